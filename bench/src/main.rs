@@ -1,0 +1,3 @@
+//! Benchmarks: ratios in one run.
+
+fn main() {}

@@ -1,0 +1,141 @@
+//! The child and all that stems from it: how it is started so that nobody can talk in its place, how its
+//! end is noticed, and how everything below the keeper is brought to an end.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process, set_parent_process_death_signal,
+    setsid, wait,
+};
+
+use super::signals::Signals;
+use crate::exit::Exit;
+use crate::launch::Launch;
+use crate::proc;
+
+/// How often the tree is looked at while it is being ended: an orphan is handed to us without any signal.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// Our ends of the child's stdin, stdout and stderr.
+pub(super) struct Ends {
+    pub(super) stdin: OwnedFd,
+    pub(super) stdout: OwnedFd,
+    pub(super) stderr: OwnedFd,
+}
+
+/// The child, while it runs and after.
+pub(super) struct Child {
+    pid: Pid,
+    ended: Option<WaitStatus>,
+}
+
+impl Child {
+    /// Starts it, or says in words why not.
+    ///
+    /// Its three streams are socketpairs: a pipe or a file could be opened once more through
+    /// `/proc/<child>/fd` by any command of the child, and fed with answers that nobody gave.
+    pub(super) fn start(launch: &Launch) -> Result<(Self, Ends), String> {
+        if !launch.cwd.is_dir() {
+            return Err(format!("the working directory {} cannot be entered", launch.cwd.display()));
+        }
+        spawn(launch).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => format!("{} cannot be found", launch.program.display()),
+            _ => format!("{} could not be started: {error}", launch.program.display()),
+        })
+    }
+
+    /// Sends a signal to the child alone; to one that has ended, nothing.
+    pub(super) fn signal(&self, signal: Signal) {
+        // Its pid stays its own until we have reaped it, so this cannot reach another process.
+        if self.ended.is_none() {
+            let _ = kill_process(self.pid, signal);
+        }
+    }
+
+    /// Takes in what has ended: the child, and orphans that were handed to us. Tells whether any are left.
+    pub(super) fn reap(&mut self) -> Left {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.pid => self.ended = Some(status),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return Left::Some,
+                Err(_) => return Left::None,
+            }
+        }
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// Kills everything below this process until nothing is left, or until the limit.
+    ///
+    /// Only our own children are killed: their pids cannot be given away before we reap them. What they
+    /// leave behind becomes our child in turn, wherever it went, as we are its sub-reaper.
+    pub(super) fn end_all(&mut self, signals: &Signals, limit: Duration) {
+        let until = Instant::now() + limit;
+        while let Left::Some = self.reap() {
+            if Instant::now() >= until {
+                return;
+            }
+            for pid in proc::own_children().unwrap_or_default() {
+                if let Some(pid) = Pid::from_raw(pid) {
+                    let _ = kill_process(pid, Signal::KILL);
+                }
+            }
+            signals.drain();
+            super::wait(&mut [PollFd::new(signals, PollFlags::IN)], Some(Instant::now() + LOOK_AGAIN));
+        }
+    }
+
+    /// How it ended.
+    pub(super) fn exit(&self) -> Exit {
+        match self.ended {
+            Some(status) => Exit::now(status.exit_status(), status.terminating_signal(), None),
+            None => Exit::now(None, None, Some("it was killed and did not end".to_owned())),
+        }
+    }
+}
+
+/// Whether there are processes below us.
+pub(super) enum Left {
+    Some,
+    None,
+}
+
+fn spawn(launch: &Launch) -> io::Result<(Child, Ends)> {
+    let pair = || socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+    let (stdin, child_stdin) = pair()?;
+    let (stdout, child_stdout) = pair()?;
+    let (stderr, child_stderr) = pair()?;
+    let keeper = getpid();
+    let mut command = Command::new(&launch.program);
+    command
+        .args(&launch.args)
+        .current_dir(&launch.cwd)
+        .stdin(Stdio::from(child_stdin))
+        .stdout(Stdio::from(child_stdout))
+        .stderr(Stdio::from(child_stderr));
+    let prepare = move || {
+        // A child without its keeper could be neither answered nor stopped.
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        if getppid() != Some(keeper) {
+            return Err(Errno::SRCH.into());
+        }
+        setsid()?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes three system calls and nothing else: it takes no
+    // lock, allocates nothing and touches no memory but its own copy of `keeper`.
+    unsafe { command.pre_exec(prepare) };
+    let child = command.spawn()?;
+    let pid = Pid::from_child(&child);
+    Ok((Child { pid, ended: None }, Ends { stdin, stdout, stderr }))
+}

@@ -1,0 +1,278 @@
+//! The keeper: the small process between the hub and one child, `plexus keep DIR`. It is the child's parent,
+//! moves whole lines from the outbox to the child's stdin and the child's stdout to the journal, adopts all
+//! that stems from the child, and says at the end how it ended. It outlives the hub and knows nothing of
+//! approvals or databases; one thread, one `poll`, and no memory of its own but an offset.
+
+mod child;
+mod feeder;
+mod mover;
+mod signals;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::process::{Signal, getpid, set_child_subreaper, setsid};
+
+use self::child::Child;
+use self::feeder::{Feed, Feeder};
+use self::mover::{Mover, StderrLog};
+use self::signals::Signals;
+use crate::exit::Exit;
+use crate::launch::Launch;
+use crate::run_dir::{RunDir, append_to};
+
+/// Why a keeper gave up. The same words stand in `exit.json` and on its stderr.
+#[derive(Debug, thiserror::Error)]
+pub enum KeepError {
+    /// There is nothing to start.
+    #[error("launch.json cannot be read: {0}")]
+    Launch(#[source] io::Error),
+    /// A file or a system call that the keeper cannot do without.
+    #[error("the keeper could not be set up: {0}")]
+    Setup(#[source] io::Error),
+    /// The hub that started it is gone, or gave this run up.
+    #[error("no word to start came within {0:?}; nothing was started")]
+    NeverTold(Duration),
+    /// The outbox belongs to another run.
+    #[error("the first line of the outbox is not this run's word to start; nothing was started")]
+    WrongWord,
+    /// A SIGTERM came before the word to start.
+    #[error("ended before the word to start; nothing was started")]
+    Ended,
+    /// What the child is to read cannot be read any more, so the child was ended.
+    #[error("the outbox cannot be read: {0}")]
+    Outbox(#[source] io::Error),
+    /// How the child ended could not be written down.
+    #[error("exit.json cannot be written: {0}")]
+    Exit(#[source] io::Error),
+}
+
+/// How long the keeper waits for what may never come.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// For the word to start.
+    pub go: Duration,
+    /// For the child after SIGTERM, and then once more for a full disk.
+    pub grace: Duration,
+    /// For killed processes to be gone: one that hangs in the kernel must not hold the keeper for good.
+    pub tree: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { go: Duration::from_secs(30), grace: Duration::from_secs(2), tree: Duration::from_secs(5) }
+    }
+}
+
+/// Keeps the run in `dir` from the word to start to the child's end: all that `plexus keep DIR` does.
+///
+/// It belongs on the main thread of a process of its own: the child dies with the thread that started it,
+/// and everything below this process is killed at the end.
+pub fn keep(dir: &Path) -> Result<(), KeepError> {
+    keep_within(dir, Limits::default())
+}
+
+/// [`keep`] with other limits.
+pub fn keep_within(dir: &Path, limits: Limits) -> Result<(), KeepError> {
+    let dir = RunDir::new(std::path::absolute(dir).map_err(KeepError::Setup)?);
+    let signals = Signals::catch().map_err(KeepError::Setup)?;
+    let outcome = run(&dir, &limits, &signals);
+    let exit = match &outcome {
+        Ok(exit) => exit.clone(),
+        Err(error) => Exit::now(None, None, Some(error.to_string())),
+    };
+    let written = write_exit(&exit, &dir, &limits, &signals).map_err(KeepError::Exit);
+    outcome.and(written)
+}
+
+fn run(dir: &RunDir, limits: &Limits, signals: &Signals) -> Result<Exit, KeepError> {
+    let launch = Launch::read(dir).map_err(KeepError::Launch)?;
+    // A terminal's Ctrl-C is meant for the hub. It fails only where we lead a session already.
+    let _ = setsid();
+    set_child_subreaper(Some(getpid())).map_err(|error| KeepError::Setup(error.into()))?;
+    let wake = open_wake(dir).map_err(KeepError::Setup)?;
+    let mut feeder = Feeder::open(&dir.outbox()).map_err(KeepError::Setup)?;
+    let journal = append_to(&dir.journal()).map_err(KeepError::Setup)?;
+    let log = append_to(&dir.stderr()).map_err(KeepError::Setup)?;
+
+    held_start(&mut feeder, &launch.nonce, &wake, signals, limits.go)?;
+
+    let (child, ends) = match Child::start(&launch) {
+        Ok(started) => started,
+        Err(reason) => return Ok(Exit::now(None, None, Some(reason))),
+    };
+    feeder.connect(ends.stdin);
+    let mut keeper = Keeper {
+        child,
+        feeder,
+        stdout: Mover::new(ends.stdout, journal),
+        stderr: StderrLog::new(ends.stderr, log),
+        wake,
+        signals,
+        limits,
+    };
+    let outcome = keeper.until_the_child_ends();
+    keeper.child.end_all(signals, limits.tree);
+    keeper.drain();
+    outcome?;
+    Ok(keeper.child.exit())
+}
+
+/// Opened for both directions, so that it never comes to an end however many hubs come and go.
+fn open_wake(dir: &RunDir) -> io::Result<File> {
+    File::options().read(true).write(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(dir.wake())
+}
+
+fn drain_wake(mut wake: &File) {
+    let mut bytes = [0; 512];
+    while wake.read(&mut bytes).is_ok_and(|read| read > 0) {}
+}
+
+/// Waits for the word to start. Until it came, the hub may not know of this keeper, and must be free to
+/// start another one for the same session.
+fn held_start(
+    feeder: &mut Feeder,
+    nonce: &str,
+    wake: &File,
+    signals: &Signals,
+    limit: Duration,
+) -> Result<(), KeepError> {
+    let until = Instant::now() + limit;
+    loop {
+        signals.drain();
+        drain_wake(wake);
+        if signals.terminate() {
+            return Err(KeepError::Ended);
+        }
+        match feeder.first_word().map_err(KeepError::Outbox)? {
+            Some(word) if word == nonce => return Ok(()),
+            Some(_) => return Err(KeepError::WrongWord),
+            None if Instant::now() >= until => return Err(KeepError::NeverTold(limit)),
+            None => {}
+        }
+        let mut fds = [PollFd::new(signals, PollFlags::IN), PollFd::new(wake, PollFlags::IN)];
+        wait(&mut fds, Some(until));
+    }
+}
+
+/// How far the end of the child has been brought about.
+enum Ending {
+    NotAsked,
+    Asked { kill_at: Instant },
+    Killed { give_up_at: Instant },
+}
+
+struct Keeper<'a> {
+    child: Child,
+    feeder: Feeder,
+    stdout: Mover,
+    stderr: StderrLog,
+    wake: File,
+    signals: &'a Signals,
+    limits: &'a Limits,
+}
+
+impl Keeper<'_> {
+    /// Moves lines both ways until the child has ended, of itself or after a SIGTERM to this process.
+    fn until_the_child_ends(&mut self) -> Result<(), KeepError> {
+        let mut ending = Ending::NotAsked;
+        loop {
+            // What wakes us is emptied before what it speaks of is looked at, so that nothing is slept over.
+            self.signals.drain();
+            drain_wake(&self.wake);
+
+            self.child.reap();
+            if self.child.has_ended() {
+                return Ok(());
+            }
+            let now = Instant::now();
+            ending = match ending {
+                Ending::NotAsked if self.signals.terminate() => {
+                    self.child.signal(Signal::TERM);
+                    Ending::Asked { kill_at: now + self.limits.grace }
+                }
+                Ending::Asked { kill_at } if now >= kill_at => {
+                    self.child.signal(Signal::KILL);
+                    Ending::Killed { give_up_at: now + self.limits.tree }
+                }
+                Ending::Killed { give_up_at } if now >= give_up_at => return Ok(()),
+                other => other,
+            };
+            let deadline = match ending {
+                Ending::NotAsked => None,
+                Ending::Asked { kill_at } => Some(kill_at),
+                Ending::Killed { give_up_at } => Some(give_up_at),
+            };
+
+            let feed = self.feeder.feed().map_err(KeepError::Outbox)?;
+            self.stdout.move_on();
+            self.stderr.move_on();
+            self.wait(feed, deadline);
+        }
+    }
+
+    /// What is still in the sockets. Nobody is left to write into them, so empty means done.
+    fn drain(&mut self) {
+        let mut give_up_at = None;
+        while self.stdout.move_on().more_to_come() {
+            self.signals.drain();
+            let now = Instant::now();
+            if self.signals.terminate() && now >= *give_up_at.get_or_insert(now + self.limits.grace) {
+                break;
+            }
+            if let Some(retry_at) = self.stdout.retry_at() {
+                wait(&mut [PollFd::new(self.signals, PollFlags::IN)], earliest(Some(retry_at), give_up_at));
+            }
+        }
+        while self.stderr.move_on().more_to_come() {}
+    }
+
+    fn wait(&self, feed: Feed, deadline: Option<Instant>) {
+        let mut fds = Vec::with_capacity(5);
+        fds.push(PollFd::new(self.signals, PollFlags::IN));
+        fds.push(PollFd::new(&self.wake, PollFlags::IN));
+        fds.extend(self.stdout.readable_end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
+        fds.extend(self.stderr.readable_end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
+        if let Feed::WaitsForRoom = feed {
+            fds.extend(self.feeder.writable_end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::OUT)));
+        }
+        wait(&mut fds, earliest(deadline, self.stdout.retry_at()));
+    }
+}
+
+/// Waits for one of `fds`, or until a moment. It may return early: whoever waits looks again anyway.
+fn wait(fds: &mut [PollFd<'_>], until: Option<Instant>) {
+    let timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
+    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    let _ = poll(fds, timeout.as_ref());
+}
+
+fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    one.into_iter().chain(other).min()
+}
+
+/// The keeper's last act. A full disk is waited for, though not against a SIGTERM.
+fn write_exit(exit: &Exit, dir: &RunDir, limits: &Limits, signals: &Signals) -> io::Result<()> {
+    let mut give_up_at = None;
+    let mut pause = mover::FIRST_PAUSE;
+    loop {
+        let error = match exit.write(dir) {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        };
+        let now = Instant::now();
+        let full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        let told = signals.terminate() && now >= *give_up_at.get_or_insert(now + limits.grace);
+        if !full || told {
+            return Err(error);
+        }
+        signals.drain();
+        wait(&mut [PollFd::new(signals, PollFlags::IN)], earliest(Some(now + pause), give_up_at));
+        pause = mover::longer(pause);
+    }
+}

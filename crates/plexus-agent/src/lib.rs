@@ -1,0 +1,31 @@
+//! One child process of a session: its command line, its keeper, the two append-only files between
+//! keeper and hub, and its process tree (`docs/design`, "A child and its keeper").
+//!
+//! The crate owns what happens in `DIR/sessions/<id>/runs/<n>/` and to the processes of that run. What the
+//! lines mean is `plexus-claude`'s; which runs there are, and when one starts or ends, is the hub's.
+//!
+//! Everything here is particular to Linux: `/proc`, pidfds, inotify, sub-reapers.
+
+mod exit;
+mod identity;
+mod journal;
+mod keeper;
+mod launch;
+mod outbox;
+mod proc;
+mod readable;
+mod run_dir;
+mod supervise;
+mod tree;
+mod watch;
+
+pub use exit::{Exit, read_exit, stderr_tail};
+pub use identity::ProcessIdentity;
+pub use journal::{Entry, Journal, MAX_LINE};
+pub use keeper::{KeepError, Limits, keep, keep_within};
+pub use launch::{Conversation, Launch, LaunchLine, PromptTool};
+pub use outbox::Outbox;
+pub use run_dir::RunDir;
+pub use supervise::Keeper;
+pub use tree::{SESSION_ID_VARIABLE, descends_from, sweep};
+pub use watch::JournalWatch;

@@ -1,0 +1,167 @@
+//! The hub's end of the outbox: whole lines, appended in order, each followed by a byte in the `wake` FIFO.
+//! It has one writer, the task that owns the session, and never holds half a line for longer than a write.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::OpenOptionsExt;
+
+use plexus_claude::{SentId, sent_id};
+use rustix::fs::OFlags;
+use serde_json::json;
+
+use crate::run_dir::RunDir;
+
+/// What a child is to read, open for appending.
+#[derive(Debug)]
+pub struct Outbox {
+    file: File,
+    wake: File,
+    /// The end of the last whole line.
+    length: u64,
+    tail: Tail,
+}
+
+/// What stands behind the last whole line.
+#[derive(Debug, PartialEq, Eq)]
+enum Tail {
+    Clean,
+    /// Part of a line whose write failed, and could not be cut off yet.
+    Torn,
+}
+
+impl Outbox {
+    /// Opens the outbox of a run, new or from an earlier hub: cuts off half a line that one may have left,
+    /// and tells which ids the whole lines carry, so that only what is missing is appended.
+    ///
+    /// The keeper is woken, as the earlier hub may have died between its last line and the wake.
+    pub fn open(dir: &RunDir) -> io::Result<(Self, HashSet<SentId>)> {
+        let file = File::options().read(true).append(true).open(dir.outbox())?;
+        let mut sent = HashSet::new();
+        let mut length = 0;
+        let mut reader = BufReader::new(&file);
+        let mut line = Vec::new();
+        while reader.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
+            length += line.len() as u64;
+            sent.extend(sent_id(line.trim_ascii_end()));
+            line.clear();
+        }
+        file.set_len(length)?;
+        // For both directions, so that it opens whether or not the keeper is there yet; never read from.
+        let wake =
+            File::options().read(true).write(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(dir.wake())?;
+        let mut outbox = Self { file, wake, length, tail: Tail::Clean };
+        outbox.wake_keeper()?;
+        Ok((outbox, sent))
+    }
+
+    /// Appends one line, all of it or nothing, and wakes the keeper. A line break inside is refused: it
+    /// would make two lines of one, and half a message ends Claude Code.
+    pub fn append(&mut self, line: &str) -> io::Result<()> {
+        if line.contains('\n') {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a line for a child holds a line break"));
+        }
+        self.mend()?;
+        let bytes = [line.as_bytes(), b"\n"].concat();
+        if let Err(error) = self.file.write_all(&bytes) {
+            self.tail = Tail::Torn;
+            // If even that fails, the next append tries again before it writes anything.
+            let _ = self.mend();
+            return Err(error);
+        }
+        self.length += bytes.len() as u64;
+        self.wake_keeper()
+    }
+
+    /// The word to start, which the keeper waits for.
+    pub fn go(&mut self, nonce: &str) -> io::Result<()> {
+        self.append(&json!({ "go": nonce }).to_string())
+    }
+
+    /// Has the keeper close the child's stdin: it ends when it is idle. Later lines reach nobody.
+    pub fn close_stdin(&mut self) -> io::Result<()> {
+        self.append(&json!({ "close": true }).to_string())
+    }
+
+    fn mend(&mut self) -> io::Result<()> {
+        if self.tail == Tail::Torn {
+            self.file.set_len(self.length)?;
+            self.tail = Tail::Clean;
+        }
+        Ok(())
+    }
+
+    fn wake_keeper(&mut self) -> io::Result<()> {
+        loop {
+            match self.wake.write(&[b'.']) {
+                Ok(_) => return Ok(()),
+                // Full of wakes that nobody has read yet: one more would say nothing new.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run() -> (tempfile::TempDir, RunDir) {
+        let home = tempfile::tempdir().unwrap();
+        let dir = RunDir::new(home.path().join("1"));
+        dir.create().unwrap();
+        (home, dir)
+    }
+
+    #[test]
+    fn a_new_hub_cuts_off_half_a_line_and_knows_what_was_sent() {
+        let (_home, dir) = run();
+        let whole = concat!(
+            r#"{"go":"n"}"#,
+            "\n",
+            r#"{"type":"control_request","request_id":"init-1","request":{"subtype":"initialize"}}"#,
+            "\n",
+            r#"{"type":"user","message":{"role":"user","content":"hello"},"uuid":"u-1"}"#,
+            "\n",
+        );
+        let half = r#"{"type":"user","message":{"role":"user","content":"never sent"},"uuid":"u-2"}"#;
+        std::fs::write(dir.outbox(), format!("{whole}{half}")).unwrap();
+        let (mut outbox, sent) = Outbox::open(&dir).unwrap();
+        assert_eq!(std::fs::read_to_string(dir.outbox()).unwrap(), whole);
+        let expected = [SentId::Request("init-1".to_owned()), SentId::Prompt("u-1".to_owned())];
+        assert_eq!(sent, HashSet::from(expected));
+        outbox.append(half).unwrap();
+        assert_eq!(std::fs::read_to_string(dir.outbox()).unwrap(), format!("{whole}{half}\n"));
+    }
+
+    #[test]
+    fn a_line_break_never_gets_in() {
+        let (_home, dir) = run();
+        let (mut outbox, _) = Outbox::open(&dir).unwrap();
+        assert_eq!(outbox.append("{\"type\":\n1}").unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(std::fs::read(dir.outbox()).unwrap(), b"");
+    }
+
+    #[test]
+    fn a_torn_line_is_gone_before_the_next_one() {
+        let (_home, dir) = run();
+        let (mut outbox, _) = Outbox::open(&dir).unwrap();
+        outbox.append("1").unwrap();
+        outbox.file.write_all(b"half of").unwrap();
+        outbox.tail = Tail::Torn;
+        outbox.append("2").unwrap();
+        assert_eq!(std::fs::read(dir.outbox()).unwrap(), b"1\n2\n");
+    }
+
+    #[test]
+    fn a_keeper_that_never_reads_its_wakes_holds_nobody_up() {
+        let (_home, dir) = run();
+        let (mut outbox, _) = Outbox::open(&dir).unwrap();
+        // A FIFO takes 64 KiB.
+        for _ in 0..70_000 {
+            outbox.wake_keeper().unwrap();
+        }
+    }
+}

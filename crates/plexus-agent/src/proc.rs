@@ -1,0 +1,105 @@
+//! What `/proc` says about processes: the only module that reads it. It gives facts of one moment; whoever
+//! acts on one holds a pidfd, or is the parent, so that the pid cannot have become another process.
+
+use std::fs;
+use std::io;
+
+/// The parts of `/proc/PID/stat` that we use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) state: State,
+    pub(crate) parent: i32,
+    /// Clock ticks after boot: with the boot id it names a process for good, which a pid does not.
+    pub(crate) start_time: u64,
+}
+
+/// Whether a process can still do anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Alive,
+    /// A zombie, or about to be one: only its exit status is left.
+    Dead,
+}
+
+/// Reads `/proc/PID/stat`; `NotFound` when there is no such process.
+pub(crate) fn stat(pid: i32) -> io::Result<Stat> {
+    let text = fs::read(format!("/proc/{pid}/stat")).map_err(gone)?;
+    parse_stat(&String::from_utf8_lossy(&text))
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("/proc/{pid}/stat cannot be read")))
+}
+
+/// The command name in the second field may hold blanks and brackets, so fields count from the last `)`.
+fn parse_stat(text: &str) -> Option<Stat> {
+    let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
+    let state = match fields.next()? {
+        "Z" | "X" | "x" => State::Dead,
+        _ => State::Alive,
+    };
+    let parent = fields.next()?.parse().ok()?;
+    // Field 22 of the file; the state is field 3.
+    let start_time = fields.nth(17)?.parse().ok()?;
+    Some(Stat { state, parent, start_time })
+}
+
+/// Names this start of the machine; pids and start times of another one mean nothing.
+pub(crate) fn boot_id() -> io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+}
+
+/// All processes there are.
+pub(crate) fn pids() -> io::Result<impl Iterator<Item = i32>> {
+    Ok(fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()))
+}
+
+/// The children of this process. It may miss one that comes or goes meanwhile: ask until there are none.
+pub(crate) fn own_children() -> io::Result<Vec<i32>> {
+    let own = std::process::id();
+    match fs::read_to_string(format!("/proc/self/task/{own}/children")) {
+        Ok(list) => Ok(list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect()),
+        // A kernel without CONFIG_PROC_CHILDREN: look at every process there is.
+        Err(_) => Ok(pids()?
+            .filter(|&pid| stat(pid).is_ok_and(|stat| stat.parent.unsigned_abs() == own))
+            .collect()),
+    }
+}
+
+/// Whether the environment that the process was started with holds `variable` (`NAME=value`). One that
+/// cannot be read (another user's, or gone) does not.
+pub(crate) fn environment_holds(pid: i32, variable: &[u8]) -> bool {
+    fs::read(format!("/proc/{pid}/environ"))
+        .is_ok_and(|environment| environment.split(|&byte| byte == 0).any(|entry| entry == variable))
+}
+
+/// A process that ends while its file is read gives ESRCH instead of ENOENT.
+fn gone(error: io::Error) -> io::Error {
+    if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) {
+        return io::ErrorKind::NotFound.into();
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_name_cannot_forge_the_fields_after_it() {
+        let rest: String = (5..=21).map(|field| format!(" {field}")).collect();
+        let text = format!("7 (a) Z 1 (b) S 42{rest} 4711 23 24\n");
+        assert_eq!(parse_stat(&text), Some(Stat { state: State::Alive, parent: 42, start_time: 4711 }));
+    }
+
+    #[test]
+    fn rubbish_is_no_process() {
+        for text in ["", "7", "7 (x)", "7 (x) S", "7 (x) S 1 2 3"] {
+            assert_eq!(parse_stat(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_process_finds_itself() {
+        let own = std::process::id() as i32;
+        assert!(pids().unwrap().any(|pid| pid == own));
+        assert_eq!(stat(own).unwrap().parent, rustix::process::getppid().unwrap().as_raw_pid());
+    }
+}

@@ -1,0 +1,177 @@
+//! What the keeper promises about starting, about lines, and about what it leaves behind.
+
+mod common;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::{NONCE, Run, environment, keep_program, within};
+use plexus_agent::{Keeper, Launch, Outbox, ProcessIdentity, RunDir, read_exit, stderr_tail};
+
+#[test]
+fn without_the_word_to_start_nothing_starts_and_the_keeper_leaves() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = RunDir::new(home.path().join("1"));
+    dir.create().unwrap();
+    let started = home.path().join("started");
+    let launch = Launch {
+        program: "/usr/bin/touch".into(),
+        args: vec![started.to_str().unwrap().to_owned()],
+        cwd: home.path().to_owned(),
+        nonce: NONCE.to_owned(),
+    };
+    std::fs::write(dir.launch(), serde_json::to_vec(&launch).unwrap()).unwrap();
+    let status = Command::new(keep_program())
+        .args(["keep".as_ref(), dir.path().as_os_str(), "50".as_ref()])
+        .env_clear()
+        .envs(environment(home.path(), "none"))
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(!status.success());
+    assert!(!started.exists());
+    let error = read_exit(&dir).unwrap().error.unwrap();
+    assert!(error.contains("no word to start"), "{error}");
+}
+
+#[tokio::test]
+async fn another_runs_word_starts_nothing() {
+    let mut run = Run::prepare("touch started");
+    run.outbox.go("another nonce").unwrap();
+    let exit = run.exit().await;
+    assert!(exit.error.unwrap().contains("not this run's word"));
+    assert!(!run.home.path().join("started").exists());
+}
+
+#[tokio::test]
+async fn a_keeper_that_waits_for_its_word_can_be_told_to_leave() {
+    let run = Run::prepare("touch started");
+    run.keeper.terminate().unwrap();
+    within("the keeper to end", run.keeper.ended()).await;
+    assert!(!run.home.path().join("started").exists());
+}
+
+#[tokio::test]
+async fn lines_pass_both_ways_in_order_and_the_exit_code_is_kept() {
+    let mut run = Run::start("while read -r line; do echo \"got $line\"; done; echo end; exit 7");
+    run.outbox.append(r#"{"type":"a"}"#).unwrap();
+    run.outbox.append(r#"{"neither":"yours nor mine"}"#).unwrap();
+    run.outbox.append("not JSON").unwrap();
+    run.outbox.append(r#"{"type":"b"}"#).unwrap();
+    assert_eq!(run.line().await, r#"got {"type":"a"}"#);
+    assert_eq!(run.line().await, r#"got {"type":"b"}"#);
+    run.outbox.close_stdin().unwrap();
+    assert_eq!(run.line().await, "end");
+    let exit = run.exit().await;
+    assert_eq!((exit.code, exit.signal, exit.error), (Some(7), None, None));
+    assert!(exit.at > 1_700_000_000);
+}
+
+#[tokio::test]
+async fn ten_megabytes_pass_whole_while_the_child_floods_its_stdout() {
+    let mut run = Run::start("head -c 20000000 /dev/zero | tr '\\0' x; echo; exec cat");
+    let line = format!(r#"{{"type":"user","text":"{}"}}"#, "0123456789".repeat(1_000_000));
+    run.outbox.append(&line).unwrap();
+    run.outbox.append(r#"{"type":"after"}"#).unwrap();
+    assert_eq!(run.line().await.len(), 20_000_000);
+    assert!(run.line().await == line, "the long line is not the one that was sent");
+    assert_eq!(run.line().await, r#"{"type":"after"}"#);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", run.keeper.identity().pid)).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(peak < 9_000, "the keeper took {peak} kB");
+}
+
+#[tokio::test]
+async fn half_a_line_is_never_passed_on() {
+    let mut run = Run::start("exec cat");
+    run.outbox.append(r#"{"type":"first"}"#).unwrap();
+    assert_eq!(run.line().await, r#"{"type":"first"}"#);
+    // A hub that dies in the middle of a write, though the keeper is woken …
+    let mut file = File::options().append(true).open(run.dir.outbox()).unwrap();
+    file.write_all(br#"{"type":"half"#).unwrap();
+    let mut wake = File::options().write(true).open(run.dir.wake()).unwrap();
+    wake.write_all(b".").unwrap();
+    // … and one that comes after it.
+    let (mut outbox, _) = Outbox::open(&run.dir).unwrap();
+    outbox.append(r#"{"type":"second"}"#).unwrap();
+    assert_eq!(run.line().await, r#"{"type":"second"}"#);
+}
+
+#[tokio::test]
+async fn a_line_that_nobody_was_woken_for_is_passed_on_when_a_hub_comes_back() {
+    let mut run = Run::start("exec cat");
+    run.outbox.append(r#"{"type":"first"}"#).unwrap();
+    assert_eq!(run.line().await, r#"{"type":"first"}"#);
+    let mut file = File::options().append(true).open(run.dir.outbox()).unwrap();
+    file.write_all(b"{\"type\":\"second\"}\n").unwrap();
+    let _hub = Outbox::open(&run.dir).unwrap();
+    assert_eq!(run.line().await, r#"{"type":"second"}"#);
+}
+
+#[tokio::test]
+async fn nobody_can_open_the_streams_of_a_child() {
+    let mut run = Run::start("echo $$; exec cat");
+    let child = run.process().await;
+    for stream in 0..=2 {
+        let path = format!("/proc/{}/fd/{stream}", child.pid);
+        let error = File::options().write(true).open(&path).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::NXIO.raw_os_error()), "{path}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn the_signal_that_ended_a_child_is_kept() {
+    let run = Run::start("kill -9 $$");
+    let exit = run.exit().await;
+    assert_eq!((exit.code, exit.signal), (None, Some(9)));
+}
+
+#[tokio::test]
+async fn what_the_child_wrote_last_is_not_lost() {
+    let mut run = Run::start("echo 'oh no' >&2; head -c 3000000 /dev/zero | tr '\\0' y; echo; echo last");
+    run.exit().await;
+    assert_eq!(run.line().await.len(), 3_000_000);
+    assert_eq!(run.line().await, "last");
+    assert_eq!(stderr_tail(&run.dir, 5), ["oh no"]);
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_named() {
+    let mut run = Run::prepare_program(Path::new("/no/such/claude"), &[]);
+    run.outbox.go(NONCE).unwrap();
+    let exit = run.exit().await;
+    assert_eq!(exit.error.as_deref(), Some("/no/such/claude cannot be found"));
+    assert_eq!((exit.code, exit.signal), (None, None));
+}
+
+#[tokio::test]
+async fn a_child_gets_the_hubs_environment_for_it_and_the_disk_does_not() {
+    let mut run = Run::start("echo $SECRET; env | wc -l; grep -E '^Sig(Ign|Blk)' /proc/self/status; pwd");
+    assert_eq!(run.line().await, "never-on-disk");
+    // The four of the test, and what `sh` sets of itself.
+    assert!(run.line().await.trim().parse::<u32>().unwrap() <= 8);
+    assert_eq!(run.line().await, "SigBlk:\t0000000000000000");
+    assert_eq!(run.line().await, "SigIgn:\t0000000000000000");
+    assert_eq!(run.line().await, run.home.path().to_str().unwrap());
+    run.exit().await;
+    for file in [run.dir.launch(), run.dir.exit(), run.dir.outbox(), run.dir.stderr()] {
+        assert!(!std::fs::read_to_string(&file).unwrap().contains("never-on-disk"), "{}", file.display());
+    }
+}
+
+#[tokio::test]
+async fn a_keeper_is_found_again_by_its_identity_and_no_other_process_is() {
+    let run = Run::start("exec cat");
+    let identity = run.keeper.identity().clone();
+    let found = Keeper::attach(&identity).unwrap().expect("it runs");
+    let later = ProcessIdentity { start_time: identity.start_time + 1, ..identity.clone() };
+    assert!(Keeper::attach(&later).unwrap().is_none(), "the pid now belongs to another process");
+    found.terminate().unwrap();
+    within("the keeper to end", found.ended()).await;
+    within("the keeper to end", run.keeper.ended()).await;
+    assert!(Keeper::attach(&identity).unwrap().is_none());
+    found.terminate().unwrap();
+}

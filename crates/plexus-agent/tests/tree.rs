@@ -1,0 +1,79 @@
+//! What becomes of the processes of a run when it ends, however it ends.
+
+mod common;
+
+use common::{Run, gone};
+use plexus_agent::{read_exit, sweep};
+
+/// A shell that leaves the process group and the session of the child, writes its pid and stays.
+const STRAGGLER: &str = "(setsid sh -c 'trap \"\" TERM HUP; echo $$; while :; do sleep 300; done' &)";
+
+#[tokio::test]
+async fn what_leaves_the_process_group_ends_with_the_child() {
+    let mut run = Run::start(&format!("{STRAGGLER}; read -r line; exit 3"));
+    let straggler = run.process().await;
+    run.outbox.append(r#"{"type":"end"}"#).unwrap();
+    assert_eq!(run.exit().await.code, Some(3));
+    assert!(!straggler.is_alive());
+    assert_eq!(sweep(&run.session).unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_child_dies_with_its_keeper_and_a_sweep_finds_what_it_left() {
+    let mut run = Run::start(&format!("echo $$; {STRAGGLER}; exec cat"));
+    let child = run.process().await;
+    let straggler = run.process().await;
+    run.keeper.kill().unwrap();
+    gone(run.keeper.identity()).await;
+    gone(&child).await;
+    assert!(straggler.is_alive(), "nobody has told it yet");
+    assert!(sweep(&run.session).unwrap() >= 1);
+    gone(&straggler).await;
+    assert_eq!(read_exit(&run.dir), None, "nobody was left to say how it ended");
+}
+
+#[tokio::test]
+async fn stop_is_certain_for_a_child_that_does_not_listen() {
+    let mut run = Run::start(&format!("trap '' TERM HUP INT; echo $$; {STRAGGLER}; while :; do sleep 300; done"));
+    let child = run.process().await;
+    let straggler = run.process().await;
+    std::fs::write(run.dir.mcp_config(), "{}").unwrap();
+    run.keeper.stop(&run.dir, &run.session).await;
+    assert!(!run.keeper.identity().is_alive());
+    assert!(!child.is_alive());
+    assert!(!straggler.is_alive());
+    assert_eq!(sweep(&run.session).unwrap(), 0);
+    assert_eq!(read_exit(&run.dir).unwrap().signal, Some(9));
+    assert!(!run.dir.mcp_config().exists(), "the run's token is gone with it");
+}
+
+#[tokio::test]
+async fn stop_lets_a_child_that_listens_end_in_order() {
+    let mut run = Run::start("trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.01; done");
+    assert_eq!(run.line().await, "ready");
+    run.keeper.stop(&run.dir, &run.session).await;
+    assert_eq!(run.line().await, "bye");
+    assert_eq!(run.exit().await.code, Some(5));
+}
+
+#[tokio::test]
+async fn stopping_what_has_ended_is_no_error() {
+    let run = Run::start("exit 0");
+    assert_eq!(run.exit().await.code, Some(0));
+    run.keeper.stop(&run.dir, &run.session).await;
+}
+
+#[tokio::test]
+async fn orphans_are_reaped_while_the_child_lives() {
+    let mut run = Run::start("for n in 1 2 3 4 5; do (sh -c 'echo $$' &); done; exec cat");
+    for _ in 0..5 {
+        let pid = run.line().await;
+        // Reaped means gone from /proc, where a zombie would stay.
+        common::within("an orphan to be reaped", async {
+            while std::path::Path::new(&format!("/proc/{pid}")).exists() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+}

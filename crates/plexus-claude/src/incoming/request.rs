@@ -1,0 +1,148 @@
+//! What a child asks and waits for: may this tool run, and the gate's callback.
+//!
+//! The two steps of a tool call are read strictly, since the hub decides by them: what is missing, contradictory or of
+//! the wrong type makes the request one that has to be refused. All else about it is read as tolerantly as elsewhere.
+
+use serde_json::Value;
+
+use super::read::{any, flag, map, text};
+use crate::{GATE_CALLBACK, Object};
+
+/// A request of the child, which waits for exactly one reply.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// What the reply has to name.
+    pub request_id: String,
+    /// What is asked.
+    pub body: RequestBody,
+}
+
+/// What a child asks.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RequestBody {
+    /// `can_use_tool`: may this call run? Answered with [`reply_ask`](crate::reply_ask).
+    Ask(Box<CanUseTool>),
+    /// The gate's callback before a tool call. Answered with [`reply_gate`](crate::reply_gate), never with an error,
+    /// which would let the tool run.
+    Gate(Box<PreToolUse>),
+    /// A `can_use_tool` that cannot be read: to be denied.
+    BadAsk {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A callback that is not a readable PreToolUse of ours, or a request that does not say what it is and so might
+    /// be one: to be denied with [`reply_gate`](crate::reply_gate).
+    BadGate {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A request that is not known here: to be answered with [`reply_error`](crate::reply_error).
+    Unknown {
+        /// What it calls itself.
+        subtype: String,
+    },
+}
+
+/// A tool call that needs a decision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CanUseTool {
+    /// The tool.
+    pub tool_name: String,
+    /// The id of the call.
+    pub tool_use_id: String,
+    /// What it is called with.
+    pub input: Object,
+    /// Rules that Claude Code offers to remember. Some of them write settings files.
+    pub permission_suggestions: Option<Value>,
+    /// The path that made it ask.
+    pub blocked_path: Option<String>,
+    /// Why it asks. May hold terminal escapes and text that the child chose.
+    pub decision_reason: Option<String>,
+    /// What kind of reason that is: `safetyCheck` and others.
+    pub decision_reason_type: Option<String>,
+    /// The sub-agent that calls.
+    pub agent_id: Option<String>,
+    /// A rule of the user that says to ask, whatever its form.
+    pub matched_ask_rule: Option<Value>,
+    /// Whether only a person can answer it.
+    pub requires_user_interaction: Option<bool>,
+}
+
+/// A tool call at the gate, before Claude Code's own rules.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PreToolUse {
+    /// The tool.
+    pub tool_name: String,
+    /// The id of the call.
+    pub tool_use_id: String,
+    /// What it is called with.
+    pub input: Object,
+    /// Where the child stands at this moment.
+    pub cwd: Option<String>,
+    /// The mode the child is in at this moment.
+    pub permission_mode: Option<String>,
+    /// The sub-agent that calls.
+    pub agent_id: Option<String>,
+}
+
+/// Reads a `control_request`; `None` if nothing names it, so that it cannot be answered.
+pub(super) fn request(object: &mut Object) -> Option<Request> {
+    let request_id = text(object, "request_id")?;
+    let mut body = map(object, "request").unwrap_or_default();
+    let body = match text(&mut body, "subtype").as_deref() {
+        Some("can_use_tool") => match ask(body) {
+            Ok(ask) => RequestBody::Ask(Box::new(ask)),
+            Err(why) => RequestBody::BadAsk { why: why.to_owned() },
+        },
+        Some("hook_callback") => match gate(body) {
+            Ok(gate) => RequestBody::Gate(Box::new(gate)),
+            Err(why) => RequestBody::BadGate { why: why.to_owned() },
+        },
+        Some(subtype) => RequestBody::Unknown { subtype: subtype.to_owned() },
+        None => RequestBody::BadGate { why: "the request has no readable subtype".to_owned() },
+    };
+    Some(Request { request_id, body })
+}
+
+fn ask(mut body: Object) -> Result<CanUseTool, &'static str> {
+    Ok(CanUseTool {
+        tool_name: name(&mut body, "tool_name").ok_or("tool_name is not a text")?,
+        tool_use_id: name(&mut body, "tool_use_id").ok_or("tool_use_id is not a text")?,
+        input: map(&mut body, "input").ok_or("input is not an object")?,
+        permission_suggestions: any(&mut body, "permission_suggestions"),
+        blocked_path: text(&mut body, "blocked_path"),
+        decision_reason: text(&mut body, "decision_reason"),
+        decision_reason_type: text(&mut body, "decision_reason_type"),
+        agent_id: text(&mut body, "agent_id"),
+        matched_ask_rule: any(&mut body, "matched_ask_rule"),
+        requires_user_interaction: flag(&body, "requires_user_interaction"),
+    })
+}
+
+fn gate(mut body: Object) -> Result<PreToolUse, &'static str> {
+    if body.get("callback_id").and_then(Value::as_str) != Some(GATE_CALLBACK) {
+        return Err("the callback is not ours");
+    }
+    let mut hook = map(&mut body, "input").ok_or("the callback's input is not an object")?;
+    if hook.get("hook_event_name").and_then(Value::as_str) != Some("PreToolUse") {
+        return Err("the callback is not for PreToolUse");
+    }
+    let tool_use_id = match (name(&mut body, "tool_use_id"), name(&mut hook, "tool_use_id")) {
+        (Some(outer), Some(inner)) if outer != inner => return Err("two different tool_use_ids"),
+        (Some(id), _) | (None, Some(id)) => id,
+        (None, None) => return Err("tool_use_id is not a text"),
+    };
+    Ok(PreToolUse {
+        tool_name: name(&mut hook, "tool_name").ok_or("tool_name is not a text")?,
+        tool_use_id,
+        input: map(&mut hook, "tool_input").ok_or("tool_input is not an object")?,
+        cwd: text(&mut hook, "cwd"),
+        permission_mode: text(&mut hook, "permission_mode"),
+        agent_id: text(&mut hook, "agent_id"),
+    })
+}
+
+/// A string that names something, which an empty one does not.
+fn name(object: &mut Object, key: &str) -> Option<String> {
+    text(object, key).filter(|name| !name.is_empty())
+}

@@ -1,0 +1,218 @@
+//! What is kept of a message that is too large to be built as a tree.
+//!
+//! A [`Shape`] says which objects and lists of a message are walked through; everything else is skipped as it streams
+//! by. What comes out has the form of the message, bounded in size whatever the message holds: its short scalars, a
+//! marker where a text was, and no bulky content.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io::Read;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+use crate::Object;
+use crate::tame::Tamed;
+
+/// The longest string that is kept, in bytes.
+const MAX_SCALAR: usize = 1024;
+
+/// The most fields that are kept of one object, besides those its shape names.
+const MAX_FIELDS: usize = 64;
+
+/// What a whole skeleton may take, in bytes, about.
+const MAX_SKELETON: usize = 1024 * 1024;
+
+/// What one kept value costs besides its text.
+const VALUE_COST: usize = 64;
+
+/// What stands for a text that is not kept.
+pub(crate) const LEFT_OUT: &str = "[left out: too large]";
+
+/// What to keep of a value.
+pub(crate) enum Shape {
+    /// Numbers, booleans and short strings; a longer string, an object or a list is dropped.
+    Scalar,
+    /// Like a scalar, but what is too large leaves a marker.
+    Text,
+    /// An object: the named fields by their shapes, others as scalars.
+    Object(&'static [(&'static str, Shape)]),
+    /// A list of values of one shape; a string in its place is a text.
+    List(&'static Shape),
+}
+
+/// Reads an object from JSON text and keeps what `shape` says. Neither time nor memory goes into what is not kept.
+/// `Err` carries the beginning of a text that is not an object, or not JSON.
+pub(crate) fn read(reader: impl Read, shape: &Shape) -> Result<Object, Vec<u8>> {
+    // A string that was cut is one character longer than the limit, so that it is known for too long.
+    let mut tamed = Tamed::new(reader, MAX_SCALAR + 1);
+    let mut json = serde_json::Deserializer::from_reader(&mut tamed);
+    let room = Cell::new(MAX_SKELETON);
+    let kept = Keep { shape, room: &room }.deserialize(&mut json);
+    match kept.and_then(|kept| json.end().map(|()| kept)) {
+        Ok(Some(Value::Object(object))) => Ok(object),
+        _ => Err(tamed.head()),
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Keep<'a> {
+    shape: &'a Shape,
+    /// How much more this skeleton may hold.
+    room: &'a Cell<usize>,
+}
+
+impl Keep<'_> {
+    fn fits(&self, bytes: usize) -> bool {
+        let cost = bytes + VALUE_COST;
+        let fits = cost <= self.room.get();
+        if fits {
+            self.room.set(self.room.get() - cost);
+        }
+        fits
+    }
+
+    fn scalar(&self, value: impl Into<Value>) -> Option<Value> {
+        self.fits(0).then(|| value.into())
+    }
+
+    /// What stands in the place of a value that is too large.
+    fn too_large(&self) -> Option<Value> {
+        let marked = matches!(self.shape, Shape::Text | Shape::List(_));
+        (marked && self.fits(LEFT_OUT.len())).then(|| LEFT_OUT.into())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Keep<'_> {
+    /// `None` is a value that was left out.
+    type Value = Option<Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Keep<'_> {
+    type Value = Option<Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(self.scalar(Value::Null))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(self.scalar(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(self.scalar(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(self.scalar(value))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
+        Ok(self.scalar(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
+        let kept = value.len() <= MAX_SCALAR && self.fits(value.len());
+        Ok(if kept { Some(value.into()) } else { self.too_large() })
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let Shape::List(shape) = self.shape else {
+            IgnoredAny.visit_seq(list)?;
+            return Ok(self.too_large());
+        };
+        let mut kept = Vec::new();
+        while let Some(item) = list.next_element_seed(Keep { shape, ..self })? {
+            kept.extend(item);
+        }
+        Ok(Some(Value::Array(kept)))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let Shape::Object(fields) = self.shape else {
+            IgnoredAny.visit_map(map)?;
+            return Ok(self.too_large());
+        };
+        if !self.fits(0) {
+            IgnoredAny.visit_map(map)?;
+            return Ok(None);
+        }
+        let mut kept = Object::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let named = fields.iter().find(|(name, _)| *name == key).map(|(_, shape)| shape);
+            let known = named.is_some() || kept.len() < MAX_FIELDS || kept.contains_key(&key);
+            if !known || key.len() > MAX_SCALAR || !self.fits(key.len()) {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let shape = named.unwrap_or(&Shape::Scalar);
+            match map.next_value_seed(Keep { shape, ..self })? {
+                Some(value) => kept.insert(key, value),
+                // Of a key that comes twice the last value counts, also when it is one that is left out.
+                None => kept.remove(&key),
+            };
+        }
+        Ok(Some(Value::Object(kept)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    static SHAPE: Shape = Shape::Object(&[("list", Shape::List(&Shape::Object(&[("text", Shape::Text)])))]);
+
+    fn kept(text: &str) -> Value {
+        Value::Object(read(text.as_bytes(), &SHAPE).unwrap())
+    }
+
+    #[test]
+    fn scalars_and_named_parts_are_kept_and_the_rest_is_skipped() {
+        let text = r#"{"id":"x","n":1,"deep":{"a":[1]},"list":[{"text":"t","no":[{}]},7,{"text":{"a":1}}]}"#;
+        let expected = json!({"id":"x","n":1,"list":[{"text":"t"},7,{"text":LEFT_OUT}]});
+        assert_eq!(kept(text), expected);
+    }
+
+    #[test]
+    fn a_long_text_leaves_a_marker_and_a_long_scalar_nothing() {
+        let long = "漢".repeat(500);
+        let text = format!(r#"{{"id":"{long}","list":[{{"text":"{long}"}}],"{long}":1}}"#);
+        assert_eq!(kept(&text), json!({"list":[{"text":LEFT_OUT}]}));
+    }
+
+    #[test]
+    fn an_escaped_string_is_measured_by_what_it_stands_for() {
+        let kept_id = r"\u0041".repeat(MAX_SCALAR);
+        assert_eq!(kept(&format!(r#"{{"id":"{kept_id}"}}"#)), json!({"id":"A".repeat(MAX_SCALAR)}));
+        assert_eq!(kept(&format!(r#"{{"id":"{kept_id}\u0041"}}"#)), json!({}));
+    }
+
+    #[test]
+    fn the_whole_is_bounded_however_much_there_is() {
+        let text = format!(r#"{{"list":[{}]}}"#, vec![r#"{"a":"bbbbbbbbbbbbbbbb"}"#; 200_000].join(","));
+        assert!(text.len() > 4 * MAX_SKELETON);
+        assert!(kept(&text).to_string().len() < MAX_SKELETON);
+    }
+
+    #[test]
+    fn nesting_that_serde_json_would_refuse_is_skipped() {
+        let deep = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
+        assert_eq!(kept(&format!(r#"{{"a":{deep},"id":"x"}}"#)), json!({"id":"x"}));
+    }
+
+    #[test]
+    fn what_is_no_object_or_no_json_gives_its_beginning() {
+        for text in ["[1]", "{", r#"{"a":1} x"#, "", r#"{"a":"#] {
+            assert_eq!(read(text.as_bytes(), &SHAPE).unwrap_err(), text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! JSON text made safe to read with bounded memory.
+//!
+//! [`Tamed`] sits between a reader and serde_json. It cuts every string after a number of characters, since serde_json
+//! gathers a whole string before anyone can refuse it; it stops at absurd nesting, since even skipped values cost a byte
+//! per level; and it puts U+FFFD where an escape names half a surrogate pair, which JavaScript writes for text that was
+//! cut inside an emoji and which serde_json refuses.
+
+use std::io::{self, Read};
+
+/// How much of the raw text is kept, to show when it turns out not to be JSON.
+pub(crate) const HEAD: usize = 4096;
+
+/// Levels of nesting after which reading fails.
+const MAX_DEPTH: usize = 64 * 1024;
+
+const REPLACEMENT: &[u8] = b"\\ufffd";
+
+/// A reader that passes JSON on with every string cut after `limit` characters.
+pub(crate) struct Tamed<R> {
+    inner: R,
+    limit: usize,
+    state: State,
+    depth: usize,
+    /// Characters of the present string so far, kept or not.
+    chars: usize,
+    /// Whether the character that is being passed on, byte by byte, is a kept one.
+    keeping: bool,
+    /// An escaped high surrogate that waits for its other half.
+    high: Option<[u8; 6]>,
+    head: Vec<u8>,
+    ready: Vec<u8>,
+    passed: usize,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    Between,
+    InString,
+    Backslash,
+    /// Inside `\uXXXX`, with this many of its six bytes read.
+    Unicode([u8; 6], usize),
+}
+
+impl<R: Read> Tamed<R> {
+    pub(crate) fn new(inner: R, limit: usize) -> Self {
+        Self {
+            inner,
+            limit,
+            state: State::Between,
+            depth: 0,
+            chars: 0,
+            keeping: false,
+            high: None,
+            head: Vec::new(),
+            ready: Vec::new(),
+            passed: 0,
+        }
+    }
+
+    /// The first bytes of the text as they stand.
+    pub(crate) fn head(self) -> Vec<u8> {
+        let Self { inner, mut head, .. } = self;
+        let missing = HEAD - head.len();
+        // What cannot be read is not shown: the text is rubbish either way.
+        let _ = inner.take(missing as u64).read_to_end(&mut head);
+        head
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut rest = bytes;
+        while let Some((&byte, after)) = rest.split_first() {
+            rest = after;
+            match self.state {
+                State::Between => self.between(byte)?,
+                State::InString => match byte {
+                    b'"' => {
+                        self.drop_lone_half();
+                        self.ready.push(byte);
+                        self.state = State::Between;
+                    }
+                    b'\\' => self.state = State::Backslash,
+                    0x80..=0xBF => {
+                        if self.keeping {
+                            self.ready.push(byte);
+                        }
+                    }
+                    _ => {
+                        self.drop_lone_half();
+                        self.character(&[byte]);
+                        if !self.keeping {
+                            // Nothing of this string is kept any more: go to where it may end.
+                            let end =
+                                rest.iter().position(|&b| matches!(b, b'"' | b'\\')).unwrap_or(rest.len());
+                            rest = &rest[end..];
+                        }
+                    }
+                },
+                State::Backslash if byte == b'u' => {
+                    self.state = State::Unicode([b'\\', b'u', 0, 0, 0, 0], 2);
+                }
+                State::Backslash => {
+                    self.drop_lone_half();
+                    self.character(&[b'\\', byte]);
+                    self.state = State::InString;
+                }
+                State::Unicode(mut escape, read) => {
+                    escape[read] = byte;
+                    if read == 5 {
+                        self.unicode(escape);
+                        self.state = State::InString;
+                    } else {
+                        self.state = State::Unicode(escape, read + 1);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn between(&mut self, byte: u8) -> io::Result<()> {
+        self.ready.push(byte);
+        match byte {
+            b'"' => {
+                self.state = State::InString;
+                self.chars = 0;
+            }
+            b'{' | b'[' => {
+                self.depth += 1;
+                if self.depth > MAX_DEPTH {
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, "nested too deeply"));
+                }
+            }
+            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// One character of a string, or the first byte of one.
+    fn character(&mut self, bytes: &[u8]) {
+        self.keeping = self.chars < self.limit;
+        self.chars = self.chars.saturating_add(1);
+        if self.keeping {
+            self.ready.extend_from_slice(bytes);
+        }
+    }
+
+    fn unicode(&mut self, escape: [u8; 6]) {
+        let code = std::str::from_utf8(&escape[2..]).ok().and_then(|hex| u16::from_str_radix(hex, 16).ok());
+        match code {
+            Some(0xD800..=0xDBFF) => {
+                self.drop_lone_half();
+                self.high = Some(escape);
+            }
+            Some(0xDC00..=0xDFFF) => match self.high.take() {
+                Some(high) => self.character(&[high, escape].concat()),
+                None => self.character(REPLACEMENT),
+            },
+            _ => {
+                self.drop_lone_half();
+                self.character(&escape);
+            }
+        }
+    }
+
+    fn drop_lone_half(&mut self) {
+        if self.high.take().is_some() {
+            self.character(REPLACEMENT);
+        }
+    }
+}
+
+impl<R: Read> Read for Tamed<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        while self.passed == self.ready.len() {
+            let mut chunk = [0; 8192];
+            let read = self.inner.read(&mut chunk)?;
+            if read == 0 {
+                return Ok(0);
+            }
+            let chunk = &chunk[..read];
+            self.head.extend_from_slice(&chunk[..read.min(HEAD - self.head.len())]);
+            self.ready.clear();
+            self.passed = 0;
+            self.take(chunk)?;
+        }
+        let passing = buf.len().min(self.ready.len() - self.passed);
+        buf[..passing].copy_from_slice(&self.ready[self.passed..self.passed + passing]);
+        self.passed += passing;
+        Ok(passing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tamed(text: &str, limit: usize) -> String {
+        let mut out = String::new();
+        Tamed::new(text.as_bytes(), limit).read_to_string(&mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn strings_are_cut_between_characters_and_all_else_is_left_alone() {
+        assert_eq!(tamed(r#"{"a":[1,"漢漢漢"],"bcdef":"\n\t\"x"}"#, 2), r#"{"a":[1,"漢漢"],"bc":"\n\t"}"#);
+    }
+
+    #[test]
+    fn a_quote_in_the_part_that_is_cut_does_not_end_the_string() {
+        assert_eq!(tamed(r#"["abc\"],[\\",2]"#, 1), r#"["a",2]"#);
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_becomes_a_replacement_and_a_whole_pair_stays() {
+        let text = r#"["\ud83d","\ud83d\ude00","\ude00","\ud83d\ud83d\ude00x","\ud83dx","\ud83d\n"]"#;
+        let mended = r#"["\ufffd","\ud83d\ude00","\ufffd","\ufffd\ud83d\ude00x","\ufffdx","\ufffd\n"]"#;
+        assert_eq!(tamed(text, 100), mended);
+        // A pair is one character: the cut never leaves half of it.
+        assert_eq!(tamed(r#"["a\ud83d\ude00"]"#, 1), r#"["a"]"#);
+    }
+
+    #[test]
+    fn absurd_nesting_ends_the_reading() {
+        let mut out = String::new();
+        assert!(Tamed::new("[".repeat(MAX_DEPTH + 1).as_bytes(), 1).read_to_string(&mut out).is_err());
+    }
+}

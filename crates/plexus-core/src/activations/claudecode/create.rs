@@ -1,0 +1,126 @@
+//! `claudecode.create`: makes a session.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use plexus_protocol::arbor::Position;
+use plexus_protocol::claudecode::{CreateParams, CreateResult};
+use plexus_protocol::{Error, ErrorKind, NodeId, Principal, SessionId, TreeId};
+use plexus_store::{Change, NewSession, SessionConfig};
+
+use super::chat_async::check_prompt;
+use crate::Hub;
+use crate::hub::store_error;
+use crate::method::{Audience, Caller, Method};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "claudecode.create",
+        "Makes a supervised Claude Code agent. Its tool calls stop until you answer them with loopback_respond. \
+         Give `prompt` to start it at once, or use claudecode_chat_async.",
+        Audience::Agents,
+        create,
+    )
+}
+
+async fn create(hub: Arc<Hub>, caller: Caller, params: CreateParams) -> Result<CreateResult, Error> {
+    refuse_what_is_not_built(&params)?;
+    if let Some(prompt) = &params.prompt {
+        check_prompt(prompt)?;
+    }
+    let gated = params.loopback_enabled.unwrap_or(true);
+    if !gated && caller.principal != Principal::Operator {
+        let message = "only the operator can make a session without a gate";
+        return Err(Error::new(ErrorKind::Forbidden, message).with("field", "loopback_enabled"));
+    }
+    if params.approval_timeout_secs == Some(0) {
+        return Err(Error::invalid("approval_timeout_secs", "is at least 1; leave it out for no limit"));
+    }
+    let working_dir = check_working_dir(&hub, &params.working_dir)?;
+    check_env(&params)?;
+    let session = NewSession {
+        id: SessionId::random(),
+        name: params.name,
+        answers_to: caller.principal.asked_as(),
+        config: SessionConfig {
+            working_dir,
+            model: params.model,
+            system_prompt: params.system_prompt,
+            loopback_enabled: gated,
+            channel: params.channel.unwrap_or_default(),
+            env: params.env.unwrap_or_default(),
+            hub_tools: params.hub_tools.unwrap_or(false),
+            approval_timeout_secs: params.approval_timeout_secs,
+            metadata: params.metadata,
+        },
+        tree: TreeId::random(),
+        root: NodeId::random(),
+    };
+    let (id, head) = (session.id, Position { tree_id: session.tree, node_id: session.root });
+    hub.commit(vec![Change::CreateSession(Box::new(session))]).await.map_err(store_error)?;
+    let turn = match params.prompt {
+        Some(prompt) => Some(hub.session(id).prompt(prompt).await?),
+        None => None,
+    };
+    Ok(CreateResult::Created { id, head, turn })
+}
+
+fn refuse_what_is_not_built(params: &CreateParams) -> Result<(), Error> {
+    let fields = [
+        ("deltas", &params.deltas),
+        ("policy", &params.policy),
+        ("budget", &params.budget),
+        ("isolation", &params.isolation),
+        ("approve_scope", &params.approve_scope),
+        ("mcp_servers", &params.mcp_servers),
+    ];
+    if let Some((field, _)) = fields.iter().find(|(_, value)| value.is_some()) {
+        return Err(Error::not_yet(field));
+    }
+    match params.permission_mode.as_deref() {
+        None | Some("default") => Ok(()),
+        Some("acceptEdits" | "plan") => Err(Error::not_yet("permission_mode")),
+        Some(other) => Err(Error::invalid("permission_mode", format!("`{other}` is not one of `default`"))),
+    }
+}
+
+/// A directory that is there, and that neither holds the hub's own data nor lies in it.
+fn check_working_dir(hub: &Hub, given: &str) -> Result<String, Error> {
+    let bad = |why: String| Err(Error::new(ErrorKind::BadWorkingDir, why).with("field", "working_dir"));
+    let path = Path::new(given);
+    if given.is_empty() {
+        return bad("`working_dir` is empty; give the absolute path of a directory".to_owned());
+    }
+    if !path.is_absolute() {
+        return bad(format!("`working_dir` is relative ({given}); give an absolute path"));
+    }
+    let real = match path.canonicalize() {
+        Ok(real) => real,
+        Err(error) => return bad(format!("`working_dir` {given} cannot be used: {error}")),
+    };
+    if !real.is_dir() {
+        return bad(format!("`working_dir` {given} is not a directory"));
+    }
+    let data = &hub.settings().data_dir;
+    let data = data.canonicalize().unwrap_or_else(|_| data.clone());
+    if real.starts_with(&data) || data.starts_with(&real) {
+        return bad(format!("`working_dir` {given} holds Plexus's own data, or lies in it; choose another"));
+    }
+    match real.to_str() {
+        Some(text) => Ok(text.to_owned()),
+        None => bad("`working_dir` is not valid UTF-8".to_owned()),
+    }
+}
+
+/// Names that cannot be an environment variable, and those Plexus itself sets.
+fn check_env(params: &CreateParams) -> Result<(), Error> {
+    for (name, value) in params.env.iter().flatten() {
+        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            return Err(Error::invalid("env", format!("`{name}` cannot be an environment variable")));
+        }
+        if name.starts_with("PLEXUS_") || name == "CLAUDECODE" {
+            return Err(Error::invalid("env", format!("`{name}` is set by Plexus itself")));
+        }
+    }
+    Ok(())
+}

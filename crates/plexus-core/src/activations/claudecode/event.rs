@@ -1,0 +1,29 @@
+//! `claudecode.event`: one event in full.
+
+use std::sync::Arc;
+
+use plexus_protocol::claudecode::{EventParams, EventResult};
+use plexus_protocol::{Error, ErrorKind};
+
+use crate::Hub;
+use crate::hub::store_error;
+use crate::method::{Audience, Caller, Method};
+use crate::view;
+
+pub(super) fn method() -> Method {
+    Method::new("claudecode.event", "One event in full, where poll showed it cut.", Audience::Agents, event)
+        .repeatable()
+}
+
+async fn event(hub: Arc<Hub>, caller: Caller, params: EventParams) -> Result<EventResult, Error> {
+    let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
+    let turn = params.turn.unwrap_or(session.latest_turn);
+    let found = hub.store().events(session.id, turn, params.seq, 1).await.map_err(store_error)?;
+    match found.into_iter().find(|event| event.seq == params.seq) {
+        Some(row) => {
+            let shown = view::event(row, usize::MAX);
+            Ok(EventResult::Ok { turn, seq: shown.seq, event: shown.event, at: shown.at })
+        }
+        None => Err(Error::new(ErrorKind::EventNotFound, format!("turn {turn} has no event {}", params.seq))),
+    }
+}

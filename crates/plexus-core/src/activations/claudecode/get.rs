@@ -1,0 +1,19 @@
+//! `claudecode.get`: one session.
+
+use std::sync::Arc;
+
+use plexus_protocol::Error;
+use plexus_protocol::claudecode::{GetResult, SessionParams};
+
+use crate::Hub;
+use crate::method::{Audience, Caller, Method};
+
+pub(super) fn method() -> Method {
+    Method::new("claudecode.get", "One session: its status, turn and settings.", Audience::Agents, get)
+        .repeatable()
+}
+
+async fn get(hub: Arc<Hub>, caller: Caller, params: SessionParams) -> Result<GetResult, Error> {
+    let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
+    Ok(GetResult::Ok { session: hub.session_view(session).await? })
+}

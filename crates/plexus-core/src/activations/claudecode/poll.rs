@@ -1,0 +1,112 @@
+//! `claudecode.poll`: the events of a turn from a position on, and what waits for an answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plexus_protocol::claudecode::{PollParams, PollResult, Status};
+use plexus_protocol::{Error, ErrorKind, MAX_BODY_BYTES, MAX_TEXT_BYTES};
+use plexus_store::{Change, Open, SessionRow};
+use tokio::time::{Instant, timeout_at};
+
+use crate::Hub;
+use crate::hub::store_error;
+use crate::method::{Audience, Caller, Method};
+use crate::signals::{Topic, next};
+use crate::view;
+
+const DEFAULT_LIMIT: u64 = 100;
+const MAX_LIMIT: u64 = 10_000;
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "claudecode.poll",
+        "Events of a session's turn since your last poll, its status, and its open approvals.",
+        Audience::Agents,
+        poll,
+    )
+    .repeatable()
+}
+
+/// What part of a turn is wanted.
+pub(super) struct Reading {
+    pub(super) turn: u64,
+    pub(super) from: u64,
+    pub(super) limit: u64,
+    pub(super) max_bytes: usize,
+}
+
+async fn poll(hub: Arc<Hub>, caller: Caller, params: PollParams) -> Result<PollResult, Error> {
+    let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
+    let mut signal = hub.signals().subscribe(Topic::Session(session.id));
+    let reader = caller.principal.key();
+    let deadline = Instant::now() + Duration::from_millis(params.wait_ms.unwrap_or(0).min(86_400_000));
+    let limit = match params.limit {
+        Some(0) => return Err(Error::invalid("limit", "is at least 1")),
+        limit => limit.unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT),
+    };
+    let max_bytes =
+        params.max_bytes.map_or(MAX_TEXT_BYTES, |bytes| (bytes as usize).clamp(16, MAX_BODY_BYTES));
+    loop {
+        let turn = wanted_turn(&hub, &session, params.turn).await?;
+        let from = match params.from_seq {
+            Some(from) => from,
+            None => hub.store().position(&reader, session.id, turn).await.map_err(store_error)?,
+        };
+        let result = read(&hub, &session, &Reading { turn, from, limit, max_bytes }).await?;
+        let PollResult::Ok { status, events, read_position, .. } = &result;
+        let busy = matches!(status, Status::Running | Status::AwaitingPermission | Status::Idle);
+        let waited = Instant::now() >= deadline;
+        if !events.is_empty() || !busy || waited {
+            if params.from_seq.is_none() && *read_position > from {
+                remember(&hub, reader, &session, turn, *read_position);
+            }
+            return Ok(result);
+        }
+        // A time-out is no error: the next round returns what there is.
+        let _ = timeout_at(deadline, next(&mut signal)).await;
+    }
+}
+
+async fn wanted_turn(hub: &Hub, session: &SessionRow, wanted: Option<u64>) -> Result<u64, Error> {
+    let row = hub.store().session(session.id).await.map_err(store_error)?;
+    let latest = row.map_or(session.latest_turn, |row| row.latest_turn);
+    match wanted {
+        Some(turn) if turn == 0 || turn > latest => Err(Error::new(
+            ErrorKind::TurnNotFound,
+            format!("there is no turn {turn}; the latest is {latest}"),
+        )),
+        wanted => Ok(wanted.unwrap_or(latest)),
+    }
+}
+
+/// Reads part of a turn as it is now.
+pub(super) async fn read(hub: &Hub, session: &SessionRow, reading: &Reading) -> Result<PollResult, Error> {
+    let Reading { turn, from, limit, max_bytes } = *reading;
+    // The status is read before the events: a turn that is seen to be over is seen with all its events.
+    let row = hub.store().turn(session.id, turn).await.map_err(store_error)?;
+    let open = hub.store().open_approvals(Open::OfSession(session.id)).await.map_err(store_error)?;
+    let events = hub.store().events(session.id, turn, from, limit).await.map_err(store_error)?;
+    let total_events = hub.store().event_count(session.id, turn).await.map_err(store_error)?;
+    let awaiting = open.iter().any(|row| row.turn == turn);
+    let read_position = events.last().map_or(from, |last| last.seq + 1);
+    Ok(PollResult::Ok {
+        status: view::status(row.as_ref(), awaiting),
+        turn,
+        events: events.into_iter().map(|event| view::event(event, max_bytes)).collect(),
+        pending_approvals: open.into_iter().map(|row| view::approval(row, max_bytes)).collect(),
+        read_position,
+        total_events,
+        has_more: read_position < total_events,
+    })
+}
+
+/// Moves the reader's position. Nobody waits for it: a hub that dies first shows the same events again.
+fn remember(hub: &Arc<Hub>, reader: String, session: &SessionRow, turn: u64, position: u64) {
+    let (hub, session) = (Arc::clone(hub), session.id);
+    let tasks = hub.tasks().clone();
+    tasks.spawn(async move {
+        if let Err(error) = hub.commit(vec![Change::Position { reader, session, turn, position }]).await {
+            tracing::debug!(%error, "a read position was not kept");
+        }
+    });
+}

@@ -1,0 +1,21 @@
+//! `claudecode.rename`: another name for a session.
+
+use std::sync::Arc;
+
+use plexus_protocol::Error;
+use plexus_protocol::claudecode::{DoneResult, RenameParams};
+use plexus_store::Change;
+
+use crate::Hub;
+use crate::hub::store_error;
+use crate::method::{Audience, Caller, Method};
+
+pub(super) fn method() -> Method {
+    Method::new("claudecode.rename", "Gives a session another name.", Audience::Programs, rename)
+}
+
+async fn rename(hub: Arc<Hub>, caller: Caller, params: RenameParams) -> Result<DoneResult, Error> {
+    let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
+    hub.commit(vec![Change::RenameSession(session.id, params.new_name)]).await.map_err(store_error)?;
+    Ok(DoneResult::Ok { session_id: session.id })
+}

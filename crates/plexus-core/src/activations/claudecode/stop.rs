@@ -1,0 +1,42 @@
+//! `claudecode.stop`: ends the processes of a session and of all below it, for certain. The next prompt resumes.
+
+use std::sync::Arc;
+
+use plexus_protocol::Error;
+use plexus_protocol::claudecode::{DoneResult, SessionParams};
+use plexus_store::SessionRow;
+
+use crate::Hub;
+use crate::method::{Audience, Caller, Method};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "claudecode.stop",
+        "Ends the processes of a session and of those below it; the next prompt resumes.",
+        Audience::Agents,
+        stop,
+    )
+    .repeatable()
+}
+
+async fn stop(hub: Arc<Hub>, caller: Caller, params: SessionParams) -> Result<DoneResult, Error> {
+    let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
+    stop_tree(&hub, &session, "the session was stopped").await?;
+    Ok(DoneResult::Ok { session_id: session.id })
+}
+
+/// Stops a session first, so that it makes no more children, then all below it; hands those back.
+pub(super) async fn stop_tree(
+    hub: &Arc<Hub>,
+    session: &SessionRow,
+    why: &str,
+) -> Result<Vec<SessionRow>, Error> {
+    hub.session(session.id).stop(why).await;
+    let below = hub.descendants(session.id).await?;
+    futures::future::join_all(below.iter().map(|child| {
+        let handle = hub.session(child.id);
+        async move { handle.stop(why).await }
+    }))
+    .await;
+    Ok(below)
+}

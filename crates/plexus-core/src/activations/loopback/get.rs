@@ -1,0 +1,25 @@
+//! `loopback.get`: one approval in full, with the digest that shows it was read.
+
+use std::sync::Arc;
+
+use plexus_protocol::Error;
+use plexus_protocol::loopback::{GetParams, GetResult};
+
+use crate::Hub;
+use crate::method::{Audience, Caller, Method};
+use crate::view;
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "loopback.get",
+        "One approval in full, with the digest that loopback_respond wants where the input was shown cut.",
+        Audience::Agents,
+        get,
+    )
+    .repeatable()
+}
+
+async fn get(hub: Arc<Hub>, caller: Caller, params: GetParams) -> Result<GetResult, Error> {
+    let (row, _) = hub.find_approval(&caller.principal, params.approval_id).await?;
+    Ok(GetResult::Ok { approval: Box::new(view::approval(row, usize::MAX)) })
+}

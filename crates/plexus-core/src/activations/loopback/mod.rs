@@ -1,0 +1,28 @@
+//! `loopback`: approvals, asked and answered.
+
+mod configure;
+mod get;
+mod pending;
+mod permit;
+mod respond;
+mod wait;
+
+pub(crate) use configure::http_server;
+
+use crate::method::{Activation, Method};
+
+/// The activation.
+pub struct Loopback;
+
+impl Activation for Loopback {
+    fn methods(&self) -> Vec<Method> {
+        vec![
+            permit::method(),
+            respond::method(),
+            pending::method(),
+            get::method(),
+            wait::method(),
+            configure::method(),
+        ]
+    }
+}

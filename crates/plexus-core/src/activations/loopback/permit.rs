@@ -1,0 +1,42 @@
+//! `loopback.permit`: a supervised child asks whether a tool may run, and waits for the answer.
+
+use std::sync::Arc;
+
+use plexus_protocol::loopback::PermitParams;
+use plexus_protocol::{Error, ErrorKind, Object};
+use serde_json::Value;
+
+use crate::Hub;
+use crate::method::{Audience, Caller, Method};
+use crate::permit::Permitted;
+
+pub(super) fn method() -> Method {
+    Method::raw(
+        "loopback.permit",
+        "Asks whoever answers for this session whether a tool may run. For --permission-prompt-tool.",
+        Audience::Children,
+        plexus_protocol::schema::of::<PermitParams>(),
+        permit,
+    )
+    .repeatable()
+}
+
+/// Always answers with a decision. Only a hub that goes away gives none: the next one is asked again.
+async fn permit(hub: Arc<Hub>, caller: Caller, arguments: Value) -> Result<Object, Error> {
+    let closing = hub.closing().clone();
+    let asked = async {
+        match hub.permit_ask(&caller.principal, arguments, None).await {
+            Permitted::Decided(result) => result,
+            Permitted::Waiting(approval) => hub.permit_wait(approval).await,
+        }
+    };
+    tokio::select! {
+        result = asked => match result.to_value() {
+            Value::Object(object) => Ok(object),
+            _ => Err(Error::new(ErrorKind::Internal, "a decision is an object")),
+        },
+        () = closing.cancelled() => {
+            Err(Error::new(ErrorKind::ShuttingDown, "the hub is going away; ask again when it is back"))
+        }
+    }
+}

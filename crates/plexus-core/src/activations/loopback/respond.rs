@@ -1,0 +1,89 @@
+//! `loopback.respond`: answers one approval, or several, and goes straight on into `wait` if wished.
+
+use std::sync::Arc;
+
+use plexus_protocol::loopback::{Answer, Answered, RespondParams, WaitParams};
+use plexus_protocol::{Error, ErrorKind};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::wait::wait;
+use crate::Hub;
+use crate::method::{Audience, Caller, Method};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "loopback.respond",
+        "Answers one approval, or several in `decisions`. With `wait_ms` and `cursor` it goes straight on into \
+         loopback_wait: one call per round. Read the input first; it was written by the child.",
+        Audience::Agents,
+        respond,
+    )
+}
+
+/// What became of one answer, of several, and of the wait that followed.
+#[derive(Serialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(with = "Answered")]
+struct RespondResult(Value);
+
+async fn respond(hub: Arc<Hub>, caller: Caller, mut params: RespondParams) -> Result<RespondResult, Error> {
+    let wait_for = params.wait_ms;
+    let cursor = params.cursor;
+    let mut result = match params.decisions.take() {
+        Some(decisions) => {
+            if params.approval_id.is_some() || params.approve.is_some() {
+                return Err(Error::invalid("decisions", "give one answer or `decisions`, not both"));
+            }
+            if decisions.is_empty() {
+                return Err(Error::invalid("decisions", "is empty"));
+            }
+            several(&hub, &caller, decisions).await
+        }
+        None => to_value(&hub.answer(&caller.principal, one(params)?).await?),
+    };
+    if let Some(timeout_ms) = wait_for {
+        let waited =
+            wait(Arc::clone(&hub), caller, WaitParams { cursor, timeout_ms: Some(timeout_ms) }).await;
+        // The answers count whatever becomes of the wait.
+        let waited = waited.map_or_else(|error| Value::Object(error.to_object()), |waited| to_value(&waited));
+        if result.is_array() {
+            result = json!({"type": "ok", "results": result});
+        }
+        result["wait"] = waited;
+    }
+    Ok(RespondResult(result))
+}
+
+fn one(params: RespondParams) -> Result<Answer, Error> {
+    Ok(Answer {
+        approval_id: params.approval_id.ok_or_else(|| Error::invalid("approval_id", "is missing"))?,
+        approve: params.approve.ok_or_else(|| Error::invalid("approve", "is missing"))?,
+        message: params.message,
+        updated_input: params.updated_input,
+        interrupt: params.interrupt,
+        answers: params.answers,
+        digest: params.digest,
+        mode: params.mode,
+        remember: params.remember,
+    })
+}
+
+/// Each answer stands for itself: one that cannot be taken does not hold up the others.
+async fn several(hub: &Arc<Hub>, caller: &Caller, decisions: Vec<Answer>) -> Value {
+    let answers = decisions.into_iter().map(|answer| async {
+        let approval_id = answer.approval_id;
+        hub.answer(&caller.principal, answer).await.unwrap_or_else(|error| Answered::Error {
+            approval_id,
+            error: error.kind.as_str().to_owned(),
+            message: error.message,
+        })
+    });
+    to_value(&futures::future::join_all(answers).await)
+}
+
+fn to_value(value: &impl Serialize) -> Value {
+    serde_json::to_value(value)
+        .unwrap_or_else(|error| Value::Object(Error::new(ErrorKind::Internal, error.to_string()).to_object()))
+}

@@ -1,0 +1,136 @@
+//! `loopback.wait`: what is new for the caller since its cursor: approvals asked of it, turns that ended, notices.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plexus_protocol::claudecode::Status;
+use plexus_protocol::loopback::{Finished, WaitParams, WaitResult};
+use plexus_protocol::{ApprovalStatus, Decider, Error, MAX_TEXT_BYTES, Object, shorten};
+use plexus_store::{FeedKind, FeedRow, Open};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::Hub;
+use crate::hub::store_error;
+use crate::method::{Audience, Caller, Method};
+use crate::signals::{Topic, next};
+use crate::view;
+
+/// How long what comes together is gathered: agents that ask in lockstep are answered in one round.
+const GATHER: Duration = Duration::from_millis(50);
+const DEFAULT_TIMEOUT_MS: u64 = 30_000;
+/// How many entries one answer can hold; the rest comes with the next.
+const PAGE: u64 = 500;
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "loopback.wait",
+        "Waits for approvals asked of you and for ends of turns. Without `cursor` it returns at once what is open; \
+         pass the returned cursor next time.",
+        Audience::Agents,
+        wait,
+    )
+    .repeatable()
+}
+
+pub(super) async fn wait(hub: Arc<Hub>, caller: Caller, params: WaitParams) -> Result<WaitResult, Error> {
+    let me = caller.principal.asked_as().key();
+    let Some(cursor) = params.cursor else { return open_now(&hub, &me).await };
+    let mut signal = hub.signals().subscribe(Topic::Feed(me.clone()));
+    let timeout = Duration::from_millis(params.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS).min(86_400_000));
+    let deadline = Instant::now() + timeout;
+    let by_me = Decider::from(&caller.principal);
+    // What the caller brought about itself is passed over, for good: the cursor moves behind it.
+    let mut seen = cursor;
+    loop {
+        let rows = hub.store().feed(&me, seen, PAGE).await.map_err(store_error)?;
+        if rows.iter().any(|row| !is_own(row, &by_me)) {
+            break;
+        }
+        seen = rows.last().map_or(seen, |row| row.number);
+        if Instant::now() >= deadline {
+            let (approvals, finished, notices) = (Vec::new(), Vec::new(), Vec::new());
+            return Ok(WaitResult::Ok { cursor: seen, approvals, finished, notices, still_open: Vec::new() });
+        }
+        if rows.is_empty() {
+            // A time-out is no error: the next round says that there is nothing.
+            let _ = timeout_at(deadline, next(&mut signal)).await;
+        }
+    }
+    sleep(GATHER).await;
+    let mut rows = hub.store().feed(&me, seen, PAGE).await.map_err(store_error)?;
+    let newest = rows.last().map_or(seen, |row| row.number);
+    rows.retain(|row| !is_own(row, &by_me));
+    gather(&hub, &me, cursor, newest, rows).await
+}
+
+/// All that is open and asked of the caller.
+async fn open_now(hub: &Hub, me: &str) -> Result<WaitResult, Error> {
+    // What is asked after this is newer than the cursor, and comes with the next wait.
+    let cursor = hub.store().feed_head().await.map_err(store_error)?;
+    let open = hub.store().open_approvals(Open::AskedOf(me.to_owned())).await.map_err(store_error)?;
+    let approvals = open
+        .into_iter()
+        .filter(|row| row.number <= cursor)
+        .map(|row| view::approval(row, MAX_TEXT_BYTES))
+        .collect();
+    Ok(WaitResult::Ok {
+        cursor,
+        approvals,
+        finished: Vec::new(),
+        notices: Vec::new(),
+        still_open: Vec::new(),
+    })
+}
+
+async fn gather(
+    hub: &Hub,
+    me: &str,
+    cursor: u64,
+    newest: u64,
+    rows: Vec<FeedRow>,
+) -> Result<WaitResult, Error> {
+    let open = hub.store().open_approvals(Open::AskedOf(me.to_owned())).await.map_err(store_error)?;
+    let still_open = open.iter().filter(|row| row.number <= cursor).map(|row| row.approval.id).collect();
+    let asked = open.into_iter().filter(|row| row.number > cursor && row.number <= newest);
+    let approvals = asked.map(|row| view::approval(row, MAX_TEXT_BYTES)).collect();
+    let mut finished = Vec::new();
+    let mut notices = Vec::new();
+    for row in rows {
+        match row.kind {
+            FeedKind::Asked => {}
+            FeedKind::Finished => finished.extend(finished_turn(hub, row).await?),
+            FeedKind::Resolved => notices.push(resolved_notice(&row)),
+            FeedKind::Notice => notices.extend(row.data.as_object().cloned()),
+        }
+    }
+    Ok(WaitResult::Ok { cursor: newest, approvals, finished, notices, still_open })
+}
+
+async fn finished_turn(hub: &Hub, row: FeedRow) -> Result<Option<Finished>, Error> {
+    let Some(session) = hub.store().session(row.session).await.map_err(store_error)? else { return Ok(None) };
+    let mut summary = row.data["summary"].clone();
+    shorten(&mut summary, MAX_TEXT_BYTES);
+    Ok(Some(Finished {
+        session_id: session.id,
+        session_name: session.name,
+        turn: row.turn.unwrap_or(session.latest_turn),
+        status: serde_json::from_value(row.data["status"].clone()).unwrap_or(Status::Failed),
+        result: summary.as_str().map(str::to_owned),
+    }))
+}
+
+fn resolved_notice(row: &FeedRow) -> Object {
+    let notice = json!({"type": "resolved", "approval_id": row.approval, "status": row.data["status"]});
+    notice.as_object().cloned().unwrap_or_default()
+}
+
+/// Whether an entry tells the caller only what it did itself, or what needs no one's attention.
+fn is_own(row: &FeedRow, by_me: &Decider) -> bool {
+    if row.kind != FeedKind::Resolved {
+        return false;
+    }
+    let by: Option<Decider> = serde_json::from_value(row.data["by"].clone()).ok();
+    let withdrawn = row.data["status"] == json!(ApprovalStatus::Withdrawn);
+    by.as_ref() == Some(by_me) && !withdrawn || row.data == Value::Null
+}

@@ -1,0 +1,8 @@
+//! The namespaces of methods. One verb is one file; an activation lists its verbs.
+
+mod claudecode;
+mod loopback;
+
+pub use claudecode::ClaudeCode;
+pub use loopback::Loopback;
+pub(crate) use loopback::http_server;

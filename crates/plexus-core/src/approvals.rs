@@ -1,0 +1,167 @@
+//! Answers: checking one, making it count, and what the child is told.
+
+use plexus_claude::PermissionResult;
+use plexus_protocol::loopback::{Answer, Answered};
+use plexus_protocol::{
+    ApprovalKind, ApprovalStatus, Decider, Decision, Error, ErrorKind, MAX_TEXT_BYTES, Object, Principal,
+    Right, is_cut_at,
+};
+use plexus_store::{ApprovalRow, Change, Refusal, StoreError};
+use serde_json::Value;
+
+use crate::Hub;
+use crate::hub::store_error;
+
+impl Hub {
+    /// Makes an answer count, if it is the first and the caller may give it.
+    pub(crate) async fn answer(&self, principal: &Principal, answer: Answer) -> Result<Answered, Error> {
+        let (row, right) = self.find_approval(principal, answer.approval_id).await?;
+        if row.approval.status != ApprovalStatus::Pending {
+            return Ok(already_resolved(&row));
+        }
+        let approval = row.approval.id;
+        let (status, decision) = decide(&row, answer, Decider::from(principal), right)?;
+        match self.commit(vec![Change::Resolve { approval, status, decision: Box::new(decision) }]).await {
+            Ok(_) => Ok(Answered::Ok { approval_id: approval }),
+            Err(StoreError::Refused(Refusal::AlreadyResolved(row))) => Ok(already_resolved(&row)),
+            Err(error) => Err(store_error(error)),
+        }
+    }
+}
+
+fn already_resolved(row: &ApprovalRow) -> Answered {
+    Answered::AlreadyResolved {
+        approval_id: row.approval.id,
+        status: row.approval.status,
+        decision: row.approval.decision.clone(),
+        resolved_at: row.approval.resolved_at,
+    }
+}
+
+/// Turns an answer into a decision, or says what is wrong with it.
+fn decide(
+    row: &ApprovalRow,
+    answer: Answer,
+    by: Decider,
+    right: Right,
+) -> Result<(ApprovalStatus, Decision), Error> {
+    if answer.mode.is_some() {
+        return Err(Error::not_yet("mode"));
+    }
+    if answer.remember.is_some() {
+        return Err(Error::not_yet("remember"));
+    }
+    let interrupt = answer.interrupt.unwrap_or(false);
+    if !answer.approve {
+        if answer.updated_input.is_some() {
+            return Err(Error::invalid("updated_input", "goes with `approve: true`"));
+        }
+        if answer.answers.is_some() {
+            return Err(Error::invalid("answers", "go with `approve: true`"));
+        }
+        let decision =
+            Decision { approve: false, message: answer.message, updated_input: None, interrupt, by, right };
+        return Ok((ApprovalStatus::Denied, decision));
+    }
+    if interrupt {
+        return Err(Error::invalid("interrupt", "goes with `approve: false`"));
+    }
+    check_seen(row, answer.digest.as_deref())?;
+    let updated_input = match (row.approval.kind, answer.answers, answer.updated_input) {
+        (_, Some(_), Some(_)) => {
+            return Err(Error::invalid("answers", "give `answers` or `updated_input`, not both"));
+        }
+        (ApprovalKind::Question, Some(answers), None) => Some(answered(&row.approval.input, answers)?),
+        (ApprovalKind::Question, None, Some(input)) if input.contains_key("answers") => Some(input),
+        (ApprovalKind::Question, None, _) => {
+            return Err(Error::new(
+                ErrorKind::AnswersRequired,
+                "this is a question: give `answers`, an object from each question's text to its answer",
+            ));
+        }
+        (_, Some(_), None) => return Err(Error::invalid("answers", "only a question takes answers")),
+        (_, None, updated_input) => updated_input,
+    };
+    let decision = Decision { approve: true, message: answer.message, updated_input, interrupt, by, right };
+    Ok((ApprovalStatus::Allowed, decision))
+}
+
+/// What is shown cut must have been read in full before it is allowed.
+fn check_seen(row: &ApprovalRow, digest: Option<&str>) -> Result<(), Error> {
+    let not_seen = |message: &str| Err(Error::new(ErrorKind::InputNotSeen, message));
+    match digest {
+        Some(given) if row.approval.digest.as_deref() != Some(given) => {
+            not_seen("`digest` is not this approval's; read it with loopback.get and look again")
+        }
+        None if is_cut_at(&Value::Object(row.approval.input.clone()), MAX_TEXT_BYTES) => {
+            not_seen("the input is longer than it was shown; read it with loopback.get and pass its `digest`")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The input of AskUserQuestion with the answers put in, the way Claude Code reads them.
+fn answered(input: &Object, answers: Object) -> Result<Object, Error> {
+    let asked: Vec<&str> = input
+        .get("questions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|question| question.get("question")?.as_str())
+        .collect();
+    if answers.is_empty() {
+        return Err(Error::new(ErrorKind::AnswersRequired, "`answers` is empty"));
+    }
+    let mut given = Object::new();
+    for (question, answer) in answers {
+        if !asked.contains(&question.as_str()) {
+            return Err(Error::invalid(
+                "answers",
+                format!("`{question}` was not asked; asked were {asked:?}"),
+            ));
+        }
+        given.insert(question.clone(), Value::String(answer_text(&question, answer)?));
+    }
+    let mut input = input.clone();
+    input.insert("answers".to_owned(), Value::Object(given));
+    Ok(input)
+}
+
+/// One answer as text; several choices are joined as Claude Code joins them.
+fn answer_text(question: &str, answer: Value) -> Result<String, Error> {
+    match answer {
+        Value::String(text) => Ok(text),
+        Value::Array(choices) if !choices.is_empty() && choices.iter().all(Value::is_string) => {
+            Ok(choices.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "))
+        }
+        _ => {
+            Err(Error::invalid("answers", format!("the answer to `{question}` is a text or a list of texts")))
+        }
+    }
+}
+
+/// What the child is told about an approval that has come to its end. The input is always the stored one.
+pub(crate) fn permission_result(row: &ApprovalRow) -> PermissionResult {
+    let decision = row.approval.decision.as_ref();
+    let message = decision.and_then(|decision| decision.message.clone());
+    let deny = |message: String| PermissionResult::Deny {
+        message,
+        interrupt: decision.is_some_and(|d| d.interrupt),
+    };
+    match row.approval.status {
+        ApprovalStatus::Allowed => PermissionResult::Allow {
+            updated_input: decision
+                .and_then(|decision| decision.updated_input.clone())
+                .unwrap_or_else(|| row.approval.input.clone()),
+            updated_permissions: Vec::new(),
+        },
+        ApprovalStatus::Denied => deny(message.unwrap_or_else(|| "This call was denied.".to_owned())),
+        ApprovalStatus::Expired => deny(
+            "Nobody answered in time, so this call did not run. This is no refusal: you may ask again."
+                .to_owned(),
+        ),
+        ApprovalStatus::Withdrawn | ApprovalStatus::Pending => {
+            deny(message.unwrap_or_else(|| "This question was withdrawn.".to_owned()))
+        }
+    }
+}

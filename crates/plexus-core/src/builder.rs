@@ -1,0 +1,62 @@
+//! Putting a hub together: the one place where activations are registered.
+
+use std::sync::Arc;
+
+use plexus_store::{Store, StoreError};
+
+use crate::activations::{ClaudeCode, Loopback};
+use crate::gate::{Gate, OwnCourse, Policy};
+use crate::method::{Activation, Registry};
+use crate::{Hub, Settings};
+
+/// Why a hub could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The journals of children cannot be watched.
+    #[error("the journals of children cannot be watched: {0}")]
+    Watch(#[from] std::io::Error),
+}
+
+/// Puts a hub together.
+pub struct HubBuilder {
+    settings: Settings,
+    store: Arc<dyn Store>,
+    gate: Gate,
+    registry: Registry,
+}
+
+impl HubBuilder {
+    /// A hub over this store, with no methods yet.
+    pub fn new(settings: Settings, store: Arc<dyn Store>) -> Self {
+        Self { settings, store, gate: Gate::new(Arc::new(OwnCourse)), registry: Registry::default() }
+    }
+
+    /// The hub as it is shipped.
+    pub fn standard(settings: Settings, store: Arc<dyn Store>) -> Self {
+        Self::new(settings, store).with(&ClaudeCode).with(&Loopback)
+    }
+
+    /// Registers the methods of an activation.
+    #[must_use]
+    pub fn with(mut self, activation: &dyn Activation) -> Self {
+        self.registry.add(activation);
+        self
+    }
+
+    /// Puts another policy at the gate.
+    #[must_use]
+    pub fn with_policy(mut self, policy: Arc<dyn Policy>) -> Self {
+        self.gate = Gate::new(policy);
+        self
+    }
+
+    /// Starts it: finds the children of an earlier hub again and goes on with them.
+    pub async fn start(self) -> Result<Arc<Hub>, StartError> {
+        let hub = Hub::new(self.settings, self.store, self.gate, self.registry)?;
+        hub.take_up().await?;
+        Ok(hub)
+    }
+}

@@ -1,0 +1,314 @@
+//! The hub: what all its parts share, the one way to make something durable and tell of it, and its calls.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use plexus_agent::JournalWatch;
+use plexus_protocol::{ApprovalStatus, Error, ErrorKind, Principal, SessionId};
+use plexus_store::{Change, Committed, Open, Refusal, RunState, Store, StoreError};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::clock::now;
+use crate::expiry::Expiry;
+use crate::gate::Gate;
+use crate::method::{Audience, Caller, Method, Registry, Repeat, method_not_found};
+use crate::permit::Attachments;
+use crate::secret::token_hash;
+use crate::session::{self, SessionHandle};
+use crate::signals::{Signals, Topic};
+use crate::{ChildMcp, Settings};
+
+/// What becomes of the children when a hub goes away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShutDown {
+    /// They stay, paused at the gate, for the next hub.
+    LeaveChildren,
+    /// They are ended, with all that stems from them.
+    EndChildren,
+}
+
+/// The hub. Shared by every task and door; it owns no child: each session's task does.
+pub struct Hub {
+    settings: Settings,
+    registry: Registry,
+    store: Arc<dyn Store>,
+    gate: Gate,
+    signals: Signals,
+    expiry: Expiry,
+    attachments: Attachments,
+    watch: JournalWatch,
+    sessions: Mutex<HashMap<SessionId, SessionHandle>>,
+    /// The pids of the keepers, by session: what descends from one of them is a child.
+    keepers: Mutex<HashMap<SessionId, i32>>,
+    closing: CancellationToken,
+    tasks: TaskTracker,
+    this: Weak<Hub>,
+}
+
+impl Hub {
+    pub(crate) fn new(
+        settings: Settings,
+        store: Arc<dyn Store>,
+        gate: Gate,
+        registry: Registry,
+    ) -> io::Result<Arc<Self>> {
+        let watch = JournalWatch::new()?;
+        Ok(Arc::new_cyclic(|this| Self {
+            settings,
+            registry,
+            store,
+            gate,
+            signals: Signals::default(),
+            expiry: Expiry::default(),
+            attachments: Attachments::default(),
+            watch,
+            sessions: Mutex::default(),
+            keepers: Mutex::default(),
+            closing: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            this: this.clone(),
+        }))
+    }
+
+    /// Finds what an earlier hub left: children that live or ended meanwhile, turns in progress, open approvals.
+    pub(crate) async fn take_up(self: &Arc<Self>) -> Result<(), StoreError> {
+        self.tasks.spawn(Expiry::run(Arc::clone(self)));
+        let runs = self.store.open_runs().await?;
+        let mut sessions: Vec<SessionId> = runs.iter().map(|run| run.key.session).collect();
+        for session in self.store.sessions().await? {
+            let turn = self.store.turn(session.id, session.latest_turn).await?;
+            if turn.is_some_and(|turn| turn.ended_at.is_none()) {
+                sessions.push(session.id);
+            }
+        }
+        for approval in self.store.open_approvals(Open::All).await? {
+            self.expiry.watch(&approval);
+            let external = runs.iter().any(|run| {
+                run.key.session == approval.approval.session_id
+                    && run.key.run == approval.run
+                    && (run.state == RunState::External || self.settings.child_mcp == ChildMcp::Http)
+            });
+            if external && approval.channel == plexus_protocol::claudecode::Channel::Mcp {
+                self.attachments.detached(self, approval.approval.id);
+            }
+        }
+        for session in sessions {
+            self.session(session);
+        }
+        Ok(())
+    }
+
+    /// What the hub was told at its start.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// All methods.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    pub(crate) fn signals(&self) -> &Signals {
+        &self.signals
+    }
+
+    pub(crate) fn expiry(&self) -> &Expiry {
+        &self.expiry
+    }
+
+    pub(crate) fn attachments(&self) -> &Attachments {
+        &self.attachments
+    }
+
+    pub(crate) fn watch(&self) -> &JournalWatch {
+        &self.watch
+    }
+
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.closing
+    }
+
+    pub(crate) fn tasks(&self) -> &TaskTracker {
+        &self.tasks
+    }
+
+    /// Makes changes durable, then tells whoever waits for them. There is no other way to write.
+    pub(crate) async fn commit(&self, changes: Vec<Change>) -> Result<Committed, StoreError> {
+        let committed = self.store.commit(now(), changes).await?;
+        self.tell(&committed);
+        Ok(committed)
+    }
+
+    fn tell(&self, committed: &Committed) {
+        let mut sessions: Vec<SessionId> = committed.events.iter().map(|event| event.session).collect();
+        for row in &committed.approvals {
+            sessions.push(row.approval.session_id);
+            if row.approval.status == ApprovalStatus::Pending {
+                self.expiry.watch(row);
+            } else {
+                // Its owner hears of an answer before anyone who could pass it on to the child.
+                if let Some(session) = self.known_session(row.approval.session_id) {
+                    session.resolved(row.clone());
+                }
+                self.signals.wake(&Topic::Approval(row.approval.id));
+            }
+        }
+        sessions.sort_unstable();
+        sessions.dedup();
+        for session in sessions {
+            self.signals.wake(&Topic::Session(session));
+        }
+        for entry in &committed.feed {
+            self.signals.wake(&Topic::Feed(entry.to.clone()));
+        }
+    }
+
+    /// The task that owns a session, started if need be.
+    pub(crate) fn session(&self, id: SessionId) -> SessionHandle {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = sessions.get(&id)
+            && !handle.is_closed()
+        {
+            return handle.clone();
+        }
+        let handle = session::start(self.this.clone(), &self.tasks, id);
+        sessions.insert(id, handle.clone());
+        handle
+    }
+
+    fn known_session(&self, id: SessionId) -> Option<SessionHandle> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    pub(crate) fn keeper_is(&self, session: SessionId, pid: Option<i32>) {
+        let mut keepers = self.keepers.lock().unwrap_or_else(PoisonError::into_inner);
+        match pid {
+            Some(pid) => keepers.insert(session, pid),
+            None => keepers.remove(&session),
+        };
+    }
+
+    pub(crate) fn keeper_of(&self, session: SessionId) -> Option<i32> {
+        self.keepers.lock().unwrap_or_else(PoisonError::into_inner).get(&session).copied()
+    }
+
+    /// Whether a process stems from a supervised child.
+    pub fn is_child_process(&self, pid: i32) -> bool {
+        let keepers: Vec<i32> =
+            self.keepers.lock().unwrap_or_else(PoisonError::into_inner).values().copied().collect();
+        plexus_agent::descends_from(pid, &keepers)
+    }
+
+    /// Whom a token speaks for.
+    pub async fn principal_of_token(&self, token: &str) -> Result<Option<Principal>, Error> {
+        let hash = token_hash(token);
+        // Comparing hashes tells an onlooker nothing about the token, however long it takes.
+        if hash == token_hash(&self.settings.operator_token) {
+            return Ok(Some(Principal::Operator));
+        }
+        let run = self.store.run_of_token(&hash).await.map_err(store_error)?;
+        Ok(run.map(|run| Principal::Session { id: run.key.session, run: run.key.run }))
+    }
+
+    /// Calls a method for a caller: the one way in, for every door.
+    pub async fn call(self: &Arc<Self>, caller: Caller, name: &str, params: Value) -> Result<Value, Error> {
+        if self.closing.is_cancelled() {
+            return Err(Error::new(
+                ErrorKind::ShuttingDown,
+                "the hub is going away; try again when it is back",
+            ));
+        }
+        if name == "rpc.discover" {
+            return Ok(self.registry.openrpc());
+        }
+        if name == "rpc.tools" {
+            let tools = self.tools(&caller.principal).await?;
+            return Ok(tools.iter().map(describe_tool).collect());
+        }
+        let method = self.registry.get(name).ok_or_else(|| method_not_found(name))?;
+        if method.audience != Audience::Children && !self.may_call_methods(&caller.principal).await? {
+            return Err(Error::new(
+                ErrorKind::Forbidden,
+                "this session may only ask for permission; `hub_tools` at its creation would let it do more",
+            ));
+        }
+        self.registry.call(Arc::clone(self), caller, name, params).await
+    }
+
+    /// The methods this caller finds as tools on `/mcp`.
+    pub async fn tools(self: &Arc<Self>, principal: &Principal) -> Result<Vec<Method>, Error> {
+        let more = self.may_call_methods(principal).await?;
+        let child = matches!(principal, Principal::Session { .. });
+        let mine = |method: &&Method| match method.audience {
+            Audience::Programs => false,
+            Audience::Agents => more,
+            Audience::Children => child,
+        };
+        Ok(self.registry.all().filter(mine).cloned().collect())
+    }
+
+    /// A session may do no more than ask, unless it was given `hub_tools`.
+    async fn may_call_methods(&self, principal: &Principal) -> Result<bool, Error> {
+        let Principal::Session { id, .. } = principal else { return Ok(true) };
+        let session = self.store.session(*id).await.map_err(store_error)?;
+        Ok(session.is_some_and(|session| session.config.hub_tools))
+    }
+
+    /// Ends the hub's work; says how many children were left or ended.
+    pub async fn shut_down(self: &Arc<Self>, how: ShutDown) -> usize {
+        let count = self.keepers.lock().unwrap_or_else(PoisonError::into_inner).len();
+        if how == ShutDown::EndChildren {
+            let handles: Vec<SessionHandle> =
+                self.sessions.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+            futures::future::join_all(handles.iter().map(|handle| handle.stop("plexus down"))).await;
+        }
+        self.closing.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        count
+    }
+}
+
+fn describe_tool(method: &Method) -> Value {
+    json!({
+        "name": method.tool_name(),
+        "method": method.name,
+        "description": method.summary,
+        "inputSchema": method.params,
+        "repeatable": method.repeat == Repeat::Safe,
+    })
+}
+
+/// What a caller is told when the store did not do it.
+pub(crate) fn store_error(error: StoreError) -> Error {
+    match error {
+        StoreError::Refused(refusal) => {
+            let kind = match &refusal {
+                Refusal::NameTaken(_) => ErrorKind::NameTaken,
+                Refusal::NoSuchSession(_) => ErrorKind::SessionNotFound,
+                Refusal::TurnInProgress(_) => ErrorKind::TurnInProgress,
+                Refusal::NoSuchApproval(_) => ErrorKind::ApprovalNotFound,
+                Refusal::AlreadyResolved(_) | Refusal::KeyTaken => ErrorKind::Internal,
+            };
+            Error::new(kind, refusal.to_string())
+        }
+        StoreError::Unavailable(why) => Error::new(
+            ErrorKind::StoreUnavailable,
+            format!(
+                "nothing was done, because it could not be written down ({why}); try again when there is room"
+            ),
+        ),
+        StoreError::Unusable(why) => Error::new(ErrorKind::Internal, why),
+    }
+}

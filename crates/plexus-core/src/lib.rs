@@ -1,0 +1,31 @@
+//! The hub without any network: activations and their methods, the gate, the book of approvals, sessions and turns.
+//!
+//! One task owns each session and speaks to its child; the store is the truth for everyone else. Nothing is told to
+//! anyone before it is durable: [`Hub`] commits, then wakes whoever waits. Doors call [`Hub::call`] and know nothing
+//! of what is behind it.
+
+mod access;
+pub mod activations;
+mod approvals;
+mod builder;
+mod clock;
+mod expiry;
+mod gate;
+mod hub;
+mod method;
+mod permit;
+mod secret;
+mod session;
+mod settings;
+mod signals;
+mod view;
+
+pub use builder::{HubBuilder, StartError};
+pub use gate::{Gate, OwnCourse, Policy};
+pub use hub::{Hub, ShutDown};
+pub use method::{
+    Activation, Audience, Caller, Door, Method, Notification, Registry, Repeat, method_not_found,
+};
+pub use permit::PermitTicket;
+pub use secret::new_token;
+pub use settings::{ChildMcp, Settings};

@@ -1,0 +1,297 @@
+//! Methods: each is declared once, with its types, and every door, the schema and the tools for agents are made
+//! from that declaration. The registry looks a method up, checks that the caller may use it, reads its parameters
+//! and writes its result; what the method does is the activation's business.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use plexus_protocol::{Error, ErrorKind, Object, Principal, schema};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::Hub;
+
+/// Who finds a method among its tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// Programs and people, on `/rpc` alone.
+    Programs,
+    /// Parent agents as well, on `/mcp`.
+    Agents,
+    /// The supervised children themselves: the permission prompt.
+    Children,
+}
+
+/// Whether a call that got no answer may simply be made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// It may: it reads, or says the same thing twice.
+    Safe,
+    /// It may not: it could be done twice.
+    Unsafe,
+}
+
+/// Which door a call came through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// `POST /rpc`.
+    Http,
+    /// `GET /rpc`.
+    WebSocket,
+    /// `/mcp`.
+    Mcp,
+}
+
+/// A message to a caller before its result: method and parameters of a JSON-RPC notification.
+#[derive(Debug, Clone)]
+pub struct Notification {
+    /// Such as `claudecode.chat.event`.
+    pub method: &'static str,
+    /// Its parameters, without the id of the call it belongs to: the door adds that.
+    pub params: Object,
+}
+
+/// Who calls, and how.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Who.
+    pub principal: Principal,
+    /// Through which door.
+    pub door: Door,
+    /// Where notifications go, on doors that have a way to send them.
+    pub notify: Option<mpsc::Sender<Notification>>,
+}
+
+type Handler = Arc<dyn Fn(Arc<Hub>, Caller, Value) -> BoxFuture<'static, Result<Value, Error>> + Send + Sync>;
+
+/// One method, as it was declared.
+#[derive(Clone)]
+pub struct Method {
+    /// Such as `claudecode.create`.
+    pub name: &'static str,
+    /// What it does, for people and agents.
+    pub summary: &'static str,
+    /// Who finds it among its tools.
+    pub audience: Audience,
+    /// Whether it may be called again when no answer came.
+    pub repeat: Repeat,
+    /// The schema of its parameters.
+    pub params: Object,
+    /// The schema of its result.
+    pub result: Object,
+    handler: Handler,
+}
+
+impl Method {
+    /// Declares a method: its name, what it does, whom it is for, and the function behind it.
+    pub fn new<P, R, F, Fut>(
+        name: &'static str,
+        summary: &'static str,
+        audience: Audience,
+        function: F,
+    ) -> Self
+    where
+        P: DeserializeOwned + JsonSchema + Send + 'static,
+        R: Serialize + JsonSchema,
+        F: Fn(Arc<Hub>, Caller, P) -> Fut + Send + Sync + Copy + 'static,
+        Fut: Future<Output = Result<R, Error>> + Send + 'static,
+    {
+        let params = schema::of::<P>();
+        let known = params.clone();
+        let handler: Handler = Arc::new(move |hub, caller, value| {
+            let parsed = read_params::<P>(&known, value);
+            Box::pin(async move { write_result(&function(hub, caller, parsed?).await?) })
+        });
+        Self { name, summary, audience, repeat: Repeat::Unsafe, params, result: schema::of::<R>(), handler }
+    }
+
+    /// Declares a method that reads its parameters itself, because it has an answer to whatever they are.
+    pub fn raw<R, F, Fut>(
+        name: &'static str,
+        summary: &'static str,
+        audience: Audience,
+        params: Object,
+        function: F,
+    ) -> Self
+    where
+        R: Serialize + JsonSchema,
+        F: Fn(Arc<Hub>, Caller, Value) -> Fut + Send + Sync + Copy + 'static,
+        Fut: Future<Output = Result<R, Error>> + Send + 'static,
+    {
+        let handler: Handler = Arc::new(move |hub, caller, value| {
+            Box::pin(async move { write_result(&function(hub, caller, value).await?) })
+        });
+        Self { name, summary, audience, repeat: Repeat::Unsafe, params, result: schema::of::<R>(), handler }
+    }
+
+    /// Says that the method may be called again when no answer came.
+    #[must_use]
+    pub fn repeatable(mut self) -> Self {
+        self.repeat = Repeat::Safe;
+        self
+    }
+
+    /// The name of this method as an MCP tool.
+    pub fn tool_name(&self) -> String {
+        self.name.replace('.', "_")
+    }
+}
+
+fn write_result(result: &impl Serialize) -> Result<Value, Error> {
+    serde_json::to_value(result)
+        .map_err(|error| Error::new(ErrorKind::Internal, format!("the result cannot be written: {error}")))
+}
+
+/// A group of methods under one namespace, registered with the builder.
+pub trait Activation {
+    /// The methods, each with its full name.
+    fn methods(&self) -> Vec<Method>;
+}
+
+/// All methods of a hub, by name.
+#[derive(Default, Clone)]
+pub struct Registry {
+    methods: BTreeMap<&'static str, Method>,
+}
+
+impl Registry {
+    /// Adds the methods of an activation.
+    pub fn add(&mut self, activation: &dyn Activation) {
+        for method in activation.methods() {
+            self.methods.insert(method.name, method);
+        }
+    }
+
+    /// Every method, by name.
+    pub fn all(&self) -> impl Iterator<Item = &Method> {
+        self.methods.values()
+    }
+
+    /// The method of this name.
+    pub fn get(&self, name: &str) -> Option<&Method> {
+        self.methods.get(name)
+    }
+
+    /// The method behind this MCP tool. Agents are shown few tools, since each costs them; they may call any.
+    pub fn tool(&self, tool_name: &str) -> Option<&Method> {
+        self.methods.values().find(|method| method.tool_name() == tool_name)
+    }
+
+    /// Calls a method that the caller was found to be allowed.
+    pub(crate) async fn call(
+        &self,
+        hub: Arc<Hub>,
+        caller: Caller,
+        name: &str,
+        params: Value,
+    ) -> Result<Value, Error> {
+        let method = self.get(name).ok_or_else(|| method_not_found(name))?;
+        let handler = Arc::clone(&method.handler);
+        handler(hub, caller, params).await
+    }
+
+    /// The OpenRPC document.
+    pub fn openrpc(&self) -> Value {
+        let methods: Vec<Value> = self.all().map(describe).collect();
+        json!({
+            "openrpc": "1.3.2",
+            "info": {"title": "Plexus", "version": env!("CARGO_PKG_VERSION")},
+            "methods": methods,
+        })
+    }
+}
+
+/// The answer to a name nobody has.
+pub fn method_not_found(name: &str) -> Error {
+    Error::new(ErrorKind::MethodNotFound, format!("there is no method `{name}`; `rpc.discover` lists them"))
+}
+
+fn describe(method: &Method) -> Value {
+    let required = method.params.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    let params: Vec<Value> = method
+        .params
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .map(|(name, schema)| {
+            json!({"name": name, "required": required.iter().any(|r| r == name), "schema": schema})
+        })
+        .collect();
+    json!({
+        "name": method.name,
+        "summary": method.summary,
+        "paramStructure": "by-name",
+        "params": params,
+        "result": {"name": "result", "schema": method.result},
+        "x-plexus-params": method.params,
+        "x-plexus-for": match method.audience {
+            Audience::Programs => "programs",
+            Audience::Agents => "agents",
+            Audience::Children => "children",
+        },
+    })
+}
+
+/// Reads parameters so that the message names the field, whatever is wrong with it.
+fn read_params<P: DeserializeOwned>(schema: &Object, value: Value) -> Result<P, Error> {
+    let value = if value.is_null() { json!({}) } else { value };
+    if !value.is_object() {
+        return Err(Error::new(ErrorKind::InvalidParams, "parameters are given by name, as one object"));
+    }
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let path = error.path().to_string();
+        let text = error.inner().to_string();
+        if let Some(field) = text.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next()) {
+            let known: Vec<&String> = schema
+                .get("properties")
+                .and_then(Value::as_object)
+                .into_iter()
+                .flat_map(|p| p.keys())
+                .collect();
+            return Error::new(
+                ErrorKind::UnknownField,
+                format!("`{field}` is not known here; known are {known:?}"),
+            )
+            .with("field", field);
+        }
+        if let Some(field) = text.strip_prefix("missing field `").and_then(|rest| rest.split('`').next()) {
+            return Error::invalid(field, "is missing");
+        }
+        Error::invalid(&path, text)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plexus_protocol::claudecode::CreateParams;
+
+    fn read(value: Value) -> Error {
+        read_params::<CreateParams>(&schema::of::<CreateParams>(), value).expect_err("refused")
+    }
+
+    #[test]
+    fn a_wrong_parameter_is_named() {
+        let unknown = read(json!({"name": "a", "working_dir": "/", "colour": 1}));
+        assert_eq!(
+            (unknown.kind, unknown.details["field"].as_str()),
+            (ErrorKind::UnknownField, Some("colour"))
+        );
+        let missing = read(json!({"name": "a"}));
+        assert_eq!(
+            (missing.kind, missing.details["field"].as_str()),
+            (ErrorKind::InvalidParams, Some("working_dir"))
+        );
+        let typed = read(json!({"name": "a", "working_dir": 7}));
+        assert_eq!(typed.details["field"], "working_dir");
+        let nested = read(json!({"name": "a", "working_dir": "/", "env": {"A": 1}}));
+        assert_eq!(nested.details["field"], "env.A");
+        assert_eq!(read(json!([1])).kind, ErrorKind::InvalidParams);
+    }
+}

@@ -1,0 +1,226 @@
+//! `loopback.permit`: a child on the `mcp` channel asks and waits. However long that takes, over whatever doors and
+//! restarts, it is one approval; the answer comes from the store, and it is always a decision, never an error.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use plexus_claude::PermissionResult;
+use plexus_protocol::loopback::PermitParams;
+use plexus_protocol::{ApprovalId, ApprovalStatus, Principal, SessionId};
+use plexus_store::{Change, PermitStream, RunKey};
+use serde_json::Value;
+use tokio::time::sleep;
+
+use crate::Hub;
+use crate::approvals::permission_result;
+use crate::signals::{Topic, next};
+
+/// A permit that was asked over HTTP: what its stream needs to begin, and to answer.
+#[derive(Debug)]
+pub struct PermitTicket {
+    /// The SSE id its stream begins with; `None` when the decision is there already.
+    pub event_id: Option<String>,
+    /// The JSON-RPC id to answer.
+    pub jsonrpc_id: Value,
+    /// The progress token to keep the call alive with.
+    pub progress_token: Option<Value>,
+    state: Permitted,
+}
+
+/// Where a permit stands once it has been asked.
+#[derive(Debug)]
+pub(crate) enum Permitted {
+    /// It was decided on the spot.
+    Decided(PermissionResult),
+    /// It waits for this approval.
+    Waiting(ApprovalId),
+}
+
+/// What has to be durable with a permit that came over HTTP.
+#[derive(Debug)]
+pub(crate) struct NewStream {
+    pub(crate) event_id: String,
+    pub(crate) jsonrpc_id: Value,
+    pub(crate) progress_token: Option<Value>,
+}
+
+impl NewStream {
+    pub(crate) fn of(self, key: RunKey, approval: ApprovalId) -> Change {
+        Change::Stream(Box::new(PermitStream {
+            event_id: self.event_id,
+            key,
+            approval,
+            jsonrpc_id: self.jsonrpc_id,
+            progress_token: self.progress_token,
+        }))
+    }
+}
+
+fn deny(message: impl Into<String>) -> Permitted {
+    Permitted::Decided(PermissionResult::Deny { message: message.into(), interrupt: false })
+}
+
+impl Hub {
+    /// Asks; whatever is wrong with the question is answered with a denial.
+    pub(crate) async fn permit_ask(
+        &self,
+        principal: &Principal,
+        arguments: Value,
+        stream: Option<NewStream>,
+    ) -> Permitted {
+        let Principal::Session { id, run } = principal else {
+            return deny("Only a supervised session can ask for permission, with its own token.");
+        };
+        match serde_json::from_value::<PermitParams>(arguments) {
+            Ok(params) => self.session(*id).permit(*run, params, stream).await,
+            Err(error) => deny(format!("Plexus could not read this question, so it is denied: {error}")),
+        }
+    }
+
+    /// Waits for the decision, however long it takes.
+    pub(crate) async fn permit_wait(&self, approval: ApprovalId) -> PermissionResult {
+        let mut signal = self.signals().subscribe(Topic::Approval(approval));
+        loop {
+            match self.store().approval(approval).await {
+                Ok(Some(row)) if row.approval.status != ApprovalStatus::Pending => {
+                    return permission_result(&row);
+                }
+                Ok(Some(_)) => next(&mut signal).await,
+                Ok(None) => {
+                    return PermissionResult::Deny {
+                        message: "Plexus has lost sight of this question, so it is denied.".to_owned(),
+                        interrupt: false,
+                    };
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a permit is held until the store can be read");
+                    sleep(std::time::Duration::from_millis(200)).await;
+                }
+            }
+        }
+    }
+
+    /// Opens a permit over HTTP: all that is needed to go on after a restart is durable before this returns.
+    pub async fn permit_open(
+        self: &Arc<Self>,
+        principal: &Principal,
+        arguments: Value,
+        jsonrpc_id: Value,
+        progress_token: Option<Value>,
+    ) -> PermitTicket {
+        let event_id = uuid::Uuid::new_v4().to_string();
+        let stream = NewStream {
+            event_id: event_id.clone(),
+            jsonrpc_id: jsonrpc_id.clone(),
+            progress_token: progress_token.clone(),
+        };
+        let state = self.permit_ask(principal, arguments, Some(stream)).await;
+        let event_id = matches!(state, Permitted::Waiting(_)).then_some(event_id);
+        PermitTicket { event_id, jsonrpc_id, progress_token, state }
+    }
+
+    /// Takes a permit up again by the last event id its client saw; `None` when it is not this caller's.
+    pub async fn permit_resume(
+        self: &Arc<Self>,
+        principal: &Principal,
+        last_event_id: &str,
+    ) -> Option<PermitTicket> {
+        let Principal::Session { id, run } = principal else { return None };
+        let key = RunKey { session: *id, run: *run };
+        let known = self.store().permit_stream(last_event_id).await.ok().flatten()?;
+        if known.key != key {
+            return None;
+        }
+        // A fresh id for each stream: the next kill must find one, too.
+        let event_id = uuid::Uuid::new_v4().to_string();
+        let stream = NewStream {
+            event_id: event_id.clone(),
+            jsonrpc_id: known.jsonrpc_id.clone(),
+            progress_token: known.progress_token.clone(),
+        };
+        self.commit(vec![stream.of(key, known.approval)]).await.ok()?;
+        Some(PermitTicket {
+            event_id: Some(event_id),
+            jsonrpc_id: known.jsonrpc_id,
+            progress_token: known.progress_token,
+            state: Permitted::Waiting(known.approval),
+        })
+    }
+
+    /// Waits for the answer to an opened permit: the decision in Claude Code's own shape.
+    pub async fn permit_answer(self: &Arc<Self>, ticket: &PermitTicket) -> Value {
+        match &ticket.state {
+            Permitted::Decided(result) => result.to_value(),
+            Permitted::Waiting(approval) => {
+                let _attached = self.attachments().attach(self, *approval);
+                self.permit_wait(*approval).await.to_value()
+            }
+        }
+    }
+}
+
+/// How many streams wait for each permit over HTTP. A child that never comes back for its answer would leave its
+/// approval open for good, so one without a stream is given up after the client's own window.
+#[derive(Debug, Default)]
+pub(crate) struct Attachments {
+    counts: Mutex<HashMap<ApprovalId, usize>>,
+}
+
+impl Attachments {
+    fn attach(&self, hub: &Arc<Hub>, approval: ApprovalId) -> Attached {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry(approval).or_default() += 1;
+        Attached { hub: Arc::downgrade(hub), approval }
+    }
+
+    fn detach(&self, hub: &Arc<Hub>, approval: ApprovalId) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&approval) {
+            *count -= 1;
+            if *count > 0 {
+                return;
+            }
+            counts.remove(&approval);
+        }
+        drop(counts);
+        self.detached(hub, approval);
+    }
+
+    /// Gives an approval up unless a stream is attached to it within the window.
+    pub(crate) fn detached(&self, hub: &Arc<Hub>, approval: ApprovalId) {
+        let hub = Arc::clone(hub);
+        let closing = hub.closing().clone();
+        hub.tasks().clone().spawn(async move {
+            tokio::select! {
+                () = closing.cancelled() => return,
+                () = sleep(hub.settings().permit_window()) => {}
+            }
+            if hub.attachments().counts.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&approval)
+            {
+                return;
+            }
+            if let Some(session) = hub.session_of_pending(approval).await {
+                hub.session(session).permit_lost(approval);
+            }
+        });
+    }
+}
+
+impl Hub {
+    async fn session_of_pending(&self, approval: ApprovalId) -> Option<SessionId> {
+        let row = self.store().approval(approval).await.ok().flatten()?;
+        (row.approval.status == ApprovalStatus::Pending).then_some(row.approval.session_id)
+    }
+}
+
+struct Attached {
+    hub: Weak<Hub>,
+    approval: ApprovalId,
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        if let Some(hub) = self.hub.upgrade() {
+            hub.attachments().detach(&hub, self.approval);
+        }
+    }
+}

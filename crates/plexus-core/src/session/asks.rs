@@ -1,0 +1,352 @@
+//! Questions: a call at the gate, `can_use_tool` on the control channel and `loopback.permit` over MCP, into one
+//! book. Asking again under a living key is the same question; with another input it is denied and recorded.
+
+use plexus_claude::{CanUseTool, GateAnswer, PermissionResult, PreToolUse};
+use plexus_protocol::claudecode::Channel;
+use plexus_protocol::loopback::PermitParams;
+use plexus_protocol::{
+    Approval, ApprovalId, ApprovalKind, ApprovalStatus, Decider, Decision, Event, Object, Right,
+};
+use plexus_store::{ApprovalRow, CallRow, Change, NewApproval, RunKey};
+use serde_json::{Value, json};
+
+use super::owner::{Closing, Owner};
+use super::reading::Batch;
+use crate::approvals::permission_result;
+use crate::clock::now;
+use crate::gate;
+use crate::permit::{NewStream, Permitted};
+use crate::secret::call_digest;
+
+/// A call the gate has seen.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) answer: GateAnswer,
+    pub(super) digest: String,
+    pub(super) cwd: Option<String>,
+    /// The run whose gate saw it.
+    pub(super) run: u32,
+}
+
+/// A question whose key lives.
+#[derive(Debug)]
+pub(super) struct Ask {
+    pub(super) approval: ApprovalId,
+    pub(super) digest: String,
+    pub(super) status: ApprovalStatus,
+    pub(super) request_id: Option<String>,
+    pub(super) run: u32,
+}
+
+/// What a question says of a call.
+struct Question {
+    tool_name: String,
+    tool_use_id: String,
+    input: Object,
+    reason: Option<String>,
+    suggestions: Option<Value>,
+    agent_id: Option<String>,
+}
+
+/// How a question stands before anyone is asked.
+enum Known {
+    /// Settled by the gate, or by an answer that was given before.
+    Settled(PermissionResult),
+    /// Being asked.
+    Open(ApprovalId),
+    /// Asked before with another input.
+    Mismatch,
+    /// Not asked yet.
+    New,
+}
+
+impl Owner {
+    /// The gate sees a call.
+    pub(super) fn on_gate(&mut self, key: RunKey, request_id: &str, call: &PreToolUse, batch: &mut Batch) {
+        let answer = self.hub.gate().decide(call);
+        let cwd = call.cwd.clone().unwrap_or_else(|| self.row.config.working_dir.clone());
+        let digest = call_digest(&call.tool_name, &call.input, &cwd);
+        batch.changes.push(Change::Call(Box::new(CallRow {
+            key,
+            turn: self.event_turn(),
+            tool_use_id: call.tool_use_id.clone(),
+            tool_name: call.tool_name.clone(),
+            digest: digest.clone(),
+            request_id: request_id.to_owned(),
+            verdict: gate::to_value(&answer),
+        })));
+        batch.after.push(plexus_claude::reply_gate(request_id, &answer));
+        self.calls.insert(call.tool_use_id.clone(), Call { answer, digest, cwd: Some(cwd), run: key.run });
+    }
+
+    /// The child asks on its control channel.
+    pub(super) fn on_ask(&mut self, key: RunKey, request_id: &str, ask: CanUseTool, batch: &mut Batch) {
+        // The user, or Claude Code's own safety check, wants a person here: no rule of ours stands in for one.
+        let must_ask =
+            ask.matched_ask_rule.is_some() || ask.decision_reason_type.as_deref() == Some("safetyCheck");
+        let question = Question {
+            tool_name: ask.tool_name,
+            tool_use_id: ask.tool_use_id,
+            input: ask.input,
+            reason: ask.decision_reason,
+            suggestions: ask.permission_suggestions.filter(Value::is_array),
+            agent_id: ask.agent_id,
+        };
+        let refuse = |message: &str| PermissionResult::Deny { message: message.to_owned(), interrupt: false };
+        let answer = match self.known(&question, must_ask) {
+            Known::New => {
+                self.ask(key, question, Channel::Control, Some(request_id.to_owned()), &mut batch.changes);
+                return;
+            }
+            Known::Settled(answer) => answer,
+            Known::Open(_) => refuse("This call is being asked about already."),
+            Known::Mismatch => {
+                batch.changes.push(self.mismatch(&question));
+                refuse("This call was asked about before with another input.")
+            }
+        };
+        batch.after.push(plexus_claude::reply_ask(request_id, &answer));
+    }
+
+    /// The child asks over MCP. What it wrote before has to be in the store before the question is.
+    pub(super) async fn on_permit(
+        &mut self,
+        run: u32,
+        params: PermitParams,
+        stream: Option<NewStream>,
+    ) -> Result<Permitted, Closing> {
+        let key = RunKey { session: self.row.id, run };
+        if self.run.as_ref().is_some_and(|live| live.key == key) {
+            self.read_all().await?;
+        }
+        let question = Question {
+            tool_name: params.tool_name,
+            tool_use_id: params.tool_use_id,
+            input: params.input,
+            reason: None,
+            suggestions: None,
+            agent_id: None,
+        };
+        let mut changes = Vec::new();
+        let permitted = match self.known(&question, false) {
+            Known::Settled(answer) => Permitted::Decided(answer),
+            Known::Open(approval) => Permitted::Waiting(approval),
+            Known::New => Permitted::Waiting(self.ask(key, question, Channel::Mcp, None, &mut changes)),
+            Known::Mismatch => {
+                changes.push(self.mismatch(&question));
+                let message = "This call was asked about before with another input.".to_owned();
+                Permitted::Decided(PermissionResult::Deny { message, interrupt: false })
+            }
+        };
+        if let (Permitted::Waiting(approval), Some(stream)) = (&permitted, stream) {
+            changes.push(stream.of(key, *approval));
+        }
+        self.commit_held(changes).await?;
+        Ok(permitted)
+    }
+
+    /// A permit over HTTP whose client never came back: nobody waits for this answer any more.
+    pub(super) async fn on_permit_lost(&mut self, approval: ApprovalId) -> Result<(), Closing> {
+        let still_open =
+            self.asks.values().any(|ask| ask.approval == approval && ask.status == ApprovalStatus::Pending);
+        let message = "the agent did not come back for the answer";
+        self.commit_held(vec![withdraw(approval, message)]).await?;
+        if still_open && self.run.is_some() && self.turn.is_some() {
+            // Older CLIs wait for good on a stream they have lost; an interrupt is what sets them free.
+            let line = plexus_claude::interrupt(&format!("plexus-interrupt-{}", uuid::Uuid::new_v4()));
+            self.send(&line).await?;
+        }
+        Ok(())
+    }
+
+    fn known(&self, question: &Question, must_ask: bool) -> Known {
+        let digest = self.digest_of(question);
+        if let Some(ask) = self.asks.get(&question.tool_use_id) {
+            if ask.digest != digest {
+                return Known::Mismatch;
+            }
+            return Known::Open(ask.approval);
+        }
+        match self.calls.get(&question.tool_use_id).map(|call| (&call.answer, call.digest == digest)) {
+            Some((GateAnswer::Deny { reason }, _)) => {
+                Known::Settled(PermissionResult::Deny { message: reason.clone(), interrupt: false })
+            }
+            Some((GateAnswer::Allow { .. }, true)) if !must_ask => Known::Settled(PermissionResult::Allow {
+                updated_input: question.input.clone(),
+                updated_permissions: Vec::new(),
+            }),
+            _ => Known::New,
+        }
+    }
+
+    fn cwd_of(&self, tool_use_id: &str) -> String {
+        let seen = self.calls.get(tool_use_id).and_then(|call| call.cwd.clone());
+        seen.unwrap_or_else(|| self.row.config.working_dir.clone())
+    }
+
+    fn digest_of(&self, question: &Question) -> String {
+        call_digest(&question.tool_name, &question.input, &self.cwd_of(&question.tool_use_id))
+    }
+
+    fn ask(
+        &mut self,
+        key: RunKey,
+        question: Question,
+        channel: Channel,
+        request_id: Option<String>,
+        changes: &mut Vec<Change>,
+    ) -> ApprovalId {
+        let digest = self.digest_of(&question);
+        let approval = Approval {
+            id: ApprovalId::random(),
+            session_id: self.row.id,
+            session_name: self.row.name.clone(),
+            kind: ApprovalKind::of_tool(&question.tool_name),
+            cwd: self.cwd_of(&question.tool_use_id),
+            tool_name: question.tool_name,
+            tool_use_id: question.tool_use_id.clone(),
+            input: question.input,
+            status: ApprovalStatus::Pending,
+            created_at: now(),
+            expires_at: self.row.config.approval_timeout_secs.map(|secs| now() + secs),
+            asked_of: self.row.answers_to.clone(),
+            reason: question.reason,
+            suggestions: question.suggestions,
+            agent_id: question.agent_id,
+            digest: Some(digest.clone()),
+            truncated: false,
+            delivered_at: None,
+            resolved_at: None,
+            decision: None,
+        };
+        let id = approval.id;
+        let status = ApprovalStatus::Pending;
+        let kept = Ask { approval: id, digest, status, request_id: request_id.clone(), run: key.run };
+        self.asks.insert(question.tool_use_id, kept);
+        let turn = self.event_turn();
+        changes.push(Change::Ask(Box::new(NewApproval {
+            approval,
+            run: key.run,
+            turn,
+            channel,
+            request_id,
+        })));
+        id
+    }
+
+    fn mismatch(&self, question: &Question) -> Change {
+        let data = json!({
+            "tool_use_id": question.tool_use_id,
+            "tool_name": question.tool_name,
+            "input": question.input,
+        });
+        let event = Event::System {
+            subtype: "ask_mismatch".to_owned(),
+            data: data.as_object().cloned().unwrap_or_default(),
+        };
+        Change::Event(self.row.id, self.event_turn(), Box::new(event))
+    }
+
+    /// An approval of this session came to its end: a child on its control channel is told.
+    pub(super) async fn on_resolved(&mut self, row: ApprovalRow) -> Result<(), Closing> {
+        let ask = self.asks.values_mut().find(|ask| ask.approval == row.approval.id);
+        if let Some(ask) = ask {
+            ask.status = row.approval.status;
+        }
+        let mut changes = Vec::new();
+        if row.approval.decision.as_ref().is_some_and(|decision| decision.interrupt)
+            && let Some(turn) = self.turn.as_mut()
+            && turn.number == row.turn
+        {
+            turn.progress.interrupted = true;
+            changes.push(self.progress());
+        }
+        self.deliver(&row, &mut changes).await?;
+        self.commit_held(changes).await
+    }
+
+    /// Passes an answer on, unless nobody waits for it.
+    pub(super) async fn deliver(
+        &mut self,
+        row: &ApprovalRow,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), Closing> {
+        let Some(run) = &self.run else { return Ok(()) };
+        let withdrawn = row.approval.status == ApprovalStatus::Withdrawn;
+        if run.key.run != row.run || withdrawn || row.approval.delivered_at.is_some() {
+            return Ok(());
+        }
+        if let Some(request_id) = &row.request_id {
+            let line = plexus_claude::reply_ask(request_id, &permission_result(row));
+            self.send(&line).await?;
+        }
+        changes.push(Change::Delivered(row.approval.id));
+        Ok(())
+    }
+
+    /// The child no longer wants to know.
+    pub(super) fn on_cancel(&mut self, request_id: &str, batch: &mut Batch) {
+        let found = self.asks.iter().find(|(_, ask)| ask.request_id.as_deref() == Some(request_id));
+        let Some((tool_use_id, ask)) = found else { return };
+        let key = RunKey { session: self.row.id, run: ask.run };
+        batch.changes.push(withdraw(ask.approval, "the agent withdrew the question"));
+        batch.changes.push(Change::Settle(key, tool_use_id.clone()));
+        let tool_use_id = tool_use_id.clone();
+        self.asks.remove(&tool_use_id);
+    }
+
+    /// A call has its result: its keys are free again. Says what is wrong with it, if it should not have run.
+    pub(super) fn on_tool_result(
+        &mut self,
+        key: RunKey,
+        tool_use_id: &str,
+        is_error: bool,
+        changes: &mut Vec<Change>,
+    ) -> Option<&'static str> {
+        let call = self.calls.remove(tool_use_id);
+        let ask = self.asks.remove(tool_use_id);
+        if let Some(ask) = &ask {
+            // Does nothing where it has its answer.
+            changes.push(withdraw(ask.approval, "the call came to its end without an answer"));
+        }
+        if call.is_some() || ask.is_some() {
+            changes.push(Change::Settle(key, tool_use_id.to_owned()));
+        }
+        if is_error || !self.row.config.loopback_enabled {
+            return None;
+        }
+        match (call, ask.map(|ask| ask.status)) {
+            (None, _) => Some("ran without having been at the gate"),
+            (Some(Call { answer: GateAnswer::Deny { .. }, .. }), _) => Some("ran though the gate denied it"),
+            (_, Some(ApprovalStatus::Pending)) => Some("ran while its question was open"),
+            (_, Some(ApprovalStatus::Denied | ApprovalStatus::Expired)) => Some("ran though it was denied"),
+            _ => None,
+        }
+    }
+
+    /// Nobody waits for answers any more: every open question ends, and every key is free.
+    pub(super) fn withdraw_all(&mut self, message: &str) -> Vec<Change> {
+        let session = self.row.id;
+        let mut changes = Vec::new();
+        for (tool_use_id, ask) in self.asks.drain() {
+            changes.push(withdraw(ask.approval, message));
+            changes.push(Change::Settle(RunKey { session, run: ask.run }, tool_use_id));
+        }
+        for (tool_use_id, call) in self.calls.drain() {
+            changes.push(Change::Settle(RunKey { session, run: call.run }, tool_use_id));
+        }
+        changes
+    }
+}
+
+fn withdraw(approval: ApprovalId, message: &str) -> Change {
+    let decision = Decision {
+        approve: false,
+        message: Some(message.to_owned()),
+        updated_input: None,
+        interrupt: false,
+        by: Decider::Hub,
+        right: Right::Withdrawal,
+    };
+    Change::ResolveIfPending { approval, status: ApprovalStatus::Withdrawn, decision: Box::new(decision) }
+}

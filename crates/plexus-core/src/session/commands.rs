@@ -1,0 +1,124 @@
+//! What others want of a session.
+
+use plexus_claude::SentId;
+use plexus_protocol::{Error, ErrorKind, Event};
+use plexus_store::{Change, RunKey, RunState};
+use serde_json::json;
+
+use super::Command;
+use super::owner::{Closing, Owner};
+use super::run::{Cause, Phase};
+use super::turn::Turn;
+use crate::hub::store_error;
+use crate::secret::{new_token, token_hash};
+
+impl Owner {
+    pub(super) async fn obey(&mut self, command: Command) -> Result<(), Closing> {
+        match command {
+            Command::Prompt { prompt, reply } => {
+                let begun = self.begin_turn(prompt).await;
+                let started = begun.is_ok();
+                // A caller that has gone finds its turn by polling.
+                let _ = reply.send(begun);
+                if started {
+                    self.ensure_run().await?;
+                    self.send_prompt().await?;
+                }
+                Ok(())
+            }
+            Command::Permit { run, params, stream, reply } => {
+                let permitted = self.on_permit(run, params, stream).await?;
+                let _ = reply.send(permitted);
+                Ok(())
+            }
+            Command::PermitLost(approval) => self.on_permit_lost(approval).await,
+            Command::Resolved(row) => self.on_resolved(*row).await,
+            Command::Configure { reply } => {
+                let _ = reply.send(self.configure().await);
+                Ok(())
+            }
+            Command::Stop { why, reply } => {
+                self.stop(why).await?;
+                let _ = reply.send(());
+                Ok(())
+            }
+            Command::Retire => Ok(()),
+        }
+    }
+
+    async fn begin_turn(&mut self, prompt: String) -> Result<u64, Error> {
+        if let Some(turn) = &self.turn {
+            let message = format!("turn {} is in progress", turn.number);
+            return Err(Error::new(ErrorKind::TurnInProgress, message).with("turn", turn.number));
+        }
+        let (session, number) = (self.row.id, self.row.latest_turn + 1);
+        let head = self.row.head;
+        let mut changes = vec![Change::BeginTurn { session, turn: number, prompt: prompt.clone() }];
+        self.add_node("user", json!([{"type": "text", "text": prompt}]), &mut changes);
+        let start = Event::Start { id: session, user_position: self.head(), origin: None };
+        changes.push(Change::Event(session, number, Box::new(start)));
+        if let Err(error) = self.hub.commit(changes).await {
+            self.row.head = head;
+            return Err(store_error(error));
+        }
+        self.row.latest_turn = number;
+        self.turn = Some(Turn { number, prompt, bound: None, progress: self.last_progress.next() });
+        Ok(number)
+    }
+
+    /// Sends the prompt of the turn in progress, once, to a process that is ready for it.
+    pub(super) async fn send_prompt(&mut self) -> Result<(), Closing> {
+        let (Some(run), Some(turn)) = (&self.run, &self.turn) else { return Ok(()) };
+        if run.phase != Phase::Ready {
+            return Ok(());
+        }
+        let number = run.key.run;
+        let (uuid, is_new) = match &turn.bound {
+            Some((bound, uuid)) if *bound == number => (uuid.clone(), false),
+            Some(_) => return Ok(()),
+            None => (uuid::Uuid::new_v4().to_string(), true),
+        };
+        if uuid.is_empty() || run.sent.contains(&SentId::Prompt(uuid.clone())) {
+            return Ok(());
+        }
+        let (line, turn_number) = (plexus_claude::user_message(&uuid, &turn.prompt), turn.number);
+        if is_new {
+            let (session, prompt_uuid) = (self.row.id, uuid.clone());
+            self.commit_held(vec![Change::BindTurn { session, turn: turn_number, run: number, prompt_uuid }])
+                .await?;
+            if let Some(turn) = self.turn.as_mut() {
+                turn.bound = Some((number, uuid.clone()));
+            }
+        }
+        self.send(&line).await?;
+        if let Some(run) = self.run.as_mut() {
+            run.sent.insert(SentId::Prompt(uuid));
+        }
+        Ok(())
+    }
+
+    /// A run whose process is not ours: all there is of it is a token.
+    async fn configure(&mut self) -> Result<String, Error> {
+        let token = new_token()
+            .map_err(|error| Error::new(ErrorKind::Internal, format!("no randomness: {error}")))?;
+        let key = RunKey { session: self.row.id, run: self.row.latest_run + 1 };
+        let token_hash = Some(token_hash(&token));
+        let begin = Change::BeginRun { key, state: RunState::External, token_hash };
+        self.hub.commit(vec![begin]).await.map_err(store_error)?;
+        self.row.latest_run = key.run;
+        self.external.push(key);
+        Ok(token)
+    }
+
+    /// Ends the process, its tree, and every token of this session.
+    async fn stop(&mut self, why: String) -> Result<(), Closing> {
+        if self.run.is_some() {
+            self.end_run(Cause::Stopped(why.clone())).await?;
+        }
+        let mut changes = self.withdraw_all(&why);
+        for key in std::mem::take(&mut self.external) {
+            changes.push(Change::EndRun(key, json!({"reason": why})));
+        }
+        self.commit_held(changes).await
+    }
+}

@@ -1,0 +1,117 @@
+//! A session and the one task that owns it. Everyone else sends it messages through a [`SessionHandle`]: prompts,
+//! questions that came over MCP, answers to pass on, the wish to stop. The task alone speaks to the child.
+
+mod asks;
+mod commands;
+mod owner;
+mod reading;
+mod run;
+mod take_up;
+mod turn;
+
+use std::sync::Weak;
+
+use plexus_protocol::loopback::PermitParams;
+use plexus_protocol::{ApprovalId, Error, ErrorKind, SessionId};
+use plexus_store::ApprovalRow;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::TaskTracker;
+
+use crate::Hub;
+use crate::permit::{NewStream, Permitted};
+
+/// What a session's task can be told.
+#[derive(Debug)]
+enum Command {
+    /// Begin a turn with this prompt.
+    Prompt { prompt: String, reply: oneshot::Sender<Result<u64, Error>> },
+    /// A question over MCP, from this run.
+    Permit { run: u32, params: PermitParams, stream: Option<NewStream>, reply: oneshot::Sender<Permitted> },
+    /// The child never came back for this answer.
+    PermitLost(ApprovalId),
+    /// An approval of this session came to its end.
+    Resolved(Box<ApprovalRow>),
+    /// Hand out a token for a child that was started elsewhere.
+    Configure { reply: oneshot::Sender<Result<String, Error>> },
+    /// End the processes, because of this.
+    Stop { why: String, reply: oneshot::Sender<()> },
+    /// The session was deleted: nothing follows.
+    Retire,
+}
+
+/// Speaks to the task that owns a session.
+#[derive(Debug, Clone)]
+pub(crate) struct SessionHandle {
+    inbox: mpsc::UnboundedSender<Command>,
+}
+
+/// Starts the task that owns session `id`.
+pub(crate) fn start(hub: Weak<Hub>, tasks: &TaskTracker, id: SessionId) -> SessionHandle {
+    let (inbox, commands) = mpsc::unbounded_channel();
+    tasks.spawn(owner::own(hub, id, commands));
+    SessionHandle { inbox }
+}
+
+impl SessionHandle {
+    pub(crate) fn is_closed(&self) -> bool {
+        self.inbox.is_closed()
+    }
+
+    /// Begins a turn; its number once it is durable.
+    pub(crate) async fn prompt(&self, prompt: String) -> Result<u64, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(Command::Prompt { prompt, reply });
+        answer.await.unwrap_or_else(|_| Err(going_away()))
+    }
+
+    /// Asks for permission over MCP. A hub that goes away never answers: the next one is asked again.
+    pub(crate) async fn permit(
+        &self,
+        run: u32,
+        params: PermitParams,
+        stream: Option<NewStream>,
+    ) -> Permitted {
+        let (reply, answer) = oneshot::channel();
+        self.tell(Command::Permit { run, params, stream, reply });
+        match answer.await {
+            Ok(permitted) => permitted,
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    pub(crate) fn permit_lost(&self, approval: ApprovalId) {
+        self.tell(Command::PermitLost(approval));
+    }
+
+    pub(crate) fn resolved(&self, row: ApprovalRow) {
+        self.tell(Command::Resolved(Box::new(row)));
+    }
+
+    /// A token for a child that was started elsewhere.
+    pub(crate) async fn configure(&self) -> Result<String, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(Command::Configure { reply });
+        answer.await.unwrap_or_else(|_| Err(going_away()))
+    }
+
+    /// Ends the processes of the session for certain.
+    pub(crate) async fn stop(&self, why: &str) {
+        let (reply, done) = oneshot::channel();
+        self.tell(Command::Stop { why: why.to_owned(), reply });
+        // An error means that the task has ended, and its child with it or left for the next hub.
+        let _ = done.await;
+    }
+
+    pub(crate) fn retire(&self) {
+        self.tell(Command::Retire);
+    }
+
+    fn tell(&self, command: Command) {
+        // A closed inbox drops the command and with it the reply: whoever waits is told by that.
+        let _ = self.inbox.send(command);
+    }
+}
+
+fn going_away() -> Error {
+    Error::new(ErrorKind::ShuttingDown, "the hub is going away; try again when it is back")
+}

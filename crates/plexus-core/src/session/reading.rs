@@ -1,0 +1,398 @@
+//! What the child wrote, turned into what is to be stored and done. Nothing here waits or writes: a [`Batch`] comes
+//! out, and the owner stores it and acts upon it.
+
+use plexus_agent::Entry;
+use plexus_claude::{
+    Assistant, Block, GateAnswer, Incoming, PermissionResult, Request, RequestBody, System, User,
+};
+use plexus_protocol::{Event, NodeId, Object};
+use plexus_store::{Change, NodeRow, RunKey};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::owner::Owner;
+use super::run::{CONNECTING_PAUSE, Cause, Phase};
+use super::turn::{Ending, Turn};
+use plexus_protocol::claudecode::Channel;
+
+/// The mode every child is started in.
+const MODE: &str = "default";
+/// The one tool Claude Code is known to run without asking its hooks; all it does is end the conversation.
+const NOT_AT_THE_GATE: &str = "EndConversation";
+
+/// What came of some lines.
+#[derive(Default)]
+pub(super) struct Batch {
+    /// Lines to send whether or not the rest can be stored: refusals.
+    pub(super) before: Vec<String>,
+    /// What is to be stored, in one commit.
+    pub(super) changes: Vec<Change>,
+    /// Lines to send once it is.
+    pub(super) after: Vec<String>,
+    /// The child has become ready for a prompt.
+    pub(super) ready: bool,
+    /// The child has to be ended at once.
+    pub(super) alarm: Option<Cause>,
+}
+
+impl Owner {
+    /// Turns lines into a batch.
+    pub(super) fn digest(&mut self, entries: Vec<Entry>) -> Batch {
+        let mut batch = Batch::default();
+        let Some(key) = self.run.as_ref().map(|run| run.key) else { return batch };
+        let before = self.turn.as_ref().map(|turn| (turn.number, turn.progress.clone()));
+        let mut end = 0;
+        for entry in entries {
+            end = entry.end;
+            self.on_message(key, entry.message, &mut batch);
+        }
+        let after = self.turn.as_ref().map(|turn| (turn.number, turn.progress.clone()));
+        if after.is_some() && after != before {
+            batch.changes.push(self.progress());
+        }
+        batch.changes.push(Change::Offset(key, end));
+        batch
+    }
+
+    /// The progress of the turn in progress, to be stored.
+    pub(super) fn progress(&self) -> Change {
+        let (number, progress) = self.turn.as_ref().map_or_else(
+            || (self.row.latest_turn, serde_json::to_value(&self.last_progress)),
+            |turn| (turn.number, serde_json::to_value(&turn.progress)),
+        );
+        Change::Progress(self.row.id, number, progress.unwrap_or(Value::Null))
+    }
+
+    fn on_message(&mut self, key: RunKey, message: Incoming, batch: &mut Batch) {
+        match message {
+            Incoming::Request(request) => self.on_request(key, request, batch),
+            Incoming::Response(response) => self.on_response(response, batch),
+            Incoming::Cancel { request_id } => self.on_cancel(&request_id, batch),
+            Incoming::System(system) => self.on_system(key, system, batch),
+            Incoming::Assistant(assistant) => self.on_assistant(key, assistant, batch),
+            Incoming::User(user) => self.on_user(key, user, batch),
+            Incoming::Result(result) => {
+                let busy = self.turn.as_mut().map(|turn| {
+                    let earlier = turn.progress.take_result(result, key.run);
+                    (earlier, turn.number)
+                });
+                if let Some((Some(earlier), _)) = busy {
+                    self.note("result", json!({"result": earlier.text, "subtype": earlier.subtype}), batch);
+                }
+            }
+            Incoming::Other { kind, data } => self.note(&kind, Value::Object(data), batch),
+            Incoming::Rubbish { text } => self.note("rubbish", json!({"text": text}), batch),
+            Incoming::Delta(_) | Incoming::KeepAlive | Incoming::Blank => {}
+        }
+    }
+
+    fn on_request(&mut self, key: RunKey, request: Request, batch: &mut Batch) {
+        let id = request.request_id;
+        match request.body {
+            RequestBody::Gate(call) => {
+                self.ensure_turn(key, batch);
+                self.on_gate(key, &id, &call, batch);
+            }
+            RequestBody::Ask(ask) => {
+                self.ensure_turn(key, batch);
+                self.on_ask(key, &id, *ask, batch);
+            }
+            RequestBody::BadGate { why } => {
+                let reason = format!("Plexus could not read this call, so it is denied: {why}");
+                batch.before.push(plexus_claude::reply_gate(&id, &GateAnswer::Deny { reason }));
+                self.note("gate_denied", json!({"request_id": id, "why": why}), batch);
+            }
+            RequestBody::BadAsk { why } => {
+                let message = format!("Plexus could not read this question, so it is denied: {why}");
+                let answer = PermissionResult::Deny { message, interrupt: false };
+                batch.before.push(plexus_claude::reply_ask(&id, &answer));
+                self.note("ask_denied", json!({"request_id": id, "why": why}), batch);
+            }
+            RequestBody::Unknown { subtype } => {
+                let message = format!("Plexus does not know the request `{subtype}`");
+                batch.before.push(plexus_claude::reply_error(&id, &message));
+                self.note("unknown_request", json!({"request_id": id, "subtype": subtype}), batch);
+            }
+        }
+    }
+
+    fn on_response(&mut self, response: plexus_claude::Response, batch: &mut Batch) {
+        let asks_over_mcp = self.row.config.loopback_enabled && self.row.config.channel == Channel::Mcp;
+        let Some(run) = self.run.as_mut() else { return };
+        match (run.phase, response.outcome) {
+            (Phase::Initializing, outcome) if response.request_id == run.initialize_id() => match outcome {
+                Ok(_) if asks_over_mcp => {
+                    run.phase = Phase::Connecting { again: None };
+                    let number = run.key.run;
+                    batch.after.push(plexus_claude::mcp_status(&format!("plexus-mcp-status-{number}")));
+                    if let Some(turn) = self.turn.as_mut() {
+                        turn.progress.initialized = Some(number);
+                    }
+                }
+                Ok(_) => self.become_ready(batch),
+                Err(error) => {
+                    let message = format!("the agent refused to be supervised: {error}");
+                    batch.alarm = Some(Cause::Failed("not_initialized", message));
+                }
+            },
+            (Phase::Connecting { .. }, Ok(answer))
+                if response.request_id.starts_with("plexus-mcp-status-") =>
+            {
+                let status = mcp_status_of(&answer, "plexus");
+                match status.as_deref() {
+                    Some("connected") => self.become_ready(batch),
+                    Some("failed" | "needs-auth" | "disabled") => {
+                        let message = "the agent could not reach Plexus's permission tool".to_owned();
+                        batch.alarm = Some(Cause::Failed("no_permit_tool", message));
+                    }
+                    _ => run.phase = Phase::Connecting { again: Some(Instant::now() + CONNECTING_PAUSE) },
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn become_ready(&mut self, batch: &mut Batch) {
+        let Some(run) = self.run.as_mut() else { return };
+        run.phase = Phase::Ready;
+        batch.ready = true;
+        let number = run.key.run;
+        match self.turn.as_mut() {
+            Some(turn) => turn.progress.ready = Some(number),
+            None => {
+                self.last_progress.ready = Some(number);
+                batch.changes.push(self.progress());
+            }
+        }
+    }
+
+    fn on_system(&mut self, key: RunKey, system: System, batch: &mut Batch) {
+        let text = |name: &str| system.data.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        match system.subtype.as_str() {
+            "session_state_changed" => {
+                let over = text("state") == "idle"
+                    && self.turn.as_ref().is_some_and(|turn| turn.progress.is_over_when_idle());
+                if over {
+                    self.end_turn_by_result(batch);
+                }
+                return;
+            }
+            "init" => {
+                self.ensure_turn(key, batch);
+                if let Some(turn) = self.turn.as_mut() {
+                    turn.progress.meet(key.run, &text("claude_code_version"));
+                }
+                let mode = text("permissionMode");
+                if mode != MODE {
+                    let message = format!("the agent started in mode `{mode}`, not `{MODE}`");
+                    batch.alarm = Some(Cause::Failed("wrong_mode", message));
+                }
+            }
+            "task_started" => {
+                let ends_by_itself = matches!(text("task_type").as_str(), "local_agent" | "local_workflow");
+                if let Some(turn) = self.turn.as_mut().filter(|_| ends_by_itself) {
+                    turn.progress.tasks.insert(text("task_id"));
+                }
+            }
+            "task_notification" => self.task_ended(&text("task_id")),
+            "task_updated" => {
+                let status =
+                    system.data.get("patch").and_then(|patch| patch.get("status")).and_then(Value::as_str);
+                if matches!(status, Some("completed" | "failed" | "killed")) {
+                    self.task_ended(&text("task_id"));
+                }
+            }
+            _ => {}
+        }
+        self.note(&system.subtype, Value::Object(system.data), batch);
+    }
+
+    fn task_ended(&mut self, task_id: &str) {
+        if let Some(turn) = self.turn.as_mut() {
+            turn.progress.tasks.remove(task_id);
+        }
+    }
+
+    fn on_assistant(&mut self, key: RunKey, assistant: Assistant, batch: &mut Batch) {
+        self.ensure_turn(key, batch);
+        let parent = assistant.parent_tool_use_id;
+        if parent.is_none() {
+            self.add_message(assistant.message_id, "assistant", &assistant.blocks, batch);
+        }
+        for block in assistant.blocks {
+            let parent_tool_use_id = parent.clone();
+            let event = match block {
+                Block::Text { text } => Event::Content { text, parent_tool_use_id },
+                Block::Thinking { text } => Event::Thinking { text, parent_tool_use_id },
+                Block::ToolUse { id, name, input } => {
+                    Event::ToolUse { tool_name: name, tool_use_id: id, input, parent_tool_use_id }
+                }
+                Block::ToolResult { tool_use_id, content, is_error } => {
+                    Event::ToolResult { tool_use_id, output: content, is_error, parent_tool_use_id }
+                }
+                Block::Other { kind, data } => Event::System { subtype: kind, data },
+            };
+            self.event(event, batch);
+        }
+        if let Some(error) = assistant.error {
+            self.note("assistant_error", json!({"error": error}), batch);
+        }
+    }
+
+    fn on_user(&mut self, key: RunKey, user: User, batch: &mut Batch) {
+        if user.is_replay {
+            if let Some(turn) = self.turn.as_mut()
+                && turn.bound.as_ref().is_some_and(|(_, uuid)| user.uuid.as_deref() == Some(uuid))
+            {
+                turn.progress.acknowledged = true;
+            }
+            return;
+        }
+        let results = user.blocks.iter().any(|block| matches!(block, Block::ToolResult { .. }));
+        if results && user.parent_tool_use_id.is_none() {
+            self.add_message(None, "user", &user.blocks, batch);
+        }
+        for block in user.blocks {
+            let parent_tool_use_id = user.parent_tool_use_id.clone();
+            match block {
+                Block::ToolResult { tool_use_id, content, is_error } => {
+                    self.on_result_block(key, tool_use_id, content, is_error, parent_tool_use_id, batch);
+                }
+                Block::Text { text } => self.note("user", json!({"text": text}), batch),
+                Block::Thinking { text } => self.note("user", json!({"thinking": text}), batch),
+                Block::ToolUse { id, name, input } => {
+                    self.note("user", json!({"id": id, "name": name, "input": input}), batch);
+                }
+                Block::Other { kind, data } => self.note(&kind, Value::Object(data), batch),
+            }
+        }
+    }
+
+    fn on_result_block(
+        &mut self,
+        key: RunKey,
+        tool_use_id: String,
+        output: Value,
+        is_error: bool,
+        parent_tool_use_id: Option<String>,
+        batch: &mut Batch,
+    ) {
+        let wrong = self.on_tool_result(key, &tool_use_id, is_error, &mut batch.changes);
+        if let Some(wrong) = wrong.filter(|_| !self.ungated.contains(&tool_use_id)) {
+            let message = format!("the call {tool_use_id} {wrong}; the session was stopped");
+            batch.alarm = Some(Cause::Failed("gate_bypassed", message));
+        }
+        self.event(Event::ToolResult { tool_use_id, output, is_error, parent_tool_use_id }, batch);
+    }
+
+    /// A message that comes when no turn runs is the child's own doing: that is a turn, too.
+    fn ensure_turn(&mut self, key: RunKey, batch: &mut Batch) {
+        if self.turn.is_some() {
+            return;
+        }
+        let number = self.row.latest_turn + 1;
+        self.row.latest_turn = number;
+        let session = self.row.id;
+        let progress = self.last_progress.next();
+        batch.changes.push(Change::BeginTurn { session, turn: number, prompt: String::new() });
+        batch.changes.push(Change::BindTurn {
+            session,
+            turn: number,
+            run: key.run,
+            prompt_uuid: String::new(),
+        });
+        let turn = Turn { number, prompt: String::new(), bound: Some((key.run, String::new())), progress };
+        self.turn = Some(turn);
+        if let Some(turn) = self.turn.as_mut() {
+            turn.progress.acknowledged = true;
+        }
+        let start =
+            Event::Start { id: session, user_position: self.head(), origin: Some("background".to_owned()) };
+        self.event(start, batch);
+        batch.changes.push(self.progress());
+    }
+
+    fn end_turn_by_result(&mut self, batch: &mut Batch) {
+        let head = self.head();
+        let Some(ending) = self.turn.as_ref().and_then(|turn| turn.progress.ending(head)) else { return };
+        let withdrawn = self.withdraw_all("the turn is over");
+        batch.changes.extend(withdrawn);
+        self.end_turn(ending, &mut batch.changes);
+    }
+
+    /// Ends the turn in progress, if there is one.
+    pub(super) fn end_turn(&mut self, ending: Ending, changes: &mut Vec<Change>) {
+        let Some(turn) = self.turn.take() else { return };
+        self.last_progress = turn.progress;
+        self.message = None;
+        self.ungated.clear();
+        let (session, number) = (self.row.id, turn.number);
+        changes.push(self.progress());
+        let Ending { status, last, summary } = ending;
+        changes.push(Change::EndTurn { session, turn: number, status, last: Box::new(last), summary });
+    }
+
+    fn event(&mut self, event: Event, batch: &mut Batch) {
+        if let Event::ToolUse { tool_name, tool_use_id, .. } = &event
+            && tool_name == NOT_AT_THE_GATE
+        {
+            self.ungated.insert(tool_use_id.clone());
+        }
+        batch.changes.push(Change::Event(self.row.id, self.event_turn(), Box::new(event)));
+    }
+
+    fn note(&mut self, subtype: &str, data: Value, batch: &mut Batch) {
+        let data = match data {
+            Value::Object(data) => data,
+            other => Object::from_iter([("value".to_owned(), other)]),
+        };
+        self.event(Event::System { subtype: subtype.to_owned(), data }, batch);
+    }
+
+    /// One node per message. Claude Code sends a message's blocks one by one under one id.
+    fn add_message(&mut self, id: Option<String>, role: &'static str, blocks: &[Block], batch: &mut Batch) {
+        let content: Vec<Value> = blocks.iter().map(block_value).collect();
+        if let (Some(id), Some((current, node))) = (&id, &self.message)
+            && id == current
+        {
+            batch.changes.push(Change::ExtendNode(*node, content));
+            return;
+        }
+        let node = self.add_node(role, Value::Array(content), &mut batch.changes);
+        self.message = id.map(|id| (id, node));
+    }
+
+    /// Adds a message to the conversation.
+    pub(super) fn add_node(
+        &mut self,
+        role: &'static str,
+        content: Value,
+        changes: &mut Vec<Change>,
+    ) -> NodeId {
+        let id = NodeId::random();
+        let node = NodeRow { id, tree: self.row.tree, parent: self.row.head, role, content };
+        self.row.head = id;
+        changes.push(Change::AddNode(self.row.id, Box::new(node)));
+        id
+    }
+}
+
+fn block_value(block: &Block) -> Value {
+    match block {
+        Block::Text { text } => json!({"type": "text", "text": text}),
+        Block::Thinking { text } => json!({"type": "thinking", "thinking": text}),
+        Block::ToolUse { id, name, input } => {
+            json!({"type": "tool_use", "id": id, "name": name, "input": input})
+        }
+        Block::ToolResult { tool_use_id, content, is_error } => {
+            json!({"type": "tool_result", "tool_use_id": tool_use_id, "content": content, "is_error": is_error})
+        }
+        Block::Other { kind, data } => json!({"type": kind, "data": data}),
+    }
+}
+
+fn mcp_status_of(answer: &Object, server: &str) -> Option<String> {
+    let servers = answer.get("mcpServers")?.as_array()?;
+    let ours = servers.iter().find(|entry| entry.get("name").and_then(Value::as_str) == Some(server))?;
+    ours.get("status")?.as_str().map(str::to_owned)
+}

@@ -1,0 +1,405 @@
+//! A run: one process of the session, from the held start to its end, and what is settled when it is over.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use plexus_agent::{Conversation, Journal, Keeper, Launch, LaunchLine, Outbox, PromptTool, RunDir};
+use plexus_claude::SentId;
+use plexus_protocol::claudecode::Channel;
+use plexus_store::{Change, RunKey, RunState};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::owner::{Closing, Owner};
+use super::turn::Ending;
+use crate::ChildMcp;
+use crate::secret::{new_token, token_hash};
+
+/// How many lines of stderr a failed turn shows.
+const STDERR_LINES: usize = 20;
+/// How soon a child is asked again whether its permission tool is there; it has no way to say so by itself.
+pub(super) const CONNECTING_PAUSE: Duration = Duration::from_millis(100);
+
+/// How far a process has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// `initialize` is out.
+    Initializing,
+    /// It is asked whether its permission tool is there.
+    Connecting {
+        /// When to ask again, once it has said `not yet`.
+        again: Option<Instant>,
+    },
+    /// It may be sent prompts.
+    Ready,
+}
+
+/// The process of a session.
+pub(super) struct LiveRun {
+    pub(super) key: RunKey,
+    pub(super) dir: RunDir,
+    /// `None` when a new hub found it gone.
+    pub(super) keeper: Option<Keeper>,
+    pub(super) journal: Journal,
+    pub(super) outbox: Outbox,
+    /// What the outbox held when this hub opened it.
+    pub(super) sent: HashSet<SentId>,
+    pub(super) phase: Phase,
+    /// When it has to be ready.
+    pub(super) ready_by: Instant,
+    /// The journal may hold more than was read.
+    pub(super) more: bool,
+}
+
+impl LiveRun {
+    pub(super) fn initialize_id(&self) -> String {
+        format!("plexus-initialize-{}", self.key.run)
+    }
+}
+
+/// What a child's files and process can say by themselves.
+pub(super) enum Stir {
+    /// There may be more in the journal.
+    Wrote,
+    /// The keeper has ended.
+    Ended,
+    /// Something should have happened by now.
+    Late,
+}
+
+/// Waits for the child; for good when there is none.
+pub(super) async fn child_stirs(run: &mut Option<LiveRun>) -> Stir {
+    let Some(run) = run else { return std::future::pending().await };
+    if run.more {
+        return Stir::Wrote;
+    }
+    let late = match run.phase {
+        Phase::Ready => None,
+        Phase::Connecting { again: Some(again) } => Some(again.min(run.ready_by)),
+        Phase::Connecting { again: None } | Phase::Initializing => Some(run.ready_by),
+    };
+    tokio::select! {
+        biased;
+        () = run.journal.changed() => Stir::Wrote,
+        () = ended(run.keeper.as_ref()) => Stir::Ended,
+        () = at(late) => Stir::Late,
+    }
+}
+
+async fn ended(keeper: Option<&Keeper>) {
+    if let Some(keeper) = keeper {
+        keeper.ended().await;
+    }
+}
+
+async fn at(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => tokio::time::sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Why a run ends.
+#[derive(Debug)]
+pub(super) enum Cause {
+    /// Its process ended by itself.
+    Ended,
+    /// Someone wanted it to.
+    Stopped(String),
+    /// It cannot go on: a stable word, and what a person should know.
+    Failed(&'static str, String),
+}
+
+impl Owner {
+    /// Starts a process for the turn in progress, unless there is one.
+    pub(super) async fn ensure_run(&mut self) -> Result<(), Closing> {
+        if self.run.is_some() {
+            return Ok(());
+        }
+        let key = RunKey { session: self.row.id, run: self.row.latest_run + 1 };
+        let token = match new_token() {
+            Ok(token) => token,
+            Err(error) => {
+                return self.fail_turn("cannot_start", format!("no randomness to be had: {error}")).await;
+            }
+        };
+        let state = RunState::Starting;
+        self.commit_held(vec![Change::BeginRun { key, state, token_hash: Some(token_hash(&token)) }]).await?;
+        self.row.latest_run = key.run;
+        match self.start_process(key, &token) {
+            Ok(run) => {
+                let identity = run.keeper.as_ref().map(|keeper| keeper.identity().clone());
+                self.hub.keeper_is(self.row.id, identity.as_ref().map(|identity| identity.pid));
+                self.run = Some(run);
+                let process = serde_json::to_value(identity).unwrap_or(Value::Null);
+                self.commit_held(vec![Change::RunProcess(key, process)]).await?;
+                self.go().await
+            }
+            Err(error) => {
+                self.commit_held(vec![Change::EndRun(key, json!({"error": error.to_string()}))]).await?;
+                self.fail_turn("cannot_start", format!("the agent could not be started: {error}")).await
+            }
+        }
+    }
+
+    /// The keeper is known and durable: claude may start.
+    pub(super) async fn go(&mut self) -> Result<(), Closing> {
+        loop {
+            let Some(run) = self.run.as_mut() else { return Ok(()) };
+            match run.outbox.go(&nonce(run.key)) {
+                Ok(()) => break,
+                Err(error) => {
+                    tracing::warn!(session = %self.row.id, %error, "a start is held until it can be said");
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                }
+            }
+        }
+        self.send_initialize().await
+    }
+
+    async fn send_initialize(&mut self) -> Result<(), Closing> {
+        let Some(run) = &self.run else { return Ok(()) };
+        let id = run.initialize_id();
+        let line = if self.row.config.loopback_enabled {
+            plexus_claude::initialize(&id)
+        } else {
+            plexus_claude::initialize_ungated(&id)
+        };
+        self.send(&line).await
+    }
+
+    fn start_process(&self, key: RunKey, token: &str) -> io::Result<LiveRun> {
+        let settings = self.hub.settings();
+        let dir = RunDir::new(settings.run_dir(key));
+        dir.create()?;
+        write_private(&dir.mcp_config(), &self.mcp_config(token))?;
+        let env = self.environment();
+        let line = LaunchLine {
+            program: settings.claude.clone(),
+            working_dir: PathBuf::from(&self.row.config.working_dir),
+            permission_mode: "default".to_owned(),
+            prompt_tool: self.row.config.loopback_enabled.then_some(match self.row.config.channel {
+                Channel::Control => PromptTool::Stdio,
+                Channel::Mcp => PromptTool::Mcp,
+            }),
+            mcp_config: dir.mcp_config(),
+            conversation: self.conversation(&env),
+            model: self.row.config.model.clone(),
+            system_prompt: self.row.config.system_prompt.clone(),
+            partial_messages: false,
+        };
+        let launch = Launch {
+            program: line.program.clone(),
+            args: line.args(),
+            cwd: line.working_dir.clone(),
+            nonce: nonce(key),
+        };
+        let keeper = Keeper::start(&settings.plexus, &dir, &launch, &env)?;
+        self.live_run(key, dir, Some(keeper), 0)
+    }
+
+    pub(super) fn live_run(
+        &self,
+        key: RunKey,
+        dir: RunDir,
+        keeper: Option<Keeper>,
+        offset: u64,
+    ) -> io::Result<LiveRun> {
+        let journal = Journal::open(&dir, offset, self.hub.watch())?;
+        let (outbox, sent) = Outbox::open(&dir)?;
+        Ok(LiveRun {
+            key,
+            dir,
+            keeper,
+            journal,
+            outbox,
+            sent,
+            phase: Phase::Initializing,
+            ready_by: Instant::now() + self.hub.settings().initialize_within,
+            more: true,
+        })
+    }
+
+    /// The MCP servers of the child: ours, if it asks through it or was given the hub's tools.
+    fn mcp_config(&self, token: &str) -> Value {
+        let settings = self.hub.settings();
+        let asks = self.row.config.loopback_enabled && self.row.config.channel == Channel::Mcp;
+        if !asks && !self.row.config.hub_tools {
+            return json!({"mcpServers": {}});
+        }
+        let server = match settings.child_mcp {
+            ChildMcp::Relay => json!({
+                "type": "stdio",
+                "command": settings.plexus,
+                "args": ["mcp"],
+                "env": {"PLEXUS_HUB_URL": settings.url, "PLEXUS_TOKEN": token},
+                "alwaysLoad": true,
+            }),
+            ChildMcp::Http => crate::activations::http_server(&settings.url, token),
+        };
+        json!({"mcpServers": {"plexus": server}})
+    }
+
+    /// What the child and all that stems from it has as environment.
+    fn environment(&self) -> BTreeMap<OsString, OsString> {
+        let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
+        if !self.hub.settings().clean_env {
+            let ours =
+                |name: &OsString| name == "CLAUDECODE" || name.to_string_lossy().starts_with("PLEXUS_");
+            env.extend(std::env::vars_os().filter(|(name, _)| !ours(name)));
+        }
+        env.extend(self.row.config.env.iter().map(|(name, value)| (name.into(), value.into())));
+        for (name, value) in [
+            ("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS", "1"),
+            ("CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD", "1"),
+            ("MCP_CONNECTION_NONBLOCKING", "0"),
+            ("PLEXUS_SESSION_ID", self.row.id.to_string().as_str()),
+        ] {
+            env.insert(name.into(), value.into());
+        }
+        env
+    }
+
+    /// Goes on with the conversation where Claude Code has a transcript of it. A child that was killed early leaves
+    /// none, and to resume it would fail.
+    fn conversation(&self, env: &BTreeMap<OsString, OsString>) -> Conversation {
+        let id = self.row.id.to_string();
+        let get = |name: &str| env.get(&OsString::from(name)).map(PathBuf::from);
+        let config = get("CLAUDE_CONFIG_DIR").or_else(|| get("HOME").map(|home| home.join(".claude")));
+        let transcript = format!("{id}.jsonl");
+        let known = config.and_then(|config| std::fs::read_dir(config.join("projects")).ok()).is_some_and(
+            |projects| projects.flatten().any(|project| project.path().join(&transcript).is_file()),
+        );
+        if known { Conversation::Resume(id) } else { Conversation::New(id) }
+    }
+
+    /// The child has not done in time what it had to.
+    pub(super) async fn on_late(&mut self) -> Result<(), Closing> {
+        let Some(run) = self.run.as_mut() else { return Ok(()) };
+        if let Phase::Connecting { again: Some(again) } = run.phase
+            && again <= Instant::now()
+            && run.ready_by > Instant::now()
+        {
+            run.phase = Phase::Connecting { again: None };
+            return self.ask_mcp_status().await;
+        }
+        let within = self.hub.settings().initialize_within;
+        let message = match run.phase {
+            Phase::Initializing => format!("the agent did not answer within {} s", within.as_secs()),
+            _ => format!("the agent did not reach Plexus's permission tool within {} s", within.as_secs()),
+        };
+        self.end_run(Cause::Failed("no_answer", message)).await
+    }
+
+    pub(super) async fn ask_mcp_status(&mut self) -> Result<(), Closing> {
+        let line = plexus_claude::mcp_status(&format!("plexus-mcp-status-{}", uuid::Uuid::new_v4()));
+        self.send(&line).await
+    }
+
+    /// Ends the process, then settles the run.
+    pub(super) async fn end_run(&mut self, cause: Cause) -> Result<(), Closing> {
+        if let Some(run) = &self.run
+            && let Some(keeper) = &run.keeper
+        {
+            keeper.stop(&run.dir, &self.row.id.to_string()).await;
+        }
+        self.finish_run(cause).await
+    }
+
+    /// The process is gone: reads the rest, then settles what was open. A prompt it had not read goes to the next.
+    pub(super) async fn finish_run(&mut self, cause: Cause) -> Result<(), Closing> {
+        Box::pin(self.read_all()).await?;
+        let Some(run) = self.run.take() else { return Ok(()) };
+        self.hub.keeper_is(self.row.id, None);
+        let exit = plexus_agent::read_exit(&run.dir);
+        let stderr = plexus_agent::stderr_tail(&run.dir, STDERR_LINES);
+        let mut changes = self.withdraw_all("the agent's process ended");
+        changes.push(Change::EndRun(run.key, serde_json::to_value(&exit).unwrap_or(Value::Null)));
+
+        let unread = self.turn.as_ref().is_some_and(|turn| {
+            matches!(cause, Cause::Ended)
+                && run.phase == Phase::Ready
+                && !turn.progress.acknowledged
+                && !turn.progress.moved
+                && turn.progress.result.is_none()
+        });
+        if unread {
+            if let Some(turn) = self.turn.as_mut() {
+                turn.bound = None;
+                turn.progress.moved = true;
+                turn.progress.ready = None;
+            }
+        } else if let Some(turn) = &self.turn {
+            let ending = match cause {
+                Cause::Stopped(why) => Ending::interrupted(why),
+                Cause::Failed(reason, message) => Ending::failed(reason, message, stderr),
+                Cause::Ended => {
+                    turn.progress.ending(self.head()).unwrap_or_else(|| ended_early(exit.as_ref(), stderr))
+                }
+            };
+            self.end_turn(ending, &mut changes);
+        }
+        self.commit_held(changes).await?;
+        if let Err(error) = run.dir.remove_secrets() {
+            tracing::warn!(session = %self.row.id, %error, "the run's MCP config could not be removed");
+        }
+        self.sweep().await;
+        if unread {
+            Box::pin(self.ensure_run()).await?;
+        }
+        Ok(())
+    }
+
+    /// A keeper ends all that stems from its child; one that was killed could not.
+    async fn sweep(&self) {
+        let session = self.row.id.to_string();
+        let swept = tokio::task::spawn_blocking(move || plexus_agent::sweep(&session)).await;
+        if let Ok(Err(error)) = swept {
+            tracing::warn!(session = %self.row.id, %error, "stragglers cannot be looked for");
+        }
+    }
+
+    /// Ends the turn in progress, if any, for a reason of ours.
+    pub(super) async fn fail_turn(&mut self, reason: &'static str, message: String) -> Result<(), Closing> {
+        let mut changes = Vec::new();
+        self.end_turn(Ending::failed(reason, message, Vec::new()), &mut changes);
+        self.commit_held(changes).await
+    }
+}
+
+/// What a keeper has to hear before it starts anything.
+fn nonce(key: RunKey) -> String {
+    format!("{}-{}", key.session, key.run)
+}
+
+fn ended_early(exit: Option<&plexus_agent::Exit>, stderr: Vec<String>) -> Ending {
+    match exit {
+        Some(plexus_agent::Exit { error: Some(error), .. }) => {
+            Ending::failed("cannot_start", format!("the agent could not be started: {error}"), stderr)
+        }
+        Some(plexus_agent::Exit { code: Some(code), .. }) => Ending::failed(
+            "exited",
+            format!("the agent exited with code {code} before its turn was over"),
+            stderr,
+        ),
+        Some(plexus_agent::Exit { signal: Some(signal), .. }) => {
+            Ending::failed("killed", format!("the agent was ended by signal {signal}"), stderr)
+        }
+        _ => Ending::failed(
+            "orphaned",
+            "the agent's keeper was killed; how the agent ended is not known".to_owned(),
+            stderr,
+        ),
+    }
+}
+
+fn write_private(path: &std::path::Path, value: &Value) -> io::Result<()> {
+    use std::io::Write;
+    let mut file =
+        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(value.to_string().as_bytes())
+}

@@ -1,0 +1,201 @@
+//! Taking a session up where an earlier hub left it: its process, if it still lives, its turn, its open questions,
+//! and every answer that was decided but may not have been passed on.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use plexus_agent::{Keeper, ProcessIdentity, RunDir};
+use plexus_claude::SentId;
+use plexus_protocol::{ApprovalStatus, SessionId};
+use plexus_store::{Change, RunRow, RunState};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::Command;
+use super::asks::{Ask, Call};
+use super::owner::{Closing, Owner};
+use super::run::Phase;
+use super::turn::{Progress, Turn};
+use crate::Hub;
+use crate::gate;
+
+impl Owner {
+    /// What the store knows of a session. While it cannot be read, nothing is done with the session.
+    pub(super) async fn load(
+        hub: Arc<Hub>,
+        id: SessionId,
+        inbox: mpsc::UnboundedReceiver<Command>,
+    ) -> Option<Self> {
+        let row = loop {
+            match hub.store().session(id).await {
+                Ok(row) => break row?,
+                Err(error) => {
+                    tracing::warn!(session = %id, %error, "a session cannot be read; tried again");
+                    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+                }
+            }
+        };
+        Some(Self {
+            hub,
+            row,
+            inbox,
+            deferred: VecDeque::new(),
+            run: None,
+            turn: None,
+            last_progress: Progress::default(),
+            calls: HashMap::new(),
+            asks: HashMap::new(),
+            message: None,
+            external: Vec::new(),
+            ungated: HashSet::new(),
+        })
+    }
+
+    /// Goes on where the last hub stopped.
+    pub(super) async fn take_up(&mut self) -> Result<(), Closing> {
+        loop {
+            match self.try_take_up().await {
+                Ok(()) => break,
+                Err(error) => {
+                    tracing::warn!(session = %self.row.id, %error, "a session cannot be taken up; tried again");
+                    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+                }
+            }
+        }
+        if self.run.is_some() {
+            return self.resume().await;
+        }
+        // No process is left that could have read the prompt, unless it said so before it ended.
+        match self.turn.as_mut() {
+            Some(turn) if turn.progress.acknowledged => {
+                self.fail_turn("orphaned", "the agent ended while the hub was away".to_owned()).await
+            }
+            Some(turn) => {
+                turn.bound = None;
+                self.ensure_run().await
+            }
+            None => Ok(()),
+        }
+    }
+
+    async fn try_take_up(&mut self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let hub = Arc::clone(&self.hub);
+        let store = hub.store();
+        if let Some(turn) = store.turn(self.row.id, self.row.latest_turn).await? {
+            let progress: Progress = serde_json::from_value(turn.progress).unwrap_or_default();
+            if turn.ended_at.is_none() {
+                let bound = turn.run.map(|run| (run, turn.prompt_uuid));
+                self.turn = Some(Turn { number: turn.turn, prompt: turn.prompt, bound, progress });
+            } else {
+                self.last_progress = progress;
+            }
+        }
+        let runs = store.open_runs().await?;
+        let mine = self.row.id;
+        for run in runs.into_iter().filter(|run| run.key.session == mine) {
+            match run.state {
+                RunState::External => {
+                    self.remember(&run).await?;
+                    self.external.push(run.key);
+                }
+                // Its keeper was never told to go: no claude was started. The next number is used.
+                RunState::Starting | RunState::Ended => {
+                    hub.commit(vec![Change::EndRun(run.key, json!({"reason": "given up"}))]).await?;
+                }
+                RunState::Running | RunState::Ending => {
+                    self.remember(&run).await?;
+                    self.attach(&run)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn remember(&mut self, run: &RunRow) -> Result<(), plexus_store::StoreError> {
+        let hub = Arc::clone(&self.hub);
+        for call in hub.store().living_calls(run.key).await? {
+            let answer = gate::from_value(&call.verdict);
+            let kept = Call { answer, digest: call.digest, cwd: None, run: run.key.run };
+            self.calls.insert(call.tool_use_id, kept);
+        }
+        for row in hub.store().living_approvals(run.key).await? {
+            let ask = Ask {
+                approval: row.approval.id,
+                digest: row.approval.digest.clone().unwrap_or_default(),
+                status: row.approval.status,
+                request_id: row.request_id,
+                run: row.run,
+            };
+            self.asks.insert(row.approval.tool_use_id, ask);
+        }
+        Ok(())
+    }
+
+    fn attach(&mut self, run: &RunRow) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let dir = RunDir::new(self.hub.settings().run_dir(run.key));
+        let identity: ProcessIdentity = serde_json::from_value(run.process.clone().unwrap_or_default())?;
+        // One that has ended meanwhile is settled from what it left behind, like any other.
+        let keeper = Keeper::attach(&identity)?;
+        if keeper.is_some() {
+            self.hub.keeper_is(self.row.id, Some(identity.pid));
+        }
+        let mut live = self.live_run(run.key, dir, keeper, run.journal_offset)?;
+        let progress = self.turn.as_ref().map_or(&self.last_progress, |turn| &turn.progress);
+        if progress.ready == Some(run.key.run) {
+            live.phase = Phase::Ready;
+        } else if progress.initialized == Some(run.key.run) {
+            live.phase = Phase::Connecting { again: Some(Instant::now()) };
+        }
+        self.run = Some(live);
+        Ok(())
+    }
+
+    /// Passes on what the earlier hub decided and may not have passed on, and sends what it may not have sent.
+    async fn resume(&mut self) -> Result<(), Closing> {
+        let Some(run) = &self.run else { return Ok(()) };
+        let key = run.key;
+        let replied: HashSet<String> = run
+            .sent
+            .iter()
+            .filter_map(|sent| match sent {
+                SentId::Reply(id) => Some(id.clone()),
+                SentId::Request(_) | SentId::Prompt(_) => None,
+            })
+            .collect();
+        let hub = Arc::clone(&self.hub);
+        let (calls, asks) = loop {
+            match (hub.store().living_calls(key).await, hub.store().living_approvals(key).await) {
+                (Ok(calls), Ok(asks)) => break (calls, asks),
+                _ => tokio::time::sleep(std::time::Duration::from_millis(200)).await,
+            }
+        };
+        for call in calls.iter().filter(|call| !replied.contains(&call.request_id)) {
+            let line = plexus_claude::reply_gate(&call.request_id, &gate::from_value(&call.verdict));
+            self.send(&line).await?;
+        }
+        let mut changes = Vec::new();
+        for row in &asks {
+            let answered = row.request_id.as_ref().is_some_and(|id| replied.contains(id));
+            if row.approval.status != ApprovalStatus::Pending && !answered {
+                self.deliver(row, &mut changes).await?;
+            }
+        }
+        self.commit_held(changes).await?;
+        match self.run.as_ref().map(|run| run.phase) {
+            Some(Phase::Initializing) => self.resume_start().await?,
+            Some(Phase::Ready) => self.send_prompt().await?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A start that was cut off between two steps: the keeper hears `go`, and the child `initialize`, if it has not.
+    async fn resume_start(&mut self) -> Result<(), Closing> {
+        match &self.run {
+            // A keeper that has heard it passes over a second one.
+            Some(run) if run.sent.is_empty() => self.go().await,
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! A turn as its owner remembers it: what has to survive a restart is [`Progress`], kept with the turn in the same
+//! commit as the lines it came from. Works out when a turn is over, what it cost and how it ended.
+
+use std::collections::BTreeSet;
+
+use plexus_claude::TurnResult;
+use plexus_protocol::arbor::Position;
+use plexus_protocol::{Event, Object};
+use plexus_store::TurnStatus;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// From this version on a resumed conversation goes on counting its cost where it was.
+const COST_CONTINUES_FROM: [u64; 3] = [2, 1, 277];
+
+/// What has to be remembered of a turn between two lines.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Progress {
+    /// The run that has answered `initialize`.
+    pub(super) initialized: Option<u32>,
+    /// The run that may be sent prompts.
+    pub(super) ready: Option<u32>,
+    /// The child has said that it read the prompt.
+    pub(super) acknowledged: bool,
+    /// The prompt went to another run already, because the first one ended before reading it.
+    pub(super) moved: bool,
+    /// Someone ended the turn.
+    pub(super) interrupted: bool,
+    /// The latest `result`, until the child is idle.
+    pub(super) result: Option<Outcome>,
+    /// Background tasks that have not ended.
+    pub(super) tasks: BTreeSet<String>,
+    /// What the process had cost, in all, when the turn began.
+    pub(super) cost_before: f64,
+    /// What the process has cost, in all.
+    pub(super) cost_now: f64,
+    /// The run `cost_now` was reported by.
+    pub(super) cost_run: u32,
+    /// Token counts of results that were followed by another.
+    pub(super) usage: Object,
+    /// Model calls of results that were followed by another.
+    pub(super) num_turns: u64,
+}
+
+/// What is kept of a `result` message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Outcome {
+    pub(super) subtype: String,
+    pub(super) is_error: bool,
+    pub(super) text: String,
+    pub(super) usage: Object,
+    pub(super) num_turns: u64,
+}
+
+impl Outcome {
+    fn of(result: TurnResult) -> Self {
+        let text = match result.result {
+            Some(text) if !text.is_empty() => text,
+            _ => result.errors.join("\n"),
+        };
+        Self {
+            subtype: result.subtype,
+            is_error: result.is_error,
+            text,
+            usage: result.usage,
+            num_turns: result.num_turns.unwrap_or(0),
+        }
+    }
+
+    fn is_good(&self) -> bool {
+        !self.is_error && self.subtype == "success"
+    }
+}
+
+/// The turn in progress.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) number: u64,
+    pub(super) prompt: String,
+    /// The run the prompt is bound to, and the uuid it goes out under there.
+    pub(super) bound: Option<(u32, String)>,
+    pub(super) progress: Progress,
+}
+
+/// How a turn ended: its status, its last event, and one text for whoever waits for it.
+pub(super) struct Ending {
+    pub(super) status: TurnStatus,
+    pub(super) last: Event,
+    pub(super) summary: Option<String>,
+}
+
+impl Ending {
+    pub(super) fn failed(reason: &str, message: String, stderr: Vec<String>) -> Self {
+        let summary = Some(message.clone());
+        let last = Event::Error { message, reason: Some(reason.to_owned()), stderr };
+        Self { status: TurnStatus::Failed, last, summary }
+    }
+
+    pub(super) fn interrupted(message: String) -> Self {
+        let summary = Some(message.clone());
+        let last = Event::Error { message, reason: Some("interrupted".to_owned()), stderr: Vec::new() };
+        Self { status: TurnStatus::Interrupted, last, summary }
+    }
+}
+
+impl Progress {
+    /// A result came; the one before it, if any, is handed back: it was not the last.
+    pub(super) fn take_result(&mut self, result: TurnResult, run: u32) -> Option<Outcome> {
+        if let Some(total) = result.total_cost_usd {
+            self.cost_now = total;
+            self.cost_run = run;
+        }
+        let earlier = self.result.replace(Outcome::of(result));
+        if let Some(earlier) = &earlier {
+            add_usage(&mut self.usage, &earlier.usage);
+            self.num_turns += earlier.num_turns;
+        }
+        earlier
+    }
+
+    /// Whether an `idle` that comes now ends the turn.
+    pub(super) fn is_over_when_idle(&self) -> bool {
+        self.result.is_some() && self.tasks.is_empty()
+    }
+
+    /// How the turn ended, by its last result.
+    pub(super) fn ending(&self, head: Position) -> Option<Ending> {
+        let outcome = self.result.clone()?;
+        if self.interrupted && !outcome.is_good() {
+            return Some(Ending::interrupted("The turn was ended by whoever answered.".to_owned()));
+        }
+        if !outcome.is_good() {
+            let message = if outcome.text.is_empty() {
+                format!("Claude Code ended the turn: {}", outcome.subtype)
+            } else {
+                outcome.text
+            };
+            let reason = if outcome.subtype == "success" { "api_error" } else { outcome.subtype.as_str() };
+            return Some(Ending::failed(reason, message, Vec::new()));
+        }
+        let mut usage = outcome.usage;
+        add_usage(&mut usage, &self.usage);
+        let last = Event::Complete {
+            new_head: head,
+            result: outcome.text.clone(),
+            usage,
+            cost_usd: (self.cost_now - self.cost_before).max(0.0),
+            num_turns: outcome.num_turns + self.num_turns,
+        };
+        Some(Ending { status: TurnStatus::Complete, last, summary: Some(outcome.text) })
+    }
+
+    /// What the next turn begins with.
+    pub(super) fn next(&self) -> Self {
+        Self {
+            initialized: self.initialized,
+            ready: self.ready,
+            cost_before: self.cost_now,
+            cost_now: self.cost_now,
+            cost_run: self.cost_run,
+            ..Self::default()
+        }
+    }
+
+    /// A process has said what it is: an older one that was resumed counts its cost from nothing again.
+    pub(super) fn meet(&mut self, run: u32, version: &str) {
+        if self.cost_run != run && !cost_continues(version) {
+            self.cost_before = 0.0;
+        }
+        self.cost_run = run;
+    }
+}
+
+fn cost_continues(version: &str) -> bool {
+    let mut parts = version.split(['.', ' ', '-']).map(|part| part.parse::<u64>().unwrap_or(0));
+    let version = [(); 3].map(|()| parts.next().unwrap_or(0));
+    version >= COST_CONTINUES_FROM
+}
+
+/// Adds the counts of `more` to `usage`, one level of objects deep.
+fn add_usage(usage: &mut Object, more: &Object) {
+    for (name, count) in more {
+        match (usage.get_mut(name), count) {
+            (Some(Value::Object(inner)), Value::Object(more)) => add_usage(inner, more),
+            (Some(have), count) => {
+                if let (Some(a), Some(b)) = (have.as_u64(), count.as_u64()) {
+                    *have = Value::from(a + b);
+                }
+            }
+            (None, count) => {
+                usage.insert(name.clone(), count.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plexus_protocol::{NodeId, TreeId};
+    use serde_json::json;
+
+    fn result(text: &str, cost: f64) -> TurnResult {
+        TurnResult {
+            subtype: "success".to_owned(),
+            is_error: false,
+            result: Some(text.to_owned()),
+            errors: Vec::new(),
+            usage: json!({"input_tokens": 10, "cache": {"a": 1}}).as_object().cloned().expect("object"),
+            total_cost_usd: Some(cost),
+            num_turns: Some(2),
+            stop_reason: None,
+            terminal_reason: None,
+            origin_kind: None,
+            permission_denials: Vec::new(),
+            user_message_uuid: None,
+        }
+    }
+
+    fn head() -> Position {
+        Position { tree_id: TreeId::random(), node_id: NodeId::random() }
+    }
+
+    #[test]
+    fn a_turn_is_over_after_a_result_and_the_last_background_task() {
+        let mut progress = Progress::default();
+        assert!(!progress.is_over_when_idle());
+        progress.tasks.insert("t".to_owned());
+        assert!(progress.take_result(result("first", 1.0), 1).is_none());
+        assert!(!progress.is_over_when_idle());
+        progress.tasks.clear();
+        assert!(progress.is_over_when_idle());
+    }
+
+    #[test]
+    fn cost_and_usage_are_the_turns_own() {
+        let mut first = Progress::default();
+        first.meet(1, "2.1.325");
+        first.take_result(result("a", 0.5), 1);
+        let mut second = first.next();
+        assert_eq!(second.take_result(result("b", 0.75), 1).map(|earlier| earlier.text), None);
+        assert_eq!(second.take_result(result("c", 1.0), 1).map(|earlier| earlier.text).as_deref(), Some("b"));
+        let Some(Event::Complete { cost_usd, usage, num_turns, result, .. }) =
+            second.ending(head()).map(|ending| ending.last)
+        else {
+            panic!("a good ending")
+        };
+        assert_eq!((cost_usd, num_turns, result.as_str()), (0.5, 4, "c"));
+        assert_eq!(usage["input_tokens"], 20);
+        assert_eq!(usage["cache"]["a"], 2);
+    }
+
+    #[test]
+    fn an_older_cli_counts_from_nothing_when_resumed() {
+        let mut before = Progress { cost_now: 2.0, cost_run: 1, ..Progress::default() };
+        before = before.next();
+        let mut newer = before.clone();
+        newer.meet(2, "2.1.325");
+        assert_eq!(newer.cost_before, 2.0);
+        before.meet(2, "2.1.197 (Claude Code)");
+        assert_eq!(before.cost_before, 0.0);
+    }
+
+    #[test]
+    fn an_api_failure_that_calls_itself_success_is_a_failure() {
+        let mut progress = Progress::default();
+        progress.take_result(TurnResult { is_error: true, ..result("API Error: 500", 0.0) }, 1);
+        assert_eq!(progress.ending(head()).map(|ending| ending.status), Some(TurnStatus::Failed));
+    }
+}

@@ -1,0 +1,50 @@
+//! What a hub is told once, at its start.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How children on the `mcp` channel that the hub starts itself reach it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChildMcp {
+    /// Through `plexus mcp` on stdio: it outlives any absence of the hub.
+    Relay,
+    /// Over HTTP, as children started elsewhere do.
+    Http,
+}
+
+/// What a hub is told once, at its start.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where everything lives.
+    pub data_dir: PathBuf,
+    /// The Claude Code program: a path, or a name to look up in `PATH`.
+    pub claude: PathBuf,
+    /// This program, for keepers and relays.
+    pub plexus: PathBuf,
+    /// Where the hub listens, such as `http://127.0.0.1:4445`.
+    pub url: String,
+    /// The token that speaks for the operator.
+    pub operator_token: String,
+    /// Children inherit nothing of the hub's environment; for tests.
+    pub clean_env: bool,
+    /// How children on the `mcp` channel reach the hub.
+    pub child_mcp: ChildMcp,
+    /// How often a waiting MCP call shows that it is alive.
+    pub progress_every: Duration,
+    /// How long a client of a lost stream waits before it comes back; it tries twice.
+    pub sse_retry: Duration,
+    /// How long a child may take until it answers `initialize`.
+    pub initialize_within: Duration,
+}
+
+impl Settings {
+    /// Where the runs of a session live.
+    pub fn run_dir(&self, key: plexus_store::RunKey) -> PathBuf {
+        self.data_dir.join("sessions").join(key.session.to_string()).join("runs").join(key.run.to_string())
+    }
+
+    /// How long a permit over HTTP may be without a stream: the client's two tries, and a little.
+    pub fn permit_window(&self) -> Duration {
+        self.sse_retry * 2 + self.sse_retry / 2
+    }
+}

@@ -1,0 +1,84 @@
+//! How what is kept is shown: statuses worked out, long texts cut, misleading characters made visible.
+
+use plexus_protocol::arbor::Position;
+use plexus_protocol::claudecode::{SessionView, Status};
+use plexus_protocol::{Approval, Error, MAX_TEXT_BYTES, NumberedEvent, Object, shorten, visible};
+use plexus_store::{ApprovalRow, EventRow, Open, SessionRow, TurnRow, TurnStatus};
+use serde_json::Value;
+
+use crate::Hub;
+use crate::hub::store_error;
+
+/// An approval as readers see it: cut at `max_bytes` a field, and then without its digest.
+pub(crate) fn approval(row: ApprovalRow, max_bytes: usize) -> Approval {
+    let mut approval = row.approval;
+    let mut input = Value::Object(std::mem::take(&mut approval.input));
+    approval.truncated = shorten(&mut input, max_bytes);
+    if let Value::Object(input) = input {
+        approval.input = input;
+    }
+    if approval.truncated {
+        approval.digest = None;
+    }
+    for text in [Some(&mut approval.tool_name), approval.reason.as_mut()].into_iter().flatten() {
+        if let Some(clean) = visible(text) {
+            *text = clean;
+        }
+    }
+    if let Some(suggestions) = approval.suggestions.as_mut() {
+        shorten(suggestions, max_bytes);
+    }
+    approval
+}
+
+/// An event as readers see it.
+pub(crate) fn event(row: EventRow, max_bytes: usize) -> NumberedEvent {
+    let mut event = row.event;
+    let truncated = shorten(&mut event, max_bytes);
+    NumberedEvent { seq: row.seq, event, at: row.at, truncated }
+}
+
+/// How a turn stands, given whether anything waits for an answer.
+pub(crate) fn status(turn: Option<&TurnRow>, approvals_open: bool) -> Status {
+    match turn.map(|turn| turn.status) {
+        _ if approvals_open => Status::AwaitingPermission,
+        None => Status::Idle,
+        Some(TurnStatus::Running) => Status::Running,
+        Some(TurnStatus::Complete) => Status::Complete,
+        Some(TurnStatus::Failed) => Status::Failed,
+        Some(TurnStatus::Interrupted) => Status::Interrupted,
+    }
+}
+
+impl Hub {
+    /// A session as `get` and `list` show it.
+    pub(crate) async fn session_view(&self, session: SessionRow) -> Result<SessionView, Error> {
+        let open = self.store().open_approvals(Open::OfSession(session.id)).await.map_err(store_error)?;
+        let turn = self.store().turn(session.id, session.latest_turn).await.map_err(store_error)?;
+        let mut metadata = session.config.metadata.map(Value::Object);
+        if let Some(metadata) = metadata.as_mut() {
+            shorten(metadata, MAX_TEXT_BYTES);
+        }
+        Ok(SessionView {
+            id: session.id,
+            name: session.name,
+            status: status(turn.as_ref(), !open.is_empty()),
+            turn: session.latest_turn,
+            working_dir: session.config.working_dir,
+            model: session.config.model,
+            channel: session.config.channel,
+            loopback_enabled: session.config.loopback_enabled,
+            hub_tools: session.config.hub_tools,
+            answers_to: session.answers_to,
+            pending_approvals: open.len() as u64,
+            head: Position { tree_id: session.tree, node_id: session.head },
+            approval_timeout_secs: session.config.approval_timeout_secs,
+            pid: self.keeper_of(session.id),
+            created_at: session.created_at,
+            metadata: metadata.and_then(|metadata| match metadata {
+                Value::Object(object) => Some(object),
+                _ => None::<Object>,
+            }),
+        })
+    }
+}

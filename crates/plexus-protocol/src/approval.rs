@@ -1,0 +1,198 @@
+//! Approvals: one question that stops a child until it is answered, and the answer.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{ApprovalId, Object, Principal, SessionId, SessionName, UnixSeconds};
+
+/// What sort of question it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalKind {
+    /// May this tool run?
+    Tool,
+    /// AskUserQuestion: the agent wants answers.
+    Question,
+    /// ExitPlanMode: the agent shows a plan.
+    Plan,
+    /// The session has used up what it was given.
+    Budget,
+}
+
+impl ApprovalKind {
+    /// The kind of question a call of this tool is.
+    pub fn of_tool(tool_name: &str) -> Self {
+        match tool_name {
+            "AskUserQuestion" => Self::Question,
+            "ExitPlanMode" => Self::Plan,
+            _ => Self::Tool,
+        }
+    }
+}
+
+/// Where an approval stands: `pending`, then one of the others, once and never again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalStatus {
+    /// Open.
+    Pending,
+    /// Someone allowed it.
+    Allowed,
+    /// Someone denied it.
+    Denied,
+    /// Nobody answered in time.
+    Expired,
+    /// The child no longer waits for it.
+    Withdrawn,
+}
+
+/// Whom an approval is asked of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum AskedOf {
+    /// The operator.
+    Operator,
+    /// A supervised session that made the asking one.
+    Session {
+        /// Which.
+        id: SessionId,
+    },
+    /// An agent outside the hub.
+    Parent {
+        /// Which.
+        id: String,
+    },
+}
+
+impl AskedOf {
+    /// A stable key for indexes: the same as the [`Principal::key`] of whoever is meant.
+    pub fn key(&self) -> String {
+        match self {
+            Self::Operator => "operator".to_owned(),
+            Self::Session { id } => format!("session:{id}"),
+            Self::Parent { id } => format!("parent:{id}"),
+        }
+    }
+}
+
+/// Who brought an approval to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Decider {
+    /// The operator.
+    Operator,
+    /// A supervised session.
+    Session {
+        /// Which.
+        id: SessionId,
+    },
+    /// An agent outside the hub.
+    Parent {
+        /// Which.
+        id: String,
+    },
+    /// The hub itself: expiry, withdrawal, or a question it could not show to anyone.
+    Hub,
+}
+
+impl From<&Principal> for Decider {
+    fn from(principal: &Principal) -> Self {
+        match principal {
+            Principal::Operator => Self::Operator,
+            Principal::Parent { id } => Self::Parent { id: id.clone() },
+            Principal::Session { id, .. } => Self::Session { id: *id },
+        }
+    }
+}
+
+/// By what right an approval was brought to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Right {
+    /// The operator may decide everything.
+    Operator,
+    /// Whoever made a session, or one above it, answers for it.
+    Ancestor,
+    /// Its time was over.
+    Expiry,
+    /// The child stopped waiting.
+    Withdrawal,
+    /// It could not be shown or matched, so it was denied.
+    FailClosed,
+}
+
+/// The answer to an approval, as it is kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Decision {
+    /// Allow or deny.
+    pub approve: bool,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The input the tool ran with instead of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_input: Option<Object>,
+    /// Whether the turn ends with this denial.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupt: bool,
+    /// Who decided.
+    pub by: Decider,
+    /// By what right.
+    pub right: Right,
+}
+
+/// One question that stops a child until it is answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Approval {
+    /// Its id, for `loopback.respond`.
+    pub id: ApprovalId,
+    /// The session that asks.
+    pub session_id: SessionId,
+    /// That session's name.
+    pub session_name: SessionName,
+    /// What sort of question it is.
+    pub kind: ApprovalKind,
+    /// The tool the agent wants to use.
+    pub tool_name: String,
+    /// The agent's own id for this call.
+    pub tool_use_id: String,
+    /// What the agent wants to give the tool. Written by the child: not to be trusted.
+    pub input: Object,
+    /// Where it stands.
+    pub status: ApprovalStatus,
+    /// When it was asked.
+    pub created_at: UnixSeconds,
+    /// When it expires, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<UnixSeconds>,
+    /// Whom it is asked of.
+    pub asked_of: AskedOf,
+    /// Why Claude Code asks. Written by the child: not to be trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What Claude Code would suggest to remember.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<Object>>")]
+    pub suggestions: Option<Value>,
+    /// The sub-agent that asks, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
+    /// Where the tool would run.
+    pub cwd: String,
+    /// Names tool, input and directory; left out where the input is shown cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Whether the input is shown cut.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    /// When the answer was passed on to the child.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered_at: Option<UnixSeconds>,
+    /// When it was brought to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved_at: Option<UnixSeconds>,
+    /// The answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+}

@@ -1,0 +1,366 @@
+//! `claudecode`: sessions and their turns.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::arbor::Position;
+use crate::{Approval, AskedOf, NumberedEvent, Object, SessionId, SessionName, UnixSeconds};
+
+/// How a child asks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Channel {
+    /// On its own stdin and stdout.
+    #[default]
+    Control,
+    /// Through the MCP tool `loopback_permit`.
+    Mcp,
+}
+
+/// Where a session, or one of its turns, stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Nothing was ever asked of it.
+    Idle,
+    /// It works.
+    Running,
+    /// It waits for an answer to an approval.
+    AwaitingPermission,
+    /// The last turn ended well.
+    Complete,
+    /// The last turn ended badly.
+    Failed,
+    /// The last turn was ended by someone.
+    Interrupted,
+}
+
+/// Parameters of `claudecode.create`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateParams {
+    /// 1 to 64 of letters, digits, `-`, `_`, `.`; unique among living sessions.
+    pub name: SessionName,
+    /// Absolute path of an existing directory: where the agent works.
+    pub working_dir: String,
+    /// Model for the agent.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Replaces Claude Code's own system prompt.
+    #[serde(default)]
+    pub system_prompt: Option<String>,
+    /// false: no gate, nobody is asked (operator only).
+    #[serde(default)]
+    pub loopback_enabled: Option<bool>,
+    /// How the agent asks; `control` unless said.
+    #[serde(default)]
+    pub channel: Option<Channel>,
+    /// Only `default` yet.
+    #[serde(default)]
+    pub permission_mode: Option<String>,
+    /// Starts the first turn at once.
+    #[serde(default)]
+    pub prompt: Option<String>,
+    /// Environment of the agent, on top of what it inherits.
+    #[serde(default)]
+    pub env: Option<BTreeMap<String, String>>,
+    /// Whether the agent may start agents of its own.
+    #[serde(default)]
+    pub hub_tools: Option<bool>,
+    /// An approval not answered within this time expires.
+    #[serde(default)]
+    pub approval_timeout_secs: Option<u64>,
+    /// Kept with the session, for the caller.
+    #[serde(default)]
+    pub metadata: Option<Object>,
+    /// Not supported yet.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub deltas: Option<Value>,
+    /// Not supported yet.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub policy: Option<Value>,
+    /// Not supported yet.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub budget: Option<Value>,
+    /// Not supported yet.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub isolation: Option<Value>,
+    /// Not supported yet.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub approve_scope: Option<Value>,
+    /// Not supported yet.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub mcp_servers: Option<Value>,
+}
+
+/// Result of `claudecode.create`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum CreateResult {
+    /// The session is there.
+    Created {
+        /// Its id.
+        id: SessionId,
+        /// Where its conversation begins.
+        head: Position,
+        /// The first turn, when a prompt was given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn: Option<u64>,
+    },
+}
+
+/// Parameters that name a session and nothing else.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionParams {
+    /// The session, by id…
+    #[serde(default)]
+    pub session_id: Option<SessionId>,
+    /// …or by name.
+    #[serde(default)]
+    pub name: Option<String>,
+}
+
+/// Parameters of `claudecode.list` and others that take none.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoParams {}
+
+/// Parameters of `claudecode.rename`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RenameParams {
+    /// The session, by id…
+    #[serde(default)]
+    pub session_id: Option<SessionId>,
+    /// …or by name.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// What it is called from now on.
+    pub new_name: SessionName,
+}
+
+/// Parameters of `claudecode.chat` and `claudecode.chat_async`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChatParams {
+    /// The session, by id…
+    #[serde(default)]
+    pub session_id: Option<SessionId>,
+    /// …or by name.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// What the agent is to do; at most 16 MiB.
+    pub prompt: String,
+}
+
+/// Result of `claudecode.chat_async`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ChatAsyncResult {
+    /// The turn began.
+    Started {
+        /// The session.
+        session_id: SessionId,
+        /// The turn's number.
+        turn: u64,
+    },
+}
+
+/// Parameters of `claudecode.poll`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PollParams {
+    /// The session, by id…
+    #[serde(default)]
+    pub session_id: Option<SessionId>,
+    /// …or by name.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// First event wanted; else on from this caller's last position.
+    #[serde(default)]
+    pub from_seq: Option<u64>,
+    /// At most so many events; 100 unless said.
+    #[serde(default)]
+    pub limit: Option<u64>,
+    /// Which turn; the latest unless said.
+    #[serde(default)]
+    pub turn: Option<u64>,
+    /// Wait up to so long for something new.
+    #[serde(default)]
+    pub wait_ms: Option<u64>,
+    /// Cut texts longer than this; 8192 unless said.
+    #[serde(default)]
+    pub max_bytes: Option<u64>,
+}
+
+/// Result of `claudecode.poll` and `claudecode.chat`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum PollResult {
+    /// What there is.
+    Ok {
+        /// Where the turn stands.
+        status: Status,
+        /// Which turn; 0 before the first.
+        turn: u64,
+        /// Its events from the position asked for.
+        events: Vec<NumberedEvent>,
+        /// What of this session waits for an answer now.
+        pending_approvals: Vec<Approval>,
+        /// The first event the next poll returns.
+        read_position: u64,
+        /// How many events the turn has.
+        total_events: u64,
+        /// Whether there are more than were returned.
+        has_more: bool,
+    },
+}
+
+/// Parameters of `claudecode.event`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EventParams {
+    /// The session, by id…
+    #[serde(default)]
+    pub session_id: Option<SessionId>,
+    /// …or by name.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Which turn; the latest unless said.
+    #[serde(default)]
+    pub turn: Option<u64>,
+    /// Which event.
+    pub seq: u64,
+}
+
+/// Result of `claudecode.event`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum EventResult {
+    /// The event in full.
+    Ok {
+        /// Its turn.
+        turn: u64,
+        /// Its number.
+        seq: u64,
+        /// The event.
+        #[schemars(with = "Object")]
+        event: Value,
+        /// When it was stored.
+        at: UnixSeconds,
+    },
+}
+
+/// A session as `get` and `list` show it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct SessionView {
+    /// Its id.
+    pub id: SessionId,
+    /// Its name.
+    pub name: SessionName,
+    /// Where it stands.
+    pub status: Status,
+    /// Its latest turn; 0 before the first.
+    pub turn: u64,
+    /// Where it works.
+    pub working_dir: String,
+    /// The model it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How it asks.
+    pub channel: Channel,
+    /// Whether its calls stop at the gate.
+    pub loopback_enabled: bool,
+    /// Whether it may start agents of its own.
+    pub hub_tools: bool,
+    /// Who answers for it.
+    pub answers_to: AskedOf,
+    /// How many approvals wait for an answer.
+    pub pending_approvals: u64,
+    /// Where its conversation stands.
+    pub head: Position,
+    /// When an unanswered approval expires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_timeout_secs: Option<u64>,
+    /// The process of its present run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<i32>,
+    /// When it was made.
+    pub created_at: UnixSeconds,
+    /// What its maker kept with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Object>,
+}
+
+/// Result of `claudecode.get`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum GetResult {
+    /// The session.
+    Ok {
+        /// As it is now.
+        session: SessionView,
+    },
+}
+
+/// Result of `claudecode.list`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ListResult {
+    /// The sessions the caller may see.
+    Ok {
+        /// Oldest first.
+        sessions: Vec<SessionView>,
+    },
+}
+
+/// Result of methods that only say it was done.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum DoneResult {
+    /// It was done.
+    Ok {
+        /// To which session.
+        session_id: SessionId,
+    },
+}
+
+/// One turn in progress, as `claudecode.streams` shows it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct StreamView {
+    /// The session.
+    pub session_id: SessionId,
+    /// Its name.
+    pub session_name: SessionName,
+    /// The turn.
+    pub turn: u64,
+    /// Where it stands.
+    pub status: Status,
+    /// How many events it has.
+    pub total_events: u64,
+    /// The first event the caller's next poll returns.
+    pub read_position: u64,
+    /// When it began.
+    pub started_at: UnixSeconds,
+}
+
+/// Result of `claudecode.streams`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum StreamsResult {
+    /// The turns in progress.
+    Ok {
+        /// Oldest first.
+        streams: Vec<StreamView>,
+    },
+}

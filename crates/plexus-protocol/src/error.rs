@@ -1,0 +1,133 @@
+//! What can go wrong, in words a caller can act on.
+//!
+//! A failure has a stable kind (`data.type` on the wire), a message for people, and details where they help. Which
+//! JSON-RPC code or HTTP status it becomes is the business of each door. What a caller may not see is `…_not_found`
+//! to it, so that nobody learns of strangers' sessions by asking.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// The stable word for a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// No such session, or none the caller may see.
+    SessionNotFound,
+    /// No such approval, or none the caller may see.
+    ApprovalNotFound,
+    /// No such turn of this session.
+    TurnNotFound,
+    /// No such event of this turn.
+    EventNotFound,
+    /// No such method, or none for this caller.
+    MethodNotFound,
+    /// A living session has this name.
+    NameTaken,
+    /// A parameter is missing, of the wrong type or out of range.
+    InvalidParams,
+    /// A field nobody knows.
+    UnknownField,
+    /// A field of work that is not built yet.
+    NotSupportedYet,
+    /// The working directory cannot be used.
+    BadWorkingDir,
+    /// A prompt or body over the limit.
+    TooLarge,
+    /// A turn is running.
+    TurnInProgress,
+    /// The caller would wait for an answer only it can give.
+    WouldWaitForItself,
+    /// A question was allowed without answers.
+    AnswersRequired,
+    /// An approval whose input was shown cut was allowed without having been read.
+    InputNotSeen,
+    /// The caller is known but may not do this.
+    Forbidden,
+    /// The store cannot take writes now: nothing was done, try again.
+    StoreUnavailable,
+    /// The hub is going away.
+    ShuttingDown,
+    /// A fault of ours.
+    Internal,
+}
+
+impl ErrorKind {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SessionNotFound => "session_not_found",
+            Self::ApprovalNotFound => "approval_not_found",
+            Self::TurnNotFound => "turn_not_found",
+            Self::EventNotFound => "event_not_found",
+            Self::MethodNotFound => "method_not_found",
+            Self::NameTaken => "name_taken",
+            Self::InvalidParams => "invalid_params",
+            Self::UnknownField => "unknown_field",
+            Self::NotSupportedYet => "not_supported_yet",
+            Self::BadWorkingDir => "bad_working_dir",
+            Self::TooLarge => "too_large",
+            Self::TurnInProgress => "turn_in_progress",
+            Self::WouldWaitForItself => "would_wait_for_itself",
+            Self::AnswersRequired => "answers_required",
+            Self::InputNotSeen => "input_not_seen",
+            Self::Forbidden => "forbidden",
+            Self::StoreUnavailable => "store_unavailable",
+            Self::ShuttingDown => "shutting_down",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+/// A failure of a method.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Error {
+    /// The stable word.
+    pub kind: ErrorKind,
+    /// For people.
+    pub message: String,
+    /// More, by name.
+    pub details: Map<String, Value>,
+}
+
+impl Error {
+    /// A failure of `kind` that says `message`.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), details: Map::new() }
+    }
+
+    /// A parameter that cannot be used, and why.
+    pub fn invalid(field: &str, why: impl fmt::Display) -> Self {
+        Self::new(ErrorKind::InvalidParams, format!("`{field}`: {why}")).with("field", field)
+    }
+
+    /// A field of work that is not built yet.
+    pub fn not_yet(field: &str) -> Self {
+        let message = format!("`{field}` is not supported yet; leave it out");
+        Self::new(ErrorKind::NotSupportedYet, message).with("field", field)
+    }
+
+    /// The same with one more detail.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// `{type, message, …}`, as `data` of a JSON-RPC error and as text of a failed MCP call.
+    pub fn to_object(&self) -> Map<String, Value> {
+        let mut object = Map::new();
+        object.insert("type".to_owned(), self.kind.as_str().into());
+        object.insert("message".to_owned(), self.message.clone().into());
+        object.extend(self.details.clone());
+        object
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.kind.as_str())
+    }
+}
+
+impl std::error::Error for Error {}

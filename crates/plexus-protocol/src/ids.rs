@@ -1,0 +1,107 @@
+//! Identifiers as types of their own, so that one can never be passed for another.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+macro_rules! uuid_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[serde(transparent)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// A fresh, random one.
+            pub fn random() -> Self {
+                Self(Uuid::new_v4())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = uuid::Error;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                text.parse().map(Self)
+            }
+        }
+    };
+}
+
+uuid_id! {
+    /// Names one session for good; the only identifier callers need.
+    SessionId
+}
+uuid_id! {
+    /// Names one approval.
+    ApprovalId
+}
+uuid_id! {
+    /// Names one conversation tree.
+    TreeId
+}
+uuid_id! {
+    /// Names one node of a conversation tree.
+    NodeId
+}
+
+/// A session's name: 1 to 64 of letters, digits, `-`, `_` and `.`; unique among the living.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct SessionName(String);
+
+impl SessionName {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for SessionName {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if text.is_empty() || text.len() > 64 || !text.chars().all(allowed) {
+            return Err("a name is 1 to 64 of letters, digits, `-`, `_` and `.`".to_owned());
+        }
+        Ok(Self(text))
+    }
+}
+
+impl From<SessionName> for String {
+    fn from(name: SessionName) -> Self {
+        name.0
+    }
+}
+
+impl fmt::Display for SessionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_short_and_plain() {
+        for good in ["a", "my-agent_2.0", &"x".repeat(64)] {
+            assert!(SessionName::try_from(good.to_owned()).is_ok(), "{good}");
+        }
+        for bad in ["", "a b", "../up", "ä", &"x".repeat(65)] {
+            assert!(SessionName::try_from(bad.to_owned()).is_err(), "{bad}");
+        }
+    }
+}

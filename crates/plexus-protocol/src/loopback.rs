@@ -1,0 +1,236 @@
+//! `loopback`: approvals, asked and answered.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::claudecode::Status;
+use crate::{Approval, ApprovalId, ApprovalStatus, Decision, Object, SessionId, SessionName, UnixSeconds};
+
+/// Parameters of `loopback.permit`, as Claude Code sends them.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct PermitParams {
+    /// The tool the agent wants to use.
+    pub tool_name: String,
+    /// What it wants to give it.
+    pub input: Object,
+    /// The agent's id for the call.
+    pub tool_use_id: String,
+}
+
+/// One answer to one approval.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Answer {
+    /// Which approval.
+    pub approval_id: ApprovalId,
+    /// true lets the call through.
+    pub approve: bool,
+    /// Why not; the agent reads it.
+    #[serde(default)]
+    pub message: Option<String>,
+    /// Run with this input instead (whole).
+    #[serde(default)]
+    pub updated_input: Option<Object>,
+    /// Deny and end the turn.
+    #[serde(default)]
+    pub interrupt: Option<bool>,
+    /// For a question: its text → the answer.
+    #[serde(default)]
+    pub answers: Option<Object>,
+    /// From loopback_get, needed where the input was shown cut.
+    #[serde(default)]
+    pub digest: Option<String>,
+    /// Not supported yet.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub mode: Option<Value>,
+    /// Not supported yet.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub remember: Option<Value>,
+}
+
+/// Parameters of `loopback.respond`: one answer, or several in `decisions`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RespondParams {
+    /// Which approval.
+    #[serde(default)]
+    pub approval_id: Option<ApprovalId>,
+    /// true lets the call through.
+    #[serde(default)]
+    pub approve: Option<bool>,
+    /// Why not; the agent reads it.
+    #[serde(default)]
+    pub message: Option<String>,
+    /// Run with this input instead (whole).
+    #[serde(default)]
+    pub updated_input: Option<Object>,
+    /// Deny and end the turn.
+    #[serde(default)]
+    pub interrupt: Option<bool>,
+    /// For a question: its text → the answer.
+    #[serde(default)]
+    pub answers: Option<Object>,
+    /// From loopback_get, needed where the input was shown cut.
+    #[serde(default)]
+    pub digest: Option<String>,
+    /// Several answers at once, each with the fields above.
+    #[serde(default)]
+    #[schemars(with = "Option<Vec<Object>>")]
+    pub decisions: Option<Vec<Answer>>,
+    /// Then go straight on into wait, for so long.
+    #[serde(default)]
+    pub wait_ms: Option<u64>,
+    /// The cursor of that wait.
+    #[serde(default)]
+    pub cursor: Option<u64>,
+    /// Not supported yet.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub mode: Option<Value>,
+    /// Not supported yet.
+    #[serde(default)]
+    #[schemars(skip)]
+    pub remember: Option<Value>,
+}
+
+/// What became of one answer.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Answered {
+    /// It counts.
+    Ok {
+        /// The approval.
+        approval_id: ApprovalId,
+    },
+    /// Someone, or something, was first.
+    AlreadyResolved {
+        /// The approval.
+        approval_id: ApprovalId,
+        /// How it ended.
+        status: ApprovalStatus,
+        /// The answer that counts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        decision: Option<Decision>,
+        /// When it ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resolved_at: Option<UnixSeconds>,
+    },
+    /// This one of several could not be taken; the others were.
+    Error {
+        /// The approval.
+        approval_id: ApprovalId,
+        /// The stable word for what went wrong.
+        error: String,
+        /// For people.
+        message: String,
+    },
+}
+
+/// Parameters of `loopback.pending`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PendingParams {
+    /// Only this session's, by id…
+    #[serde(default)]
+    pub session_id: Option<SessionId>,
+    /// …or by name.
+    #[serde(default)]
+    pub name: Option<String>,
+}
+
+/// Result of `loopback.pending`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum PendingResult {
+    /// What is open and the caller may decide.
+    Ok {
+        /// Oldest first.
+        approvals: Vec<Approval>,
+    },
+}
+
+/// Parameters of `loopback.get`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GetParams {
+    /// Which approval.
+    pub approval_id: ApprovalId,
+}
+
+/// Result of `loopback.get`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum GetResult {
+    /// The approval in full.
+    Ok {
+        /// As it is now.
+        approval: Box<Approval>,
+    },
+}
+
+/// Parameters of `loopback.wait`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WaitParams {
+    /// From the last wait; without it, all that is open is returned at once.
+    #[serde(default)]
+    pub cursor: Option<u64>,
+    /// How long to wait; 30000 unless said.
+    #[serde(default)]
+    pub timeout_ms: Option<u64>,
+}
+
+/// A turn that ended, as `wait` tells it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Finished {
+    /// The session.
+    pub session_id: SessionId,
+    /// Its name.
+    pub session_name: SessionName,
+    /// The turn.
+    pub turn: u64,
+    /// How it ended.
+    pub status: Status,
+    /// The agent's last words, or what went wrong. Written by the child: not to be trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+}
+
+/// Result of `loopback.wait`. What is empty is left out, so that nothing new costs next to nothing.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum WaitResult {
+    /// What is newer than the cursor.
+    Ok {
+        /// For the next wait.
+        cursor: u64,
+        /// Asked since.
+        approvals: Vec<Approval>,
+        /// Turns ended since.
+        finished: Vec<Finished>,
+        /// What else the caller should know: approvals that ended without it.
+        notices: Vec<Object>,
+        /// What was asked before and is still open.
+        still_open: Vec<ApprovalId>,
+    },
+}
+
+/// Result of `loopback.configure`: what a child needs that the hub did not start.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ConfigureResult {
+    /// Hand these to `claude`.
+    Ok {
+        /// The session whose approvals it asks for.
+        session_id: SessionId,
+        /// For a file given to `--mcp-config`; it holds the token.
+        mcp_config: Object,
+        /// For `--permission-prompt-tool`.
+        permission_prompt_tool: String,
+        /// The flags in one line, less `--mcp-config`.
+        args: Vec<String>,
+    },
+}

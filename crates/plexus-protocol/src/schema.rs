@@ -1,0 +1,123 @@
+//! JSON schemas as they are published: small, and without the boolean subschemas that make older Claude Code
+//! versions drop every tool of a server.
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::{Map, Value};
+
+/// The published schema of `T`: inlined, trimmed, and made of objects only.
+pub fn of<T: JsonSchema>() -> Map<String, Value> {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    trim(&mut schema);
+    match schema {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
+}
+
+/// Takes out what a caller does not need to make a call: titles, number formats, default nulls, and booleans that
+/// stand where a schema is expected.
+fn trim(schema: &mut Value) {
+    let Value::Object(object) = schema else { return };
+    object.remove("title");
+    object.remove("format");
+    if object.get("default").is_some_and(Value::is_null) {
+        object.remove("default");
+    }
+    if object.get("additionalProperties").is_some_and(Value::is_boolean) {
+        object.remove("additionalProperties");
+    }
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        // `null` is how schemars writes `Option`; leaving the field out says the same in fewer bytes.
+        types.retain(|t| t != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            object.insert("type".to_owned(), only);
+        }
+    }
+    collapse_nullable(object);
+    for (key, value) in object.iter_mut() {
+        match key.as_str() {
+            "properties" | "$defs" => {
+                if let Value::Object(named) = value {
+                    named.values_mut().for_each(schema_or_empty);
+                }
+            }
+            "items" | "additionalProperties" | "not" => schema_or_empty(value),
+            "anyOf" | "oneOf" | "allOf" | "prefixItems" => {
+                if let Value::Array(several) = value {
+                    several.iter_mut().for_each(schema_or_empty);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn schema_or_empty(schema: &mut Value) {
+    if schema.is_boolean() {
+        *schema = Value::Object(Map::new());
+    }
+    trim(schema);
+}
+
+/// `anyOf: [X, null]` is just `X` that may be left out.
+fn collapse_nullable(object: &mut Map<String, Value>) {
+    let Some(Value::Array(several)) = object.get_mut("anyOf") else { return };
+    several.retain(|schema| schema.get("type").is_none_or(|t| t != "null"));
+    if let [Value::Object(only)] = several.as_slice() {
+        let only = only.clone();
+        object.remove("anyOf");
+        for (key, value) in only {
+            object.entry(key).or_insert(value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{claudecode, loopback};
+
+    fn assert_no_boolean_subschema(path: &str, schema: &Value) {
+        assert!(!schema.is_boolean(), "boolean subschema at {path}");
+        let Value::Object(object) = schema else { return };
+        for (key, value) in object {
+            match (key.as_str(), value) {
+                ("properties", Value::Object(named)) => {
+                    for (name, value) in named {
+                        assert_no_boolean_subschema(&format!("{path}.{name}"), value);
+                    }
+                }
+                ("items" | "additionalProperties", value) => {
+                    assert_no_boolean_subschema(&format!("{path}/{key}"), value);
+                }
+                ("anyOf" | "oneOf" | "allOf", Value::Array(several)) => {
+                    several.iter().for_each(|s| assert_no_boolean_subschema(path, s));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn published_schemas_hold_no_boolean_subschema() {
+        for schema in [
+            of::<claudecode::CreateParams>(),
+            of::<claudecode::PollResult>(),
+            of::<loopback::PermitParams>(),
+            of::<loopback::RespondParams>(),
+            of::<loopback::WaitResult>(),
+        ] {
+            assert_no_boolean_subschema("$", &Value::Object(schema));
+        }
+    }
+
+    #[test]
+    fn an_optional_field_is_described_as_what_it_holds() {
+        let schema = Value::Object(of::<loopback::WaitParams>());
+        assert_eq!(schema["properties"]["timeout_ms"]["type"], "integer");
+    }
+}

@@ -1,0 +1,82 @@
+//! Long and hostile texts on their way to a reader: cut where a reader asked for little, and with the characters
+//! that could mislead a person or a terminal made visible.
+
+use serde_json::Value;
+
+/// Where a text field is cut unless the reader asks otherwise.
+pub const MAX_TEXT_BYTES: usize = 8 * 1024;
+
+/// Cuts every string in `value` that is longer than `max_bytes` (at a character boundary) and escapes what could
+/// mislead its reader; says whether anything was cut.
+pub fn shorten(value: &mut Value, max_bytes: usize) -> bool {
+    match value {
+        Value::String(text) => {
+            let cut = text.len() > max_bytes;
+            if cut {
+                text.truncate(text.floor_char_boundary(max_bytes));
+            }
+            if let Some(clean) = visible(text) {
+                *text = clean;
+            }
+            cut
+        }
+        Value::Array(items) => items.iter_mut().fold(false, |cut, item| shorten(item, max_bytes) | cut),
+        Value::Object(fields) => fields.values_mut().fold(false, |cut, item| shorten(item, max_bytes) | cut),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Whether [`shorten`] would cut anything.
+pub fn is_cut_at(value: &Value, max_bytes: usize) -> bool {
+    match value {
+        Value::String(text) => text.len() > max_bytes,
+        Value::Array(items) => items.iter().any(|item| is_cut_at(item, max_bytes)),
+        Value::Object(fields) => fields.values().any(|item| is_cut_at(item, max_bytes)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// `text` with control and direction characters written as `\u{…}`; `None` when there are none.
+///
+/// Tab and newline stay: they are what texts are made of. The rest can move a cursor, hide a line or turn the
+/// reading order around.
+pub fn visible(text: &str) -> Option<String> {
+    if !text.chars().any(is_misleading) {
+        return None;
+    }
+    let mut clean = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_misleading(c) {
+            clean.extend(c.escape_unicode());
+        } else {
+            clean.push(c);
+        }
+    }
+    Some(clean)
+}
+
+fn is_misleading(c: char) -> bool {
+    (c.is_control() && !matches!(c, '\n' | '\t'))
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn long_texts_are_cut_at_a_character() {
+        let mut value = json!({"a": "ääää", "b": ["x"]});
+        assert!(is_cut_at(&value, 3));
+        assert!(shorten(&mut value, 3));
+        assert_eq!(value, json!({"a": "ä", "b": ["x"]}));
+        assert!(!shorten(&mut value, 3));
+    }
+
+    #[test]
+    fn what_could_mislead_is_made_visible() {
+        assert_eq!(visible("rm \u{1b}[2K\u{202e}x").as_deref(), Some("rm \\u{1b}[2K\\u{202e}x"));
+        assert_eq!(visible("plain\n\ttext ü"), None);
+    }
+}

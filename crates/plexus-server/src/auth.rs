@@ -1,0 +1,141 @@
+//! Who is calling. On TCP that is settled by a bearer token, after the request was found to be meant for this hub
+//! (Host) and not sent by a foreign page (Origin); on the Unix socket the kernel has vouched for the peer, and a
+//! header tells a parent agent from the operator. Cookies and tokens in URLs are never looked at.
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, Uri, header};
+use plexus_protocol::Principal;
+
+use crate::doors::{Doors, Way};
+use crate::refusal::Refusal;
+use crate::socket::PARENT_HEADER;
+
+/// Lets in only requests that name this hub as their host and, if they come from a page, one of the hub's own.
+pub(crate) async fn own_site(State(doors): State<Doors>, request: Request, next: Next) -> Response {
+    if let Way::Tcp { port } = doors.way
+        && !is_own_site(request.headers(), request.uri(), port)
+    {
+        return Refusal::ForeignSite.into_response();
+    }
+    next.run(request).await
+}
+
+/// Lets in only known callers, and notes on the request who it is.
+pub(crate) async fn known_caller(State(doors): State<Doors>, mut request: Request, next: Next) -> Response {
+    match caller(&doors, request.headers()).await {
+        Ok(principal) => {
+            request.extensions_mut().insert(principal);
+            next.run(request).await
+        }
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+async fn caller(doors: &Doors, headers: &HeaderMap) -> Result<Principal, Refusal> {
+    if headers.contains_key(header::AUTHORIZATION) {
+        let token = bearer(headers).ok_or(Refusal::Unauthorized)?;
+        return match doors.hub.principal_of_token(token).await {
+            Ok(principal) => principal.ok_or(Refusal::Unauthorized),
+            Err(error) => {
+                tracing::warn!(%error, "a token could not be looked up");
+                Err(Refusal::Unavailable)
+            }
+        };
+    }
+    match doors.way {
+        Way::Tcp { .. } => Err(Refusal::Unauthorized),
+        Way::Socket => match headers.get(PARENT_HEADER) {
+            None => Ok(Principal::Operator),
+            Some(id) => match id.to_str() {
+                Ok(id) if !id.is_empty() => Ok(Principal::Parent { id: id.to_owned() }),
+                _ => Err(Refusal::Unauthorized),
+            },
+        },
+    }
+}
+
+/// The one bearer token of these headers; `None` when it is not there, not alone or not a bearer token.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = only(headers, header::AUTHORIZATION)?;
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+fn is_own_site(headers: &HeaderMap, uri: &Uri, port: u16) -> bool {
+    let Some(host) = only(headers, header::HOST) else { return false };
+    let uri_agrees = uri.authority().is_none_or(|authority| is_own_host(authority.as_str(), port));
+    let origin_agrees = !headers.contains_key(header::ORIGIN)
+        || only(headers, header::ORIGIN)
+            .and_then(|origin| origin.strip_prefix("http://"))
+            .is_some_and(|host| is_own_host(host, port));
+    is_own_host(host, port) && uri_agrees && origin_agrees
+}
+
+fn is_own_host(host: &str, port: u16) -> bool {
+    ["127.0.0.1", "localhost", "[::1]"]
+        .iter()
+        .any(|name| host.eq_ignore_ascii_case(&format!("{name}:{port}")))
+}
+
+fn only(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?;
+    values.next().is_none().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, value.parse().unwrap());
+        }
+        headers
+    }
+
+    fn own(pairs: &[(&'static str, &str)]) -> bool {
+        is_own_site(&headers(pairs), &Uri::from_static("/rpc"), 4445)
+    }
+
+    #[test]
+    fn only_this_hubs_own_host_is_served() {
+        for host in ["127.0.0.1:4445", "localhost:4445", "LocalHost:4445", "[::1]:4445"] {
+            assert!(own(&[("host", host)]), "{host}");
+        }
+        for host in ["evil.example:4445", "127.0.0.1", "127.0.0.1:4446", "127.0.0.1:4445.evil.example", ""] {
+            assert!(!own(&[("host", host)]), "{host}");
+        }
+        assert!(!own(&[]));
+        assert!(!own(&[("host", "127.0.0.1:4445"), ("host", "evil.example:4445")]));
+        let absolute = Uri::from_static("http://evil.example:4445/rpc");
+        assert!(!is_own_site(&headers(&[("host", "127.0.0.1:4445")]), &absolute, 4445));
+    }
+
+    #[test]
+    fn pages_of_other_sites_and_ports_are_refused() {
+        let with = |origin: &str| own(&[("host", "127.0.0.1:4445"), ("origin", origin)]);
+        assert!(with("http://127.0.0.1:4445"));
+        assert!(with("http://localhost:4445"));
+        for origin in
+            ["http://127.0.0.1:3000", "https://127.0.0.1:4445", "null", "http://evil.example", "file://", ""]
+        {
+            assert!(!with(origin), "{origin}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_read_from_one_bearer_header_only() {
+        assert_eq!(bearer(&headers(&[("authorization", "Bearer abc")])), Some("abc"));
+        assert_eq!(bearer(&headers(&[("authorization", "bearer  abc")])), Some("abc"));
+        for bad in ["Basic abc", "Bearer ", "Bearer", "abc", ""] {
+            assert_eq!(bearer(&headers(&[("authorization", bad)])), None, "{bad}");
+        }
+        assert_eq!(bearer(&headers(&[("authorization", "Bearer a"), ("authorization", "Bearer b")])), None);
+        assert_eq!(bearer(&headers(&[("cookie", "token=abc")])), None);
+    }
+}

@@ -1,0 +1,215 @@
+//! The data directory of a hub: made private, held by one process at a time, and home of the operator's token, the
+//! remembered port and the note of where the hub listens. What is in the database and in the folders of the
+//! sessions is others' business.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use thiserror::Error;
+
+/// Why a data directory cannot be used.
+#[derive(Debug, Error)]
+pub enum DataDirError {
+    /// A living hub has it.
+    #[error("{path} is in use by another hub{}", .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
+    Locked {
+        /// The directory.
+        path: PathBuf,
+        /// The hub that has it, if it said so.
+        pid: Option<u32>,
+    },
+    /// It is another user's.
+    #[error("{0} belongs to another user")]
+    Foreign(PathBuf),
+    /// The token cannot be what we wrote.
+    #[error("{0} does not hold a token; remove it and a new one is made at the next start")]
+    BadToken(PathBuf),
+    /// It, or something in it, cannot be read or written.
+    #[error("cannot use {path}: {source}")]
+    Io {
+        /// What.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// A data directory that this process holds until the value is dropped.
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    /// Locked; the kernel lets go of it however this process ends.
+    _lock: File,
+}
+
+impl DataDir {
+    /// Makes the directory if need be, makes it private, and takes it.
+    ///
+    /// # Errors
+    /// When another hub has it or it cannot be used.
+    pub fn open(path: &Path) -> Result<Self, DataDirError> {
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))?;
+        let path = path.canonicalize().map_err(at(path))?;
+        let metadata = path.metadata().map_err(at(&path))?;
+        if metadata.uid() != rustix::process::geteuid().as_raw() {
+            return Err(DataDirError::Foreign(path));
+        }
+        if metadata.mode() & 0o077 != 0 {
+            std::fs::set_permissions(&path, Permissions::from_mode(0o700)).map_err(at(&path))?;
+        }
+        let lock = lock(&path)?;
+        Ok(Self { path, _lock: lock })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The database.
+    pub fn store(&self) -> PathBuf {
+        self.path.join("plexus.db")
+    }
+
+    /// The Unix socket of the hub in `path`.
+    pub fn socket(path: &Path) -> PathBuf {
+        path.join("hub.sock")
+    }
+
+    /// The operator's token, made at the first call.
+    ///
+    /// # Errors
+    /// When it cannot be read or made.
+    pub fn operator_token(&self) -> Result<String, DataDirError> {
+        let path = self.path.join("operator.token");
+        match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                let token = text.trim();
+                if token.len() < 32 || !token.bytes().all(|b| b.is_ascii_graphic()) {
+                    return Err(DataDirError::BadToken(path));
+                }
+                std::fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(at(&path))?;
+                Ok(token.to_owned())
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let mut bytes = [0_u8; 32];
+                getrandom::fill(&mut bytes).map_err(io::Error::other).map_err(at(&path))?;
+                let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                self.replace("operator.token", format!("{token}\n").as_bytes()).map_err(at(&path))?;
+                Ok(token)
+            }
+            Err(error) => Err(at(&path)(error)),
+        }
+    }
+
+    /// Says where the hub listens, for whoever wants to reach it.
+    pub(crate) fn announce(&self, url: &str) -> Result<(), DataDirError> {
+        let note = json!({"url": url, "pid": std::process::id()});
+        self.replace("hub.json", note.to_string().as_bytes()).map_err(at(&self.path.join("hub.json")))
+    }
+
+    /// Takes back what [`Self::announce`] said, and the socket with it.
+    pub(crate) fn retract(&self) {
+        for path in [self.path.join("hub.json"), Self::socket(&self.path)] {
+            match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    tracing::warn!(path = %path.display(), %error, "could not be removed");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(crate) fn remembered_port(&self) -> Option<u16> {
+        std::fs::read_to_string(self.path.join("port")).ok()?.trim().parse().ok()
+    }
+
+    pub(crate) fn remember_port(&self, port: u16) -> io::Result<()> {
+        self.replace("port", format!("{port}\n").as_bytes())
+    }
+
+    /// Writes a file so that a reader, or a crash, finds the old one or the new one and nothing in between.
+    fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let draft = self.path.join(format!(".{name}.new"));
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        std::fs::rename(&draft, self.path.join(name))
+    }
+}
+
+fn lock(dir: &Path) -> Result<File, DataDirError> {
+    let path = dir.join("lock");
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let mut file = options.open(&path).map_err(at(&path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            let pid = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+            return Err(DataDirError::Locked { path: dir.to_owned(), pid });
+        }
+        Err(TryLockError::Error(error)) => return Err(at(&path)(error)),
+    }
+    // Only a note for people: the lock is the kernel's, so a disk that is full must not keep the hub from starting.
+    let noted =
+        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
+    if let Err(error) = noted {
+        tracing::warn!(%error, "the lock file cannot be written");
+    }
+    Ok(file)
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> DataDirError {
+    let path = path.to_owned();
+    move |source| DataDirError::Io { path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn a_data_directory_is_made_private_and_kept_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b");
+        drop(DataDir::open(&path).unwrap());
+        assert_eq!(mode(&path), 0o700);
+        std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        drop(DataDir::open(&path).unwrap());
+        assert_eq!(mode(&path), 0o700);
+    }
+
+    #[test]
+    fn one_process_holds_it_at_a_time_and_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = DataDir::open(folder.path()).unwrap();
+        let refused = DataDir::open(folder.path()).unwrap_err();
+        assert!(refused.to_string().contains(&std::process::id().to_string()), "{refused}");
+        drop(first);
+        DataDir::open(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn the_token_is_made_once_and_readable_by_its_owner_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = DataDir::open(folder.path()).unwrap();
+        let token = dir.operator_token().unwrap();
+        assert_eq!(token.len(), 64);
+        let path = folder.path().join("operator.token");
+        assert_eq!(mode(&path), 0o600);
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(dir.operator_token().unwrap(), token);
+        assert_eq!(mode(&path), 0o600);
+        std::fs::write(&path, "\n").unwrap();
+        assert!(matches!(dir.operator_token(), Err(DataDirError::BadToken(_))));
+    }
+}

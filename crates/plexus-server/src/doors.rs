@@ -1,0 +1,90 @@
+//! Which door leads where. The same routes are served on TCP and on the Unix socket; the differences (who is
+//! believed to be calling, and `/down`, which only the socket has) hang on the [`Way`] a request came.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Json, Router, middleware};
+use plexus_core::Hub;
+use plexus_protocol::Principal;
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::mcp::{self, McpService};
+use crate::refusal::Refusal;
+use crate::serving::DownRequest;
+use crate::{auth, rpc};
+
+/// How a request reached the hub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Over loopback TCP, at this port.
+    Tcp {
+        /// The port of the hub, which Host and Origin have to name.
+        port: u16,
+    },
+    /// Over `hub.sock`.
+    Socket,
+}
+
+/// What every door needs.
+#[derive(Clone)]
+pub(crate) struct Doors {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) way: Way,
+    pub(crate) mcp: McpService,
+    /// Cancelled when the hub stops serving: streams break off then.
+    pub(crate) stop: CancellationToken,
+    /// Where a wish for the end of hub and children goes.
+    pub(crate) down: mpsc::Sender<DownRequest>,
+}
+
+impl Doors {
+    pub(crate) fn new(
+        hub: Arc<Hub>,
+        way: Way,
+        stop: CancellationToken,
+        down: mpsc::Sender<DownRequest>,
+    ) -> Self {
+        let mcp = mcp::service(Arc::clone(&hub), &stop);
+        Self { hub, way, mcp, stop, down }
+    }
+
+    /// The routes.
+    pub(crate) fn router(self) -> Router {
+        let mut guarded = Router::new()
+            .route("/rpc", post(rpc::http::post).get(rpc::websocket::upgrade))
+            .route("/mcp", post(mcp::permit::post).get(mcp::permit::get));
+        if self.way == Way::Socket {
+            guarded = guarded.route("/down", post(down));
+        }
+        guarded
+            .route_layer(middleware::from_fn_with_state(self.clone(), auth::known_caller))
+            .route("/health", get(health))
+            .fallback(|| async { Refusal::NotFound })
+            .layer(middleware::from_fn_with_state(self.clone(), auth::own_site))
+            .with_state(self)
+    }
+}
+
+async fn health() -> Response {
+    Json(json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")})).into_response()
+}
+
+/// Ends the children and then the hub; answered when the children are gone.
+async fn down(State(doors): State<Doors>, Extension(principal): Extension<Principal>) -> Response {
+    if principal != Principal::Operator {
+        return Refusal::NotForYou.into_response();
+    }
+    let (done, ended) = oneshot::channel();
+    if doors.down.send(DownRequest { done }).await.is_err() {
+        return Refusal::Unavailable.into_response();
+    }
+    match ended.await {
+        Ok(children) => Json(json!({"type": "ok", "children": children})).into_response(),
+        Err(_) => Refusal::Unavailable.into_response(),
+    }
+}

@@ -1,0 +1,20 @@
+//! The doors of the hub: JSON-RPC (HTTP and WebSocket), MCP, and the Unix socket beside them.
+//!
+//! The crate owns who is calling, how each failure looks on each wire, the data directory, and the life of a serving
+//! hub from bind to shutdown. What a method does is `plexus-core`'s; what a person types is the binary's.
+
+mod auth;
+mod body;
+mod data_dir;
+mod doors;
+mod listen;
+mod mcp;
+mod refusal;
+mod rpc;
+mod serving;
+mod socket;
+
+pub use data_dir::{DataDir, DataDirError};
+pub use listen::ListenError;
+pub use serving::{Config, DownRequest, ServeError, Serving, end_children};
+pub use socket::PARENT_HEADER;

@@ -1,0 +1,89 @@
+//! The TCP address of a hub: loopback only, and, where any free port will do, the same one as the last time, since
+//! children and clients remember it.
+
+use std::io;
+use std::net::SocketAddr;
+
+use thiserror::Error;
+use tokio::net::TcpListener;
+
+use crate::DataDir;
+
+/// Why a hub cannot listen.
+#[derive(Debug, Error)]
+pub enum ListenError {
+    /// An address that others could reach.
+    #[error("{0} can be reached from other machines; the hub listens on loopback only (127.0.0.1 or [::1])")]
+    NotLoopback(SocketAddr),
+    /// Another program has the port.
+    #[error("{0} is in use by another program; choose another with --listen (127.0.0.1:0 takes a free port)")]
+    InUse(SocketAddr),
+    /// Anything else.
+    #[error("cannot listen on {address}: {source}")]
+    Io {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// Listens on `address`; port 0 stands for the port this data directory had before, else any free one.
+pub(crate) async fn listen(address: SocketAddr, dir: &DataDir) -> Result<TcpListener, ListenError> {
+    if !address.ip().is_loopback() {
+        return Err(ListenError::NotLoopback(address));
+    }
+    if address.port() != 0 {
+        return bind(address).await;
+    }
+    let listener = match dir.remembered_port() {
+        None => bind(address).await?,
+        Some(port) => match bind(SocketAddr::new(address.ip(), port)).await {
+            Ok(listener) => listener,
+            Err(error) => {
+                tracing::warn!(%error, "the port of the last time cannot be had; taking another");
+                bind(address).await?
+            }
+        },
+    };
+    let port = listener.local_addr().map_err(|source| ListenError::Io { address, source })?.port();
+    if let Err(error) = dir.remember_port(port) {
+        tracing::warn!(%error, "the port cannot be remembered; another may be taken the next time");
+    }
+    Ok(listener)
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, ListenError> {
+    TcpListener::bind(address).await.map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => ListenError::InUse(address),
+        _ => ListenError::Io { address, source },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn addresses_that_others_could_reach_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = DataDir::open(folder.path()).unwrap();
+        for address in ["0.0.0.0:0", "192.0.2.1:4445", "[::]:0"] {
+            let refused = listen(address.parse().unwrap(), &dir).await;
+            assert!(matches!(refused, Err(ListenError::NotLoopback(_))), "{address}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_free_port_is_taken_again_and_another_if_it_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = DataDir::open(folder.path()).unwrap();
+        let any = "127.0.0.1:0".parse().unwrap();
+        let first = listen(any, &dir).await.unwrap().local_addr().unwrap();
+        let second = listen(any, &dir).await.unwrap();
+        assert_eq!(second.local_addr().unwrap(), first);
+        let third = listen(any, &dir).await.unwrap().local_addr().unwrap();
+        assert_ne!(third, first);
+        assert!(matches!(bind(first).await, Err(ListenError::InUse(_))));
+    }
+}

@@ -1,0 +1,213 @@
+//! The permit over streamable HTTP, which may wait for days and over restarts of the hub (design §8). It takes
+//! `tools/call loopback_permit` out of what comes to `/mcp`, and `GET /mcp` with `Last-Event-ID`; the rest goes on
+//! to rmcp. The hub has stored what is needed to go on before the first byte of any stream is sent.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::{FutureExt, Stream, StreamExt, stream};
+use http::{HeaderMap, StatusCode, header};
+use http_body_util::Full;
+use plexus_core::{Hub, PermitTicket};
+use plexus_protocol::Principal;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{Instant, Interval};
+use tokio_util::sync::CancellationToken;
+
+use super::sse;
+use crate::body;
+use crate::doors::Doors;
+use crate::refusal::Refusal;
+
+/// `POST /mcp`.
+pub(crate) async fn post(
+    State(doors): State<Doors>,
+    Extension(principal): Extension<Principal>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let bytes = match body::read(body).await {
+        Ok(bytes) => bytes,
+        Err(refusal) => return refusal.into_response(),
+    };
+    match Kind::of(&bytes) {
+        Kind::Permit(call) => {
+            let Call { id, arguments, progress_token } = *call;
+            let ticket = doors.hub.permit_open(&principal, arguments, id, progress_token).await;
+            stream_response(&doors, ticket)
+        }
+        Kind::Refused(answer) => (StatusCode::BAD_REQUEST, Json(answer)).into_response(),
+        Kind::Other => {
+            let request = Request::from_parts(parts, Full::new(bytes));
+            doors.mcp.handle(request).await.map(Body::new)
+        }
+    }
+}
+
+/// `GET /mcp`: comes back to a stream that broke off. There is no other stream to be had here.
+pub(crate) async fn get(
+    State(doors): State<Doors>,
+    Extension(principal): Extension<Principal>,
+    headers: HeaderMap,
+) -> Response {
+    let Some(last_event_id) = headers.get("last-event-id") else {
+        return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "POST")]).into_response();
+    };
+    let Ok(last_event_id) = last_event_id.to_str() else {
+        return Refusal::UnknownStream.into_response();
+    };
+    match doors.hub.permit_resume(&principal, last_event_id).await {
+        Some(ticket) => stream_response(&doors, ticket),
+        None => Refusal::UnknownStream.into_response(),
+    }
+}
+
+/// What is needed of a `tools/call loopback_permit`.
+#[derive(Debug, PartialEq)]
+struct Call {
+    id: Value,
+    arguments: Value,
+    progress_token: Option<Value>,
+}
+
+/// What a body asks for.
+#[derive(Debug, PartialEq)]
+enum Kind {
+    Permit(Box<Call>),
+    Refused(Value),
+    Other,
+}
+
+impl Kind {
+    fn of(bytes: &[u8]) -> Self {
+        #[derive(Deserialize)]
+        struct Envelope {
+            method: Option<String>,
+            params: Option<Params>,
+        }
+        #[derive(Deserialize)]
+        struct Params {
+            name: Option<String>,
+        }
+        if bytes.trim_ascii_start().starts_with(b"[") {
+            return Self::Refused(invalid(Value::Null, "MCP has no batches"));
+        }
+        // A first look without building a tree: most bodies are not for us, and some are large.
+        let is_permit = serde_json::from_slice::<Envelope>(bytes).is_ok_and(|envelope| {
+            envelope.method.as_deref() == Some("tools/call")
+                && envelope.params.is_some_and(|params| params.name.as_deref() == Some("loopback_permit"))
+        });
+        if !is_permit {
+            return Self::Other;
+        }
+        let mut message: Value = match serde_json::from_slice(bytes) {
+            Ok(message) => message,
+            Err(_) => return Self::Other,
+        };
+        let id = message["id"].take();
+        if !(id.is_string() || id.is_number()) {
+            return Self::Refused(invalid(Value::Null, "`id` is a string or a number"));
+        }
+        let params = &mut message["params"];
+        let progress_token = Some(params["_meta"]["progressToken"].take()).filter(|token| !token.is_null());
+        Self::Permit(Box::new(Call { id, arguments: params["arguments"].take(), progress_token }))
+    }
+}
+
+fn invalid(id: Value, message: &str) -> Value {
+    json!({
+        "jsonrpc": "2.0",
+        "id": id,
+        "error": {"code": -32600, "message": message, "data": {"type": "invalid_request", "message": message}},
+    })
+}
+
+fn stream_response(doors: &Doors, ticket: PermitTicket) -> Response {
+    let settings = doors.hub.settings();
+    let opening = ticket.event_id.as_deref().map(|id| sse::opening(id, settings.sse_retry));
+    let waiting = Waiting::new(Arc::clone(&doors.hub), ticket, settings.progress_every, doors.stop.clone());
+    let events = stream::iter(opening.map(Ok)).chain(waiting.events());
+    let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
+    (headers, Body::from_stream(events)).into_response()
+}
+
+/// A stream that waits for its decision.
+struct Waiting {
+    /// One future for the whole stream: while it lives, the hub knows that the child is listening.
+    decision: BoxFuture<'static, Value>,
+    jsonrpc_id: Value,
+    progress_token: Option<Value>,
+    ticks: Interval,
+    signs: u64,
+    stop: CancellationToken,
+}
+
+impl Waiting {
+    fn new(hub: Arc<Hub>, ticket: PermitTicket, every: Duration, stop: CancellationToken) -> Self {
+        let (jsonrpc_id, progress_token) = (ticket.jsonrpc_id.clone(), ticket.progress_token.clone());
+        let decision = async move { hub.permit_answer(&ticket).await }.boxed();
+        let ticks = tokio::time::interval_at(Instant::now() + every, every);
+        Self { decision, jsonrpc_id, progress_token, ticks, signs: 0, stop }
+    }
+
+    /// Signs of life until the decision is there, and then the decision.
+    fn events(self) -> impl Stream<Item = Result<Bytes, io::Error>> {
+        stream::unfold(Some(self), |waiting| async move {
+            let mut waiting = waiting?;
+            let (event, goes_on) = tokio::select! {
+                decision = &mut waiting.decision => (Ok(sse::decision(&waiting.jsonrpc_id, &decision)), false),
+                _ = waiting.ticks.tick() => {
+                    waiting.signs += 1;
+                    (Ok(sse::sign_of_life(waiting.progress_token.as_ref(), waiting.signs)), true)
+                }
+                // Broken off rather than ended: a client comes back to a stream that broke.
+                () = waiting.stop.cancelled() => (Err(io::ErrorKind::ConnectionAborted.into()), false),
+            };
+            Some((event, goes_on.then_some(waiting)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_permit_is_told_from_other_calls() {
+        let permit = json!({"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {
+            "name": "loopback_permit",
+            "arguments": {"tool_name": "Bash", "input": {}, "tool_use_id": "t"},
+            "_meta": {"progressToken": "p"},
+        }});
+        let call = Call {
+            id: json!(4),
+            arguments: json!({"tool_name": "Bash", "input": {}, "tool_use_id": "t"}),
+            progress_token: Some(json!("p")),
+        };
+        assert_eq!(Kind::of(permit.to_string().as_bytes()), Kind::Permit(Box::new(call)));
+        for other in [
+            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}),
+            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "loopback_wait"}}),
+            json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"name": "loopback_permit"}}),
+            json!(7),
+        ] {
+            assert_eq!(Kind::of(other.to_string().as_bytes()), Kind::Other, "{other}");
+        }
+        assert_eq!(Kind::of(b"{"), Kind::Other);
+    }
+
+    #[test]
+    fn a_permit_in_a_batch_or_without_an_id_is_refused() {
+        let call = json!({"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "loopback_permit"}});
+        assert!(matches!(Kind::of(call.to_string().as_bytes()), Kind::Refused(_)));
+        assert!(matches!(Kind::of(format!(" [{call}]").as_bytes()), Kind::Refused(_)));
+    }
+}

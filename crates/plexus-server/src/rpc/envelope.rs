@@ -1,0 +1,185 @@
+//! The JSON-RPC 2.0 envelope: what came in, and what goes out. It owns the mapping from the hub's failures to
+//! JSON-RPC codes; the methods themselves are the registry's.
+
+use plexus_protocol::{Error, ErrorKind};
+use serde_json::{Map, Value, json};
+
+const PARSE_ERROR: i64 = -32700;
+const INVALID_REQUEST: i64 = -32600;
+
+/// One call as it stood in the envelope.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Call {
+    /// `None`: a notification, which gets no answer.
+    pub(crate) id: Option<Value>,
+    pub(crate) method: String,
+    pub(crate) params: Value,
+}
+
+/// One member of what came in: a call, or the answer to what is none.
+pub(crate) type Member = Result<Call, Value>;
+
+/// What came in.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Incoming {
+    /// One call.
+    One(Member),
+    /// Several, answered together.
+    Batch(Vec<Member>),
+}
+
+impl Incoming {
+    /// Reads an envelope; what cannot be read is a member that carries its own answer.
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
+        match serde_json::from_slice(bytes) {
+            Err(error) => Self::One(Err(refusal(
+                PARSE_ERROR,
+                "parse_error",
+                &format!("this is not JSON: {error}"),
+                Value::Null,
+            ))),
+            Ok(Value::Array(members)) if members.is_empty() => {
+                Self::One(Err(invalid("a batch holds at least one call", Value::Null)))
+            }
+            Ok(Value::Array(members)) => Self::Batch(members.into_iter().map(member).collect()),
+            Ok(value) => Self::One(member(value)),
+        }
+    }
+}
+
+fn member(value: Value) -> Member {
+    let Value::Object(mut object) = value else {
+        return Err(invalid("a call is a JSON object", Value::Null));
+    };
+    let id = object.remove("id");
+    if !matches!(id, None | Some(Value::Null | Value::String(_) | Value::Number(_))) {
+        return Err(invalid("`id` is a string or a number", Value::Null));
+    }
+    let answer_to = || id.clone().unwrap_or(Value::Null);
+    if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return Err(invalid("`jsonrpc` has to be \"2.0\"", answer_to()));
+    }
+    let Some(Value::String(method)) = object.remove("method") else {
+        return Err(invalid("`method` has to be the name of a method", answer_to()));
+    };
+    let params = object.remove("params").unwrap_or(Value::Null);
+    if !matches!(params, Value::Null | Value::Object(_) | Value::Array(_)) {
+        return Err(invalid("`params` has to be an object", answer_to()));
+    }
+    Ok(Call { id, method, params })
+}
+
+/// The answer to a call that was made.
+pub(crate) fn answer(id: Value, outcome: Result<Value, Error>) -> Value {
+    match outcome {
+        Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+        Err(error) => json!({
+            "jsonrpc": "2.0",
+            "id": id,
+            "error": {"code": code(error.kind), "message": error.message, "data": error.to_object()},
+        }),
+    }
+}
+
+/// The answer to a call that was waiting when the hub ended.
+pub(crate) fn hub_went_away() -> Error {
+    Error::new(ErrorKind::ShuttingDown, "the hub is going away; call again when it is back")
+}
+
+/// A notification that belongs to the call `id`.
+pub(crate) fn notification(method: &str, id: &Value, params: Map<String, Value>) -> Value {
+    let mut all = Map::with_capacity(params.len() + 1);
+    all.insert("id".to_owned(), id.clone());
+    all.extend(params);
+    json!({"jsonrpc": "2.0", "method": method, "params": all})
+}
+
+fn code(kind: ErrorKind) -> i64 {
+    match kind {
+        ErrorKind::MethodNotFound => -32601,
+        ErrorKind::InvalidParams | ErrorKind::UnknownField | ErrorKind::NotSupportedYet => -32602,
+        ErrorKind::Internal => -32603,
+        _ => -32000,
+    }
+}
+
+fn invalid(message: &str, id: Value) -> Value {
+    refusal(INVALID_REQUEST, "invalid_request", message, id)
+}
+
+fn refusal(code: i64, kind: &str, message: &str, id: Value) -> Value {
+    json!({
+        "jsonrpc": "2.0",
+        "id": id,
+        "error": {"code": code, "message": message, "data": {"type": kind, "message": message}},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> (i64, Value) {
+        match Incoming::parse(text.as_bytes()) {
+            Incoming::One(Err(answer)) => (answer["error"]["code"].as_i64().unwrap(), answer["id"].clone()),
+            other => panic!("{text} was taken as {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_call_keeps_its_id_method_and_parameters() {
+        let call = Incoming::parse(br#"{"jsonrpc":"2.0","id":"a","method":"x.y","params":{"b":1}}"#);
+        let expected = Call { id: Some(json!("a")), method: "x.y".to_owned(), params: json!({"b": 1}) };
+        assert_eq!(call, Incoming::One(Ok(expected)));
+    }
+
+    #[test]
+    fn a_call_without_an_id_is_a_notification_and_one_with_null_is_not() {
+        let id = |text: &str| match Incoming::parse(text.as_bytes()) {
+            Incoming::One(Ok(call)) => call.id,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(id(r#"{"jsonrpc":"2.0","method":"m"}"#), None);
+        assert_eq!(id(r#"{"jsonrpc":"2.0","method":"m","id":null}"#), Some(Value::Null));
+    }
+
+    #[test]
+    fn what_is_no_call_is_refused_with_the_right_code() {
+        assert_eq!(refused("{"), (-32700, Value::Null));
+        assert_eq!(refused(""), (-32700, Value::Null));
+        assert_eq!(refused("[]"), (-32600, Value::Null));
+        assert_eq!(refused("7"), (-32600, Value::Null));
+        assert_eq!(refused(r#"{"jsonrpc":"1.0","id":3,"method":"m"}"#), (-32600, json!(3)));
+        assert_eq!(refused(r#"{"jsonrpc":"2.0","id":3}"#), (-32600, json!(3)));
+        assert_eq!(refused(r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#), (-32600, Value::Null));
+        assert_eq!(refused(r#"{"jsonrpc":"2.0","id":3,"method":"m","params":1}"#), (-32600, json!(3)));
+    }
+
+    #[test]
+    fn a_batch_keeps_its_good_members_beside_the_bad() {
+        let Incoming::Batch(members) = Incoming::parse(br#"[{"jsonrpc":"2.0","id":1,"method":"m"},7]"#)
+        else {
+            panic!("not a batch");
+        };
+        assert!(members[0].is_ok());
+        assert!(members[1].is_err());
+    }
+
+    #[test]
+    fn each_failure_has_its_code_and_its_type() {
+        let seen = |kind| {
+            let answer = answer(json!(1), Err(Error::new(kind, "why").with("field", "f")));
+            assert_eq!(answer["error"]["data"]["field"], "f");
+            (
+                answer["error"]["code"].as_i64().unwrap(),
+                answer["error"]["data"]["type"].as_str().unwrap().to_owned(),
+            )
+        };
+        assert_eq!(seen(ErrorKind::MethodNotFound), (-32601, "method_not_found".to_owned()));
+        assert_eq!(seen(ErrorKind::UnknownField), (-32602, "unknown_field".to_owned()));
+        assert_eq!(seen(ErrorKind::InvalidParams), (-32602, "invalid_params".to_owned()));
+        assert_eq!(seen(ErrorKind::NotSupportedYet), (-32602, "not_supported_yet".to_owned()));
+        assert_eq!(seen(ErrorKind::SessionNotFound), (-32000, "session_not_found".to_owned()));
+        assert_eq!(seen(ErrorKind::Internal), (-32603, "internal".to_owned()));
+    }
+}

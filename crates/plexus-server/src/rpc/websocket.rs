@@ -1,0 +1,134 @@
+//! `GET /rpc`: many calls at once on one WebSocket, each a task of its own, answered as they finish; a call's
+//! notifications come before its answer. When the socket goes, so do the calls that were waiting on it.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::response::Response;
+use futures::stream::SplitSink;
+use futures::{SinkExt, StreamExt};
+use plexus_core::{Caller, Door};
+use plexus_protocol::{MAX_BODY_BYTES, Principal};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::doors::Doors;
+use crate::refusal::Refusal;
+use crate::rpc::envelope::{Call, Incoming, Member, answer, notification};
+
+/// What is read at all, so that a message over the limit can be answered instead of ending the connection.
+const READ_BYTES: usize = 4 * MAX_BODY_BYTES;
+
+/// Messages on their way to one client. A client that does not read holds up its own calls and nobody else's.
+const OUTGOING: usize = 64;
+
+/// Takes a WebSocket.
+pub(crate) async fn upgrade(
+    State(doors): State<Doors>,
+    Extension(principal): Extension<Principal>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    upgrade
+        .max_message_size(READ_BYTES)
+        .max_frame_size(READ_BYTES)
+        .on_upgrade(move |socket| converse(doors, principal, socket))
+}
+
+async fn converse(doors: Doors, principal: Principal, socket: WebSocket) {
+    let (sink, mut stream) = socket.split();
+    let (outgoing, queue) = mpsc::channel(OUTGOING);
+    // Dropped at the end of this function, which ends every call that is still under way.
+    let mut calls = JoinSet::new();
+    let mut writer = tokio::spawn(write(sink, queue));
+    loop {
+        tokio::select! {
+            message = stream.next() => match message {
+                Some(Ok(Message::Text(text))) => take(&doors, &principal, text.as_bytes(), &outgoing, &mut calls),
+                Some(Ok(Message::Binary(bytes))) => take(&doors, &principal, &bytes, &outgoing, &mut calls),
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                Some(Ok(Message::Close(_)) | Err(_)) | None => break,
+            },
+            Some(_) = calls.join_next() => {}
+            _ = &mut writer => return,
+            () = doors.stop.cancelled() => break,
+        }
+    }
+    drop(calls);
+    drop(outgoing);
+    writer.abort();
+}
+
+fn take(
+    doors: &Doors,
+    principal: &Principal,
+    bytes: &[u8],
+    outgoing: &mpsc::Sender<Value>,
+    calls: &mut JoinSet<()>,
+) {
+    let (doors, principal, outgoing) = (doors.clone(), principal.clone(), outgoing.clone());
+    if bytes.len() > MAX_BODY_BYTES {
+        calls.spawn(async move { send(&outgoing, Refusal::TooLarge.to_json()).await });
+        return;
+    }
+    match Incoming::parse(bytes) {
+        Incoming::One(member) => calls.spawn(async move {
+            if let Some(answer) = serve(&doors, principal, member, &outgoing).await {
+                send(&outgoing, answer).await;
+            }
+        }),
+        Incoming::Batch(members) => calls.spawn(async move {
+            let served =
+                members.into_iter().map(|member| serve(&doors, principal.clone(), member, &outgoing));
+            let answers: Vec<Value> = futures::future::join_all(served).await.into_iter().flatten().collect();
+            if !answers.is_empty() {
+                send(&outgoing, Value::Array(answers)).await;
+            }
+        }),
+    };
+}
+
+async fn serve(
+    doors: &Doors,
+    principal: Principal,
+    member: Member,
+    outgoing: &mpsc::Sender<Value>,
+) -> Option<Value> {
+    let Call { id, method, params } = match member {
+        Ok(call) => call,
+        Err(refused) => return Some(refused),
+    };
+    let (notify, mut notifications) = mpsc::channel(OUTGOING);
+    let caller = Caller { principal, door: Door::WebSocket, notify: id.is_some().then_some(notify) };
+    let call = doors.hub.call(caller, &method, params);
+    tokio::pin!(call);
+    let outcome = loop {
+        tokio::select! {
+            // What was said before the end is sent before the end.
+            biased;
+            Some(said) = notifications.recv() => {
+                send(outgoing, notification(said.method, id.as_ref().unwrap_or(&Value::Null), said.params)).await;
+            }
+            outcome = &mut call => break outcome,
+        }
+    };
+    let id = id?;
+    while let Ok(said) = notifications.try_recv() {
+        send(outgoing, notification(said.method, &id, said.params)).await;
+    }
+    Some(answer(id, outcome))
+}
+
+/// Fails only when the connection is gone, and then nobody is left to be told.
+async fn send(outgoing: &mpsc::Sender<Value>, message: Value) {
+    let _ = outgoing.send(message).await;
+}
+
+async fn write(mut sink: SplitSink<WebSocket, Message>, mut queue: mpsc::Receiver<Value>) {
+    while let Some(message) = queue.recv().await {
+        if sink.send(Message::Text(message.to_string().into())).await.is_err() {
+            return;
+        }
+    }
+    let _ = sink.close().await;
+}

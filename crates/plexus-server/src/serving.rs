@@ -1,0 +1,204 @@
+//! A hub that serves, from the data directory it takes to the doors it closes. It puts store, core and doors
+//! together; signals, terminals and environments are the binary's.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::serve::ListenerExt;
+use plexus_core::{ChildMcp, Hub, HubBuilder, Settings, ShutDown, StartError};
+use plexus_store::{Durability, SqliteStore, StoreError};
+use thiserror::Error;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::data_dir::{DataDir, DataDirError};
+use crate::doors::{Doors, Way};
+use crate::listen::{ListenError, listen};
+use crate::socket::CheckedSocket;
+
+/// How long answers that are on their way may take once the doors are closing.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// What a serving hub is made of.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where everything lives.
+    pub data_dir: PathBuf,
+    /// Where to listen; port 0 takes a free one, the same at every start.
+    pub listen: SocketAddr,
+    /// The Claude Code program: a path, or a name to look up in `PATH`.
+    pub claude: PathBuf,
+    /// This program, for keepers and relays.
+    pub plexus: PathBuf,
+    /// Children inherit nothing of the hub's environment; for tests.
+    pub clean_env: bool,
+    /// How children on the `mcp` channel reach the hub.
+    pub child_mcp: ChildMcp,
+    /// How often a waiting MCP call shows that it is alive.
+    pub progress_every: Duration,
+    /// How long a client of a lost stream waits before it comes back.
+    pub sse_retry: Duration,
+    /// How long a child may take until it answers `initialize`.
+    pub initialize_within: Duration,
+    /// What a commit survives.
+    pub durability: Durability,
+}
+
+/// Why a hub cannot serve.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// Its data directory.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// Its address.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// Its store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Its children, or what is known of them.
+    #[error("the hub cannot be started: {0}")]
+    Start(#[from] StartError),
+    /// Its Unix socket.
+    #[error("cannot listen on {path}: {source}")]
+    Socket {
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// Someone asked, through the socket, that hub and children end.
+#[derive(Debug)]
+pub struct DownRequest {
+    /// Told how many children were ended.
+    pub done: oneshot::Sender<usize>,
+}
+
+/// A hub that serves.
+pub struct Serving {
+    hub: Arc<Hub>,
+    url: String,
+    dir: DataDir,
+    doors: JoinSet<io::Result<()>>,
+    /// No new connections from here on.
+    close: CancellationToken,
+    /// No more waiting either.
+    stop: CancellationToken,
+    down: mpsc::Receiver<DownRequest>,
+}
+
+impl Serving {
+    /// Takes the data directory, listens, finds the children of an earlier hub again, and opens the doors.
+    ///
+    /// # Errors
+    /// When any of that cannot be done; nothing is left behind then.
+    pub async fn start(config: Config) -> Result<Self, ServeError> {
+        let dir = DataDir::open(&config.data_dir)?;
+        let tcp = listen(config.listen, &dir).await?;
+        let address =
+            tcp.local_addr().map_err(|source| ListenError::Io { address: config.listen, source })?;
+        let url = format!("http://{address}");
+        let hub = start_core(config, &dir, &url).await?;
+
+        let path = DataDir::socket(dir.path());
+        let socket = CheckedSocket::bind(&path, Arc::clone(&hub))
+            .map_err(|source| ServeError::Socket { path, source })?;
+        let (close, stop) = (CancellationToken::new(), CancellationToken::new());
+        let (ask_down, down) = mpsc::channel(1);
+        let router = |way| Doors::new(Arc::clone(&hub), way, stop.clone(), ask_down.clone()).router();
+
+        let mut doors = JoinSet::new();
+        // Without this, each event of a stream waits for the acknowledgement of the one before.
+        let tcp = tcp.tap_io(|stream| {
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, "TCP_NODELAY could not be set");
+            }
+        });
+        let tcp = axum::serve(tcp, router(Way::Tcp { port: address.port() }));
+        let socket = axum::serve(socket, router(Way::Socket));
+        doors.spawn(tcp.with_graceful_shutdown(close.clone().cancelled_owned()).into_future());
+        doors.spawn(socket.with_graceful_shutdown(close.clone().cancelled_owned()).into_future());
+        dir.announce(&url)?;
+        Ok(Self { hub, url, dir, doors, close, stop, down })
+    }
+
+    /// Where it listens.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The hub behind the doors.
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    /// Waits until someone asks, through the socket, that hub and children end.
+    pub async fn down_asked(&mut self) -> DownRequest {
+        match self.down.recv().await {
+            Some(request) => request,
+            // The doors hold the other end for as long as they are open.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Closes the doors and ends the hub; says how many children were left, or ended.
+    pub async fn stop(mut self, how: ShutDown) -> usize {
+        self.close.cancel();
+        let children = self.hub.shut_down(how).await;
+        self.leave().await;
+        children
+    }
+
+    /// Ends children and hub, and tells the one who asked before the doors close.
+    pub async fn go_down(mut self, request: DownRequest) -> usize {
+        let children = self.hub.shut_down(ShutDown::EndChildren).await;
+        // Whoever asked may have left meanwhile; the work is done all the same.
+        let _ = request.done.send(children);
+        self.close.cancel();
+        self.leave().await;
+        children
+    }
+
+    async fn leave(&mut self) {
+        self.stop.cancel();
+        let all_closed = async { while self.doors.join_next().await.is_some() {} };
+        if tokio::time::timeout(LAST_WORDS, all_closed).await.is_err() {
+            tracing::debug!("some connections were cut off");
+        }
+        self.dir.retract();
+    }
+}
+
+/// Ends the children that an earlier hub left, without opening any door; says how many there were.
+///
+/// # Errors
+/// When a hub is running, or the data directory cannot be used.
+pub async fn end_children(config: Config) -> Result<usize, ServeError> {
+    let dir = DataDir::open(&config.data_dir)?;
+    let url = format!("http://{}", config.listen);
+    let hub = start_core(config, &dir, &url).await?;
+    Ok(hub.shut_down(ShutDown::EndChildren).await)
+}
+
+async fn start_core(config: Config, dir: &DataDir, url: &str) -> Result<Arc<Hub>, ServeError> {
+    let store = SqliteStore::open(&dir.store(), config.durability)?;
+    let settings = Settings {
+        data_dir: dir.path().to_owned(),
+        claude: config.claude,
+        plexus: config.plexus,
+        url: url.to_owned(),
+        operator_token: dir.operator_token()?,
+        clean_env: config.clean_env,
+        child_mcp: config.child_mcp,
+        progress_every: config.progress_every,
+        sse_retry: config.sse_retry,
+        initialize_within: config.initialize_within,
+    };
+    Ok(HubBuilder::standard(settings, Arc::new(store)).start().await?)
+}

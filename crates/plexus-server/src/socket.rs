@@ -1,0 +1,70 @@
+//! `DIR/hub.sock`: the same doors for the operator's own programs, without a token. The kernel says who connects;
+//! other users, and anything that stems from a child of the hub, are turned away before a byte is read.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::serve::Listener;
+use plexus_core::Hub;
+use tokio::net::{UnixListener, UnixStream};
+
+/// Names the parent agent on whose behalf a request on the socket is made.
+pub const PARENT_HEADER: &str = "x-plexus-parent";
+
+/// A Unix socket that hands out only connections of peers that may have them.
+pub(crate) struct CheckedSocket {
+    listener: UnixListener,
+    hub: Arc<Hub>,
+    uid: u32,
+}
+
+impl CheckedSocket {
+    /// Binds the socket; what a hub that was killed left there is replaced.
+    pub(crate) fn bind(path: &Path, hub: Arc<Hub>) -> io::Result<Self> {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let listener = UnixListener::bind(path)?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        Ok(Self { listener, hub, uid: rustix::process::geteuid().as_raw() })
+    }
+
+    fn may_enter(&self, stream: &UnixStream) -> Result<(), &'static str> {
+        let peer = stream.peer_cred().map_err(|_| "the kernel does not say who it is")?;
+        if peer.uid() != self.uid {
+            return Err("it belongs to another user");
+        }
+        let pid = peer.pid().ok_or("the kernel does not say which process it is")?;
+        if self.hub.is_child_process(pid) {
+            return Err("it stems from a child of this hub");
+        }
+        // The connection may outlive the process that made it. Of one that is gone nobody can say what it stemmed
+        // from, so a child could otherwise connect, hand the connection on, and vanish.
+        if !Path::new(&format!("/proc/{pid}")).exists() {
+            return Err("the process that connected is gone");
+        }
+        Ok(())
+    }
+}
+
+impl Listener for CheckedSocket {
+    type Io = UnixStream;
+    type Addr = ();
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            let (stream, _) = Listener::accept(&mut self.listener).await;
+            match self.may_enter(&stream) {
+                Ok(()) => return (stream, ()),
+                Err(reason) => tracing::warn!(reason, "a connection to hub.sock was refused"),
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        Ok(())
+    }
+}

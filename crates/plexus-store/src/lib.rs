@@ -1,0 +1,107 @@
+//! What must last: sessions, runs, turns, events, approvals, conversation trees and the record of every call.
+//!
+//! The hub sees one small trait, [`Store`]: everything it writes is a list of [`Change`]s that become durable
+//! together or not at all, everything it reads is a question in domain words. Whoever wants to tell someone
+//! something commits it first. SQLite is behind it today; `tests/contract.rs` is the suite any backend has to pass.
+
+mod model;
+mod sqlite;
+
+use async_trait::async_trait;
+use plexus_protocol::{ApprovalId, SessionId, UnixSeconds};
+
+pub use model::{
+    ApprovalRow, CallRow, Change, Committed, EventRow, FeedKind, FeedRow, NewApproval, NewSession, NodeRow,
+    Open, PermitStream, RunKey, RunRow, RunState, SessionConfig, SessionRow, TurnRow, TurnStatus,
+};
+pub use sqlite::{Durability, SqliteStore};
+
+/// Why a store did not do what it was asked.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// A change does not fit what is there; nothing of its commit was done.
+    #[error("{0}")]
+    Refused(#[from] Refusal),
+    /// The store cannot take this now (disk full, I/O error): nothing was done, trying again may help.
+    #[error("the store cannot be written or read now: {0}")]
+    Unavailable(String),
+    /// The file cannot be used at all.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+/// A change that does not fit what is there.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Refusal {
+    /// A living session has this name.
+    #[error("a living session is already called `{0}`")]
+    NameTaken(String),
+    /// The session is not there, or deleted.
+    #[error("there is no living session {0}")]
+    NoSuchSession(SessionId),
+    /// The session has a turn that is not over, or this is not its next turn.
+    #[error("turn {0} is in progress")]
+    TurnInProgress(u64),
+    /// The approval is not there.
+    #[error("there is no approval {0}")]
+    NoSuchApproval(ApprovalId),
+    /// The approval has come to its end already; this is how.
+    #[error("approval {} is already resolved", .0.approval.id)]
+    AlreadyResolved(Box<ApprovalRow>),
+    /// An approval lives under this session, run, turn and tool_use_id.
+    #[error("an approval for this call is there already")]
+    KeyTaken,
+}
+
+/// What the hub needs of a store. Reads see every commit that was acknowledged before they began.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Makes all of `changes` durable, or none of them.
+    async fn commit(&self, at: UnixSeconds, changes: Vec<Change>) -> Result<Committed, StoreError>;
+
+    /// One session, living or deleted.
+    async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, StoreError>;
+    /// The living session of this name.
+    async fn session_named(&self, name: &str) -> Result<Option<SessionRow>, StoreError>;
+    /// The living sessions, oldest first.
+    async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError>;
+
+    /// One run.
+    async fn run(&self, key: RunKey) -> Result<Option<RunRow>, StoreError>;
+    /// Every run that has not ended, deleted sessions' included.
+    async fn open_runs(&self) -> Result<Vec<RunRow>, StoreError>;
+    /// The run, not ended, whose token has this hash.
+    async fn run_of_token(&self, token_hash: &str) -> Result<Option<RunRow>, StoreError>;
+
+    /// One turn.
+    async fn turn(&self, session: SessionId, turn: u64) -> Result<Option<TurnRow>, StoreError>;
+    /// Events of a turn from `from` on, at most `limit`.
+    async fn events(
+        &self,
+        session: SessionId,
+        turn: u64,
+        from: u64,
+        limit: u64,
+    ) -> Result<Vec<EventRow>, StoreError>;
+    /// How many events a turn has.
+    async fn event_count(&self, session: SessionId, turn: u64) -> Result<u64, StoreError>;
+
+    /// One approval.
+    async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, StoreError>;
+    /// The pending approvals that `which` names, oldest first.
+    async fn open_approvals(&self, which: Open) -> Result<Vec<ApprovalRow>, StoreError>;
+    /// The approvals of a run whose key still lives (no tool_result yet), oldest first.
+    async fn living_approvals(&self, run: RunKey) -> Result<Vec<ApprovalRow>, StoreError>;
+    /// The calls of a run that the gate saw and that have no tool_result yet.
+    async fn living_calls(&self, run: RunKey) -> Result<Vec<CallRow>, StoreError>;
+
+    /// The feed of one addressee after number `after`, at most `limit`.
+    async fn feed(&self, to: &str, after: u64, limit: u64) -> Result<Vec<FeedRow>, StoreError>;
+    /// The number of the newest feed entry of anyone; 0 when there is none.
+    async fn feed_head(&self) -> Result<u64, StoreError>;
+
+    /// The permit stream that was given this event id.
+    async fn permit_stream(&self, event_id: &str) -> Result<Option<PermitStream>, StoreError>;
+    /// How far this reader has read a turn; 0 when it never did.
+    async fn position(&self, reader: &str, session: SessionId, turn: u64) -> Result<u64, StoreError>;
+}

@@ -1,0 +1,423 @@
+//! The plain data a store keeps, and the changes it can be asked to make.
+
+use std::collections::BTreeMap;
+
+use plexus_protocol::claudecode::Channel;
+use plexus_protocol::{
+    Approval, ApprovalId, ApprovalStatus, AskedOf, Decision, Event, NodeId, Object, SessionId, SessionName,
+    TreeId, UnixSeconds,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One run of one session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RunKey {
+    /// The session.
+    pub session: SessionId,
+    /// Its run, from 1.
+    pub run: u32,
+}
+
+/// What a session was made with; kept as one JSON text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionConfig {
+    /// Where the agent works.
+    pub working_dir: String,
+    /// The model it was given.
+    pub model: Option<String>,
+    /// The system prompt it was given.
+    pub system_prompt: Option<String>,
+    /// Whether its calls stop at the gate.
+    pub loopback_enabled: bool,
+    /// How it asks.
+    pub channel: Channel,
+    /// Environment on top of what it inherits.
+    pub env: BTreeMap<String, String>,
+    /// Whether it may start agents of its own.
+    pub hub_tools: bool,
+    /// When an unanswered approval expires.
+    pub approval_timeout_secs: Option<u64>,
+    /// What its maker kept with it.
+    pub metadata: Option<Object>,
+}
+
+/// A session to be made.
+#[derive(Debug, Clone)]
+pub struct NewSession {
+    /// Its id.
+    pub id: SessionId,
+    /// Its name.
+    pub name: SessionName,
+    /// Who answers for it.
+    pub answers_to: AskedOf,
+    /// What it was made with.
+    pub config: SessionConfig,
+    /// Its conversation tree; the root node is made with it.
+    pub tree: TreeId,
+    /// The root of that tree.
+    pub root: NodeId,
+}
+
+/// A session as it is kept.
+#[derive(Debug, Clone)]
+pub struct SessionRow {
+    /// Its id.
+    pub id: SessionId,
+    /// Its name.
+    pub name: SessionName,
+    /// Who answers for it.
+    pub answers_to: AskedOf,
+    /// What it was made with.
+    pub config: SessionConfig,
+    /// Its conversation tree.
+    pub tree: TreeId,
+    /// Where its conversation stands.
+    pub head: NodeId,
+    /// Its latest turn; 0 before the first.
+    pub latest_turn: u64,
+    /// Its latest run; 0 before the first.
+    pub latest_run: u32,
+    /// When it was made.
+    pub created_at: UnixSeconds,
+    /// When it was deleted, if it was.
+    pub deleted_at: Option<UnixSeconds>,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// Committed, its keeper not yet known: given up when found by a new hub.
+    Starting,
+    /// Its keeper is known.
+    Running,
+    /// Its stdin is closed, or about to be; prompts go to the next run.
+    Ending,
+    /// Its process is not the hub's: it was started elsewhere and asks over MCP.
+    External,
+    /// Over.
+    Ended,
+}
+
+/// A run as it is kept.
+#[derive(Debug, Clone)]
+pub struct RunRow {
+    /// Which.
+    pub key: RunKey,
+    /// Where it stands.
+    pub state: RunState,
+    /// The keeper's identity, as the process layer writes it.
+    pub process: Option<Value>,
+    /// Up to where its journal has been read and stored.
+    pub journal_offset: u64,
+    /// When it was begun.
+    pub created_at: UnixSeconds,
+}
+
+/// How a turn stands, as far as the store is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnStatus {
+    /// Not over.
+    Running,
+    /// Ended well.
+    Complete,
+    /// Ended badly.
+    Failed,
+    /// Ended by someone.
+    Interrupted,
+}
+
+/// A turn as it is kept.
+#[derive(Debug, Clone)]
+pub struct TurnRow {
+    /// The session.
+    pub session: SessionId,
+    /// Its number, from 1.
+    pub turn: u64,
+    /// How it stands.
+    pub status: TurnStatus,
+    /// The run its prompt was bound to.
+    pub run: Option<u32>,
+    /// The prompt.
+    pub prompt: String,
+    /// The uuid the prompt goes out under, in that run.
+    pub prompt_uuid: String,
+    /// What the session's owner has to remember of it between two lines.
+    pub progress: Value,
+    /// When it began.
+    pub started_at: UnixSeconds,
+    /// When it ended.
+    pub ended_at: Option<UnixSeconds>,
+}
+
+/// An event as it is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventRow {
+    /// The session.
+    pub session: SessionId,
+    /// The turn.
+    pub turn: u64,
+    /// Its number in the turn.
+    pub seq: u64,
+    /// The event.
+    pub event: Value,
+    /// When it was stored.
+    pub at: UnixSeconds,
+}
+
+/// A node of a conversation tree: one message.
+#[derive(Debug, Clone)]
+pub struct NodeRow {
+    /// Its id.
+    pub id: NodeId,
+    /// Its tree.
+    pub tree: TreeId,
+    /// What it follows.
+    pub parent: NodeId,
+    /// Who said it: `user` or `assistant`.
+    pub role: &'static str,
+    /// What was said, as content blocks.
+    pub content: Value,
+}
+
+/// An approval to be asked.
+#[derive(Debug, Clone)]
+pub struct NewApproval {
+    /// As it will be shown; its status is `pending`.
+    pub approval: Approval,
+    /// The run that asks.
+    pub run: u32,
+    /// The turn it belongs to; 0 outside any.
+    pub turn: u64,
+    /// How it came.
+    pub channel: Channel,
+    /// The control request to answer, on the control channel.
+    pub request_id: Option<String>,
+}
+
+/// An approval as it is kept. `approval.session_name` is the session's present name, and the input is whole.
+#[derive(Debug, Clone)]
+pub struct ApprovalRow {
+    /// As it is shown.
+    pub approval: Approval,
+    /// The run that asks.
+    pub run: u32,
+    /// The turn it belongs to.
+    pub turn: u64,
+    /// How it came.
+    pub channel: Channel,
+    /// The control request to answer.
+    pub request_id: Option<String>,
+    /// Its number in the feed.
+    pub number: u64,
+}
+
+/// A tool call as the gate saw and answered it.
+#[derive(Debug, Clone)]
+pub struct CallRow {
+    /// The run.
+    pub key: RunKey,
+    /// The turn.
+    pub turn: u64,
+    /// The agent's id for the call.
+    pub tool_use_id: String,
+    /// The tool.
+    pub tool_name: String,
+    /// Names tool, input and directory.
+    pub digest: String,
+    /// The control request it came in.
+    pub request_id: String,
+    /// The gate's answer, as the gate writes it.
+    pub verdict: Value,
+}
+
+/// What sort of thing a feed entry tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FeedKind {
+    /// An approval was asked.
+    Asked,
+    /// An approval came to its end.
+    Resolved,
+    /// A turn ended.
+    Finished,
+    /// Something else its addressee should know.
+    Notice,
+}
+
+/// One entry of the durable, numbered feed that `wait` reads.
+#[derive(Debug, Clone)]
+pub struct FeedRow {
+    /// Its number, from 1, over all addressees.
+    pub number: u64,
+    /// Whom it is for ([`AskedOf::key`]).
+    pub to: String,
+    /// What it tells.
+    pub kind: FeedKind,
+    /// The session it is about.
+    pub session: SessionId,
+    /// The approval it is about.
+    pub approval: Option<ApprovalId>,
+    /// The turn it is about.
+    pub turn: Option<u64>,
+    /// More.
+    pub data: Value,
+}
+
+/// A stream on which a permit over HTTP waits, so that it can be taken up again after a restart.
+#[derive(Debug, Clone)]
+pub struct PermitStream {
+    /// The SSE event id the stream began with.
+    pub event_id: String,
+    /// Whose it is.
+    pub key: RunKey,
+    /// The approval it waits for.
+    pub approval: ApprovalId,
+    /// The JSON-RPC id to answer.
+    pub jsonrpc_id: Value,
+    /// The progress token to keep it alive with.
+    pub progress_token: Option<Value>,
+}
+
+/// Which pending approvals are meant.
+#[derive(Debug, Clone)]
+pub enum Open {
+    /// All of them.
+    All,
+    /// One session's.
+    OfSession(SessionId),
+    /// Those asked of one addressee ([`AskedOf::key`]).
+    AskedOf(String),
+}
+
+/// One thing to be made durable.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// Makes a session, its tree and the root node.
+    CreateSession(Box<NewSession>),
+    /// Gives a living session another name.
+    RenameSession(SessionId, SessionName),
+    /// Frees the name; the record stays.
+    DeleteSession(SessionId),
+    /// Begins run `key.run`, which becomes the session's latest.
+    BeginRun {
+        /// Which.
+        key: RunKey,
+        /// `Starting` or `External`.
+        state: RunState,
+        /// Hash of the token that speaks for it.
+        token_hash: Option<String>,
+    },
+    /// The keeper of a run is known: the run is `Running`.
+    RunProcess(RunKey, Value),
+    /// Moves a run on.
+    RunState(RunKey, RunState),
+    /// A run is over; its token ends with it.
+    EndRun(RunKey, Value),
+    /// The journal of a run has been read up to here.
+    Offset(RunKey, u64),
+    /// Begins turn `turn` of a living session, which must be its next and have none running before it.
+    BeginTurn {
+        /// The session.
+        session: SessionId,
+        /// Its number: the latest plus one.
+        turn: u64,
+        /// The prompt.
+        prompt: String,
+    },
+    /// The prompt goes to this run under this uuid.
+    BindTurn {
+        /// The session.
+        session: SessionId,
+        /// The turn.
+        turn: u64,
+        /// The run.
+        run: u32,
+        /// The uuid it goes out under.
+        prompt_uuid: String,
+    },
+    /// What the owner has to remember of a turn.
+    Progress(SessionId, u64, Value),
+    /// Appends an event to a turn; the store numbers it.
+    Event(SessionId, u64, Box<Event>),
+    /// Adds a node; it becomes the head of the session.
+    AddNode(SessionId, Box<NodeRow>),
+    /// More content blocks of a message whose node is there already.
+    ExtendNode(NodeId, Vec<Value>),
+    /// Ends a turn: appends its last event, and a `Finished` feed entry for whoever answers for the session.
+    /// Does nothing when the turn is over already.
+    EndTurn {
+        /// The session.
+        session: SessionId,
+        /// The turn.
+        turn: u64,
+        /// How it ended.
+        status: TurnStatus,
+        /// Its last event.
+        last: Box<Event>,
+        /// One text for the feed: the result or what went wrong.
+        summary: Option<String>,
+    },
+    /// The gate saw a call and answered it.
+    Call(Box<CallRow>),
+    /// An approval is asked: appends `approval_requested` to its turn, and an `Asked` feed entry for `asked_of`.
+    Ask(Box<NewApproval>),
+    /// A pending approval comes to its end: appends `approval_resolved`, and a `Resolved` feed entry for `asked_of`
+    /// whose data is `{"status","by"}`. Refused with `AlreadyResolved` when it is not pending.
+    Resolve {
+        /// Which.
+        approval: ApprovalId,
+        /// How it ended.
+        status: ApprovalStatus,
+        /// The answer.
+        decision: Box<Decision>,
+    },
+    /// The same for an approval that may have come to its end meanwhile: then nothing happens.
+    ResolveIfPending {
+        /// Which.
+        approval: ApprovalId,
+        /// How it ended.
+        status: ApprovalStatus,
+        /// The answer.
+        decision: Box<Decision>,
+    },
+    /// The answer was passed on to the child.
+    Delivered(ApprovalId),
+    /// A `tool_result` came: the keys of the call and of its approval are free again.
+    Settle(RunKey, String),
+    /// A permit over HTTP waits on this stream.
+    Stream(Box<PermitStream>),
+    /// A reader has read a turn up to here.
+    Position {
+        /// Who reads.
+        reader: String,
+        /// What.
+        session: SessionId,
+        /// Which turn.
+        turn: u64,
+        /// The next event it wants.
+        position: u64,
+    },
+    /// Tells an addressee something.
+    Notice {
+        /// Whom ([`AskedOf::key`]).
+        to: String,
+        /// About which session.
+        session: SessionId,
+        /// What.
+        data: Value,
+    },
+}
+
+/// What a commit made, for those who are told after it.
+#[derive(Debug, Clone, Default)]
+pub struct Committed {
+    /// Events, numbered.
+    pub events: Vec<EventRow>,
+    /// Approvals asked or brought to their end, as they are now.
+    pub approvals: Vec<ApprovalRow>,
+    /// Feed entries, numbered.
+    pub feed: Vec<FeedRow>,
+}

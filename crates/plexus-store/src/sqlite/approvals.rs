@@ -1,0 +1,145 @@
+//! Changes to the book of approvals: calls the gate saw, questions asked, answers given. An approval is decided once:
+//! the one statement that ends it matches only while it is pending.
+
+use plexus_protocol::{ApprovalId, ApprovalStatus, Decision, Event};
+use serde_json::json;
+
+use super::changes::{About, Applying};
+use super::columns::{Json, Text, Word};
+use super::reads;
+use crate::{CallRow, FeedKind, NewApproval, PermitStream, Refusal, RunKey, StoreError};
+
+impl Applying<'_> {
+    pub(super) fn call(&self, call: &CallRow) -> Result<(), StoreError> {
+        self.known(call.key.session)?;
+        self.execute(
+            "INSERT INTO calls (session, run, turn, tool_use_id, tool_name, digest, request_id, verdict, at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            (
+                Text(call.key.session),
+                call.key.run,
+                call.turn,
+                &call.tool_use_id,
+                &call.tool_name,
+                &call.digest,
+                &call.request_id,
+                Json(&call.verdict),
+                self.at,
+            ),
+        )?;
+        Ok(())
+    }
+
+    pub(super) fn ask(&mut self, new: &NewApproval) -> Result<(), StoreError> {
+        let NewApproval { approval, run, turn, .. } = new;
+        let session = approval.session_id;
+        self.known(session)?;
+        if self.key_lives(new)? {
+            return Err(Refusal::KeyTaken.into());
+        }
+        let to = approval.asked_of.key();
+        let about = About { approval: Some(approval.id), turn: Some(*turn) };
+        let number = self.feed(&to, FeedKind::Asked, session, about, json!({}))?;
+        self.execute(
+            "INSERT INTO approvals \
+             (id, number, session, run, turn, tool_use_id, asked_of, channel, request_id, question) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            (
+                Text(approval.id),
+                number,
+                Text(session),
+                run,
+                turn,
+                &approval.tool_use_id,
+                to,
+                Word(new.channel),
+                &new.request_id,
+                Json(approval),
+            ),
+        )?;
+        let tool_use_id = approval.tool_use_id.clone();
+        self.event(session, *turn, &Event::ApprovalRequested { approval_id: approval.id, tool_use_id })?;
+        self.made_approval(approval.id);
+        Ok(())
+    }
+
+    pub(super) fn resolve(
+        &mut self,
+        id: ApprovalId,
+        status: ApprovalStatus,
+        decision: &Decision,
+    ) -> Result<(), StoreError> {
+        let resolved = self.execute(
+            "UPDATE approvals SET status = ?2, decision = ?3, resolved_at = ?4 \
+             WHERE id = ?1 AND status = 'pending'",
+            (Text(id), Word(status), Json(decision), self.at),
+        )?;
+        let row = reads::approval(self.connection, id)?.ok_or(Refusal::NoSuchApproval(id))?;
+        if resolved == 0 {
+            return Err(Refusal::AlreadyResolved(Box::new(row)).into());
+        }
+        let approval = row.approval;
+        let event = Event::ApprovalResolved {
+            approval_id: id,
+            tool_use_id: approval.tool_use_id,
+            status,
+            by: decision.by.clone(),
+            message: decision.message.clone(),
+        };
+        self.event(approval.session_id, row.turn, &event)?;
+        let about = About { approval: Some(id), turn: Some(row.turn) };
+        let data = json!({"status": status, "by": decision.by});
+        self.feed(&approval.asked_of.key(), FeedKind::Resolved, approval.session_id, about, data)?;
+        self.made_approval(id);
+        Ok(())
+    }
+
+    /// The first time counts: after a restart the same answer may be passed on again.
+    pub(super) fn delivered(&self, id: ApprovalId) -> Result<(), StoreError> {
+        let delivered = self.execute(
+            "UPDATE approvals SET delivered_at = coalesce(delivered_at, ?2) WHERE id = ?1",
+            (Text(id), self.at),
+        )?;
+        if delivered == 0 { Err(Refusal::NoSuchApproval(id).into()) } else { Ok(()) }
+    }
+
+    pub(super) fn settle(&self, key: RunKey, tool_use_id: &str) -> Result<(), StoreError> {
+        for sql in [
+            "UPDATE calls SET settled_at = ?4 \
+             WHERE session = ?1 AND run = ?2 AND tool_use_id = ?3 AND settled_at IS NULL",
+            "UPDATE approvals SET settled_at = ?4 \
+             WHERE session = ?1 AND run = ?2 AND tool_use_id = ?3 AND settled_at IS NULL",
+        ] {
+            self.execute(sql, (Text(key.session), key.run, tool_use_id, self.at))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn stream(&self, stream: &PermitStream) -> Result<(), StoreError> {
+        self.known(stream.key.session)?;
+        if reads::approval(self.connection, stream.approval)?.is_none() {
+            return Err(Refusal::NoSuchApproval(stream.approval).into());
+        }
+        self.execute(
+            "INSERT INTO permit_streams (event_id, session, run, approval, jsonrpc_id, progress_token, at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            (
+                &stream.event_id,
+                Text(stream.key.session),
+                stream.key.run,
+                Text(stream.approval),
+                Json(&stream.jsonrpc_id),
+                stream.progress_token.as_ref().map(Json),
+                self.at,
+            ),
+        )?;
+        Ok(())
+    }
+
+    fn key_lives(&self, new: &NewApproval) -> Result<bool, StoreError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM approvals WHERE session = ?1 AND run = ?2 AND tool_use_id = ?3 \
+                   AND turn = ?4 AND settled_at IS NULL)";
+        let key = (Text(new.approval.session_id), new.run, &new.approval.tool_use_id, new.turn);
+        Ok(self.connection.prepare_cached(sql)?.query_row(key, |row| row.get(0))?)
+    }
+}

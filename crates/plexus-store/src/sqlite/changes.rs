@@ -1,0 +1,367 @@
+//! Does the changes of one commit, inside the savepoint that the writer has opened for it. Here are sessions, runs,
+//! turns, events, trees and positions; what concerns approvals is in `approvals`.
+//!
+//! Whether a change fits is looked up before it is done: only one thread writes, so nothing can come in between.
+//! Where a run or a turn that should be there is not, the whole is refused with `NoSuchSession`.
+
+use plexus_protocol::{ApprovalId, Event, NodeId, SessionId, SessionName, UnixSeconds};
+use rusqlite::{Connection, OptionalExtension, Params};
+use serde_json::{Value, json};
+
+use super::columns::{Json, Text, Word, int};
+use super::reads;
+use crate::{
+    Change, Committed, EventRow, FeedKind, FeedRow, NewSession, NodeRow, Refusal, RunKey, RunState,
+    SessionRow, StoreError, TurnStatus,
+};
+
+/// Does all of `changes`, or fails with some of them done: the caller rolls back.
+pub(super) fn apply(
+    connection: &Connection,
+    at: UnixSeconds,
+    changes: &[Change],
+) -> Result<Committed, StoreError> {
+    let mut applying = Applying { connection, at, made: Committed::default(), approvals: Vec::new() };
+    for change in changes {
+        applying.apply(change)?;
+    }
+    applying.finish()
+}
+
+/// One commit under way.
+pub(super) struct Applying<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) at: UnixSeconds,
+    made: Committed,
+    /// The approvals this commit has asked or ended; read when all is done.
+    approvals: Vec<ApprovalId>,
+}
+
+impl Applying<'_> {
+    fn apply(&mut self, change: &Change) -> Result<(), StoreError> {
+        match change {
+            Change::CreateSession(new) => self.create_session(new),
+            Change::RenameSession(id, name) => self.rename_session(*id, name),
+            Change::DeleteSession(id) => self.delete_session(*id),
+            Change::BeginRun { key, state, token_hash } => {
+                self.begin_run(*key, *state, token_hash.as_deref())
+            }
+            Change::RunProcess(key, process) => self.run_process(*key, process),
+            Change::RunState(key, RunState::Ended) => self.end_run(*key, &Value::Null),
+            Change::RunState(key, state) => self.run_state(*key, *state),
+            Change::EndRun(key, exit) => self.end_run(*key, exit),
+            Change::Offset(key, offset) => self.offset(*key, *offset),
+            Change::BeginTurn { session, turn, prompt } => self.begin_turn(*session, *turn, prompt),
+            Change::BindTurn { session, turn, run, prompt_uuid } => {
+                self.bind_turn(*session, *turn, *run, prompt_uuid)
+            }
+            Change::Progress(session, turn, progress) => self.progress(*session, *turn, progress),
+            Change::Event(session, turn, event) => self.event(*session, *turn, event),
+            Change::AddNode(session, node) => self.add_node(*session, node),
+            Change::ExtendNode(node, blocks) => self.extend_node(*node, blocks),
+            Change::EndTurn { session, turn, status, last, summary } => {
+                self.end_turn(*session, *turn, *status, last, summary.as_deref())
+            }
+            Change::Call(call) => self.call(call),
+            Change::Ask(new) => self.ask(new),
+            Change::Resolve { approval, status, decision } => self.resolve(*approval, *status, decision),
+            Change::ResolveIfPending { approval, status, decision } => {
+                match self.resolve(*approval, *status, decision) {
+                    Err(StoreError::Refused(Refusal::AlreadyResolved(_))) => Ok(()),
+                    other => other,
+                }
+            }
+            Change::Delivered(approval) => self.delivered(*approval),
+            Change::Settle(key, tool_use_id) => self.settle(*key, tool_use_id),
+            Change::Stream(stream) => self.stream(stream),
+            Change::Position { reader, session, turn, position } => {
+                self.position(reader, *session, *turn, *position)
+            }
+            Change::Notice { to, session, data } => {
+                self.known(*session)?;
+                self.feed(to, FeedKind::Notice, *session, About::default(), data.clone()).map(drop)
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<Committed, StoreError> {
+        for id in self.approvals {
+            self.made.approvals.extend(reads::approval(self.connection, id)?);
+        }
+        Ok(self.made)
+    }
+
+    fn create_session(&self, new: &NewSession) -> Result<(), StoreError> {
+        self.free(&new.name, new.id)?;
+        let tree = Text(new.tree);
+        self.execute("INSERT INTO trees (id, created_at) VALUES (?1, ?2)", (&tree, self.at))?;
+        self.execute(
+            "INSERT INTO nodes (id, tree, role, content, created_at) VALUES (?1, ?2, 'root', 'null', ?3)",
+            (Text(new.root), &tree, self.at),
+        )?;
+        self.execute(
+            "INSERT INTO sessions (id, name, answers_to, config, tree, head, created_at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            (
+                Text(new.id),
+                new.name.as_str(),
+                Json(&new.answers_to),
+                Json(&new.config),
+                &tree,
+                Text(new.root),
+                self.at,
+            ),
+        )?;
+        Ok(())
+    }
+
+    fn rename_session(&self, id: SessionId, name: &SessionName) -> Result<(), StoreError> {
+        self.free(name, id)?;
+        let renamed = self.execute(
+            "UPDATE sessions SET name = ?2 WHERE id = ?1 AND deleted_at IS NULL",
+            (Text(id), name.as_str()),
+        )?;
+        there(renamed, id)
+    }
+
+    fn delete_session(&self, id: SessionId) -> Result<(), StoreError> {
+        let deleted = self.execute(
+            "UPDATE sessions SET deleted_at = ?2 WHERE id = ?1 AND deleted_at IS NULL",
+            (Text(id), self.at),
+        )?;
+        there(deleted, id)
+    }
+
+    fn begin_run(&self, key: RunKey, state: RunState, token_hash: Option<&str>) -> Result<(), StoreError> {
+        let latest = self.execute(
+            "UPDATE sessions SET latest_run = ?2 WHERE id = ?1 AND deleted_at IS NULL",
+            (Text(key.session), key.run),
+        )?;
+        there(latest, key.session)?;
+        self.execute(
+            "INSERT INTO runs (session, run, state, token_hash, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+            (Text(key.session), key.run, Word(state), token_hash, self.at),
+        )?;
+        Ok(())
+    }
+
+    fn run_process(&self, key: RunKey, process: &Value) -> Result<(), StoreError> {
+        let known = self.execute(
+            "UPDATE runs SET process = ?3, state = iif(state = 'ended', state, 'running') \
+             WHERE session = ?1 AND run = ?2",
+            (Text(key.session), key.run, Json(process)),
+        )?;
+        there(known, key.session)
+    }
+
+    /// Over is over: a run that has ended is not moved on by someone who came late.
+    fn run_state(&self, key: RunKey, state: RunState) -> Result<(), StoreError> {
+        let moved = self.execute(
+            "UPDATE runs SET state = iif(state = 'ended', state, ?3) WHERE session = ?1 AND run = ?2",
+            (Text(key.session), key.run, Word(state)),
+        )?;
+        there(moved, key.session)
+    }
+
+    fn end_run(&self, key: RunKey, exit: &Value) -> Result<(), StoreError> {
+        let ended = self.execute(
+            "UPDATE runs SET state = 'ended', token_hash = NULL, exit = coalesce(exit, ?3), \
+             ended_at = coalesce(ended_at, ?4) WHERE session = ?1 AND run = ?2",
+            (Text(key.session), key.run, Json(exit), self.at),
+        )?;
+        there(ended, key.session)
+    }
+
+    fn offset(&self, key: RunKey, offset: u64) -> Result<(), StoreError> {
+        let moved = self.execute(
+            "UPDATE runs SET journal_offset = ?3 WHERE session = ?1 AND run = ?2",
+            (Text(key.session), key.run, offset),
+        )?;
+        there(moved, key.session)
+    }
+
+    fn begin_turn(&self, session: SessionId, turn: u64, prompt: &str) -> Result<(), StoreError> {
+        let row = self.session(session)?;
+        if row.deleted_at.is_some() {
+            return Err(Refusal::NoSuchSession(session).into());
+        }
+        let latest = reads::turn(self.connection, session, row.latest_turn)?;
+        let running = latest.is_some_and(|latest| latest.status == TurnStatus::Running);
+        if running || turn != row.latest_turn + 1 {
+            return Err(Refusal::TurnInProgress(row.latest_turn).into());
+        }
+        self.execute(
+            "INSERT INTO turns (session, turn, prompt, started_at) VALUES (?1, ?2, ?3, ?4)",
+            (Text(session), turn, prompt, self.at),
+        )?;
+        self.execute("UPDATE sessions SET latest_turn = ?2 WHERE id = ?1", (Text(session), turn))?;
+        Ok(())
+    }
+
+    fn bind_turn(
+        &self,
+        session: SessionId,
+        turn: u64,
+        run: u32,
+        prompt_uuid: &str,
+    ) -> Result<(), StoreError> {
+        let bound = self.execute(
+            "UPDATE turns SET run = ?3, prompt_uuid = ?4 WHERE session = ?1 AND turn = ?2",
+            (Text(session), turn, run, prompt_uuid),
+        )?;
+        there(bound, session)
+    }
+
+    fn progress(&self, session: SessionId, turn: u64, progress: &Value) -> Result<(), StoreError> {
+        let kept = self.execute(
+            "UPDATE turns SET progress = ?3 WHERE session = ?1 AND turn = ?2",
+            (Text(session), turn, Json(progress)),
+        )?;
+        there(kept, session)
+    }
+
+    fn end_turn(
+        &mut self,
+        session: SessionId,
+        turn: u64,
+        status: TurnStatus,
+        last: &Event,
+        summary: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let ended = self.execute(
+            "UPDATE turns SET status = ?3, ended_at = ?4 WHERE session = ?1 AND turn = ?2 AND status = 'running'",
+            (Text(session), turn, Word(status), self.at),
+        )?;
+        if ended == 0 {
+            return Ok(());
+        }
+        self.event(session, turn, last)?;
+        let to = self.session(session)?.answers_to.key();
+        let about = About { turn: Some(turn), ..About::default() };
+        let data = json!({"status": status, "summary": summary});
+        self.feed(&to, FeedKind::Finished, session, about, data).map(drop)
+    }
+
+    fn add_node(&self, session: SessionId, node: &NodeRow) -> Result<(), StoreError> {
+        self.known(session)?;
+        self.execute(
+            "INSERT INTO nodes (id, tree, parent, role, content, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            (Text(node.id), Text(node.tree), Text(node.parent), node.role, Json(&node.content), self.at),
+        )?;
+        self.execute("UPDATE sessions SET head = ?2 WHERE id = ?1", (Text(session), Text(node.id)))?;
+        Ok(())
+    }
+
+    fn extend_node(&self, node: NodeId, blocks: &[Value]) -> Result<(), StoreError> {
+        let content = self
+            .connection
+            .prepare_cached("SELECT content FROM nodes WHERE id = ?1")?
+            .query_row([Text(node)], |row| row.get::<_, Json<Value>>(0))
+            .optional()?
+            .ok_or_else(|| StoreError::Unavailable(format!("there is no node {node} to extend")))?;
+        let mut content = match content.0 {
+            Value::Array(content) => content,
+            Value::Null => Vec::new(),
+            single => vec![single],
+        };
+        content.extend_from_slice(blocks);
+        self.execute("UPDATE nodes SET content = ?2 WHERE id = ?1", (Text(node), Json(content)))?;
+        Ok(())
+    }
+
+    fn position(&self, reader: &str, session: SessionId, turn: u64, position: u64) -> Result<(), StoreError> {
+        self.known(session)?;
+        self.execute(
+            "INSERT INTO positions (reader, session, turn, position) VALUES (?1, ?2, ?3, ?4) \
+             ON CONFLICT DO UPDATE SET position = excluded.position",
+            (reader, Text(session), int(turn), int(position)),
+        )?;
+        Ok(())
+    }
+
+    /// Appends an event under the next free number of its turn.
+    pub(super) fn event(&mut self, session: SessionId, turn: u64, event: &Event) -> Result<(), StoreError> {
+        self.known(session)?;
+        let event = serde_json::to_value(event)
+            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+        let seq = reads::event_count(self.connection, session, turn)?;
+        self.execute(
+            "INSERT INTO events (session, turn, seq, event, at) VALUES (?1, ?2, ?3, ?4, ?5)",
+            (Text(session), turn, seq, Json(&event), self.at),
+        )?;
+        self.made.events.push(EventRow { session, turn, seq, event, at: self.at });
+        Ok(())
+    }
+
+    /// Appends a feed entry and returns its number.
+    pub(super) fn feed(
+        &mut self,
+        to: &str,
+        kind: FeedKind,
+        session: SessionId,
+        about: About,
+        data: Value,
+    ) -> Result<u64, StoreError> {
+        let number = self
+            .connection
+            .prepare_cached(
+                "INSERT INTO feed (addressee, kind, session, approval, turn, data, at) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING number",
+            )?
+            .query_row(
+                (to, Word(kind), Text(session), about.approval.map(Text), about.turn, Json(&data), self.at),
+                |row| row.get(0),
+            )?;
+        self.made.feed.push(FeedRow {
+            number,
+            to: to.to_owned(),
+            kind,
+            session,
+            approval: about.approval,
+            turn: about.turn,
+            data,
+        });
+        Ok(number)
+    }
+
+    /// Remembers to return this approval as it is at the end of the commit.
+    pub(super) fn made_approval(&mut self, id: ApprovalId) {
+        if !self.approvals.contains(&id) {
+            self.approvals.push(id);
+        }
+    }
+
+    /// Whether the session is there. It may be deleted: what its child still does is recorded.
+    pub(super) fn known(&self, id: SessionId) -> Result<(), StoreError> {
+        let sql = "SELECT count(*) FROM sessions WHERE id = ?1";
+        let known = self.connection.prepare_cached(sql)?.query_row([Text(id)], |row| row.get(0))?;
+        there(known, id)
+    }
+
+    fn session(&self, id: SessionId) -> Result<SessionRow, StoreError> {
+        reads::session(self.connection, id)?.ok_or_else(|| Refusal::NoSuchSession(id).into())
+    }
+
+    pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
+        Ok(self.connection.prepare_cached(sql)?.execute(params)?)
+    }
+
+    /// Whether no other living session has this name.
+    fn free(&self, name: &SessionName, own: SessionId) -> Result<(), StoreError> {
+        match reads::session_named(self.connection, name.as_str())? {
+            Some(other) if other.id != own => Err(Refusal::NameTaken(name.to_string()).into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a feed entry is about, besides its session.
+#[derive(Default)]
+pub(super) struct About {
+    pub(super) approval: Option<ApprovalId>,
+    pub(super) turn: Option<u64>,
+}
+
+fn there(rows: usize, session: SessionId) -> Result<(), StoreError> {
+    if rows == 0 { Err(Refusal::NoSuchSession(session).into()) } else { Ok(()) }
+}

@@ -1,0 +1,146 @@
+//! Opening the database file: the only place that does, so that every connection has the same settings and no file
+//! is written to before it is known to be ours. What stands in the file is the business of `schema`.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::schema;
+use crate::StoreError;
+
+/// When a commit counts as durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// It survives a loss of power: each group of commits is synced to the disk.
+    Full,
+    /// It survives the death of the process, not always a loss of power.
+    Normal,
+}
+
+impl Durability {
+    fn synchronous(self) -> &'static str {
+        match self {
+            Self::Full => "FULL",
+            Self::Normal => "NORMAL",
+        }
+    }
+}
+
+const MAGIC: &[u8] = b"SQLite format 3\0";
+/// How long a connection waits for another process, such as a backup, to let go of the file.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// A little above the number of different statements we have.
+const CACHED_STATEMENTS: usize = 64;
+/// What a burst made the write-ahead log grow by is given back.
+const KEPT_LOG_BYTES: u32 = 16 * 1024 * 1024;
+
+/// Makes the file if it is not there, and lets nothing pass that cannot be a database of ours.
+///
+/// To be called before the first connection: closing a file that SQLite has open in the same process drops its locks.
+pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
+    match create_or_look(path) {
+        Ok(Contents::Possible) => Ok(()),
+        Ok(Contents::Foreign) => {
+            Err(unusable(path, "is not a SQLite database: move it away, or use another data directory"))
+        }
+        Err(error) => Err(unusable(path, &format!("cannot be opened: {error}"))),
+    }
+}
+
+/// The connection that writes. Refuses a file that is not ours; brings an older one to our version.
+pub(super) fn writer(path: &Path, durability: Durability) -> Result<Connection, StoreError> {
+    open_to_write(path, durability).map_err(|error| match error {
+        Opening::Refused(why) => unusable(path, &why),
+        Opening::Sqlite(error) => match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => unusable(
+                path,
+                &format!("is damaged ({error}): put a good copy in its place, or use another data directory"),
+            ),
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
+                unusable(path, &format!("cannot be opened: {error}"))
+            }
+            _ => StoreError::Unavailable(format!("{}: {error}", path.display())),
+        },
+    })
+}
+
+fn open_to_write(path: &Path, durability: Durability) -> Result<Connection, Opening> {
+    let mut connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    // Until it is known whose file this is, nothing may change it: not even the checkpoint that SQLite does on close.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    schema::check(&connection)?;
+    if connection.is_readonly("main")? {
+        return Err(Opening::Refused("cannot be written".to_owned()));
+    }
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+
+    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(Opening::Refused(format!(
+            "stays in journal mode {mode}; its file system does not do WAL"
+        )));
+    }
+    connection.pragma_update(None, "synchronous", durability.synchronous())?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "journal_size_limit", KEPT_LOG_BYTES)?;
+    schema::migrate(&mut connection)?;
+    fs::set_permissions(path, Permissions::from_mode(0o600))
+        .map_err(|error| Opening::Refused(format!("cannot be made private: {error}")))?;
+    Ok(connection)
+}
+
+/// A connection that can only read; the file has been prepared.
+pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
+    Ok(open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?)
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place")]
+fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(PATIENCE)?;
+    connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    Ok(connection)
+}
+
+/// Why a file could not be prepared.
+pub(super) enum Opening {
+    /// It is not one we may use.
+    Refused(String),
+    /// SQLite failed.
+    Sqlite(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Opening {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+enum Contents {
+    /// Empty, or a SQLite database.
+    Possible,
+    /// Something else.
+    Foreign,
+}
+
+fn create_or_look(path: &Path) -> io::Result<Contents> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => return Ok(Contents::Possible),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
+    let mut head = Vec::new();
+    File::open(path)?.take(MAGIC.len() as u64).read_to_end(&mut head)?;
+    // An empty file is what a hub leaves that was killed while it made one.
+    Ok(if head.is_empty() || head == MAGIC { Contents::Possible } else { Contents::Foreign })
+}
+
+fn unusable(path: &Path, why: &str) -> StoreError {
+    StoreError::Unusable(format!("{} {why} (it was left as it is)", path.display()))
+}

@@ -1,0 +1,178 @@
+//! The store in one SQLite file: one thread writes (`writer`, what it does is in `changes` and `approvals`), a few
+//! connections read beside it (`readers`, `reads`), and `connection` and `schema` see to the file itself.
+
+mod approvals;
+mod changes;
+mod columns;
+mod connection;
+mod readers;
+mod reads;
+mod schema;
+mod sql;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use plexus_protocol::{ApprovalId, SessionId, UnixSeconds};
+use rusqlite::ErrorCode;
+
+pub use connection::Durability;
+
+use readers::Readers;
+use writer::{Apply, Writer};
+
+use crate::{
+    ApprovalRow, CallRow, Change, Committed, EventRow, FeedRow, Open, PermitStream, RunKey, RunRow,
+    SessionRow, Store, StoreError, TurnRow,
+};
+
+/// A [`Store`] in one SQLite file. Dropping it stores what is queued and closes the file.
+pub struct SqliteStore {
+    // The order matters: the last connection to close should be the one that can tidy the file up.
+    readers: Readers,
+    writer: Writer,
+}
+
+impl SqliteStore {
+    /// Opens the file, or makes it (mode 0600) when it is not there or empty.
+    ///
+    /// # Errors
+    /// [`StoreError::Unusable`] when the file is not ours, damaged, newer than this program, or cannot be opened; it
+    /// is left as it is. [`StoreError::Unavailable`] when it might work later.
+    pub fn open(path: &Path, durability: Durability) -> Result<Self, StoreError> {
+        Self::open_with(path, durability, Box::new(changes::apply))
+    }
+
+    fn open_with(path: &Path, durability: Durability, apply: Apply) -> Result<Self, StoreError> {
+        connection::prepare(path)?;
+        let open = {
+            let path = path.to_owned();
+            move || connection::writer(&path, durability)
+        };
+        let writer = Writer::start(open()?, Box::new(open), apply)?;
+        Ok(Self { readers: Readers::new(path.to_owned()), writer })
+    }
+
+    /// How many transactions were committed; beside the number of commits it tells how well they are grouped.
+    pub fn transactions(&self) -> u64 {
+        self.writer.transactions()
+    }
+
+    /// Stores what is queued, then closes the file; blocks until that is done. Whoever comes later is told that the
+    /// store is closed.
+    pub fn close(&self) {
+        self.readers.close();
+        self.writer.close();
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn commit(&self, at: UnixSeconds, changes: Vec<Change>) -> Result<Committed, StoreError> {
+        self.writer.commit(at, changes).await
+    }
+
+    async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, StoreError> {
+        self.readers.read(move |file| reads::session(file, id)).await
+    }
+
+    async fn session_named(&self, name: &str) -> Result<Option<SessionRow>, StoreError> {
+        let name = name.to_owned();
+        self.readers.read(move |file| reads::session_named(file, &name)).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
+        self.readers.read(reads::sessions).await
+    }
+
+    async fn run(&self, key: RunKey) -> Result<Option<RunRow>, StoreError> {
+        self.readers.read(move |file| reads::run(file, key)).await
+    }
+
+    async fn open_runs(&self) -> Result<Vec<RunRow>, StoreError> {
+        self.readers.read(reads::open_runs).await
+    }
+
+    async fn run_of_token(&self, token_hash: &str) -> Result<Option<RunRow>, StoreError> {
+        let token_hash = token_hash.to_owned();
+        self.readers.read(move |file| reads::run_of_token(file, &token_hash)).await
+    }
+
+    async fn turn(&self, session: SessionId, turn: u64) -> Result<Option<TurnRow>, StoreError> {
+        self.readers.read(move |file| reads::turn(file, session, turn)).await
+    }
+
+    async fn events(
+        &self,
+        session: SessionId,
+        turn: u64,
+        from: u64,
+        limit: u64,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        self.readers.read(move |file| reads::events(file, session, turn, from, limit)).await
+    }
+
+    async fn event_count(&self, session: SessionId, turn: u64) -> Result<u64, StoreError> {
+        self.readers.read(move |file| reads::event_count(file, session, turn)).await
+    }
+
+    async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, StoreError> {
+        self.readers.read(move |file| reads::approval(file, id)).await
+    }
+
+    async fn open_approvals(&self, which: Open) -> Result<Vec<ApprovalRow>, StoreError> {
+        self.readers.read(move |file| reads::open_approvals(file, &which)).await
+    }
+
+    async fn living_approvals(&self, run: RunKey) -> Result<Vec<ApprovalRow>, StoreError> {
+        self.readers.read(move |file| reads::living_approvals(file, run)).await
+    }
+
+    async fn living_calls(&self, run: RunKey) -> Result<Vec<CallRow>, StoreError> {
+        self.readers.read(move |file| reads::living_calls(file, run)).await
+    }
+
+    async fn feed(&self, to: &str, after: u64, limit: u64) -> Result<Vec<FeedRow>, StoreError> {
+        let to = to.to_owned();
+        self.readers.read(move |file| reads::feed(file, &to, after, limit)).await
+    }
+
+    async fn feed_head(&self) -> Result<u64, StoreError> {
+        self.readers.read(reads::feed_head).await
+    }
+
+    async fn permit_stream(&self, event_id: &str) -> Result<Option<PermitStream>, StoreError> {
+        let event_id = event_id.to_owned();
+        self.readers.read(move |file| reads::permit_stream(file, &event_id)).await
+    }
+
+    async fn position(&self, reader: &str, session: SessionId, turn: u64) -> Result<u64, StoreError> {
+        let reader = reader.to_owned();
+        self.readers.read(move |file| reads::position(file, &reader, session, turn)).await
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error {
+            rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::IntegralValueOutOfRange(..) => {
+                Self::Unusable(format!("the database holds a record that cannot be read: {error}"))
+            }
+            _ => match error.sqlite_error_code() {
+                Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Unusable(format!(
+                    "the database is damaged ({error}): put a good copy in its place, or use another data directory"
+                )),
+                _ => Self::Unavailable(error.to_string()),
+            },
+        }
+    }
+}

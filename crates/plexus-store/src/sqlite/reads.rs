@@ -1,0 +1,202 @@
+//! Every question the store can be asked, each one statement on one connection, so that its answer is one moment's.
+//! The statements themselves are in `sql`.
+
+use plexus_protocol::{Approval, ApprovalId, SessionId};
+use rusqlite::{Connection, OptionalExtension, Params, Result, Row};
+
+use super::columns::{Json, Text, Word, int};
+use super::sql;
+use crate::{
+    ApprovalRow, CallRow, EventRow, FeedRow, Open, PermitStream, RunKey, RunRow, SessionRow, TurnRow,
+};
+
+pub(super) fn session(connection: &Connection, id: SessionId) -> Result<Option<SessionRow>> {
+    one(connection, sql::SESSION, [Text(id)], session_row)
+}
+
+pub(super) fn session_named(connection: &Connection, name: &str) -> Result<Option<SessionRow>> {
+    one(connection, sql::SESSION_NAMED, [name], session_row)
+}
+
+pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionRow>> {
+    all(connection, sql::SESSIONS, [], session_row)
+}
+
+pub(super) fn run(connection: &Connection, key: RunKey) -> Result<Option<RunRow>> {
+    one(connection, sql::RUN, (Text(key.session), key.run), run_row)
+}
+
+pub(super) fn open_runs(connection: &Connection) -> Result<Vec<RunRow>> {
+    all(connection, sql::OPEN_RUNS, [], run_row)
+}
+
+pub(super) fn run_of_token(connection: &Connection, token_hash: &str) -> Result<Option<RunRow>> {
+    one(connection, sql::RUN_OF_TOKEN, [token_hash], run_row)
+}
+
+pub(super) fn turn(connection: &Connection, session: SessionId, turn: u64) -> Result<Option<TurnRow>> {
+    one(connection, sql::TURN, (Text(session), int(turn)), turn_row)
+}
+
+pub(super) fn events(
+    connection: &Connection,
+    session: SessionId,
+    turn: u64,
+    from: u64,
+    limit: u64,
+) -> Result<Vec<EventRow>> {
+    all(connection, sql::EVENTS, (Text(session), int(turn), int(from), int(limit)), |row| {
+        Ok(EventRow {
+            session,
+            turn,
+            seq: row.get("seq")?,
+            event: row.get::<_, Json<_>>("event")?.0,
+            at: row.get("at")?,
+        })
+    })
+}
+
+pub(super) fn event_count(connection: &Connection, session: SessionId, turn: u64) -> Result<u64> {
+    connection.prepare_cached(sql::EVENT_COUNT)?.query_row((Text(session), int(turn)), |row| row.get(0))
+}
+
+pub(super) fn approval(connection: &Connection, id: ApprovalId) -> Result<Option<ApprovalRow>> {
+    one(connection, sql::APPROVAL, [Text(id)], approval_row)
+}
+
+pub(super) fn open_approvals(connection: &Connection, which: &Open) -> Result<Vec<ApprovalRow>> {
+    match which {
+        Open::All => all(connection, sql::OPEN_APPROVALS, [], approval_row),
+        Open::OfSession(id) => all(connection, sql::OPEN_APPROVALS_OF_SESSION, [Text(id)], approval_row),
+        Open::AskedOf(key) => all(connection, sql::OPEN_APPROVALS_ASKED_OF, [key], approval_row),
+    }
+}
+
+pub(super) fn living_approvals(connection: &Connection, run: RunKey) -> Result<Vec<ApprovalRow>> {
+    all(connection, sql::LIVING_APPROVALS, (Text(run.session), run.run), approval_row)
+}
+
+pub(super) fn living_calls(connection: &Connection, key: RunKey) -> Result<Vec<CallRow>> {
+    all(connection, sql::LIVING_CALLS, (Text(key.session), key.run), |row| {
+        Ok(CallRow {
+            key,
+            turn: row.get("turn")?,
+            tool_use_id: row.get("tool_use_id")?,
+            tool_name: row.get("tool_name")?,
+            digest: row.get("digest")?,
+            request_id: row.get("request_id")?,
+            verdict: row.get::<_, Json<_>>("verdict")?.0,
+        })
+    })
+}
+
+pub(super) fn feed(connection: &Connection, to: &str, after: u64, limit: u64) -> Result<Vec<FeedRow>> {
+    all(connection, sql::FEED, (to, int(after), int(limit)), |row| {
+        Ok(FeedRow {
+            number: row.get("number")?,
+            to: to.to_owned(),
+            kind: row.get::<_, Word<_>>("kind")?.0,
+            session: row.get::<_, Text<_>>("session")?.0,
+            approval: row.get::<_, Option<Text<_>>>("approval")?.map(|id| id.0),
+            turn: row.get("turn")?,
+            data: row.get::<_, Json<_>>("data")?.0,
+        })
+    })
+}
+
+pub(super) fn feed_head(connection: &Connection) -> Result<u64> {
+    connection.prepare_cached(sql::FEED_HEAD)?.query_row([], |row| row.get(0))
+}
+
+pub(super) fn permit_stream(connection: &Connection, event_id: &str) -> Result<Option<PermitStream>> {
+    one(connection, sql::PERMIT_STREAM, [event_id], |row| {
+        Ok(PermitStream {
+            event_id: row.get("event_id")?,
+            key: RunKey { session: row.get::<_, Text<_>>("session")?.0, run: row.get("run")? },
+            approval: row.get::<_, Text<_>>("approval")?.0,
+            jsonrpc_id: row.get::<_, Json<_>>("jsonrpc_id")?.0,
+            progress_token: row.get::<_, Option<Json<_>>>("progress_token")?.map(|token| token.0),
+        })
+    })
+}
+
+pub(super) fn position(connection: &Connection, reader: &str, session: SessionId, turn: u64) -> Result<u64> {
+    let position = one(connection, sql::POSITION, (reader, Text(session), int(turn)), |row| row.get(0))?;
+    Ok(position.unwrap_or(0))
+}
+
+fn session_row(row: &Row<'_>) -> Result<SessionRow> {
+    Ok(SessionRow {
+        id: row.get::<_, Text<_>>("id")?.0,
+        name: row.get::<_, Word<_>>("name")?.0,
+        answers_to: row.get::<_, Json<_>>("answers_to")?.0,
+        config: row.get::<_, Json<_>>("config")?.0,
+        tree: row.get::<_, Text<_>>("tree")?.0,
+        head: row.get::<_, Text<_>>("head")?.0,
+        latest_turn: row.get("latest_turn")?,
+        latest_run: row.get("latest_run")?,
+        created_at: row.get("created_at")?,
+        deleted_at: row.get("deleted_at")?,
+    })
+}
+
+fn run_row(row: &Row<'_>) -> Result<RunRow> {
+    Ok(RunRow {
+        key: RunKey { session: row.get::<_, Text<_>>("session")?.0, run: row.get("run")? },
+        state: row.get::<_, Word<_>>("state")?.0,
+        process: row.get::<_, Option<Json<_>>>("process")?.map(|process| process.0),
+        journal_offset: row.get("journal_offset")?,
+        created_at: row.get("created_at")?,
+    })
+}
+
+fn turn_row(row: &Row<'_>) -> Result<TurnRow> {
+    Ok(TurnRow {
+        session: row.get::<_, Text<_>>("session")?.0,
+        turn: row.get("turn")?,
+        status: row.get::<_, Word<_>>("status")?.0,
+        run: row.get("run")?,
+        prompt: row.get("prompt")?,
+        prompt_uuid: row.get("prompt_uuid")?,
+        progress: row.get::<_, Json<_>>("progress")?.0,
+        started_at: row.get("started_at")?,
+        ended_at: row.get("ended_at")?,
+    })
+}
+
+fn approval_row(row: &Row<'_>) -> Result<ApprovalRow> {
+    let question: Approval = row.get::<_, Json<_>>("question")?.0;
+    Ok(ApprovalRow {
+        approval: Approval {
+            session_name: row.get::<_, Word<_>>("session_name")?.0,
+            status: row.get::<_, Word<_>>("status")?.0,
+            delivered_at: row.get("delivered_at")?,
+            resolved_at: row.get("resolved_at")?,
+            decision: row.get::<_, Option<Json<_>>>("decision")?.map(|decision| decision.0),
+            ..question
+        },
+        run: row.get("run")?,
+        turn: row.get("turn")?,
+        channel: row.get::<_, Word<_>>("channel")?.0,
+        request_id: row.get("request_id")?,
+        number: row.get("number")?,
+    })
+}
+
+fn one<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    map: impl FnOnce(&Row<'_>) -> Result<T>,
+) -> Result<Option<T>> {
+    connection.prepare_cached(sql)?.query_row(params, map).optional()
+}
+
+fn all<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    map: impl FnMut(&Row<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
+    connection.prepare_cached(sql)?.query_map(params, map)?.collect()
+}

@@ -1,0 +1,70 @@
+//! The statements that read. They are constants so that a test can ask SQLite how it would answer each of them.
+
+macro_rules! approvals {
+    ($rest:literal) => {
+        concat!(
+            "SELECT a.question, a.status, a.decision, a.resolved_at, a.delivered_at, a.run, a.turn, a.channel, \
+             a.request_id, a.number, s.name AS session_name \
+             FROM approvals a JOIN sessions s ON s.id = a.session ",
+            $rest
+        )
+    };
+}
+
+pub(super) const SESSION: &str = "SELECT * FROM sessions WHERE id = ?1";
+pub(super) const SESSION_NAMED: &str = "SELECT * FROM sessions WHERE name = ?1 AND deleted_at IS NULL";
+pub(super) const SESSIONS: &str = "SELECT * FROM sessions WHERE deleted_at IS NULL ORDER BY ordinal";
+
+pub(super) const RUN: &str = "SELECT * FROM runs WHERE session = ?1 AND run = ?2";
+pub(super) const OPEN_RUNS: &str = "SELECT * FROM runs WHERE state <> 'ended' ORDER BY session, run";
+pub(super) const RUN_OF_TOKEN: &str = "SELECT * FROM runs WHERE token_hash = ?1 AND state <> 'ended'";
+
+pub(super) const TURN: &str = "SELECT * FROM turns WHERE session = ?1 AND turn = ?2";
+pub(super) const EVENTS: &str = "SELECT seq, event, at FROM events \
+    WHERE session = ?1 AND turn = ?2 AND seq >= ?3 ORDER BY seq LIMIT ?4";
+// Events are numbered without gaps and never removed one by one, so the last number tells how many there are.
+pub(super) const EVENT_COUNT: &str =
+    "SELECT coalesce(max(seq) + 1, 0) FROM events WHERE session = ?1 AND turn = ?2";
+
+pub(super) const APPROVAL: &str = approvals!("WHERE a.id = ?1");
+pub(super) const OPEN_APPROVALS: &str = approvals!("WHERE a.status = 'pending' ORDER BY a.number");
+pub(super) const OPEN_APPROVALS_OF_SESSION: &str =
+    approvals!("WHERE a.status = 'pending' AND a.session = ?1 ORDER BY a.number");
+pub(super) const OPEN_APPROVALS_ASKED_OF: &str =
+    approvals!("WHERE a.status = 'pending' AND a.asked_of = ?1 ORDER BY a.number");
+pub(super) const LIVING_APPROVALS: &str =
+    approvals!("WHERE a.session = ?1 AND a.run = ?2 AND a.settled_at IS NULL ORDER BY a.number");
+pub(super) const LIVING_CALLS: &str =
+    "SELECT * FROM calls WHERE session = ?1 AND run = ?2 AND settled_at IS NULL ORDER BY ordinal";
+
+pub(super) const FEED: &str =
+    "SELECT * FROM feed WHERE addressee = ?1 AND number > ?2 ORDER BY number LIMIT ?3";
+pub(super) const FEED_HEAD: &str = "SELECT coalesce(max(number), 0) FROM feed";
+
+pub(super) const PERMIT_STREAM: &str = "SELECT * FROM permit_streams WHERE event_id = ?1";
+pub(super) const POSITION: &str =
+    "SELECT position FROM positions WHERE reader = ?1 AND session = ?2 AND turn = ?3";
+
+/// All of them that must be answered by an index, whatever the size of the tables.
+#[cfg(test)]
+pub(super) const ALL: &[&str] = &[
+    SESSION,
+    SESSION_NAMED,
+    SESSIONS,
+    RUN,
+    OPEN_RUNS,
+    RUN_OF_TOKEN,
+    TURN,
+    EVENTS,
+    EVENT_COUNT,
+    APPROVAL,
+    OPEN_APPROVALS,
+    OPEN_APPROVALS_OF_SESSION,
+    OPEN_APPROVALS_ASKED_OF,
+    LIVING_APPROVALS,
+    LIVING_CALLS,
+    FEED,
+    FEED_HEAD,
+    PERMIT_STREAM,
+    POSITION,
+];

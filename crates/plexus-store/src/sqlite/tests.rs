@@ -1,0 +1,229 @@
+//! What cannot be seen from outside: how commits are grouped, and what a fault inside one does to the others.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, mpsc};
+use std::task::Poll;
+use std::time::Duration;
+
+use plexus_protocol::SessionId;
+use rusqlite::Connection;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::*;
+use crate::Refusal;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A change that does nothing but carry a word to the function that `store` was opened with.
+fn word(word: &str) -> Vec<Change> {
+    vec![Change::Notice { to: word.to_owned(), session: SessionId::random(), data: Value::Null }]
+}
+
+/// A store whose commits keep their words in a table of their own; `fault` goes first and may fail or panic.
+fn scratch(
+    mut fault: impl FnMut(&Connection, &str) -> Result<(), StoreError> + Send + 'static,
+) -> (TempDir, SqliteStore) {
+    let dir = TempDir::new().unwrap();
+    let apply: Apply = Box::new(move |connection, _, changes| {
+        connection.execute_batch("CREATE TABLE IF NOT EXISTS words (word TEXT NOT NULL)")?;
+        for change in changes {
+            let Change::Notice { to, .. } = change else { panic!("only words") };
+            connection.execute("INSERT INTO words VALUES (?1)", [to])?;
+            fault(connection, to)?;
+        }
+        Ok(Committed::default())
+    });
+    let store = SqliteStore::open_with(&dir.path().join("db"), Durability::Full, apply).unwrap();
+    (dir, store)
+}
+
+async fn words(store: &SqliteStore) -> Vec<String> {
+    let sql = "SELECT word FROM words ORDER BY rowid";
+    let read = store.readers.read(move |file| file.prepare(sql)?.query_map([], |row| row.get(0))?.collect());
+    read.await.unwrap()
+}
+
+/// Holds the writer inside a commit while others queue up behind it.
+struct Gate {
+    entered: mpsc::Receiver<()>,
+    leave: mpsc::Sender<()>,
+}
+
+impl Gate {
+    /// The gate, and a fault that stops the commit `wait` at it and leaves the rest to `then`.
+    fn before(
+        mut then: impl FnMut(&Connection, &str) -> Result<(), StoreError> + Send + 'static,
+    ) -> (Self, impl FnMut(&Connection, &str) -> Result<(), StoreError> + Send + 'static) {
+        let (enter, entered) = mpsc::channel();
+        let (leave, left) = mpsc::channel();
+        let fault = move |connection: &Connection, word: &str| {
+            if word == "wait" {
+                enter.send(()).unwrap();
+                left.recv_timeout(LIMIT).unwrap();
+            }
+            then(connection, word)
+        };
+        (Self { entered, leave }, fault)
+    }
+
+    /// Commits `wait`, and all of `queued` as one group behind it.
+    async fn commit_behind(
+        &self,
+        store: &SqliteStore,
+        queued: &[&str],
+    ) -> Vec<Result<Committed, StoreError>> {
+        let mut first = Box::pin(store.commit(0, word("wait")));
+        assert!(poll_once(&mut first).await.is_none());
+        self.entered.recv_timeout(LIMIT).unwrap();
+        let mut waiting: Vec<_> = queued.iter().map(|text| Box::pin(store.commit(0, word(text)))).collect();
+        for commit in &mut waiting {
+            assert!(poll_once(commit).await.is_none(), "answered before it could be durable");
+        }
+        self.leave.send(()).unwrap();
+        tokio::time::timeout(LIMIT, first).await.unwrap().unwrap();
+        let mut answers = Vec::new();
+        for commit in waiting {
+            answers.push(tokio::time::timeout(LIMIT, commit).await.unwrap());
+        }
+        answers
+    }
+}
+
+/// `None` when the future is not ready. A commit is in the queue once it has been polled.
+async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+    poll_fn(|context| match Pin::new(&mut *future).poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn commits_that_wait_together_share_one_transaction() {
+    let (gate, fault) = Gate::before(|_, _| Ok(()));
+    let (_dir, store) = scratch(fault);
+    let names: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+    let queued: Vec<&str> = names.iter().map(String::as_str).collect();
+    let answers = gate.commit_behind(&store, &queued).await;
+    assert!(answers.iter().all(Result::is_ok));
+    // One for `wait`, which was alone, and one for the hundred behind it.
+    assert_eq!(store.transactions(), 2);
+    assert_eq!(words(&store).await[1..], queued);
+}
+
+#[tokio::test]
+async fn a_refused_commit_does_not_harm_the_others_of_its_group() {
+    let (gate, fault) = Gate::before(|_, word| match word {
+        "refuse" => Err(Refusal::KeyTaken.into()),
+        _ => Ok(()),
+    });
+    let (_dir, store) = scratch(fault);
+    let answers = gate.commit_behind(&store, &["a", "refuse", "b"]).await;
+    assert!(
+        matches!(&answers[..], [Ok(_), Err(StoreError::Refused(Refusal::KeyTaken)), Ok(_)]),
+        "{answers:?}"
+    );
+    assert_eq!(store.transactions(), 2);
+    assert_eq!(words(&store).await, ["wait", "a", "b"]);
+}
+
+#[tokio::test]
+async fn a_panic_in_one_commit_harms_neither_the_others_nor_the_writer() {
+    let (gate, fault) = Gate::before(|_, word| {
+        assert_ne!(word, "panic");
+        Ok(())
+    });
+    let (_dir, store) = scratch(fault);
+    let answers = gate.commit_behind(&store, &["a", "panic", "b"]).await;
+    assert!(matches!(&answers[..], [Ok(_), Err(StoreError::Unavailable(_)), Ok(_)]), "{answers:?}");
+    store.commit(0, word("c")).await.unwrap();
+    assert_eq!(words(&store).await, ["wait", "a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn a_full_database_takes_nothing_half_and_works_again_when_there_is_room() {
+    let room = Arc::new(AtomicU32::new(0));
+    let limit = Arc::clone(&room);
+    let (_dir, store) = scratch(move |connection, word| {
+        if word == "limit" {
+            let pages = limit.load(Ordering::Relaxed);
+            connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
+        }
+        Ok(())
+    });
+    // The least SQLite takes is the present size: from here on the file cannot grow.
+    room.store(1, Ordering::Relaxed);
+    store.commit(0, word("limit")).await.unwrap();
+    let large = "x".repeat(100_000);
+    let full = store.commit(0, word(&large)).await;
+    assert!(matches!(full, Err(StoreError::Unavailable(_))), "{full:?}");
+    assert_eq!(words(&store).await, ["limit"]);
+
+    room.store(1_000_000, Ordering::Relaxed);
+    store.commit(0, word("limit")).await.unwrap();
+    store.commit(0, word(&large)).await.unwrap();
+    assert_eq!(words(&store).await, ["limit", "limit", large.as_str()]);
+}
+
+#[tokio::test]
+async fn when_the_whole_transaction_is_lost_all_of_its_commits_are_told_and_the_writer_goes_on() {
+    let (gate, fault) = Gate::before(|connection, word| {
+        if word == "lose" {
+            // As SQLite does by itself after some I/O errors.
+            connection.execute_batch("ROLLBACK")?;
+            return Err(StoreError::Unavailable("lost".to_owned()));
+        }
+        Ok(())
+    });
+    let (_dir, store) = scratch(fault);
+    let answers = gate.commit_behind(&store, &["a", "lose", "b"]).await;
+    assert!(answers.iter().all(|answer| matches!(answer, Err(StoreError::Unavailable(_)))), "{answers:?}");
+    store.commit(0, word("c")).await.unwrap();
+    assert_eq!(words(&store).await, ["wait", "c"]);
+}
+
+#[tokio::test]
+async fn closing_stores_what_is_queued_and_refuses_what_comes_later() {
+    let (dir, store) = scratch(|_, _| Ok(()));
+    let mut queued = Box::pin(store.commit(0, word("queued")));
+    let _ = poll_once(&mut queued).await;
+    store.close();
+    store.close();
+    assert!(matches!(store.commit(0, word("late")).await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(store.sessions().await, Err(StoreError::Unavailable(_))));
+    let again = SqliteStore::open(&dir.path().join("db"), Durability::Full).unwrap();
+    assert_eq!(words(&again).await, ["queued"]);
+}
+
+#[tokio::test]
+async fn every_read_is_answered_by_an_index() {
+    let (_dir, store) = scratch(|_, _| Ok(()));
+    for sql in sql::ALL {
+        let explain = format!("EXPLAIN QUERY PLAN {sql}");
+        let plan: Vec<String> = store
+            .readers
+            .read(move |file| {
+                let mut statement = file.prepare(&explain)?;
+                // The plan does not depend on what stands for `?1`.
+                let mut rows = statement.raw_query();
+                let mut plan = Vec::new();
+                while let Some(row) = rows.next()? {
+                    plan.push(row.get("detail")?);
+                }
+                Ok(plan)
+            })
+            .await
+            .unwrap();
+        for step in &plan {
+            // Going through the whole of a partial index is going through what was asked for.
+            let partial = ["sessions_living", "runs_open", "approvals_open"];
+            let allowed = step.starts_with("SEARCH ")
+                || partial.iter().any(|index| step.ends_with(&format!("USING INDEX {index}")))
+                || (step == "USE TEMP B-TREE FOR ORDER BY" && sql.contains("settled_at IS NULL"));
+            assert!(allowed, "{sql}\n{plan:?}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The one thread that writes. It takes every commit that is queued and makes them durable with one transaction,
+//! each under a savepoint of its own, so that many callers share one sync of the disk and none harms another.
+//! What a commit does is the business of the function it is given.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::{self, JoinHandle};
+
+use plexus_protocol::UnixSeconds;
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::{Change, Committed, StoreError};
+
+/// Does the changes of one commit, inside its savepoint.
+pub(super) type Apply =
+    Box<dyn FnMut(&Connection, UnixSeconds, &[Change]) -> Result<Committed, StoreError> + Send>;
+
+/// Opens another connection, should the one there is not recover from a failure.
+pub(super) type Reopen = Box<dyn Fn() -> Result<Connection, StoreError> + Send>;
+
+/// The queue in front of the writing thread.
+pub(super) struct Writer {
+    queue: mpsc::Sender<Job>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    transactions: Arc<AtomicU64>,
+}
+
+enum Job {
+    Commit(Commit),
+    /// Ends the thread once everything queued before is answered.
+    Close,
+}
+
+struct Commit {
+    at: UnixSeconds,
+    changes: Vec<Change>,
+    reply: oneshot::Sender<Answer>,
+}
+
+type Answer = Result<Committed, StoreError>;
+
+impl Writer {
+    /// Starts the thread.
+    pub(super) fn start(connection: Connection, reopen: Reopen, apply: Apply) -> Result<Self, StoreError> {
+        let (queue, jobs) = mpsc::channel();
+        let transactions = Arc::new(AtomicU64::new(0));
+        let mut state =
+            Writing { connection: Some(connection), reopen, apply, transactions: Arc::clone(&transactions) };
+        let thread =
+            thread::Builder::new().name("store-writer".to_owned()).spawn(move || state.run(&jobs)).map_err(
+                |error| StoreError::Unavailable(format!("cannot start the writing thread: {error}")),
+            )?;
+        Ok(Self { queue, thread: Mutex::new(Some(thread)), transactions })
+    }
+
+    /// Queues a commit and waits for its answer. Giving up the wait does not take the commit back.
+    pub(super) async fn commit(&self, at: UnixSeconds, changes: Vec<Change>) -> Answer {
+        let (reply, answer) = oneshot::channel();
+        let closed = || StoreError::Unavailable("the store is closed".to_owned());
+        self.queue.send(Job::Commit(Commit { at, changes, reply })).map_err(|_| closed())?;
+        answer.await.map_err(|_| closed())?
+    }
+
+    /// How many transactions were committed.
+    pub(super) fn transactions(&self) -> u64 {
+        self.transactions.load(Ordering::Relaxed)
+    }
+
+    /// Answers what is queued, then ends the thread.
+    pub(super) fn close(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // Either fails only when the thread is gone already, which is what we want.
+            let _ = self.queue.send(Job::Close);
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// What the thread owns.
+struct Writing {
+    connection: Option<Connection>,
+    reopen: Reopen,
+    apply: Apply,
+    transactions: Arc<AtomicU64>,
+}
+
+impl Writing {
+    fn run(&mut self, jobs: &mpsc::Receiver<Job>) {
+        let mut open = true;
+        while open {
+            let mut group = Vec::new();
+            for job in jobs.recv().into_iter().chain(jobs.try_iter()) {
+                match job {
+                    Job::Commit(commit) => group.push(commit),
+                    Job::Close => {
+                        open = false;
+                        break;
+                    }
+                }
+            }
+            open &= !group.is_empty();
+            self.write(group);
+        }
+    }
+
+    fn write(&mut self, group: Vec<Commit>) {
+        if group.is_empty() {
+            return;
+        }
+        // Nobody is answered before COMMIT has returned: a refusal, too, may rest on what stands before it in the group.
+        match self.transaction(&group) {
+            Ok(answers) => {
+                for (commit, answer) in group.into_iter().zip(answers) {
+                    // Whoever asked may have gone; the commit stands all the same.
+                    let _ = commit.reply.send(answer);
+                }
+            }
+            Err(error) => {
+                tracing::error!(commits = group.len(), %error, "nothing of these commits was stored");
+                for commit in group {
+                    let _ = commit.reply.send(Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    fn transaction(&mut self, group: &[Commit]) -> Result<Vec<Answer>, StoreError> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => (self.reopen)()?,
+        };
+        let answers = transaction(&connection, &mut self.apply, group);
+        if answers.is_ok() {
+            self.transactions.fetch_add(1, Ordering::Relaxed);
+        }
+        // After a full disk or an I/O error SQLite may have rolled back by itself.
+        if connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok() {
+            self.connection = Some(connection);
+        }
+        answers
+    }
+}
+
+fn transaction(
+    connection: &Connection,
+    apply: &mut Apply,
+    group: &[Commit],
+) -> Result<Vec<Answer>, StoreError> {
+    execute(connection, "BEGIN IMMEDIATE")?;
+    let answers =
+        group.iter().map(|commit| savepoint(connection, apply, commit)).collect::<Result<_, _>>()?;
+    execute(connection, "COMMIT")?;
+    Ok(answers)
+}
+
+/// Does one commit. The outer error means that the whole transaction is lost.
+fn savepoint(connection: &Connection, apply: &mut Apply, commit: &Commit) -> Result<Answer, StoreError> {
+    execute(connection, "SAVEPOINT one")?;
+    let answer = catch_unwind(AssertUnwindSafe(|| apply(connection, commit.at, &commit.changes)))
+        .unwrap_or_else(|_| Err(StoreError::Unavailable("a fault in the store; see the log".to_owned())));
+    if let Err(error) = &answer {
+        if connection.is_autocommit() {
+            return Err(error.clone());
+        }
+        execute(connection, "ROLLBACK TO one")?;
+    }
+    execute(connection, "RELEASE one")?;
+    Ok(answer)
+}
+
+fn execute(connection: &Connection, sql: &str) -> Result<(), StoreError> {
+    connection.prepare_cached(sql)?.execute([])?;
+    Ok(())
+}

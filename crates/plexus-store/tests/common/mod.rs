@@ -1,0 +1,165 @@
+//! Sample data, and a session to hang it on.
+#![allow(dead_code, clippy::allow_attributes, reason = "each test binary uses a part of it")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use plexus_protocol::claudecode::Channel;
+use plexus_protocol::{
+    Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, Event, NodeId, Object,
+    Right, SessionId, SessionName, TreeId, UnixSeconds,
+};
+use plexus_store::{
+    Change, Committed, Durability, NewApproval, NewSession, Refusal, RunKey, RunState, SessionConfig,
+    SqliteStore, Store, StoreError,
+};
+use serde_json::json;
+
+/// When everything in these tests happens, unless it matters.
+pub const NOW: UnixSeconds = 1_800_000_000;
+
+/// A name.
+pub fn name(text: &str) -> SessionName {
+    SessionName::try_from(text.to_owned()).unwrap()
+}
+
+/// An object.
+pub fn object(value: serde_json::Value) -> Object {
+    value.as_object().unwrap().clone()
+}
+
+/// What a session is made with.
+pub fn config() -> SessionConfig {
+    SessionConfig {
+        working_dir: "/work/here".to_owned(),
+        model: Some("a-model".to_owned()),
+        system_prompt: None,
+        loopback_enabled: true,
+        channel: Channel::Mcp,
+        env: BTreeMap::from([("KEY".to_owned(), "value".to_owned())]),
+        hub_tools: false,
+        approval_timeout_secs: Some(60),
+        metadata: Some(object(json!({"z": 1, "a": [2.5, null]}))),
+    }
+}
+
+/// A session to be made, which answers to the operator.
+pub fn new_session(text: &str) -> NewSession {
+    NewSession {
+        id: SessionId::random(),
+        name: name(text),
+        answers_to: AskedOf::Operator,
+        config: config(),
+        tree: TreeId::random(),
+        root: NodeId::random(),
+    }
+}
+
+/// Makes a session and returns its id.
+pub async fn create(store: &dyn Store, text: &str) -> SessionId {
+    let new = new_session(text);
+    let id = new.id;
+    commit(store, Change::CreateSession(Box::new(new))).await;
+    id
+}
+
+/// Begins run 1 of a session.
+pub async fn begin_run(store: &dyn Store, session: SessionId) -> RunKey {
+    let key = RunKey { session, run: 1 };
+    commit(store, Change::BeginRun { key, state: RunState::Starting, token_hash: None }).await;
+    key
+}
+
+/// Begins a turn.
+pub async fn begin_turn(store: &dyn Store, session: SessionId, turn: u64) {
+    commit(store, Change::BeginTurn { session, turn, prompt: format!("prompt {turn}") }).await;
+}
+
+/// One change that has to succeed.
+pub async fn commit(store: &dyn Store, change: Change) -> Committed {
+    store.commit(NOW, vec![change]).await.unwrap()
+}
+
+/// One change that has to be refused.
+pub async fn refused(store: &dyn Store, change: Change) -> Refusal {
+    match store.commit(NOW, vec![change]).await {
+        Err(StoreError::Refused(refusal)) => refusal,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// Something the agent said.
+pub fn said(text: &str) -> Event {
+    Event::Content { text: text.to_owned(), parent_tool_use_id: None }
+}
+
+/// Appends something the agent said.
+pub fn says(session: SessionId, turn: u64, text: &str) -> Change {
+    Change::Event(session, turn, Box::new(said(text)))
+}
+
+/// A question of run 1, asked of the operator.
+pub fn question(session: SessionId, turn: u64, tool_use_id: &str) -> NewApproval {
+    NewApproval {
+        approval: Approval {
+            id: ApprovalId::random(),
+            session_id: session,
+            session_name: name("as-it-was-when-asked"),
+            kind: ApprovalKind::Tool,
+            tool_name: "Bash".to_owned(),
+            tool_use_id: tool_use_id.to_owned(),
+            input: object(json!({"command": "ls", "timeout": 0.1, "a": {"z": 1, "b": 2}})),
+            status: ApprovalStatus::Pending,
+            created_at: NOW,
+            expires_at: Some(NOW + 60),
+            asked_of: AskedOf::Operator,
+            reason: Some("because".to_owned()),
+            suggestions: Some(json!([{"type": "addRules"}])),
+            agent_id: None,
+            cwd: "/work/here".to_owned(),
+            digest: Some("digest".to_owned()),
+            truncated: false,
+            delivered_at: None,
+            resolved_at: None,
+            decision: None,
+        },
+        run: 1,
+        turn,
+        channel: Channel::Control,
+        request_id: Some("request".to_owned()),
+    }
+}
+
+/// Asks a question and returns its id.
+pub async fn ask(store: &dyn Store, new: NewApproval) -> ApprovalId {
+    let id = new.approval.id;
+    commit(store, Change::Ask(Box::new(new))).await;
+    id
+}
+
+/// The operator's answer.
+pub fn decision(approve: bool) -> Decision {
+    Decision {
+        approve,
+        message: Some("as I said".to_owned()),
+        updated_input: Some(object(json!({"command": "ls -l"}))),
+        interrupt: false,
+        by: Decider::Operator,
+        right: Right::Operator,
+    }
+}
+
+/// The operator allows it.
+pub fn allows(approval: ApprovalId) -> Change {
+    Change::Resolve { approval, status: ApprovalStatus::Allowed, decision: Box::new(decision(true)) }
+}
+
+/// The operator denies it.
+pub fn denies(approval: ApprovalId) -> Change {
+    Change::Resolve { approval, status: ApprovalStatus::Denied, decision: Box::new(decision(false)) }
+}
+
+/// A store on this file; the tests can do without syncing the disk.
+pub fn open(path: &Path) -> SqliteStore {
+    SqliteStore::open(path, Durability::Normal).unwrap()
+}

@@ -1,0 +1,78 @@
+//! The contract: what every backend of the store promises, run on each of them. A promise is a function in `suite`
+//! that is given an empty store; a new backend adds one line at the end of this file.
+#![cfg(test)]
+
+mod common;
+mod suite;
+
+/// Makes one test of each promise for a backend, whose `fresh()` returns a guard and an empty `Arc<dyn Store>`.
+macro_rules! contract {
+    ($backend:ident, $fresh:path, { $($topic:ident: $($promise:ident),+ $(,)?;)+ }) => {
+        mod $backend {
+            $($(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $promise() {
+                    let (_guard, store) = $fresh();
+                    crate::suite::$topic::$promise(store).await;
+                }
+            )+)+
+        }
+    };
+}
+
+macro_rules! whole_contract {
+    ($backend:ident, $fresh:path) => {
+        contract!($backend, $fresh, {
+            sessions:
+                a_session_is_read_as_it_was_made,
+                names_are_unique_among_the_living,
+                a_deleted_session_frees_its_name_and_stays_on_record,
+                what_is_not_there_is_not_found,
+                sessions_are_listed_oldest_first,
+                a_node_becomes_the_head;
+            runs:
+                a_run_goes_from_starting_to_ended,
+                a_token_speaks_for_its_run_until_that_ends,
+                an_ended_run_stays_ended,
+                open_runs_are_those_that_have_not_ended,
+                a_journal_offset_is_stored_with_its_events;
+            turns:
+                turns_follow_one_another,
+                a_turn_remembers_what_its_owner_needs,
+                a_turn_ends_once,
+                events_are_numbered_from_zero_in_each_turn,
+                events_are_read_in_pages,
+                an_event_is_read_exactly_as_it_was_written,
+                positions_belong_to_one_reader_and_one_turn;
+            approvals:
+                asking_is_told_to_turn_and_addressee,
+                an_answer_is_told_to_turn_and_addressee,
+                an_approval_is_decided_once,
+                of_two_answers_at_once_exactly_one_wins,
+                a_late_expiry_changes_nothing,
+                an_approval_shows_the_present_name,
+                open_approvals_are_found_by_session_and_by_addressee,
+                a_key_is_taken_until_its_result_came,
+                calls_live_until_their_result_came,
+                the_first_delivery_counts,
+                a_question_outside_any_turn_is_kept,
+                a_permit_stream_is_found_by_its_event_id;
+            commits:
+                a_commit_is_done_whole_or_not_at_all,
+                a_commit_returns_approvals_as_they_are_at_its_end,
+                feed_numbers_have_no_gaps_and_never_go_back,
+                each_addressee_reads_its_own_feed,
+                a_read_sees_every_commit_that_was_acknowledged,
+                any_number_can_be_asked_for;
+        });
+    };
+}
+
+/// An empty SQLite store in a directory that goes away with the guard.
+fn sqlite() -> (tempfile::TempDir, std::sync::Arc<dyn plexus_store::Store>) {
+    let dir = tempfile::TempDir::new().unwrap();
+    let store = common::open(&dir.path().join("plexus.db"));
+    (dir, std::sync::Arc::new(store))
+}
+
+whole_contract!(on_sqlite, crate::sqlite);

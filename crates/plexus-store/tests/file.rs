@@ -1,0 +1,184 @@
+//! The file itself: what lasts, what is refused, and that what is refused is left as it is.
+#![cfg(test)]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use common::*;
+use plexus_store::{Change, Durability, Open, SqliteStore, Store, StoreError};
+use tempfile::TempDir;
+
+/// A directory with a store in it that has some data and was closed.
+async fn closed_store() -> (TempDir, PathBuf) {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("plexus.db");
+    let store = open(&path);
+    let session = create(&store, "a").await;
+    ask(&store, question(session, 1, "t")).await;
+    (dir, path)
+}
+
+/// Writes a big-endian number into the header that SQLite documents.
+fn patch(path: &Path, offset: usize, number: u32) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[offset..offset + 4].copy_from_slice(&number.to_be_bytes());
+    fs::write(path, bytes).unwrap();
+}
+
+const USER_VERSION: usize = 60;
+const APPLICATION_ID: usize = 68;
+
+/// Opening has to fail, with all of `words` in the message, and must leave every file as it is.
+fn refused(path: &Path, words: &[&str]) {
+    let files = || {
+        let entries = fs::read_dir(path.parent().unwrap()).unwrap();
+        let mut files: Vec<_> = entries
+            .map(|entry| entry.unwrap().path())
+            // The shared-memory index is scratch space that any reader makes anew.
+            .filter(|path| !path.to_string_lossy().ends_with("-shm"))
+            .map(|path| (fs::read(&path).unwrap(), path))
+            .filter(|(bytes, path)| !(bytes.is_empty() && path.to_string_lossy().ends_with("-wal")))
+            .collect();
+        files.sort();
+        files
+    };
+    let before = files();
+    match SqliteStore::open(path, Durability::Full) {
+        Err(StoreError::Unusable(message)) => {
+            assert!(message.contains(&*path.to_string_lossy()), "{message}");
+            for word in words {
+                assert!(message.contains(word), "`{word}` is not in: {message}");
+            }
+        }
+        Err(other) => panic!("{other:?}"),
+        Ok(_) => panic!("opened"),
+    }
+    assert!(files() == before, "{} was changed", path.display());
+}
+
+#[tokio::test]
+async fn what_was_committed_is_there_after_opening_again() {
+    let (_dir, path) = closed_store().await;
+    for durability in [Durability::Full, Durability::Normal] {
+        let store = SqliteStore::open(&path, durability).unwrap();
+        let session = store.session_named("a").await.unwrap().unwrap();
+        assert_eq!(store.open_approvals(Open::OfSession(session.id)).await.unwrap().len(), 1);
+        let head = store.feed_head().await.unwrap();
+        let notice = Change::Notice { to: "x".to_owned(), session: session.id, data: 1.into() };
+        assert_eq!(commit(&store, notice).await.feed[0].number, head + 1);
+    }
+}
+
+#[tokio::test]
+async fn the_file_is_for_its_owner_only() {
+    let (_dir, path) = closed_store().await;
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&path), 0o600);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    let store = open(&path);
+    create(&store, "b").await;
+    assert_eq!(mode(&path), 0o600);
+    assert_eq!(mode(&path.with_extension("db-wal")), 0o600);
+}
+
+#[tokio::test]
+async fn a_closed_store_is_one_whole_file() {
+    let (dir, _path) = closed_store().await;
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn an_empty_file_becomes_a_store() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("plexus.db");
+    fs::write(&path, "").unwrap();
+    create(&open(&path), "a").await;
+    assert!(open(&path).session_named("a").await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_newer_version_is_refused() {
+    let (_dir, path) = closed_store().await;
+    patch(&path, USER_VERSION, 77);
+    refused(&path, &["newer plexus", "77", "another data directory"]);
+}
+
+#[tokio::test]
+async fn the_database_of_another_program_is_refused() {
+    let (_dir, path) = closed_store().await;
+    for owner in [0, 0x1234_5678] {
+        patch(&path, APPLICATION_ID, owner);
+        refused(&path, &["another program"]);
+    }
+}
+
+#[tokio::test]
+async fn the_log_of_another_program_is_left_alone_too() {
+    let (_dir, path) = closed_store().await;
+    patch(&path, APPLICATION_ID, 0x1234_5678);
+    // A copy taken while the database is in use has a log beside it that SQLite would like to tidy up.
+    let (other, live) = closed_store().await;
+    let store = open(&live);
+    create(&store, "b").await;
+    let copy = TempDir::new().unwrap();
+    for name in ["plexus.db", "plexus.db-wal"] {
+        fs::copy(other.path().join(name), copy.path().join(name)).unwrap();
+    }
+    let path = copy.path().join("plexus.db");
+    patch(&path, APPLICATION_ID, 0x1234_5678);
+    refused(&path, &["another program"]);
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused() {
+    let dir = TempDir::new().unwrap();
+    for (name, contents) in
+        [("note", "remember the milk"), ("x", "x"), ("zeros", "\0\0\0\0"), ("long", &"y".repeat(9000))]
+    {
+        let path = dir.path().join(name);
+        fs::write(&path, contents).unwrap();
+        refused(&path, &["not a SQLite database"]);
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_refused() {
+    let (_dir, path) = closed_store().await;
+    let whole = fs::read(&path).unwrap();
+    // Cut short, and with its first page, which lists the tables, written over.
+    for damaged in
+        [whole[..whole.len() / 2].to_vec(), [&whole[..100], &vec![0xA5; whole.len() - 100][..]].concat()]
+    {
+        fs::write(&path, damaged).unwrap();
+        refused(&path, &["damaged", "good copy"]);
+    }
+}
+
+#[tokio::test]
+async fn damage_found_later_is_called_damage() {
+    let (_dir, path) = closed_store().await;
+    let mut bytes = fs::read(&path).unwrap();
+    // All but the page that lists the tables: the file opens, and the tables cannot be read.
+    bytes[4096..].fill(0xA5);
+    fs::write(&path, bytes).unwrap();
+    let store = open(&path);
+    assert!(
+        matches!(store.sessions().await, Err(StoreError::Unusable(message)) if message.contains("damaged"))
+    );
+    let made = store.commit(NOW, vec![Change::CreateSession(Box::new(new_session("b")))]).await;
+    assert!(matches!(made, Err(StoreError::Unusable(_))), "{made:?}");
+}
+
+#[test]
+fn a_place_where_no_file_can_be_is_refused() {
+    let dir = TempDir::new().unwrap();
+    for path in [dir.path().join("no/such/dir/db"), dir.path().to_owned()] {
+        let opened = SqliteStore::open(&path, Durability::Full);
+        assert!(
+            matches!(opened.err(), Some(StoreError::Unusable(message)) if message.contains("cannot be opened"))
+        );
+    }
+}

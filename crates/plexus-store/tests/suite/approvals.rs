@@ -1,0 +1,266 @@
+//! The book of approvals: asked once, decided once, found by everyone concerned.
+
+use std::sync::Arc;
+
+use plexus_protocol::claudecode::Channel;
+use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, SessionId};
+use plexus_store::{CallRow, Change, FeedKind, Open, PermitStream, Refusal, RunKey, Store, StoreError};
+use serde_json::json;
+
+use crate::common::*;
+
+async fn open_ids(store: &dyn Store, which: Open) -> Vec<ApprovalId> {
+    store.open_approvals(which).await.unwrap().into_iter().map(|row| row.approval.id).collect()
+}
+
+pub async fn asking_is_told_to_turn_and_addressee(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    begin_turn(&*store, session, 1).await;
+    let new = question(session, 1, "t");
+    let made = commit(&*store, Change::Ask(Box::new(new.clone()))).await;
+
+    let id = new.approval.id;
+    assert_eq!(
+        made.events[0].event,
+        json!({"type": "approval_requested", "approval_id": id, "tool_use_id": "t"})
+    );
+    assert_eq!((made.events[0].turn, made.events[0].seq), (1, 0));
+    let [feed] = &made.feed[..] else { panic!("{made:?}") };
+    assert_eq!((feed.to.as_str(), feed.kind), ("operator", FeedKind::Asked));
+    assert_eq!((feed.session, feed.approval, feed.turn), (session, Some(id), Some(1)));
+
+    let mut shown = new.approval.clone();
+    shown.session_name = name("a");
+    let read = store.approval(id).await.unwrap().unwrap();
+    for row in [&made.approvals[0], &read] {
+        assert_eq!(row.approval, shown);
+        assert_eq!((row.run, row.turn, row.number), (1, 1, feed.number));
+        assert_eq!((row.channel, row.request_id.as_deref()), (Channel::Control, Some("request")));
+    }
+    // The order of an input's fields is part of what was asked.
+    assert_eq!(json!(read.approval.input).to_string(), json!(new.approval.input).to_string());
+}
+
+pub async fn an_answer_is_told_to_turn_and_addressee(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let mut new = question(session, 1, "t");
+    let boss = AskedOf::Session { id: SessionId::random() };
+    new.approval.asked_of = boss.clone();
+    let id = ask(&*store, new).await;
+    let made = store.commit(NOW + 3, vec![denies(id)]).await.unwrap();
+    assert_eq!(
+        made.events[0].event,
+        json!({
+            "type": "approval_resolved", "approval_id": id, "tool_use_id": "t", "status": "denied",
+            "by": {"kind": "operator"}, "message": "as I said",
+        })
+    );
+    let [feed] = &made.feed[..] else { panic!("{made:?}") };
+    assert_eq!((feed.to.clone(), feed.kind, feed.approval), (boss.key(), FeedKind::Resolved, Some(id)));
+    assert_eq!(feed.data, json!({"status": "denied", "by": {"kind": "operator"}}));
+    let read = store.approval(id).await.unwrap().unwrap();
+    for row in [&made.approvals[0], &read] {
+        assert_eq!((row.approval.status, row.approval.resolved_at), (ApprovalStatus::Denied, Some(NOW + 3)));
+        assert_eq!(row.approval.decision, Some(decision(false)));
+    }
+    assert!(open_ids(&*store, Open::All).await.is_empty());
+}
+
+pub async fn an_approval_is_decided_once(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let id = ask(&*store, question(session, 1, "t")).await;
+    commit(&*store, allows(id)).await;
+    let events = store.event_count(session, 1).await.unwrap();
+    let head = store.feed_head().await.unwrap();
+    match refused(&*store, denies(id)).await {
+        Refusal::AlreadyResolved(row) => {
+            assert_eq!((row.approval.id, row.approval.status), (id, ApprovalStatus::Allowed));
+            assert_eq!(row.approval.decision, Some(decision(true)));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(store.approval(id).await.unwrap().unwrap().approval.status, ApprovalStatus::Allowed);
+    assert_eq!(store.event_count(session, 1).await.unwrap(), events);
+    assert_eq!(store.feed_head().await.unwrap(), head);
+
+    let nobody = ApprovalId::random();
+    assert!(store.approval(nobody).await.unwrap().is_none());
+    for change in [allows(nobody), Change::Delivered(nobody)] {
+        assert!(matches!(refused(&*store, change).await, Refusal::NoSuchApproval(id) if id == nobody));
+    }
+}
+
+pub async fn of_two_answers_at_once_exactly_one_wins(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    for round in 0..20 {
+        let id = ask(&*store, question(session, 1, &format!("t{round}"))).await;
+        let [yes, no] = [allows(id), denies(id)].map(|answer| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move { store.commit(NOW, vec![answer]).await })
+        });
+        let (yes, no) = (yes.await.unwrap(), no.await.unwrap());
+        let status = store.approval(id).await.unwrap().unwrap().approval.status;
+        match (yes, no) {
+            (Ok(_), Err(StoreError::Refused(Refusal::AlreadyResolved(row)))) => {
+                assert_eq!((status, row.approval.status), (ApprovalStatus::Allowed, ApprovalStatus::Allowed));
+            }
+            (Err(StoreError::Refused(Refusal::AlreadyResolved(row))), Ok(_)) => {
+                assert_eq!((status, row.approval.status), (ApprovalStatus::Denied, ApprovalStatus::Denied));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    // Asked and resolved, once each.
+    assert_eq!(store.event_count(session, 1).await.unwrap(), 40);
+}
+
+pub async fn a_late_expiry_changes_nothing(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let [answered, open] =
+        [ask(&*store, question(session, 1, "t1")).await, ask(&*store, question(session, 1, "t2")).await];
+    commit(&*store, allows(answered)).await;
+    let expires = |approval| Change::ResolveIfPending {
+        approval,
+        status: ApprovalStatus::Expired,
+        decision: Box::new(decision(false)),
+    };
+    let late = commit(&*store, expires(answered)).await;
+    assert!(late.events.is_empty() && late.feed.is_empty() && late.approvals.is_empty(), "{late:?}");
+    assert_eq!(store.approval(answered).await.unwrap().unwrap().approval.status, ApprovalStatus::Allowed);
+    let due = commit(&*store, expires(open)).await;
+    assert_eq!((due.events.len(), due.feed.len()), (1, 1));
+    assert_eq!(due.approvals[0].approval.status, ApprovalStatus::Expired);
+    let nobody = ApprovalId::random();
+    assert!(matches!(refused(&*store, expires(nobody)).await, Refusal::NoSuchApproval(_)));
+}
+
+pub async fn an_approval_shows_the_present_name(store: Arc<dyn Store>) {
+    let session = create(&*store, "old").await;
+    let id = ask(&*store, question(session, 1, "t")).await;
+    commit(&*store, Change::RenameSession(session, name("new"))).await;
+    assert_eq!(store.approval(id).await.unwrap().unwrap().approval.session_name, name("new"));
+    assert_eq!(store.open_approvals(Open::All).await.unwrap()[0].approval.session_name, name("new"));
+    assert_eq!(commit(&*store, allows(id)).await.approvals[0].approval.session_name, name("new"));
+}
+
+pub async fn open_approvals_are_found_by_session_and_by_addressee(store: Arc<dyn Store>) {
+    let [a, b] = [create(&*store, "a").await, create(&*store, "b").await];
+    let parent = AskedOf::Parent { id: "p".to_owned() };
+    let mut of_b = question(b, 1, "t");
+    of_b.approval.asked_of = parent.clone();
+    let first = ask(&*store, question(a, 1, "t1")).await;
+    let second = ask(&*store, of_b).await;
+    let third = ask(&*store, question(a, 1, "t2")).await;
+    let fourth = ask(&*store, question(a, 1, "t3")).await;
+    commit(&*store, allows(third)).await;
+    assert_eq!(open_ids(&*store, Open::All).await, [first, second, fourth]);
+    assert_eq!(open_ids(&*store, Open::OfSession(a)).await, [first, fourth]);
+    assert_eq!(open_ids(&*store, Open::OfSession(b)).await, [second]);
+    assert_eq!(open_ids(&*store, Open::AskedOf("operator".to_owned())).await, [first, fourth]);
+    assert_eq!(open_ids(&*store, Open::AskedOf(parent.key())).await, [second]);
+    assert!(open_ids(&*store, Open::AskedOf("parent:q".to_owned())).await.is_empty());
+}
+
+pub async fn a_key_is_taken_until_its_result_came(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let key = RunKey { session, run: 1 };
+    let again = || Change::Ask(Box::new(question(session, 1, "t")));
+    let first = ask(&*store, question(session, 1, "t")).await;
+    assert!(matches!(refused(&*store, again()).await, Refusal::KeyTaken));
+    // Another turn, run or call is another key.
+    let second = ask(&*store, question(session, 2, "t")).await;
+    let other = ask(&*store, question(session, 1, "u")).await;
+    let mut next_run = question(session, 1, "t");
+    next_run.run = 2;
+    let next_run = ask(&*store, next_run).await;
+    // Being answered does not free it: the child may ask again for the answer.
+    commit(&*store, allows(first)).await;
+    assert!(matches!(refused(&*store, again()).await, Refusal::KeyTaken));
+
+    let living = |key| {
+        let store = Arc::clone(&store);
+        async move {
+            let rows = store.living_approvals(key).await.unwrap();
+            rows.into_iter().map(|row| row.approval.id).collect::<Vec<_>>()
+        }
+    };
+    assert_eq!(living(key).await, [first, second, other]);
+    commit(&*store, Change::Settle(key, "t".to_owned())).await;
+    assert_eq!(living(key).await, [other]);
+    assert_eq!(living(RunKey { session, run: 2 }).await, [next_run]);
+    let third = ask(&*store, question(session, 1, "t")).await;
+    assert_eq!(living(key).await, [other, third]);
+}
+
+pub async fn calls_live_until_their_result_came(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let key = RunKey { session, run: 1 };
+    let call = |run, tool_use_id: &str| CallRow {
+        key: RunKey { session, run },
+        turn: 3,
+        tool_use_id: tool_use_id.to_owned(),
+        tool_name: "Bash".to_owned(),
+        digest: "digest".to_owned(),
+        request_id: "request".to_owned(),
+        verdict: json!({"verdict": "ask"}),
+    };
+    for seen in [call(1, "t"), call(1, "u"), call(2, "t")] {
+        commit(&*store, Change::Call(Box::new(seen))).await;
+    }
+    let living = store.living_calls(key).await.unwrap();
+    let ids: Vec<_> = living.iter().map(|call| call.tool_use_id.as_str()).collect();
+    assert_eq!(ids, ["t", "u"]);
+    let first = &living[0];
+    assert_eq!((first.key, first.turn, first.tool_name.as_str()), (key, 3, "Bash"));
+    assert_eq!((first.digest.as_str(), first.request_id.as_str()), ("digest", "request"));
+    assert_eq!(first.verdict, json!({"verdict": "ask"}));
+
+    commit(&*store, Change::Settle(key, "t".to_owned())).await;
+    commit(&*store, Change::Settle(key, "never seen".to_owned())).await;
+    assert_eq!(store.living_calls(key).await.unwrap().len(), 1);
+    assert_eq!(store.living_calls(RunKey { session, run: 2 }).await.unwrap().len(), 1);
+}
+
+pub async fn the_first_delivery_counts(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let id = ask(&*store, question(session, 1, "t")).await;
+    commit(&*store, allows(id)).await;
+    assert_eq!(store.approval(id).await.unwrap().unwrap().approval.delivered_at, None);
+    for at in [NOW + 1, NOW + 2] {
+        store.commit(at, vec![Change::Delivered(id)]).await.unwrap();
+        assert_eq!(store.approval(id).await.unwrap().unwrap().approval.delivered_at, Some(NOW + 1));
+    }
+}
+
+pub async fn a_question_outside_any_turn_is_kept(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let id = ask(&*store, question(session, 0, "t")).await;
+    commit(&*store, allows(id)).await;
+    let events = store.events(session, 0, 0, 10).await.unwrap();
+    let types: Vec<_> = events.iter().map(|row| row.event["type"].clone()).collect();
+    assert_eq!(types, ["approval_requested", "approval_resolved"]);
+}
+
+pub async fn a_permit_stream_is_found_by_its_event_id(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let approval = ask(&*store, question(session, 1, "t")).await;
+    let stream = |event_id: &str, approval, progress_token| {
+        Change::Stream(Box::new(PermitStream {
+            event_id: event_id.to_owned(),
+            key: RunKey { session, run: 1 },
+            approval,
+            jsonrpc_id: json!(12),
+            progress_token,
+        }))
+    };
+    commit(&*store, stream("e1", approval, Some(json!("token")))).await;
+    commit(&*store, stream("e2", approval, None)).await;
+    let found = store.permit_stream("e1").await.unwrap().unwrap();
+    assert_eq!((found.event_id.as_str(), found.key), ("e1", RunKey { session, run: 1 }));
+    assert_eq!((found.approval, found.jsonrpc_id), (approval, json!(12)));
+    assert_eq!(found.progress_token, Some(json!("token")));
+    assert_eq!(store.permit_stream("e2").await.unwrap().unwrap().progress_token, None);
+    assert!(store.permit_stream("e3").await.unwrap().is_none());
+    let unknown = stream("e4", ApprovalId::random(), None);
+    assert!(matches!(refused(&*store, unknown).await, Refusal::NoSuchApproval(_)));
+}

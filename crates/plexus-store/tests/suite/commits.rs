@@ -1,0 +1,133 @@
+//! Commits as wholes, and the feed that numbers what they tell.
+
+use std::sync::Arc;
+
+use plexus_protocol::{ApprovalStatus, SessionId};
+use plexus_store::{Change, FeedKind, Open, Store};
+use serde_json::json;
+
+use crate::common::*;
+
+fn notice(to: &str, session: SessionId, text: &str) -> Change {
+    Change::Notice { to: to.to_owned(), session, data: json!(text) }
+}
+
+pub async fn a_commit_is_done_whole_or_not_at_all(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let id = ask(&*store, question(session, 1, "t")).await;
+    commit(&*store, allows(id)).await;
+    let (events, head) = (store.event_count(session, 1).await.unwrap(), store.feed_head().await.unwrap());
+    let changes = vec![
+        Change::CreateSession(Box::new(new_session("b"))),
+        Change::RenameSession(session, name("c")),
+        says(session, 1, "x"),
+        notice("operator", session, "x"),
+        Change::Ask(Box::new(question(session, 1, "u"))),
+        denies(id),
+    ];
+    assert!(store.commit(NOW, changes).await.is_err());
+    assert!(store.session_named("b").await.unwrap().is_none());
+    assert_eq!(store.session_named("a").await.unwrap().unwrap().id, session);
+    assert_eq!(store.event_count(session, 1).await.unwrap(), events);
+    assert_eq!(store.feed_head().await.unwrap(), head);
+    assert!(store.open_approvals(Open::All).await.unwrap().is_empty());
+    // The number that was rolled back is given to the next.
+    assert_eq!(commit(&*store, notice("operator", session, "y")).await.feed[0].number, head + 1);
+}
+
+pub async fn a_commit_returns_approvals_as_they_are_at_its_end(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let new = question(session, 1, "t");
+    let id = new.approval.id;
+    let changes = vec![Change::Ask(Box::new(new)), denies(id), Change::RenameSession(session, name("b"))];
+    let made = store.commit(NOW, changes).await.unwrap();
+    let [row] = &made.approvals[..] else { panic!("{made:?}") };
+    assert_eq!((row.approval.status, &row.approval.session_name), (ApprovalStatus::Denied, &name("b")));
+    assert_eq!((made.events.len(), made.feed.len()), (2, 2));
+    let nothing = store.commit(NOW, Vec::new()).await.unwrap();
+    assert!(nothing.events.is_empty() && nothing.feed.is_empty() && nothing.approvals.is_empty());
+}
+
+pub async fn feed_numbers_have_no_gaps_and_never_go_back(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let tasks: Vec<_> = (0..40)
+        .map(|n| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move {
+                let (to, text) = (format!("to-{}", n % 3), n.to_string());
+                let mut changes = vec![notice(&to, session, &text)];
+                if n % 5 == 0 {
+                    changes.push(says(SessionId::random(), 1, "refused"));
+                }
+                store.commit(NOW, changes).await.ok().map(|made| made.feed[0].number)
+            })
+        })
+        .collect();
+    let mut numbers = Vec::new();
+    for task in tasks {
+        numbers.extend(task.await.unwrap());
+    }
+    numbers.sort_unstable();
+    assert_eq!(numbers, (1..=32).collect::<Vec<u64>>());
+    assert_eq!(store.feed_head().await.unwrap(), 32);
+}
+
+pub async fn each_addressee_reads_its_own_feed(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let to_x = |n: u32| notice("x", session, &n.to_string());
+    let changes = vec![to_x(0), notice("y", session, "y"), to_x(1), to_x(2)];
+    let made = store.commit(NOW, changes).await.unwrap();
+    let numbers: Vec<_> = made.feed.iter().map(|entry| entry.number).collect();
+    let texts = |after, limit| {
+        let store = Arc::clone(&store);
+        async move {
+            let feed = store.feed("x", after, limit).await.unwrap();
+            assert!(feed.iter().all(|entry| {
+                (entry.to.as_str(), entry.kind, entry.session) == ("x", FeedKind::Notice, session)
+                    && entry.approval.is_none()
+                    && entry.turn.is_none()
+            }));
+            feed.into_iter().map(|entry| (entry.number, entry.data)).collect::<Vec<_>>()
+        }
+    };
+    let [first, second, third] =
+        [(numbers[0], json!("0")), (numbers[2], json!("1")), (numbers[3], json!("2"))];
+    assert_eq!(texts(0, 10).await, [first.clone(), second.clone(), third.clone()]);
+    assert_eq!(texts(0, 2).await, [first, second.clone()]);
+    assert_eq!(texts(numbers[0], 10).await, [second, third]);
+    assert!(texts(numbers[3], 10).await.is_empty());
+    assert!(store.feed("z", 0, 10).await.unwrap().is_empty());
+}
+
+pub async fn a_read_sees_every_commit_that_was_acknowledged(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let tasks: Vec<_> = (1..=8)
+        .map(|turn| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move {
+                for n in 1..=50 {
+                    commit(&*store, says(session, turn, "x")).await;
+                    assert_eq!(store.event_count(session, turn).await.unwrap(), n);
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+}
+
+pub async fn any_number_can_be_asked_for(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    store.commit(NOW, vec![says(session, 1, "x"), notice("x", session, "x")]).await.unwrap();
+    assert_eq!(store.events(session, 1, 0, u64::MAX).await.unwrap().len(), 1);
+    assert!(store.events(session, 1, u64::MAX, u64::MAX).await.unwrap().is_empty());
+    assert!(store.events(session, u64::MAX, 0, 1).await.unwrap().is_empty());
+    assert_eq!(store.event_count(session, u64::MAX).await.unwrap(), 0);
+    assert_eq!(store.feed("x", 0, u64::MAX).await.unwrap().len(), 1);
+    assert!(store.feed("x", u64::MAX, 1).await.unwrap().is_empty());
+    assert!(store.turn(session, u64::MAX).await.unwrap().is_none());
+    let far = Change::Position { reader: "x".to_owned(), session, turn: 1, position: u64::MAX };
+    commit(&*store, far).await;
+    assert!(store.position("x", session, 1).await.unwrap() > u64::from(u32::MAX));
+}

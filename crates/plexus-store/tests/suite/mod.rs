@@ -1,0 +1,7 @@
+//! The promises, by what they are about.
+
+pub mod approvals;
+pub mod commits;
+pub mod runs;
+pub mod sessions;
+pub mod turns;

@@ -1,0 +1,117 @@
+//! Sessions, their names and the conversation trees they stand in.
+
+use std::sync::Arc;
+
+use plexus_protocol::{AskedOf, NodeId, SessionId};
+use plexus_store::{Change, NodeRow, Refusal, Store};
+use serde_json::json;
+
+use crate::common::*;
+
+pub async fn a_session_is_read_as_it_was_made(store: Arc<dyn Store>) {
+    let mut new = new_session("a");
+    new.answers_to = AskedOf::Parent { id: "outside".to_owned() };
+    commit(&*store, Change::CreateSession(Box::new(new.clone()))).await;
+    let by_id = store.session(new.id).await.unwrap().unwrap();
+    let by_name = store.session_named("a").await.unwrap().unwrap();
+    for row in [by_id, by_name] {
+        assert_eq!(row.id, new.id);
+        assert_eq!(row.name, new.name);
+        assert_eq!(row.answers_to, new.answers_to);
+        assert_eq!(row.config, new.config);
+        assert_eq!((row.tree, row.head), (new.tree, new.root));
+        assert_eq!((row.latest_turn, row.latest_run), (0, 0));
+        assert_eq!((row.created_at, row.deleted_at), (NOW, None));
+    }
+}
+
+pub async fn names_are_unique_among_the_living(store: Arc<dyn Store>) {
+    let a = create(&*store, "a").await;
+    let b = create(&*store, "b").await;
+    let again = Change::CreateSession(Box::new(new_session("a")));
+    assert!(matches!(refused(&*store, again).await, Refusal::NameTaken(name) if name == "a"));
+    let rename = Change::RenameSession(b, name("a"));
+    assert!(matches!(refused(&*store, rename).await, Refusal::NameTaken(name) if name == "a"));
+    commit(&*store, Change::RenameSession(a, name("a"))).await;
+    commit(&*store, Change::RenameSession(a, name("c"))).await;
+    commit(&*store, Change::RenameSession(b, name("a"))).await;
+    assert_eq!(store.session_named("a").await.unwrap().unwrap().id, b);
+    assert_eq!(store.session_named("c").await.unwrap().unwrap().id, a);
+    assert!(store.session_named("b").await.unwrap().is_none());
+}
+
+pub async fn a_deleted_session_frees_its_name_and_stays_on_record(store: Arc<dyn Store>) {
+    let old = create(&*store, "a").await;
+    begin_turn(&*store, old, 1).await;
+    store.commit(NOW + 5, vec![Change::DeleteSession(old)]).await.unwrap();
+    assert_eq!(store.session(old).await.unwrap().unwrap().deleted_at, Some(NOW + 5));
+    assert!(store.session_named("a").await.unwrap().is_none());
+    assert!(store.sessions().await.unwrap().is_empty());
+    let new = create(&*store, "a").await;
+    assert_eq!(store.session_named("a").await.unwrap().unwrap().id, new);
+
+    for change in [
+        Change::DeleteSession(old),
+        Change::RenameSession(old, name("b")),
+        Change::BeginTurn { session: old, turn: 2, prompt: String::new() },
+    ] {
+        assert!(matches!(refused(&*store, change).await, Refusal::NoSuchSession(id) if id == old));
+    }
+    // Its child may still be at work for a moment: that is not lost.
+    commit(&*store, says(old, 1, "last words")).await;
+    assert_eq!(store.event_count(old, 1).await.unwrap(), 1);
+}
+
+pub async fn what_is_not_there_is_not_found(store: Arc<dyn Store>) {
+    let nobody = SessionId::random();
+    assert!(store.session(nobody).await.unwrap().is_none());
+    assert!(store.session_named("nobody").await.unwrap().is_none());
+    assert!(store.turn(nobody, 1).await.unwrap().is_none());
+    assert_eq!(store.event_count(nobody, 1).await.unwrap(), 0);
+    assert_eq!(store.position("operator", nobody, 1).await.unwrap(), 0);
+    assert_eq!(store.feed_head().await.unwrap(), 0);
+    for change in [
+        Change::DeleteSession(nobody),
+        Change::RenameSession(nobody, name("a")),
+        Change::BeginTurn { session: nobody, turn: 1, prompt: String::new() },
+        Change::Progress(nobody, 1, json!({})),
+        says(nobody, 1, "hello"),
+        Change::Ask(Box::new(question(nobody, 1, "t"))),
+        Change::Notice { to: "operator".to_owned(), session: nobody, data: json!({}) },
+        Change::Position { reader: "operator".to_owned(), session: nobody, turn: 1, position: 1 },
+    ] {
+        let shown = format!("{change:?}");
+        assert!(
+            matches!(refused(&*store, change).await, Refusal::NoSuchSession(id) if id == nobody),
+            "{shown}"
+        );
+    }
+}
+
+pub async fn sessions_are_listed_oldest_first(store: Arc<dyn Store>) {
+    let mut expected = Vec::new();
+    for name in ["z", "m", "a", "q"] {
+        expected.push(create(&*store, name).await);
+    }
+    commit(&*store, Change::DeleteSession(expected.remove(1))).await;
+    let listed: Vec<_> = store.sessions().await.unwrap().into_iter().map(|row| row.id).collect();
+    assert_eq!(listed, expected);
+}
+
+pub async fn a_node_becomes_the_head(store: Arc<dyn Store>) {
+    let new = new_session("a");
+    commit(&*store, Change::CreateSession(Box::new(new.clone()))).await;
+    let mut parent = new.root;
+    for role in ["user", "assistant"] {
+        let node = NodeRow {
+            id: NodeId::random(),
+            tree: new.tree,
+            parent,
+            role,
+            content: json!([{"type": "text"}]),
+        };
+        parent = node.id;
+        commit(&*store, Change::AddNode(new.id, Box::new(node))).await;
+        assert_eq!(store.session(new.id).await.unwrap().unwrap().head, parent);
+    }
+}

@@ -1,0 +1,192 @@
+//! One tool call on its way through the gate: the PreToolUse callback, the question if there is one, the tool itself,
+//! and its result.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
+
+use super::host::Unanswered;
+use super::launch::PromptSurface;
+use super::script::{Call, Conduct};
+use super::tools;
+use super::turn::{Stop, Turn, assistant};
+
+const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected.";
+
+/// What the gate said.
+enum Gate {
+    Allow(Map<String, Value>),
+    Ask,
+    NoOpinion,
+}
+
+/// Why a call does not run.
+enum Refusal {
+    Denied(String),
+    Interrupted(String),
+    Impossible(String),
+}
+
+impl From<Unanswered> for Refusal {
+    fn from(unanswered: Unanswered) -> Self {
+        match unanswered {
+            Unanswered::Interrupted => Self::Interrupted(REJECTED.to_owned()),
+            other => Self::Denied(other.to_string()),
+        }
+    }
+}
+
+/// Takes the call through the gate and writes its result, whatever it is.
+pub(super) fn perform(turn: &Turn<'_>, id: &str, call: &Call) -> Result<(), Stop> {
+    let bypassed = || Ok("ran without a decision".to_owned());
+    let output = match call.conduct {
+        Conduct::SkipsGate => bypassed(),
+        Conduct::IgnoresQuestion => match gate(turn, id, call) {
+            Ok(_) => {
+                turn.host.open_question(question(id, call));
+                bypassed()
+            }
+            Err(refusal) => return refused(turn, id, call, refusal),
+        },
+        Conduct::Obeys | Conduct::IgnoresDenial => match decide(turn, id, call) {
+            Ok(input) => tools::run(turn.host, id, &call.tool, &input),
+            Err(Refusal::Denied(_)) if call.conduct == Conduct::IgnoresDenial => bypassed(),
+            Err(refusal) => return refused(turn, id, call, refusal),
+        },
+    };
+    write_result(turn, id, &output);
+    if turn.host.is_interrupted() { Err(Stop::Interrupted) } else { Ok(()) }
+}
+
+fn decide(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Map<String, Value>, Refusal> {
+    if turn.host.is_interrupted() {
+        return Err(Refusal::Interrupted(REJECTED.to_owned()));
+    }
+    match gate(turn, id, call)? {
+        Gate::Allow(input) => Ok(input),
+        // Claude Code's own course: reading runs, the rest is asked about.
+        Gate::NoOpinion if call.tool == "Read" => Ok(call.input.clone()),
+        Gate::NoOpinion | Gate::Ask => ask(turn, id, call),
+    }
+}
+
+fn gate(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Gate, Refusal> {
+    let host = turn.host;
+    let mut gate = Gate::NoOpinion;
+    for callback in host.callbacks() {
+        let answer = host.ask(json!({
+            "subtype":"hook_callback", "callback_id":callback, "tool_use_id":id,
+            "input":{
+                "session_id":host.launch.session_id, "transcript_path":"", "cwd":host.launch.cwd,
+                "permission_mode":host.permission_mode(), "hook_event_name":"PreToolUse",
+                "tool_name":call.tool, "tool_input":call.input, "tool_use_id":id
+            }
+        }));
+        let answer = match answer {
+            Ok(answer) => answer,
+            // An error reply opens the gate: a hub must never give one.
+            Err(Unanswered::Refused(_)) => return Ok(Gate::Allow(call.input.clone())),
+            Err(unanswered) => return Err(unanswered.into()),
+        };
+        let output = &answer["hookSpecificOutput"];
+        match output["permissionDecision"].as_str() {
+            Some("deny") => {
+                let reason =
+                    output["permissionDecisionReason"].as_str().unwrap_or("denied by a PreToolUse hook");
+                return Err(Refusal::Denied(reason.to_owned()));
+            }
+            Some("ask") => gate = Gate::Ask,
+            None if answer.is_object() && output.is_null() => {}
+            // `allow`, and everything that makes no sense.
+            _ => {
+                let input = output["updatedInput"].as_object().unwrap_or(&call.input);
+                gate = Gate::Allow(input.clone());
+            }
+        }
+    }
+    Ok(gate)
+}
+
+fn ask(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Map<String, Value>, Refusal> {
+    let host = turn.host;
+    match &host.launch.surface {
+        PromptSurface::Stdio => {}
+        PromptSurface::Nowhere if host.permission_mode() == "bypassPermissions" => {
+            return Ok(call.input.clone());
+        }
+        PromptSurface::Nowhere => {
+            let reason =
+                format!("Claude requested permissions to use {}, but you haven't granted it yet.", call.tool);
+            return Err(Refusal::Denied(reason));
+        }
+        PromptSurface::Mcp(tool) => {
+            return Err(Refusal::Impossible(format!(
+                "the scripted agent does not speak MCP and cannot ask {tool}"
+            )));
+        }
+    }
+    host.send_state("requires_action");
+    let answer = host.ask(question(id, call));
+    host.send_state("running");
+    let answer = answer?;
+    match (answer["behavior"].as_str(), answer["updatedInput"].as_object(), answer["message"].as_str()) {
+        (Some("allow"), Some(input), _) => Ok(input.clone()),
+        // As strict as 2.1.197 is.
+        (Some("allow"), None, _) => {
+            Err(Refusal::Denied("invalid answer: allow without updatedInput".to_owned()))
+        }
+        (Some("deny"), _, Some(message)) if answer["interrupt"] == true => {
+            host.interrupt();
+            Err(Refusal::Interrupted(message.to_owned()))
+        }
+        (Some("deny"), _, Some(message)) => Err(Refusal::Denied(message.to_owned())),
+        _ => Err(Refusal::Denied("invalid answer to can_use_tool".to_owned())),
+    }
+}
+
+fn question(id: &str, call: &Call) -> Value {
+    json!({
+        "subtype":"can_use_tool", "tool_name":call.tool, "display_name":call.tool, "input":call.input,
+        "tool_use_id":id, "permission_suggestions":[]
+    })
+}
+
+fn refused(turn: &Turn<'_>, id: &str, call: &Call, refusal: Refusal) -> Result<(), Stop> {
+    let (reason, end) = match refusal {
+        Refusal::Denied(reason) => (reason, Ok(())),
+        Refusal::Interrupted(reason) => (reason, Err(Stop::Interrupted)),
+        Refusal::Impossible(reason) => (reason.clone(), Err(Stop::Failed(reason))),
+    };
+    turn.tally().denials.push(json!({"tool_name":call.tool,"tool_use_id":id,"tool_input":call.input}));
+    write_result(turn, id, &Err(reason));
+    end
+}
+
+fn write_result(turn: &Turn<'_>, id: &str, output: &tools::Output) {
+    let (Ok(content) | Err(content)) = output;
+    let block = json!({"type":"tool_result","tool_use_id":id,"content":content,"is_error":output.is_err()});
+    let message = json!({"role":"user","content":[block]});
+    turn.host.send_message(json!({"type":"user","message":message,"parent_tool_use_id":null}));
+}
+
+/// Asks, takes the question back, at once or when the file is there, and goes on.
+pub(super) fn cancel_open(turn: &Turn<'_>, once: Option<PathBuf>) {
+    let input = json!({"command":"true","description":"a question that is withdrawn"});
+    let input = input.as_object().cloned().unwrap_or_default();
+    let call = Call { tool: "Bash".to_owned(), input, id: None, conduct: Conduct::Obeys };
+    let id = turn.next_id();
+    let block = json!({"type":"tool_use","id":id,"name":call.tool,"input":call.input});
+    turn.host.send_message(assistant(&turn.next_message(), block));
+    let reason = match gate(turn, &id, &call) {
+        Ok(_) => {
+            let question = turn.host.open_question(question(&id, &call));
+            if let Some(path) = once.map(|path| turn.host.launch.cwd.join(path)) {
+                turn.host.wait_until(|| path.exists());
+            }
+            turn.host.withdraw(&question);
+            "the question was withdrawn".to_owned()
+        }
+        Err(Refusal::Denied(reason) | Refusal::Interrupted(reason) | Refusal::Impossible(reason)) => reason,
+    };
+    write_result(turn, &id, &Err(reason));
+}

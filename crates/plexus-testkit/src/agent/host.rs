@@ -1,0 +1,267 @@
+//! The agent's side of the wire to its host: whole lines to stdout, questions that wait for their answers, the queue
+//! of prompts. The reader thread puts in what came, the turn waits for it here; both share one lock and one condition.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::io::{Stdout, Write as _};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::launch::{Launch, Replay};
+
+/// A prompt that waits for its turn.
+#[derive(Debug)]
+pub(super) struct Prompt {
+    pub uuid: Option<String>,
+    pub message: Value,
+}
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unanswered {
+    #[error("{0}")]
+    Refused(String),
+    #[error("interrupted")]
+    Interrupted,
+    #[error("Stream closed")]
+    Closed,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    callbacks: Vec<String>,
+    permission_mode: String,
+    /// The questions that are open, with the answer once it has come.
+    open: HashMap<String, Option<Result<Value, String>>>,
+    prompts: VecDeque<Prompt>,
+    known: HashSet<String>,
+    busy: bool,
+    interrupted: bool,
+    closed: bool,
+    /// The process groups of running commands.
+    commands: HashSet<Pid>,
+}
+
+impl State {
+    /// Whether a turn runs or is due.
+    fn in_turn(&self) -> bool {
+        self.busy || !self.prompts.is_empty()
+    }
+}
+
+pub(super) struct Host {
+    pub launch: Launch,
+    out: Mutex<Stdout>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Host {
+    pub(super) fn new(launch: Launch) -> Self {
+        let state = State { permission_mode: launch.permission_mode.clone(), ..State::default() };
+        Self { launch, out: Mutex::new(std::io::stdout()), state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // What is written.
+
+    /// Writes bytes as they are. A host that no longer reads ends the agent.
+    pub(super) fn write(&self, bytes: &[u8]) {
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        if out.write_all(bytes).and_then(|()| out.flush()).is_err() {
+            std::process::exit(1);
+        }
+    }
+
+    pub(super) fn send(&self, message: &Value) {
+        self.write(format!("{message}\n").as_bytes());
+    }
+
+    /// A message with the fields that every message of a session carries.
+    pub(super) fn message(&self, mut message: Value) -> Value {
+        message["session_id"] = self.launch.session_id.as_str().into();
+        message["uuid"] = Uuid::new_v4().to_string().into();
+        message
+    }
+
+    pub(super) fn send_message(&self, message: Value) {
+        self.send(&self.message(message));
+    }
+
+    pub(super) fn send_state(&self, state: &str) {
+        self.send_message(json!({"type":"system","subtype":"session_state_changed","state":state}));
+    }
+
+    /// Says that a prompt has come, where that was asked for.
+    pub(super) fn acknowledge(&self, prompt: &Prompt) {
+        if self.launch.replay == Replay::On {
+            let mut echo =
+                json!({"type":"user","message":prompt.message,"parent_tool_use_id":null,"isReplay":true});
+            echo["session_id"] = self.launch.session_id.as_str().into();
+            echo["uuid"] = prompt.uuid.clone().unwrap_or_else(|| Uuid::new_v4().to_string()).into();
+            self.send(&echo);
+        }
+    }
+
+    // What is asked.
+
+    /// Sends a question and returns its id, without waiting.
+    pub(super) fn open_question(&self, request: Value) -> String {
+        let id = Uuid::new_v4().to_string();
+        self.state().open.insert(id.clone(), None);
+        self.send(&json!({"type":"control_request","request_id":id,"request":request}));
+        id
+    }
+
+    /// Takes a question back.
+    pub(super) fn withdraw(&self, id: &str) {
+        self.state().open.remove(id);
+        self.send(&json!({"type":"control_cancel_request","request_id":id}));
+    }
+
+    /// Sends a question and waits for the answer, for as long as it takes.
+    pub(super) fn ask(&self, request: Value) -> Result<Value, Unanswered> {
+        let id = self.open_question(request);
+        let mut state = self.state();
+        loop {
+            match state.open.get_mut(&id).map(Option::take) {
+                Some(Some(answer)) => {
+                    state.open.remove(&id);
+                    return answer.map_err(Unanswered::Refused);
+                }
+                None => return Err(Unanswered::Interrupted),
+                // The interrupt came just before the question did.
+                Some(None) if state.interrupted => {
+                    drop(state);
+                    self.withdraw(&id);
+                    return Err(Unanswered::Interrupted);
+                }
+                Some(None) if state.closed => return Err(Unanswered::Closed),
+                Some(None) => {}
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// An answer has come. One for a question that is not open, say a second one, changes nothing.
+    pub(super) fn answered(&self, id: &str, answer: Result<Value, String>) {
+        let mut state = self.state();
+        let Some(waiting @ None) = state.open.get_mut(id) else { return };
+        // The echo stands before whatever the answer sets off.
+        if let (Replay::On, Ok(response)) = (self.launch.replay, &answer) {
+            let echo = json!({"subtype":"success","request_id":id,"response":response});
+            self.send(&json!({"type":"control_response","response":echo}));
+        }
+        *waiting = Some(answer);
+        self.changed.notify_all();
+    }
+
+    // Prompts and turns.
+
+    /// Queues a prompt. One that is known already is acknowledged and otherwise left alone.
+    pub(super) fn prompted(&self, prompt: Prompt) {
+        let mut state = self.state();
+        if prompt.uuid.as_ref().is_some_and(|uuid| !state.known.insert(uuid.clone())) {
+            self.acknowledge(&prompt);
+            if !state.in_turn() {
+                self.send_state("idle");
+            }
+            return;
+        }
+        state.prompts.push_back(prompt);
+        self.changed.notify_all();
+    }
+
+    /// Waits for the next prompt, whose turn then runs until [`Host::turn_ended`]; `None` once stdin has ended.
+    pub(super) fn next_prompt(&self) -> Option<Prompt> {
+        let mut state = self.state();
+        loop {
+            if let Some(prompt) = state.prompts.pop_front() {
+                state.busy = true;
+                return Some(prompt);
+            }
+            if state.closed {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    pub(super) fn turn_ended(&self) {
+        let mut state = self.state();
+        state.busy = false;
+        state.interrupted = false;
+        self.send_state("idle");
+    }
+
+    /// Ends the turn that runs or is due: its questions are withdrawn and its commands killed.
+    pub(super) fn interrupt(&self) {
+        let mut state = self.state();
+        state.interrupted = state.in_turn();
+        let open: Vec<_> = state.open.drain().map(|(id, _)| id).collect();
+        for id in open {
+            self.send(&json!({"type":"control_cancel_request","request_id":id}));
+        }
+        for group in &state.commands {
+            // One that has just ended by itself is no longer there, which is what is wanted.
+            let _ = kill_process_group(*group, Signal::KILL);
+        }
+        self.changed.notify_all();
+    }
+
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.state().interrupted
+    }
+
+    /// Waits until `done` holds or the turn is interrupted. What it waits for sends no word, so it looks again and
+    /// again.
+    pub(super) fn wait_until(&self, done: impl Fn() -> bool) {
+        let mut state = self.state();
+        while !done() && !state.interrupted && !state.closed {
+            let waited = self.changed.wait_timeout(state, Duration::from_millis(10));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    pub(super) fn command_started(&self, group: Pid) {
+        let mut state = self.state();
+        state.commands.insert(group);
+        if state.interrupted {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    pub(super) fn command_ended(&self, group: Pid) {
+        self.state().commands.remove(&group);
+    }
+
+    /// Stdin has ended: no answer and no prompt will come any more.
+    pub(super) fn close(&self) {
+        self.state().closed = true;
+        self.changed.notify_all();
+    }
+
+    // What the host has set.
+
+    pub(super) fn set_callbacks(&self, callbacks: Vec<String>) {
+        self.state().callbacks = callbacks;
+    }
+
+    pub(super) fn callbacks(&self) -> Vec<String> {
+        self.state().callbacks.clone()
+    }
+
+    pub(super) fn set_permission_mode(&self, mode: &str) {
+        self.state().permission_mode = mode.to_owned();
+    }
+
+    pub(super) fn permission_mode(&self) -> String {
+        self.state().permission_mode.clone()
+    }
+}

@@ -1,0 +1,74 @@
+//! The tools of the scripted agent, which really act, and the log of what ran with which input.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use rustix::process::Pid;
+use serde_json::{Map, Value, json};
+
+use super::host::Host;
+
+/// The tools that `system/init` names.
+pub(super) const TOOLS: [&str; 4] = ["AskUserQuestion", "Bash", "Read", "Write"];
+
+/// What a tool returned: its output, or its error.
+pub(super) type Output = Result<String, String>;
+
+/// Notes the call in the log, then runs it.
+pub(super) fn run(host: &Host, id: &str, tool: &str, input: &Map<String, Value>) -> Output {
+    note(id, tool, input)?;
+    let text = |field: &str| input.get(field).and_then(Value::as_str).ok_or(format!("{tool}: no `{field}`"));
+    let path = |field: &str| text(field).map(|path| host.launch.cwd.join(path));
+    match tool {
+        "Bash" => bash(host, text("command")?),
+        "Write" => write(path("file_path")?, text("content")?),
+        "Read" => {
+            let path = path("file_path")?;
+            std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
+        }
+        _ => Ok(Value::Object(input.clone()).to_string()),
+    }
+}
+
+fn note(id: &str, tool: &str, input: &Map<String, Value>) -> Result<(), String> {
+    let Some(path) = std::env::var_os("PLEXUS_SCRIPTED_LOG") else { return Ok(()) };
+    let line = format!("{}\n", json!({"tool_use_id":id,"tool":tool,"input":input}));
+    // One write in append mode: agents that share the file never mix their lines.
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    file.and_then(|mut file| file.write_all(line.as_bytes()))
+        .map_err(|error| format!("PLEXUS_SCRIPTED_LOG: {error}"))
+}
+
+fn write(path: PathBuf, content: &str) -> Output {
+    std::fs::write(&path, content).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(format!("File created successfully at: {}", path.display()))
+}
+
+fn bash(host: &Host, command: &str) -> Output {
+    let child = Command::new("sh")
+        .args(["-c", command])
+        .current_dir(&host.launch.cwd)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // A group of its own, as with the real CLI, so that an interrupt ends all of it.
+        .process_group(0)
+        .spawn()
+        .map_err(|error| format!("sh: {error}"))?;
+    let group = Pid::from_child(&child);
+    host.command_started(group);
+    let output = child.wait_with_output();
+    host.command_ended(group);
+    let output = output.map_err(|error| format!("sh: {error}"))?;
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&output.stderr));
+    let text = text.trim_end();
+    match output.status.code() {
+        Some(0) => Ok(text.to_owned()),
+        Some(code) => Err(format!("Exit code {code}\n{text}")),
+        None => Err(format!("The command was interrupted\n{text}")),
+    }
+}

@@ -1,0 +1,48 @@
+//! Where the programs that tests start lie: named by the environment, else beside the running test in cargo's target
+//! folder. Building them is left to the test command.
+
+use std::path::{Path, PathBuf};
+
+/// The hub's binary: `$PLEXUS_BIN`, else `target/<profile>/plexus` of the running test.
+///
+/// # Errors
+/// When neither is there; the message says how to build it.
+pub fn plexus() -> anyhow::Result<PathBuf> {
+    find("PLEXUS_BIN", "plexus", "cargo build -p plexus")
+}
+
+/// The scripted agent's binary: `$PLEXUS_SCRIPTED_AGENT`, else `target/<profile>/plexus-scripted-agent`.
+///
+/// # Errors
+/// When neither is there; the message says how to build it.
+pub fn scripted_agent() -> anyhow::Result<PathBuf> {
+    find("PLEXUS_SCRIPTED_AGENT", "plexus-scripted-agent", "cargo build -p plexus-testkit")
+}
+
+fn find(variable: &str, name: &str, build: &str) -> anyhow::Result<PathBuf> {
+    if let Some(given) = std::env::var_os(variable).filter(|v| !v.is_empty()) {
+        return Ok(given.into());
+    }
+    beside(&std::env::current_exe()?, name)
+        .ok_or_else(|| anyhow::anyhow!("no `{name}` beside this test: run `{build}` or set {variable}"))
+}
+
+/// A test lies in `target/<profile>/deps/`, the programs one folder above.
+fn beside(test: &Path, name: &str) -> Option<PathBuf> {
+    test.ancestors().skip(1).take(2).map(|dir| dir.join(name)).find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_in_the_profile_folder_above_the_test() {
+        let target = tempfile::tempdir().unwrap();
+        let profile = target.path().join("debug");
+        std::fs::create_dir_all(profile.join("deps")).unwrap();
+        std::fs::write(profile.join("plexus"), "").unwrap();
+        assert_eq!(beside(&profile.join("deps/some_test-0123"), "plexus"), Some(profile.join("plexus")));
+        assert_eq!(beside(&profile.join("deps/some_test-0123"), "other"), None);
+    }
+}

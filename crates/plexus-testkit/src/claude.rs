@@ -1,0 +1,112 @@
+//! The pinned Claude Code CLIs: which versions, where their cache is, and the only environment they may be started
+//! with. A test that needs one and does not find it says so by name, so that CI can count a skip as a failure.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The versions every test with a real CLI runs against.
+pub const PINNED: [&str; 2] = ["2.1.197", "2.1.325"];
+
+/// The pinned `claude` of this version, if `cargo xtask test` has fetched it: in `$PLEXUS_CLAUDE_CACHE`, else in the
+/// user's cache folder.
+#[must_use]
+pub fn claude(version: &str) -> Option<PathBuf> {
+    let cache = cache_dir(|name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from))?;
+    let program = cache.join(version).join("claude");
+    program.is_file().then_some(program)
+}
+
+fn cache_dir(var: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    var("PLEXUS_CLAUDE_CACHE").or_else(|| {
+        let cache = var("XDG_CACHE_HOME").or_else(|| Some(var("HOME")?.join(".cache")))?;
+        Some(cache.join("plexus").join("claude"))
+    })
+}
+
+/// As [`claude`], for a test: where the CLI is missing, the test's name goes to the file `$PLEXUS_TEST_SKIPPED` and
+/// to the output, and the test is to return.
+#[must_use]
+pub fn require_claude(version: &str, test_name: &str) -> Option<PathBuf> {
+    let found = claude(version);
+    if found.is_none() {
+        let report = std::env::var_os("PLEXUS_TEST_SKIPPED").map(PathBuf::from);
+        report_skip(report.as_deref(), version, test_name);
+    }
+    found
+}
+
+#[expect(clippy::print_stdout, reason = "a skipped test says so where its reader looks")]
+fn report_skip(report: Option<&Path>, version: &str, test_name: &str) {
+    println!("skipped: {test_name} (no claude {version}; run cargo xtask test)");
+    let Some(path) = report else { return };
+    let written = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(format!("{test_name}\n").as_bytes()));
+    if let Err(error) = written {
+        println!("cannot note the skipped test in {}: {error}", path.display());
+    }
+}
+
+/// The whole environment of a real CLI under test. Clear the inherited one first: then no test can reach a real
+/// model or use a real credential.
+#[must_use]
+pub fn clean_env(home: &Path, model_url: &str) -> Vec<(String, String)> {
+    let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
+    [
+        ("HOME", home.to_string_lossy().into_owned()),
+        ("PATH", path),
+        ("ANTHROPIC_BASE_URL", model_url.to_owned()),
+        ("ANTHROPIC_API_KEY", "made-up".to_owned()),
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
+        ("DISABLE_AUTOUPDATER", "1".to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vars<'a>(given: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<PathBuf> + 'a {
+        move |name| given.iter().find(|(n, _)| *n == name).map(|(_, v)| PathBuf::from(v))
+    }
+
+    #[test]
+    fn the_cache_named_by_the_test_command_comes_first() {
+        let all = [("PLEXUS_CLAUDE_CACHE", "/a"), ("XDG_CACHE_HOME", "/b"), ("HOME", "/c")];
+        assert_eq!(cache_dir(vars(&all)), Some("/a".into()));
+        assert_eq!(cache_dir(vars(&all[1..])), Some("/b/plexus/claude".into()));
+        assert_eq!(cache_dir(vars(&all[2..])), Some("/c/.cache/plexus/claude".into()));
+        assert_eq!(cache_dir(vars(&[])), None);
+    }
+
+    #[test]
+    fn every_skipped_test_is_noted_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let report = dir.path().join("skipped");
+        report_skip(Some(&report), "2.1.197", "first");
+        report_skip(Some(&report), "2.1.197", "second");
+        assert_eq!(std::fs::read_to_string(report).unwrap(), "first\nsecond\n");
+    }
+
+    #[test]
+    fn the_environment_names_only_what_the_cli_needs() {
+        let env = clean_env(Path::new("/h"), "http://127.0.0.1:1");
+        let names: Vec<_> = env.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "HOME",
+                "PATH",
+                "ANTHROPIC_BASE_URL",
+                "ANTHROPIC_API_KEY",
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+                "DISABLE_AUTOUPDATER"
+            ]
+        );
+    }
+}

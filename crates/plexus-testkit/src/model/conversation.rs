@@ -1,0 +1,116 @@
+//! Reading a request: which script it belongs to, which step of it is due, and what its tools returned. Nothing is
+//! remembered between requests, so a retried, resumed or forked conversation gets the answer that belongs to it.
+
+use serde_json::Value;
+
+/// The step that a request is to be answered with.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Due<'a> {
+    pub marker: &'a str,
+    pub step: usize,
+}
+
+/// Looks for the last text of the user that holds a marker and counts the model's answers after it. So several
+/// prompts in one session each have a script, and so have sub-agents, whose conversation starts with their prompt.
+pub(super) fn due<'a>(body: &Value, markers: impl Iterator<Item = &'a str> + Clone) -> Option<Due<'a>> {
+    let messages = body["messages"].as_array()?;
+    let mut answers = 0;
+    for message in messages.iter().rev() {
+        match message["role"].as_str() {
+            Some("assistant") => answers += 1,
+            Some("user") => {
+                let holding =
+                    |text: &str| markers.clone().filter(|m| text.contains(m)).max_by_key(|m| m.len());
+                // Of several texts in one message the last one is the prompt; reminders stand before it.
+                if let Some(marker) = texts(&message["content"]).rev().find_map(holding) {
+                    return Some(Due { marker, step: answers });
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The text blocks of a message's content, which may be one plain string.
+fn texts(content: &Value) -> impl DoubleEndedIterator<Item = &str> {
+    let blocks = content.as_array().map(Vec::as_slice).unwrap_or_default();
+    content.as_str().into_iter().chain(blocks.iter().filter_map(|block| block["text"].as_str()))
+}
+
+/// What a tool call came to, as the model was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolResult {
+    /// The call.
+    pub tool_use_id: String,
+    /// The text of the result, several blocks joined by newlines.
+    pub text: String,
+    /// Whether it was given as an error, which a denial is too.
+    pub is_error: bool,
+}
+
+/// All tool results in a request body, oldest first.
+#[must_use]
+pub fn tool_results(body: &Value) -> Vec<ToolResult> {
+    let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
+    blocks
+        .filter(|block| block["type"] == "tool_result")
+        .map(|block| ToolResult {
+            tool_use_id: block["tool_use_id"].as_str().unwrap_or_default().to_owned(),
+            text: texts(&block["content"]).collect::<Vec<_>>().join("\n"),
+            is_error: block["is_error"].as_bool().unwrap_or(false),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn due_in<'a>(messages: Value, markers: &'a [&'a str]) -> Option<(&'a str, usize)> {
+        due(&json!({ "messages": messages }), markers.iter().copied()).map(|due| (due.marker, due.step))
+    }
+
+    #[test]
+    fn the_answers_after_the_prompt_say_which_step_is_due() {
+        let prompt = json!({"role":"user","content":"do M1 please"});
+        let call =
+            json!({"role":"assistant","content":[{"type":"tool_use","id":"t","name":"Bash","input":{}}]});
+        let result =
+            json!({"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"ok"}]});
+        assert_eq!(due_in(json!([prompt]), &["M1"]), Some(("M1", 0)));
+        assert_eq!(due_in(json!([prompt, call, result]), &["M1"]), Some(("M1", 1)));
+        let second = json!({"role":"user","content":[{"type":"text","text":"now M2"}]});
+        assert_eq!(due_in(json!([prompt, call, result, call, second]), &["M1", "M2"]), Some(("M2", 0)));
+        assert_eq!(due_in(json!([prompt]), &["M2"]), None);
+    }
+
+    #[test]
+    fn a_marker_in_a_tool_result_is_not_a_prompt() {
+        let prompt = json!({"role":"user","content":"M1"});
+        let call = json!({"role":"assistant","content":"…"});
+        let result = json!({"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":
+            [{"type":"text","text":"M2"}]}]});
+        assert_eq!(due_in(json!([prompt, call, result]), &["M1", "M2"]), Some(("M1", 1)));
+    }
+
+    #[test]
+    fn the_longest_of_several_markers_is_meant() {
+        assert_eq!(
+            due_in(json!([{"role":"user","content":"child-10"}]), &["child-1", "child-10"]),
+            Some(("child-10", 0))
+        );
+    }
+
+    #[test]
+    fn tool_results_are_read_in_both_shapes() {
+        let body = json!({"messages":[{"role":"user","content":[
+            {"type":"tool_result","tool_use_id":"a","content":"plain"},
+            {"type":"tool_result","tool_use_id":"b","is_error":true,"content":[{"type":"text","text":"x"},{"type":"text","text":"y"}]}]}]});
+        let results: Vec<_> =
+            tool_results(&body).into_iter().map(|r| (r.tool_use_id, r.text, r.is_error)).collect();
+        assert_eq!(results, [("a".into(), "plain".into(), false), ("b".into(), "x\ny".into(), true)]);
+    }
+}

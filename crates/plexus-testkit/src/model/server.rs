@@ -1,0 +1,80 @@
+//! The HTTP side of the scripted model: the routes that Claude Code calls, and nothing else.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{DefaultBodyLimit, Json, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::serve::ListenerExt as _;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use super::step::{Block, Kind};
+use super::{Book, answer};
+
+pub(super) async fn start(book: Arc<Book>) -> anyhow::Result<(SocketAddr, JoinHandle<()>)> {
+    let app = axum::Router::new()
+        .route("/", get(|| async { StatusCode::OK }))
+        .route("/v1/messages", post(messages))
+        .route(
+            "/v1/messages/count_tokens",
+            post(|| async { Json(json!({"input_tokens":answer::INPUT_TOKENS})) }),
+        )
+        .fallback(|| async { error(404, "not_found_error", "the scripted model has no such route") })
+        // Prompts of 16 MiB come through here.
+        .layer(DefaultBodyLimit::disable())
+        .with_state(book);
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    // Without this, Nagle adds 40 ms to every answer that is streamed.
+    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+    let server = tokio::spawn(async move {
+        // It returns only when the task is aborted: accept errors are retried.
+        drop(axum::serve(listener, app).await);
+    });
+    Ok((address, server))
+}
+
+async fn messages(State(book): State<Arc<Book>>, headers: HeaderMap, Json(body): Json<Value>) -> Response {
+    let headers: HashMap<_, _> = headers
+        .iter()
+        .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+        .collect();
+    let (mut step, ids) = book.take_down(&body, headers);
+    loop {
+        step = match step.0 {
+            Kind::Message(blocks) => return message(&body, &ids, &blocks),
+            Kind::Error { status, kind, message } => return error(status, &kind, &message),
+            Kind::Computed(answer) => answer(&body),
+            Kind::Held { mut released, then } => {
+                // An error means that the handle is gone, which releases as well.
+                drop(released.wait_for(|released| *released).await);
+                *then
+            }
+        };
+    }
+}
+
+fn message(body: &Value, ids: &str, blocks: &[Block]) -> Response {
+    if body["stream"] != true {
+        return Json(answer::message(&body["model"], ids, blocks)).into_response();
+    }
+    let events = answer::events(&body["model"], ids, blocks).into_iter().map(|event| {
+        let name = event["type"].as_str().unwrap_or_default();
+        Ok::<_, Infallible>(Event::default().event(name).data(event.to_string()))
+    });
+    Sse::new(futures::stream::iter(events)).into_response()
+}
+
+fn error(status: u16, kind: &str, message: &str) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let body = json!({"type":"error","error":{"type":kind,"message":message}});
+    // Claude Code's client obeys this header; otherwise it would try a scripted 500 ten times over.
+    (status, [("x-should-retry", "false")], Json(body)).into_response()
+}

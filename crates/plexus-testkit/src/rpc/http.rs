@@ -1,0 +1,93 @@
+//! One HTTP request to the hub. Every request has a connection of its own: a hub that was killed leaves no stale one
+//! behind, and a caller that goes away closes its own.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+/// Longer than any wait a test asks for without saying so.
+const LIMIT: Duration = Duration::from_secs(120);
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HttpError {
+    #[error("the hub answered {status}: {body}")]
+    Status { status: u16, body: String },
+    #[error("the hub could not be reached: {0}")]
+    Transport(String),
+    #[error("no answer within {0:?}")]
+    Slow(Duration),
+}
+
+/// One path of the hub and the bearer that calls it.
+#[derive(Debug, Clone)]
+pub(super) struct Endpoint {
+    authority: String,
+    path: &'static str,
+    token: String,
+    limit: Duration,
+}
+
+impl Endpoint {
+    pub(super) fn new(url: &str, path: &'static str, token: &str) -> Self {
+        let authority = url.trim_start_matches("http://").trim_end_matches('/').to_owned();
+        Self { authority, path, token: token.to_owned(), limit: LIMIT }
+    }
+
+    pub(super) fn set_limit(&mut self, limit: Duration) {
+        self.limit = limit;
+    }
+
+    /// Runs a whole exchange within the limit.
+    pub(super) async fn within<T>(
+        &self,
+        exchange: impl Future<Output = Result<T, HttpError>>,
+    ) -> Result<T, HttpError> {
+        tokio::time::timeout(self.limit, exchange).await.unwrap_or(Err(HttpError::Slow(self.limit)))
+    }
+
+    /// Posts JSON and returns the answer once its head is there; any status but a success is an error.
+    pub(super) async fn post(
+        &self,
+        headers: &[(&str, &str)],
+        body: String,
+    ) -> Result<Response<Incoming>, HttpError> {
+        let mut request = Request::post(self.path)
+            .header("host", &self.authority)
+            .header("content-type", "application/json");
+        if !self.token.is_empty() {
+            request = request.header("authorization", format!("Bearer {}", self.token));
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(Bytes::from(body))).map_err(transport)?;
+        let stream = TcpStream::connect(&self.authority).await.map_err(transport)?;
+        stream.set_nodelay(true).map_err(transport)?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(transport)?;
+        // It ends with the exchange; what goes wrong with it is seen by the request.
+        tokio::spawn(connection);
+        let response = sender.send_request(request).await.map_err(transport)?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let body = String::from_utf8_lossy(&whole(response).await?).into_owned();
+        Err(HttpError::Status { status: status.as_u16(), body })
+    }
+}
+
+/// The whole body.
+pub(super) async fn whole(response: Response<Incoming>) -> Result<Bytes, HttpError> {
+    Ok(response.into_body().collect().await.map_err(transport)?.to_bytes())
+}
+
+pub(super) fn transport(error: impl std::error::Error) -> HttpError {
+    let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+    HttpError::Transport(format!("{error}{source}"))
+}

@@ -1,0 +1,74 @@
+//! Small clients for the hub's doors, for tests: [`Rpc`] speaks JSON-RPC over HTTP, [`McpClient`] MCP over streamable
+//! HTTP, and both are a [`Door`], so that the same test runs over either. They own no state of the hub and check
+//! nothing: what the answers must be is left to the tests.
+
+mod http;
+mod json_rpc;
+mod mcp;
+mod sse;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+pub use json_rpc::{Rpc, RpcError};
+pub use mcp::{McpClient, Traffic};
+
+/// A way to call the hub's methods, named as on `/rpc`: `claudecode.create`.
+#[async_trait]
+pub trait Door: Send + Sync {
+    /// Calls a method and returns its result.
+    ///
+    /// # Errors
+    /// What the hub refused, or that it could not be reached.
+    async fn call(&self, method: &str, params: Value) -> Result<Value, CallError>;
+}
+
+/// A call that failed, in the same words on every door.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{}: {message} {data}", kind.as_deref().unwrap_or("error"))]
+pub struct CallError {
+    /// The stable name of the failure, such as `session_not_found`. A door that answered with an HTTP status gives
+    /// `http_401`, one that could not be reached `transport`.
+    pub kind: Option<String>,
+    /// The words for people.
+    pub message: String,
+    /// Everything that was said about it.
+    pub data: Value,
+}
+
+impl CallError {
+    /// A JSON-RPC error object, whose `data.type` is the name.
+    fn of_json_rpc(error: &Value) -> Self {
+        Self {
+            kind: error["data"]["type"].as_str().map(str::to_owned),
+            message: error["message"].as_str().unwrap_or_default().to_owned(),
+            data: error["data"].clone(),
+        }
+    }
+}
+
+impl From<http::HttpError> for CallError {
+    fn from(error: http::HttpError) -> Self {
+        let kind = match &error {
+            http::HttpError::Status { status, .. } => format!("http_{status}"),
+            http::HttpError::Transport(_) | http::HttpError::Slow(_) => "transport".to_owned(),
+        };
+        Self { kind: Some(kind), message: error.to_string(), data: Value::Null }
+    }
+}
+
+impl From<RpcError> for CallError {
+    fn from(error: RpcError) -> Self {
+        let error = match error.code {
+            0 => {
+                return Self { kind: Some("transport".to_owned()), message: error.message, data: error.data };
+            }
+            1.. => {
+                let kind = Some(format!("http_{}", error.code));
+                return Self { kind, message: error.message, data: error.data };
+            }
+            _ => json!({"message":error.message,"data":error.data}),
+        };
+        Self::of_json_rpc(&error)
+    }
+}

@@ -1,0 +1,99 @@
+//! The command line: the verbs, and what they take. Words that are no verb go on to the running hub.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::error::ExpectedError;
+use crate::settings::DataDirArg;
+use crate::{call, demo, down, mcp, serve};
+
+/// Answer for many agents: a hub that supervises Claude Code processes and stops each tool call until it is decided.
+///
+/// Besides the commands below, each namespace of the running hub is one: `plexus claudecode --help`,
+/// `plexus loopback pending`.
+#[derive(Debug, Parser)]
+#[command(name = "plexus", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Run the hub.
+    Serve(ServeArgs),
+    /// End the hub and all its children.
+    Down(DownArgs),
+    /// Speak MCP on stdio and relay it to the hub; for the MCP config of an agent.
+    Mcp(McpArgs),
+    /// Show how it works, with a scripted agent: no account, no network.
+    Demo(DemoArgs),
+    #[command(external_subcommand)]
+    Call(Vec<OsString>),
+}
+
+/// Arguments of `plexus serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Where to listen (loopback only; port 0 takes a free one, the same at every start) [default: 127.0.0.1:4445].
+    #[arg(long, env = "PLEXUS_LISTEN")]
+    pub(crate) listen: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArg,
+    /// The Claude Code program [default: `claude` in PATH].
+    #[arg(long, env = "PLEXUS_CLAUDE")]
+    pub(crate) claude: Option<PathBuf>,
+}
+
+/// Arguments of `plexus down`.
+#[derive(Debug, Args)]
+pub(crate) struct DownArgs {
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArg,
+}
+
+/// Arguments of `plexus mcp`.
+#[derive(Debug, Args)]
+pub(crate) struct McpArgs {
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArg,
+    /// The name under which this agent answers for the sessions it makes [default: its Claude Code session].
+    #[arg(long = "as", value_name = "NAME", env = "CLAUDE_CODE_SESSION_ID", default_value = "default")]
+    pub(crate) name: String,
+}
+
+/// Arguments of `plexus demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Where the demo's hub lives [default: a temporary folder, removed at the end].
+    #[arg(long)]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Answer every question with yes.
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// Reads the command line and does what it says.
+pub(crate) fn run() -> Result<(), ExpectedError> {
+    match Cli::parse().verb {
+        Verb::Serve(args) => serve::run(args),
+        Verb::Down(args) => down::run(&args),
+        Verb::Mcp(args) => mcp::run(args),
+        Verb::Demo(args) => demo::run(args),
+        Verb::Call(words) => call::run(words),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,129 @@
+//! The way to a running hub: one request, one connection, over the Unix socket or over loopback HTTP with a token.
+//! It tells apart what was never sent from what may have been done, since only the first may always be tried again.
+
+use std::io;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use http::{Request, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use plexus_server::PARENT_HEADER;
+use serde_json::{Value, json};
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+
+/// Where the hub is, and as whom it is called.
+#[derive(Debug, Clone)]
+pub(crate) enum Client {
+    /// The operator's own programs.
+    Operator {
+        /// `DIR/hub.sock`.
+        socket: PathBuf,
+    },
+    /// A parent agent outside the hub.
+    Parent {
+        /// `DIR/hub.sock`.
+        socket: PathBuf,
+        /// The name it answers under.
+        name: String,
+    },
+    /// A child of the hub.
+    Child {
+        /// `HOST:PORT` of the hub.
+        authority: String,
+        /// The token of its run.
+        token: String,
+    },
+}
+
+/// Why a call has no result.
+#[derive(Debug, Error)]
+pub(crate) enum CallError {
+    /// There was no connection: nothing was sent.
+    #[error("the hub cannot be reached: {0}")]
+    NotReached(io::Error),
+    /// The connection broke: it may have been done, or not.
+    #[error("the hub went away: {0}")]
+    Lost(String),
+    /// The hub said no.
+    #[error("{message} ({kind})")]
+    Refused {
+        /// The stable word.
+        kind: String,
+        /// For people.
+        message: String,
+        /// `{type, message, …}`.
+        data: Value,
+    },
+}
+
+impl Client {
+    /// Calls a method.
+    pub(crate) async fn call(&self, method: &str, params: Value) -> Result<Value, CallError> {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let (status, bytes) = self.post("/rpc", body).await?;
+        let mut answer: Value = serde_json::from_slice(&bytes)
+            .map_err(|error| CallError::Lost(format!("HTTP {status} with an answer that is no JSON: {error}")))?;
+        match answer["error"].take() {
+            Value::Null => Ok(answer["result"].take()),
+            error => Err(CallError::Refused {
+                kind: error["data"]["type"].as_str().unwrap_or("error").to_owned(),
+                message: error["message"].as_str().unwrap_or_default().to_owned(),
+                data: error["data"].clone(),
+            }),
+        }
+    }
+
+    /// Posts a body and returns the whole answer, however long it takes.
+    pub(crate) async fn post(&self, path: &str, body: String) -> Result<(StatusCode, Bytes), CallError> {
+        let request = Request::post(path).header(header::CONTENT_TYPE, "application/json");
+        match self {
+            Self::Operator { socket } => {
+                let request = request.header(header::HOST, "hub.sock");
+                exchange(UnixStream::connect(socket).await.map_err(CallError::NotReached)?, request, body).await
+            }
+            Self::Parent { socket, name } => {
+                let request = request.header(header::HOST, "hub.sock").header(PARENT_HEADER, name);
+                exchange(UnixStream::connect(socket).await.map_err(CallError::NotReached)?, request, body).await
+            }
+            Self::Child { authority, token } => {
+                let request = request
+                    .header(header::HOST, authority)
+                    .header(header::AUTHORIZATION, format!("Bearer {token}"));
+                let stream = TcpStream::connect(authority).await.map_err(CallError::NotReached)?;
+                stream.set_nodelay(true).map_err(CallError::NotReached)?;
+                exchange(stream, request, body).await
+            }
+        }
+    }
+}
+
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: http::request::Builder,
+    body: String,
+) -> Result<(StatusCode, Bytes), CallError> {
+    let request = request
+        .body(Full::new(Bytes::from(body)))
+        .map_err(|error| CallError::NotReached(io::Error::new(io::ErrorKind::InvalidInput, error)))?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(lost)?;
+    // The connection works for as long as it is polled, and is dropped with this call.
+    let answer = async {
+        let response = sender.send_request(request).await.map_err(lost)?;
+        let status = response.status();
+        Ok((status, response.into_body().collect().await.map_err(lost)?.to_bytes()))
+    };
+    tokio::pin!(answer);
+    tokio::select! {
+        answer = &mut answer => answer,
+        // Its end is seen by the answer: there, or broken off.
+        _ = connection => answer.await,
+    }
+}
+
+fn lost(error: hyper::Error) -> CallError {
+    CallError::Lost(error.to_string())
+}

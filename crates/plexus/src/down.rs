@@ -1,0 +1,77 @@
+//! `plexus down`: ends the hub and all its children, or, where no hub is running, the children that one left.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use plexus_server::{DataDir, DataDirError, ServeError, end_children};
+use serde_json::Value;
+
+use crate::cli::{DownArgs, ServeArgs};
+use crate::client::{CallError, Client};
+use crate::error::{ExpectedError, system};
+use crate::serve::count;
+use crate::{output, settings};
+
+/// How long a hub may take to be gone, or one that is just starting or ending to become reachable.
+const PATIENCE: Duration = Duration::from_secs(30);
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+
+/// Ends hub and children.
+pub(crate) fn run(args: &DownArgs) -> Result<(), ExpectedError> {
+    let dir = args.data_dir.resolve()?;
+    if !dir.exists() {
+        output::say(&format!("plexus: there is no hub in {}", dir.display()));
+        return Ok(());
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(system)?;
+    let said = runtime.block_on(down(args, &dir))?;
+    output::say(&format!("plexus: {said}"));
+    Ok(())
+}
+
+async fn down(args: &DownArgs, dir: &Path) -> Result<String, ExpectedError> {
+    let client = Client::Operator { socket: DataDir::socket(dir) };
+    let started = Instant::now();
+    loop {
+        match client.post("/down", String::new()).await {
+            Ok((StatusCode::OK, body)) => {
+                wait_until_free(dir).await?;
+                let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+                let children = answer["children"].as_u64().unwrap_or_default();
+                let children = usize::try_from(children).unwrap_or(usize::MAX);
+                return Ok(format!("ended the hub and {}", count(children)));
+            }
+            Ok((status, body)) => {
+                let said = String::from_utf8_lossy(&body).into_owned();
+                return Err(ExpectedError::Refused(format!("the hub answered {status}: {said}")));
+            }
+            Err(CallError::NotReached(_) | CallError::Lost(_) | CallError::Refused { .. }) => {}
+        }
+        // Nobody listens: the children, if any, were left by a hub that is gone.
+        let config = settings::config(ServeArgs { listen: None, data_dir: args.data_dir.clone(), claude: None })?;
+        match end_children(config).await {
+            Ok(0) => return Ok("no hub was running, and no children were left".to_owned()),
+            Ok(children) => return Ok(format!("no hub was running; ended {} that one had left", count(children))),
+            // A hub has the directory but does not listen: it is just coming or going.
+            Err(ServeError::DataDir(DataDirError::Locked { .. })) if started.elapsed() < PATIENCE => {
+                tokio::time::sleep(BETWEEN_TRIES).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Waits until the hub has let go of its directory, which it does with its last breath.
+async fn wait_until_free(dir: &Path) -> Result<(), ExpectedError> {
+    let started = Instant::now();
+    loop {
+        match DataDir::open(dir) {
+            Ok(_) => return Ok(()),
+            Err(DataDirError::Locked { .. }) if started.elapsed() < PATIENCE => {
+                tokio::time::sleep(BETWEEN_TRIES).await;
+            }
+            Err(error) => return Err(ServeError::from(error).into()),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Plexus: answer for many agents.
+//!
+//! The program is thin: one verb is one file, and what they do is done by the libraries. A first word that is no
+//! verb is a namespace of the running hub (`plexus claudecode create …`), whose commands are made from its schema.
+
+mod call;
+mod cli;
+mod client;
+mod demo;
+mod down;
+mod error;
+mod mcp;
+mod output;
+mod serve;
+mod settings;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use error::ExpectedError;
+
+fn main() -> ExitCode {
+    let mut args = std::env::args_os();
+    let name = args.next().unwrap_or_default();
+    // In the demo, a link named `claude` leads here: the scripted agent is this same program.
+    if Path::new(&name).file_name().is_some_and(|name| name == "claude") {
+        let args = args.map(|arg| arg.to_string_lossy().into_owned()).collect();
+        return ExitCode::from(u8::try_from(plexus_testkit::agent::run(args)).unwrap_or(1));
+    }
+    // Keepers are many and live long: they never see the command line parser or a runtime.
+    if args.next().is_some_and(|verb| verb == "keep") {
+        return report(keep(args.next().as_deref().map(Path::new)));
+    }
+    report(cli::run())
+}
+
+fn keep(dir: Option<&Path>) -> Result<(), ExpectedError> {
+    let dir = dir.ok_or_else(|| ExpectedError::Usage("`plexus keep` is for the hub alone".to_owned()))?;
+    plexus_agent::keep(dir).map_err(|error| ExpectedError::Keep(error.to_string()))
+}
+
+fn report(outcome: Result<(), ExpectedError>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::say(&format!("plexus: {error}"));
+            error.exit_code()
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Where the settings of a hub come from: a flag beats the environment, which beats `DIR/plexus.toml`, which beats
+//! what we think best.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use plexus_core::ChildMcp;
+use plexus_server::Config;
+use plexus_store::Durability;
+use serde::Deserialize;
+
+use crate::cli::ServeArgs;
+use crate::error::{ExpectedError, system};
+
+/// Where everything lives.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct DataDirArg {
+    /// Where the hub keeps everything [default: the platform's data folder, such as ~/.local/share/plexus].
+    #[arg(long, env = "PLEXUS_DATA_DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+}
+
+impl DataDirArg {
+    /// The directory that is meant, as an absolute path.
+    pub(crate) fn resolve(&self) -> Result<PathBuf, ExpectedError> {
+        let dir = match &self.data_dir {
+            Some(dir) => dir.clone(),
+            None => directories::ProjectDirs::from("", "", "plexus")
+                .map(|dirs| dirs.data_dir().to_owned())
+                .ok_or_else(|| {
+                    ExpectedError::Settings("there is no home directory; say where with --data-dir".to_owned())
+                })?,
+        };
+        std::path::absolute(&dir).map_err(system)
+    }
+}
+
+/// `DIR/plexus.toml`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    listen: Option<SocketAddr>,
+    claude: Option<PathBuf>,
+    clean_env: bool,
+    child_mcp: ChildMcpName,
+    progress_secs: Option<f64>,
+    sse_retry_ms: Option<u64>,
+    initialize_secs: Option<f64>,
+    durability: DurabilityName,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ChildMcpName {
+    #[default]
+    Relay,
+    Http,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum DurabilityName {
+    #[default]
+    Full,
+    Normal,
+}
+
+/// All that `plexus serve` needs to know.
+pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
+    let data_dir = args.data_dir.resolve()?;
+    let file = read(&data_dir.join("plexus.toml"))?;
+    let claude = args.claude.or(file.claude).unwrap_or_else(|| PathBuf::from("claude"));
+    Ok(Config {
+        listen: args.listen.or(file.listen).unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 4445))),
+        claude: located(claude)?,
+        plexus: std::env::current_exe().map_err(system)?,
+        clean_env: file.clean_env,
+        child_mcp: match file.child_mcp {
+            ChildMcpName::Relay => ChildMcp::Relay,
+            ChildMcpName::Http => ChildMcp::Http,
+        },
+        progress_every: seconds("progress_secs", file.progress_secs, 20.0)?,
+        sse_retry: Duration::from_millis(file.sse_retry_ms.unwrap_or(5000)),
+        initialize_within: seconds("initialize_secs", file.initialize_secs, 60.0)?,
+        durability: match file.durability {
+            DurabilityName::Full => Durability::Full,
+            DurabilityName::Normal => Durability::Normal,
+        },
+        data_dir,
+    })
+}
+
+fn read(path: &Path) -> Result<File, ExpectedError> {
+    let wrong = |error: String| ExpectedError::Settings(format!("cannot use {}: {error}", path.display()));
+    match std::fs::read_to_string(path) {
+        Ok(text) => toml::from_str(&text).map_err(|error| wrong(error.to_string())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(File::default()),
+        Err(error) => Err(wrong(error.to_string())),
+    }
+}
+
+/// A path is meant from here, a bare name from `PATH` at the time of each launch.
+fn located(program: PathBuf) -> Result<PathBuf, ExpectedError> {
+    if program.components().count() > 1 { std::path::absolute(&program).map_err(system) } else { Ok(program) }
+}
+
+fn seconds(key: &str, given: Option<f64>, usual: f64) -> Result<Duration, ExpectedError> {
+    Duration::try_from_secs_f64(given.unwrap_or(usual))
+        .ok()
+        .filter(|duration| !duration.is_zero())
+        .ok_or_else(|| ExpectedError::Settings(format!("`{key}` in plexus.toml has to be a time above 0")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(dir: &Path) -> ServeArgs {
+        ServeArgs { listen: None, data_dir: DataDirArg { data_dir: Some(dir.to_owned()) }, claude: None }
+    }
+
+    #[test]
+    fn a_flag_beats_the_file_which_beats_the_default() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(config(args(dir.path())).unwrap().listen.to_string(), "127.0.0.1:4445");
+        let text = "listen = \"127.0.0.1:5000\"\nprogress_secs = 0.5\nchild_mcp = \"http\"\ndurability = \"normal\"\n";
+        std::fs::write(dir.path().join("plexus.toml"), text).unwrap();
+        let from_file = config(args(dir.path())).unwrap();
+        assert_eq!(from_file.listen.to_string(), "127.0.0.1:5000");
+        assert_eq!(from_file.progress_every, Duration::from_millis(500));
+        assert_eq!(from_file.child_mcp, ChildMcp::Http);
+        let flagged = ServeArgs { listen: Some("127.0.0.1:0".parse().unwrap()), ..args(dir.path()) };
+        assert_eq!(config(flagged).unwrap().listen.to_string(), "127.0.0.1:0");
+    }
+
+    #[test]
+    fn a_key_nobody_knows_is_refused_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("plexus.toml"), "listen = \"127.0.0.1:5000\"\n").unwrap();
+        let refused = config(args(dir.path())).unwrap_err().to_string();
+        assert!(refused.contains("listen") && refused.contains("plexus.toml"), "{refused}");
+        std::fs::write(dir.path().join("plexus.toml"), "progress_secs = -1\n").unwrap();
+        assert!(config(args(dir.path())).unwrap_err().to_string().contains("progress_secs"));
+    }
+
+    #[test]
+    fn a_program_named_by_path_is_found_from_anywhere() {
+        assert!(located("bin/claude".into()).unwrap().is_absolute());
+        assert_eq!(located("claude".into()).unwrap(), Path::new("claude"));
+    }
+}

@@ -1,0 +1,1 @@
+//! End to end: real hub, real claude, scripted model.

@@ -1,0 +1,77 @@
+//! `cargo xtask`: the chores of this workspace, the same on every machine. Each verb is a module of the same name;
+//! `workspace` runs cargo for them and `pinned` keeps the real Claude Code programs. What decides whether a
+//! change may go in is `.ci/run`, which calls `cargo xtask test` as one of its phases.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
+
+mod bench;
+mod fuzz;
+mod pinned;
+mod skipped;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::workspace::{CommandFailed, Workspace};
+
+/// The chores of the Plexus workspace.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Debug, Subcommand)]
+enum Chore {
+    Test(test::TestArgs),
+    Bench(bench::BenchArgs),
+    Fuzz(fuzz::FuzzArgs),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = Workspace::find().and_then(|workspace| match cli.chore {
+        Chore::Test(args) => test::run(&workspace, &args),
+        Chore::Bench(args) => bench::run(&workspace, &args),
+        Chore::Fuzz(args) => fuzz::run(&workspace, &args),
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            // A script that calls us sees the code of the command that failed, as if it had called it itself.
+            error.downcast_ref::<CommandFailed>().map_or(ExitCode::FAILURE, CommandFailed::exit_code)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_follows_the_dashes_goes_to_the_test_programs() {
+        let cli = Cli::parse_from(["xtask", "test", "--slow", "--", "a_name", "--nocapture"]);
+        let Chore::Test(args) = cli.chore else { panic!("not the test chore: {cli:?}") };
+        assert!(args.slow);
+        assert_eq!(args.args, ["a_name", "--nocapture"]);
+    }
+
+    #[test]
+    fn what_follows_a_benchmark_goes_to_it() {
+        let cli = Cli::parse_from(["xtask", "bench", "permit", "--rounds", "10"]);
+        let Chore::Bench(args) = cli.chore else { panic!("not the bench chore: {cli:?}") };
+        assert_eq!(args.name, "permit");
+        assert_eq!(args.args, ["--rounds", "10"]);
+    }
+}

@@ -1,0 +1,57 @@
+//! `cargo xtask test`: every test there is, real Claude Code included. It brings what the tests need (the pinned
+//! CLIs, our own programs built) and tells them by environment where that is; what to do with it is for
+//! `plexus-testkit` and the tests themselves.
+
+use std::env;
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use clap::Args;
+
+use crate::pinned;
+use crate::skipped::{Rule, Skipped};
+use crate::workspace::{Workspace, run as run_command};
+
+/// Run every test, against the real Claude Code too
+///
+/// The two pinned Claude Code programs are fetched once from the npm registry into a cache outside the checkout:
+/// $PLEXUS_CLAUDE_CACHE, else $XDG_CACHE_HOME/plexus/claude, else ~/.cache/plexus/claude. They talk to a scripted
+/// model on 127.0.0.1 and never to a real one: no account is needed. Where they cannot be had, the tests that
+/// need them are skipped and listed at the end by name; with CI set in the environment that is a failure.
+#[derive(Debug, Args)]
+pub struct TestArgs {
+    /// Then run the slow tests as well: those marked `#[ignore = "slow: …"]`, which take minutes each
+    #[arg(long)]
+    pub slow: bool,
+
+    /// Passed on to the test programs, e.g. part of a test's name, or --nocapture
+    #[arg(last = true)]
+    pub args: Vec<String>,
+}
+
+/// Does the chore. All tests run even when one fails, and the skipped ones are listed whatever the outcome.
+pub fn run(workspace: &Workspace, args: &TestArgs) -> anyhow::Result<()> {
+    let cache = pinned::cache_dir(|name| env::var_os(name))?;
+    pinned::provide(&cache);
+
+    run_command(workspace.cargo().args(["build", "--workspace", "--bins"]))?;
+    let plexus = workspace.debug_program("plexus");
+    ensure!(plexus.exists(), "cargo built the workspace, but {} is not there", plexus.display());
+
+    let skipped_file = tempfile::NamedTempFile::new().context("no temporary file could be made")?;
+    let cargo_test = |first_args: &[&str]| {
+        let mut command: Command = workspace.cargo();
+        command.args(["test", "--workspace", "--no-fail-fast", "--"]).args(first_args).args(&args.args);
+        command.env("PLEXUS_CLAUDE_CACHE", &cache);
+        command.env("PLEXUS_BIN", &plexus);
+        command.env("PLEXUS_TEST_SKIPPED", skipped_file.path());
+        run_command(&mut command)
+    };
+    let fast = cargo_test(&[]);
+    let slow = if args.slow { cargo_test(&["--ignored"]) } else { Ok(()) };
+
+    let skipped = Skipped::read(skipped_file.path()).context("the list of skipped tests cannot be read")?;
+    print!("{skipped}");
+    fast.and(slow)?;
+    Ok(skipped.judge(Rule::from_ci(env::var_os("CI").as_deref()))?)
+}
