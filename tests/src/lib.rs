@@ -1,1 +1,318 @@
-//! End to end: real hub, real claude, scripted model.
+//! End to end: a real hub process, a real `claude` or the scripted agent, the scripted model. A [`World`] is all of
+//! them together; [`Setup`] says which CLI, which channel and which door, so that the same test runs over each.
+//! Nothing here inherits the environment of whoever runs the tests.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use plexus_testkit::hubproc::{HubOptions, HubProcess};
+use plexus_testkit::model::ScriptedModel;
+use plexus_testkit::rpc::{CallError, Door, McpClient, Rpc};
+use plexus_testkit::{clean_env, require_claude};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::time::Instant;
+
+/// How long anything may take that a test waits for.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// How the child asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Channel {
+    /// On its stdin and stdout.
+    Control,
+    /// Over MCP, through `plexus mcp`.
+    Relay,
+    /// Over MCP, by HTTP.
+    Http,
+}
+
+/// How the test calls the hub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DoorKind {
+    /// `POST /rpc`.
+    Rpc,
+    /// `/mcp`.
+    Mcp,
+}
+
+/// Which agent, which channel, which door.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// A pinned version of `claude`, or `None` for the scripted agent.
+    pub cli: Option<&'static str>,
+    /// How the child asks.
+    pub channel: Channel,
+    /// How the test calls the hub.
+    pub door: DoorKind,
+    /// More lines for `plexus.toml`.
+    pub config: String,
+}
+
+impl Setup {
+    /// A pinned CLI.
+    pub fn cli(version: &'static str, channel: Channel, door: DoorKind) -> Self {
+        Self { cli: Some(version), channel, door, config: String::new() }
+    }
+
+    /// The scripted agent, on the control channel, over `/rpc`.
+    pub fn scripted() -> Self {
+        Self { cli: None, channel: Channel::Control, door: DoorKind::Rpc, config: String::new() }
+    }
+
+    /// The same with more lines in `plexus.toml`.
+    #[must_use]
+    pub fn with_config(mut self, lines: &str) -> Self {
+        self.config.push_str(lines);
+        self.config.push('\n');
+        self
+    }
+
+    /// Starts it all; `None` when the CLI is not at hand, which is reported under the test's name.
+    ///
+    /// # Errors
+    /// When something cannot be started.
+    pub async fn world(self, test: &str) -> anyhow::Result<Option<World>> {
+        let claude = match self.cli {
+            Some(version) => {
+                let Some(claude) = require_claude(version, test) else { return Ok(None) };
+                claude
+            }
+            None => plexus_testkit::binaries::scripted_agent()?,
+        };
+        let dir = TempDir::new()?;
+        let [home, work, data] = ["home", "work", "data"].map(|name| dir.path().join(name));
+        for folder in [&home, &work, &data] {
+            std::fs::create_dir(folder)?;
+        }
+        let child_mcp = if self.channel == Channel::Http { "http" } else { "relay" };
+        std::fs::write(data.join("plexus.toml"), format!("child_mcp = \"{child_mcp}\"\n{}", self.config))?;
+        let model = ScriptedModel::start().await?;
+        let mut env = clean_env(&home, &model.url());
+        let log = dir.path().join("ran.jsonl");
+        env.push(("PLEXUS_SCRIPTED_LOG".to_owned(), log.display().to_string()));
+        env.push(("PLEXUS_LOG".to_owned(), "plexus=debug,info".to_owned()));
+        let hub =
+            HubProcess::start(HubOptions { data_dir: data, claude, extra_args: Vec::new(), env }).await?;
+        let door = open_door(&hub, self.door).await?;
+        Ok(Some(World { hub, model, door, setup: self, work, home, log, _dir: dir }))
+    }
+}
+
+async fn open_door(hub: &HubProcess, kind: DoorKind) -> anyhow::Result<Box<dyn Door>> {
+    let token = hub.token()?;
+    Ok(match kind {
+        DoorKind::Rpc => Box::new(Rpc::new(hub.url(), &token)),
+        DoorKind::Mcp => Box::new(McpClient::connect(hub.url(), &token).await?),
+    })
+}
+
+/// A hub, a model, and a door into the hub.
+pub struct World {
+    /// The hub.
+    pub hub: HubProcess,
+    /// The model every real CLI talks to.
+    pub model: ScriptedModel,
+    /// The operator's door.
+    pub door: Box<dyn Door>,
+    /// What was asked for.
+    pub setup: Setup,
+    /// Where agents work.
+    pub work: PathBuf,
+    /// The home of everything started here.
+    pub home: PathBuf,
+    /// What scripted agents ran, a line each.
+    pub log: PathBuf,
+    _dir: TempDir,
+}
+
+impl World {
+    /// Calls a method that must succeed.
+    ///
+    /// # Errors
+    /// With the method's name.
+    pub async fn call(&self, method: &str, params: Value) -> anyhow::Result<Value> {
+        Ok(self.door.call(method, params).await.with_context(|| method.to_owned())?)
+    }
+
+    /// Calls a method that must be refused.
+    ///
+    /// # Errors
+    /// When it succeeds.
+    pub async fn refused(&self, method: &str, params: Value) -> anyhow::Result<CallError> {
+        match self.door.call(method, params).await {
+            Ok(result) => bail!("{method} was not refused: {result}"),
+            Err(error) => Ok(error),
+        }
+    }
+
+    /// Makes a session on the channel of this setup; `more` are further fields of `create`.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn create(&self, name: &str, more: Value) -> anyhow::Result<String> {
+        let channel = if self.setup.channel == Channel::Control { "control" } else { "mcp" };
+        let mut params = json!({"name": name, "working_dir": self.work, "channel": channel});
+        for (field, value) in more.as_object().into_iter().flatten() {
+            params[field] = value.clone();
+        }
+        let created = self.call("claudecode.create", params).await?;
+        assert_eq!(created["type"], "created");
+        Ok(text(&created["id"]))
+    }
+
+    /// Begins a turn.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn chat(&self, session: &str, prompt: &str) -> anyhow::Result<u64> {
+        let started =
+            self.call("claudecode.chat_async", json!({"session_id": session, "prompt": prompt})).await?;
+        assert_eq!((&started["type"], &started["session_id"]), (&json!("started"), &json!(session)));
+        started["turn"].as_u64().context("a turn")
+    }
+
+    /// Polls from the first event of the latest turn, waking with every new one, until `enough` says so.
+    ///
+    /// # Errors
+    /// When it does not come to that in time; with all that was seen.
+    pub async fn poll_until(&self, session: &str, enough: impl Fn(&Value) -> bool) -> anyhow::Result<Value> {
+        let deadline = Instant::now() + LIMIT;
+        let mut wait_after = 0;
+        loop {
+            // Waits for an event after the last one seen, then reads the whole turn.
+            let wait = json!({"session_id": session, "from_seq": wait_after, "wait_ms": 1000, "limit": 1});
+            self.call("claudecode.poll", wait).await?;
+            let all = json!({"session_id": session, "from_seq": 0, "limit": 10_000});
+            let poll = self.call("claudecode.poll", all).await?;
+            if enough(&poll) {
+                return Ok(poll);
+            }
+            wait_after = poll["total_events"].as_u64().unwrap_or(0);
+            if Instant::now() > deadline {
+                bail!("not in time; the last poll: {poll:#}\nhub: {}", self.hub.stderr());
+            }
+        }
+    }
+
+    /// Waits until the session waits for an answer; the poll that shows it, and the first open approval.
+    ///
+    /// # Errors
+    /// When it never asks.
+    pub async fn asked(&self, session: &str) -> anyhow::Result<(Value, Value)> {
+        let poll = self
+            .poll_until(session, |poll| {
+                let ended = ["complete", "failed", "interrupted"].iter().any(|s| poll["status"] == *s);
+                ended || !poll["pending_approvals"].as_array().is_none_or(Vec::is_empty)
+            })
+            .await?;
+        let approval = poll["pending_approvals"][0].clone();
+        if approval.is_null() {
+            bail!("the turn ended without a question: {poll:#}");
+        }
+        assert_eq!(poll["status"], "awaiting_permission", "{poll:#}");
+        Ok((poll, approval))
+    }
+
+    /// Answers an approval.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub async fn respond(&self, approval: &Value, answer: Value) -> anyhow::Result<Value> {
+        let mut params = json!({"approval_id": approval["id"]});
+        for (field, value) in answer.as_object().into_iter().flatten() {
+            params[field] = value.clone();
+        }
+        self.call("loopback.respond", params).await
+    }
+
+    /// Allows an approval as it is.
+    ///
+    /// # Errors
+    /// When the answer does not count.
+    pub async fn allow(&self, approval: &Value) -> anyhow::Result<()> {
+        let answered = self.respond(approval, json!({"approve": true})).await?;
+        assert_eq!(answered["type"], "ok", "{answered}");
+        Ok(())
+    }
+
+    /// Waits for the end of the turn; the last poll, with all events.
+    ///
+    /// # Errors
+    /// When it does not end.
+    pub async fn ended(&self, session: &str) -> anyhow::Result<Value> {
+        self.poll_until(session, |poll| {
+            ["complete", "failed", "interrupted"].iter().any(|s| poll["status"] == *s)
+        })
+        .await
+    }
+
+    /// A file in the working directory.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.work.join(name)
+    }
+}
+
+/// The text of a JSON string.
+pub fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// The events of a poll of one type.
+pub fn events(poll: &Value, kind: &str) -> Vec<Value> {
+    let all = poll["events"].as_array().cloned().unwrap_or_default();
+    all.into_iter().map(|numbered| numbered["event"].clone()).filter(|event| event["type"] == kind).collect()
+}
+
+/// Waits until `there` says so, looking again as files appear.
+///
+/// # Errors
+/// When it does not come to that in time.
+pub async fn until(what: &str, there: impl Fn() -> bool) -> anyhow::Result<()> {
+    let deadline = Instant::now() + LIMIT;
+    while !there() {
+        if Instant::now() > deadline {
+            bail!("not in time: {what}");
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Ok(())
+}
+
+/// Whether a process is there and not a zombie.
+pub fn is_alive(pid: u32) -> bool {
+    std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"))
+        .is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| !rest.trim_start().starts_with('Z')))
+}
+
+/// Makes one test of an `async fn(World) -> anyhow::Result<()>` per pinned CLI, channel and door.
+#[macro_export]
+macro_rules! over_everything {
+    ($($name:ident),* $(,)?) => {$(
+        mod $name {
+            use $crate::{Channel, DoorKind, Setup};
+            $crate::over_everything!(@one $name cli_197_control_rpc "2.1.197" Control Rpc);
+            $crate::over_everything!(@one $name cli_197_control_mcp "2.1.197" Control Mcp);
+            $crate::over_everything!(@one $name cli_197_relay_rpc "2.1.197" Relay Rpc);
+            $crate::over_everything!(@one $name cli_197_relay_mcp "2.1.197" Relay Mcp);
+            $crate::over_everything!(@one $name cli_197_http_rpc "2.1.197" Http Rpc);
+            $crate::over_everything!(@one $name cli_325_control_rpc "2.1.325" Control Rpc);
+            $crate::over_everything!(@one $name cli_325_control_mcp "2.1.325" Control Mcp);
+            $crate::over_everything!(@one $name cli_325_relay_rpc "2.1.325" Relay Rpc);
+            $crate::over_everything!(@one $name cli_325_relay_mcp "2.1.325" Relay Mcp);
+            $crate::over_everything!(@one $name cli_325_http_rpc "2.1.325" Http Rpc);
+        }
+    )*};
+    (@one $name:ident $test:ident $version:literal $channel:ident $door:ident) => {
+        #[tokio::test]
+        async fn $test() -> anyhow::Result<()> {
+            let name = concat!(stringify!($name), "::", stringify!($test));
+            let setup = Setup::cli($version, Channel::$channel, DoorKind::$door);
+            match setup.world(name).await? {
+                Some(world) => super::$name(world).await,
+                None => Ok(()),
+            }
+        }
+    };
+}

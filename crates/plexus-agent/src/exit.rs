@@ -45,8 +45,13 @@ pub fn read_exit(dir: &RunDir) -> Option<Exit> {
 pub fn stderr_tail(dir: &RunDir, max_lines: usize) -> Vec<String> {
     let Ok(tail) = read_tail(dir) else { return Vec::new() };
     let text = String::from_utf8_lossy(&tail);
-    let mut lines: Vec<String> =
-        text.lines().rev().filter(|line| !line.trim().is_empty()).take(max_lines).map(str::to_owned).collect();
+    let mut lines: Vec<String> = text
+        .lines()
+        .rev()
+        .filter(|line| !line.trim().is_empty())
+        .take(max_lines)
+        .map(str::to_owned)
+        .collect();
     lines.reverse();
     lines
 }

@@ -53,7 +53,13 @@ impl Journal {
         let path = dir.journal();
         let file = File::open(&path)?;
         let watched = watch.add(&path)?;
-        Ok(Self { file, offset, splitter: LineSplitter::new(offset, MAX_LINE), watched, end: End::NotReached })
+        Ok(Self {
+            file,
+            offset,
+            splitter: LineSplitter::new(offset, MAX_LINE),
+            watched,
+            end: End::NotReached,
+        })
     }
 
     /// Returns when there may be more to read: at once, until a `read` has come to the end. Cancel safe; it

@@ -167,7 +167,9 @@ mod tests {
             ..line()
         };
         let args = line.args();
-        for flag in ["mcp__plexus__loopback_permit", "--resume=0b5c", "--model=opus", "--include-partial-messages"] {
+        for flag in
+            ["mcp__plexus__loopback_permit", "--resume=0b5c", "--model=opus", "--include-partial-messages"]
+        {
             assert!(args.iter().any(|arg| arg == flag), "{flag} is missing in {args:?}");
         }
         assert!(!args.iter().any(|arg| arg.starts_with("--session-id")));

@@ -48,8 +48,11 @@ impl Outbox {
         }
         file.set_len(length)?;
         // For both directions, so that it opens whether or not the keeper is there yet; never read from.
-        let wake =
-            File::options().read(true).write(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(dir.wake())?;
+        let wake = File::options()
+            .read(true)
+            .write(true)
+            .custom_flags(OFlags::NONBLOCK.bits() as i32)
+            .open(dir.wake())?;
         let mut outbox = Self { file, wake, length, tail: Tail::Clean };
         outbox.wake_keeper()?;
         Ok((outbox, sent))
@@ -93,7 +96,7 @@ impl Outbox {
 
     fn wake_keeper(&mut self) -> io::Result<()> {
         loop {
-            match self.wake.write(&[b'.']) {
+            match self.wake.write(b".") {
                 Ok(_) => return Ok(()),
                 // Full of wakes that nobody has read yet: one more would say nothing new.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),

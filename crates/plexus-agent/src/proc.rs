@@ -57,9 +57,9 @@ pub(crate) fn own_children() -> io::Result<Vec<i32>> {
     match fs::read_to_string(format!("/proc/self/task/{own}/children")) {
         Ok(list) => Ok(list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect()),
         // A kernel without CONFIG_PROC_CHILDREN: look at every process there is.
-        Err(_) => Ok(pids()?
-            .filter(|&pid| stat(pid).is_ok_and(|stat| stat.parent.unsigned_abs() == own))
-            .collect()),
+        Err(_) => {
+            Ok(pids()?.filter(|&pid| stat(pid).is_ok_and(|stat| stat.parent.unsigned_abs() == own)).collect())
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! That a reader of a journal sees every whole line, once, whenever it was written.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use std::fs::File;

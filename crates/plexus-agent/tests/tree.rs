@@ -34,7 +34,8 @@ async fn a_child_dies_with_its_keeper_and_a_sweep_finds_what_it_left() {
 
 #[tokio::test]
 async fn stop_is_certain_for_a_child_that_does_not_listen() {
-    let mut run = Run::start(&format!("trap '' TERM HUP INT; echo $$; {STRAGGLER}; while :; do sleep 300; done"));
+    let mut run =
+        Run::start(&format!("trap '' TERM HUP INT; echo $$; {STRAGGLER}; while :; do sleep 300; done"));
     let child = run.process().await;
     let straggler = run.process().await;
     std::fs::write(run.dir.mcp_config(), "{}").unwrap();

@@ -16,5 +16,6 @@ mod socket;
 
 pub use data_dir::{DataDir, DataDirError};
 pub use listen::ListenError;
+pub use mcp::INSTRUCTIONS;
 pub use serving::{Config, DownRequest, ServeError, Serving, end_children};
 pub use socket::PARENT_HEADER;

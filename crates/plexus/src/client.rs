@@ -65,8 +65,9 @@ impl Client {
     pub(crate) async fn call(&self, method: &str, params: Value) -> Result<Value, CallError> {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let (status, bytes) = self.post("/rpc", body).await?;
-        let mut answer: Value = serde_json::from_slice(&bytes)
-            .map_err(|error| CallError::Lost(format!("HTTP {status} with an answer that is no JSON: {error}")))?;
+        let mut answer: Value = serde_json::from_slice(&bytes).map_err(|error| {
+            CallError::Lost(format!("HTTP {status} with an answer that is no JSON: {error}"))
+        })?;
         match answer["error"].take() {
             Value::Null => Ok(answer["result"].take()),
             error => Err(CallError::Refused {
@@ -83,11 +84,13 @@ impl Client {
         match self {
             Self::Operator { socket } => {
                 let request = request.header(header::HOST, "hub.sock");
-                exchange(UnixStream::connect(socket).await.map_err(CallError::NotReached)?, request, body).await
+                exchange(UnixStream::connect(socket).await.map_err(CallError::NotReached)?, request, body)
+                    .await
             }
             Self::Parent { socket, name } => {
                 let request = request.header(header::HOST, "hub.sock").header(PARENT_HEADER, name);
-                exchange(UnixStream::connect(socket).await.map_err(CallError::NotReached)?, request, body).await
+                exchange(UnixStream::connect(socket).await.map_err(CallError::NotReached)?, request, body)
+                    .await
             }
             Self::Child { authority, token } => {
                 let request = request

@@ -49,10 +49,13 @@ async fn down(args: &DownArgs, dir: &Path) -> Result<String, ExpectedError> {
             Err(CallError::NotReached(_) | CallError::Lost(_) | CallError::Refused { .. }) => {}
         }
         // Nobody listens: the children, if any, were left by a hub that is gone.
-        let config = settings::config(ServeArgs { listen: None, data_dir: args.data_dir.clone(), claude: None })?;
+        let config =
+            settings::config(ServeArgs { listen: None, data_dir: args.data_dir.clone(), claude: None })?;
         match end_children(config).await {
             Ok(0) => return Ok("no hub was running, and no children were left".to_owned()),
-            Ok(children) => return Ok(format!("no hub was running; ended {} that one had left", count(children))),
+            Ok(children) => {
+                return Ok(format!("no hub was running; ended {} that one had left", count(children)));
+            }
             // A hub has the directory but does not listen: it is just coming or going.
             Err(ServeError::DataDir(DataDirError::Locked { .. })) if started.elapsed() < PATIENCE => {
                 tokio::time::sleep(BETWEEN_TRIES).await;

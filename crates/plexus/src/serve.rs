@@ -19,7 +19,7 @@ const SECOND_THOUGHT: Duration = Duration::from_secs(2);
 
 /// Runs the hub.
 pub(crate) fn run(args: ServeArgs) -> Result<(), ExpectedError> {
-    log_to_stderr();
+    log_to_stderr("info");
     raise_open_files();
     let config = settings::config(args)?;
     tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(system)?.block_on(serve(config))
@@ -98,8 +98,9 @@ impl Signals {
     }
 }
 
-fn log_to_stderr() {
-    let filter = EnvFilter::try_from_env("PLEXUS_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+/// Logs what `PLEXUS_LOG` asks for, else what is `usual`.
+pub(crate) fn log_to_stderr(usual: &str) {
+    let filter = EnvFilter::try_from_env("PLEXUS_LOG").unwrap_or_else(|_| EnvFilter::new(usual));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
 }
 

@@ -30,8 +30,8 @@ impl DataDirArg {
             None => directories::ProjectDirs::from("", "", "plexus")
                 .map(|dirs| dirs.data_dir().to_owned())
                 .ok_or_else(|| {
-                    ExpectedError::Settings("there is no home directory; say where with --data-dir".to_owned())
-                })?,
+                ExpectedError::Settings("there is no home directory; say where with --data-dir".to_owned())
+            })?,
         };
         std::path::absolute(&dir).map_err(system)
     }
@@ -138,9 +138,9 @@ mod tests {
     #[test]
     fn a_key_nobody_knows_is_refused_by_name() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("plexus.toml"), "listen = \"127.0.0.1:5000\"\n").unwrap();
+        std::fs::write(dir.path().join("plexus.toml"), "lisen = \"127.0.0.1:5000\"\n").unwrap();
         let refused = config(args(dir.path())).unwrap_err().to_string();
-        assert!(refused.contains("listen") && refused.contains("plexus.toml"), "{refused}");
+        assert!(refused.contains("lisen") && refused.contains("plexus.toml"), "{refused}");
         std::fs::write(dir.path().join("plexus.toml"), "progress_secs = -1\n").unwrap();
         assert!(config(args(dir.path())).unwrap_err().to_string().contains("progress_secs"));
     }

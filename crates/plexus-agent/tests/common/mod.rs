@@ -1,6 +1,7 @@
 //! A run with a shell script in the place of Claude Code, and ways to wait for what it does.
 
-#![allow(dead_code, reason = "each test program uses its own part")]
+#![expect(dead_code, reason = "each test program uses its own part")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use plexus_agent::{Entry, Exit, Journal, JournalWatch, Keeper, Launch, Outbox, ProcessIdentity, RunDir, read_exit};
+use plexus_agent::{
+    Entry, Exit, Journal, JournalWatch, Keeper, Launch, Outbox, ProcessIdentity, RunDir, read_exit,
+};
 
 pub const NONCE: &str = "a nonce";
 

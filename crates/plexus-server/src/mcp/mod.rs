@@ -13,6 +13,7 @@ use rmcp::transport::streamable_http_server::session::never::NeverSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
+pub use handler::INSTRUCTIONS;
 use handler::Tools;
 
 /// rmcp's half of the door.

@@ -90,8 +90,7 @@ fn open_to_write(path: &Path, durability: Durability) -> Result<Connection, Open
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "journal_size_limit", KEPT_LOG_BYTES)?;
     schema::migrate(&mut connection)?;
-    fs::set_permissions(path, Permissions::from_mode(0o600))
-        .map_err(|error| Opening::Refused(format!("cannot be made private: {error}")))?;
+    make_private(path).map_err(|error| Opening::Refused(format!("cannot be made private: {error}")))?;
     Ok(connection)
 }
 
@@ -106,6 +105,19 @@ fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     connection.busy_timeout(PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     Ok(connection)
+}
+
+/// The database and what SQLite keeps beside it.
+fn make_private(path: &Path) -> io::Result<()> {
+    for suffix in ["", "-wal", "-shm"] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(suffix);
+        match fs::set_permissions(file, Permissions::from_mode(0o600)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Why a file could not be prepared.

@@ -7,13 +7,13 @@ use std::sync::{Arc, mpsc};
 use std::task::Poll;
 use std::time::Duration;
 
-use plexus_protocol::SessionId;
+use plexus_protocol::{AskedOf, NodeId, SessionId, TreeId};
 use rusqlite::Connection;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::Refusal;
+use crate::{NewSession, NodeRow, Refusal};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -218,12 +218,47 @@ async fn every_read_is_answered_by_an_index() {
             .await
             .unwrap();
         for step in &plan {
-            // Going through the whole of a partial index is going through what was asked for.
-            let partial = ["sessions_living", "runs_open", "approvals_open"];
+            // Where nothing in particular is asked for, going through a partial index is going through the answer.
+            let whole = ["sessions_living", "runs_open", "approvals_open"];
             let allowed = step.starts_with("SEARCH ")
-                || partial.iter().any(|index| step.ends_with(&format!("USING INDEX {index}")))
-                || (step == "USE TEMP B-TREE FOR ORDER BY" && sql.contains("settled_at IS NULL"));
+                || (!sql.contains('?')
+                    && whole.iter().any(|index| step.ends_with(&format!("USING INDEX {index}"))))
+                || (sql.contains("settled_at IS NULL") && step == "USE TEMP B-TREE FOR ORDER BY");
             assert!(allowed, "{sql}\n{plan:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_comes_in_parts_is_one_node() {
+    let dir = TempDir::new().unwrap();
+    let store = SqliteStore::open(&dir.path().join("db"), Durability::Normal).unwrap();
+    let new = session("a");
+    let (id, tree, parent) = (new.id, new.tree, new.root);
+    let node = NodeRow { id: NodeId::random(), tree, parent, role: "assistant", content: json!([1]) };
+    let extend = Change::ExtendNode(node.id, vec![json!({"type": "text"}), json!(3)]);
+    let of_node = node.id.to_string();
+    let changes = vec![Change::CreateSession(Box::new(new)), Change::AddNode(id, Box::new(node)), extend];
+    store.commit(0, changes).await.unwrap();
+    let read = store.readers.read(move |file| {
+        file.query_row("SELECT role, content FROM nodes WHERE id = ?1", [of_node], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+        })
+    });
+    assert_eq!(read.await.unwrap(), ("assistant".to_owned(), r#"[1,{"type":"text"},3]"#.to_owned()));
+    assert!(store.commit(0, vec![Change::ExtendNode(NodeId::random(), Vec::new())]).await.is_err());
+}
+
+fn session(name: &str) -> NewSession {
+    let config = json!({
+        "working_dir": "/", "loopback_enabled": true, "channel": "control", "env": {}, "hub_tools": false,
+    });
+    NewSession {
+        id: SessionId::random(),
+        name: name.to_owned().try_into().unwrap(),
+        answers_to: AskedOf::Operator,
+        config: serde_json::from_value(config).unwrap(),
+        tree: TreeId::random(),
+        root: NodeId::random(),
     }
 }

@@ -19,8 +19,10 @@ pub(super) fn due<'a>(body: &Value, markers: impl Iterator<Item = &'a str> + Clo
         match message["role"].as_str() {
             Some("assistant") => answers += 1,
             Some("user") => {
-                let holding =
-                    |text: &str| markers.clone().filter(|m| text.contains(m)).max_by_key(|m| m.len());
+                let holding = |text: &str| {
+                    let held = markers.clone().filter(|marker| is_prompt(text) && text.contains(marker));
+                    held.max_by_key(|marker| marker.len())
+                };
                 // Of several texts in one message the last one is the prompt; reminders stand before it.
                 if let Some(marker) = texts(&message["content"]).rev().find_map(holding) {
                     return Some(Due { marker, step: answers });
@@ -30,6 +32,11 @@ pub(super) fn due<'a>(body: &Value, markers: impl Iterator<Item = &'a str> + Clo
         }
     }
     None
+}
+
+/// When a background task ends, the CLI writes in the user's place; its text names tool calls, and so their markers.
+fn is_prompt(text: &str) -> bool {
+    !text.contains("<task-notification>")
 }
 
 /// The text blocks of a message's content, which may be one plain string.
@@ -94,6 +101,15 @@ mod tests {
         let result = json!({"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":
             [{"type":"text","text":"M2"}]}]});
         assert_eq!(due_in(json!([prompt, call, result]), &["M1", "M2"]), Some(("M1", 1)));
+    }
+
+    #[test]
+    fn the_end_of_a_background_task_is_not_a_prompt() {
+        let prompt = json!({"role":"user","content":"M1"});
+        let call = json!({"role":"assistant","content":"…"});
+        let text = "<task-notification>\n<tool-use-id>toolu_M1_0_0</tool-use-id>\n</task-notification>";
+        let notification = json!({"role":"user","content":[{"type":"text","text":text}]});
+        assert_eq!(due_in(json!([prompt, call, notification]), &["M1"]), Some(("M1", 1)));
     }
 
     #[test]

@@ -138,12 +138,7 @@ impl Driver {
     }
 
     pub async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
-        loop {
-            let line = self.next().await.expect("the agent has ended");
-            if wanted(&line) {
-                return line;
-            }
-        }
+        self.answering(|_| Reply::Silence, wanted).await
     }
 
     /// Registers the gate on every tool and waits for the success.
@@ -160,15 +155,18 @@ impl Driver {
         mut decide: impl FnMut(&Value) -> Reply,
         wanted: impl Fn(&Value) -> bool,
     ) -> Value {
-        loop {
-            let line = self.next().await.expect("the agent has ended in a turn");
-            if line["type"] == "control_request" {
-                self.reply(&line["request_id"], decide(&line["request"])).await;
+        let found = async {
+            loop {
+                let line = self.next().await.expect("the agent has ended in a turn");
+                if line["type"] == "control_request" {
+                    self.reply(&line["request_id"], decide(&line["request"])).await;
+                }
+                if wanted(&line) {
+                    return line;
+                }
             }
-            if wanted(&line) {
-                return line;
-            }
-        }
+        };
+        tokio::time::timeout(LIMIT, found).await.expect("what is wanted does not come")
     }
 
     /// Reads to the end of the turn, which is the `idle` after a `result`, answers what is asked, and returns the

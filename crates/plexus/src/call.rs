@@ -1,0 +1,261 @@
+//! `plexus NAMESPACE METHOD --flag value`: commands made from the schema of the running hub, so that a method that
+//! was declared there is a command here, with its flags and its help.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Arg, ArgMatches, Command};
+use plexus_server::DataDir;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::client::{CallError, Client};
+use crate::error::{ExpectedError, system};
+use crate::output;
+use crate::settings::DataDirArg;
+
+/// Calls the method that the words name.
+pub(crate) fn run(words: Vec<OsString>) -> Result<(), ExpectedError> {
+    let (words, data_dir) = take_data_dir(words)?;
+    let dir = data_dir.resolve()?;
+    let client = Client::Operator { socket: DataDir::socket(&dir) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
+    runtime.block_on(async {
+        let schema = client.call("rpc.discover", json!({})).await.map_err(|error| explain(error, &dir))?;
+        let schema: Schema = serde_json::from_value(schema).map_err(system)?;
+        let (method, params) = parse(&schema, words)?;
+        let result =
+            client.call(&method, Value::Object(params)).await.map_err(|error| explain(error, &dir))?;
+        output::print(&serde_json::to_string_pretty(&result).map_err(system)?);
+        Ok(())
+    })
+}
+
+fn explain(error: CallError, dir: &std::path::Path) -> ExpectedError {
+    match error {
+        CallError::NotReached(_) => ExpectedError::NoHub(dir.to_owned()),
+        CallError::Lost(why) => ExpectedError::Lost(why),
+        CallError::Refused { .. } => ExpectedError::Refused(error.to_string()),
+    }
+}
+
+/// `--data-dir` says which hub's schema the rest is read by, so it is taken out first.
+fn take_data_dir(words: Vec<OsString>) -> Result<(Vec<OsString>, DataDirArg), ExpectedError> {
+    let mut given = std::env::var_os("PLEXUS_DATA_DIR").map(PathBuf::from);
+    let mut rest = Vec::with_capacity(words.len());
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        if word == "--data-dir" {
+            let dir =
+                words.next().ok_or_else(|| ExpectedError::Usage("--data-dir needs a folder".to_owned()))?;
+            given = Some(dir.into());
+        } else if let Some(dir) = word.to_str().and_then(|word| word.strip_prefix("--data-dir=")) {
+            given = Some(dir.into());
+        } else {
+            rest.push(word);
+        }
+    }
+    Ok((rest, DataDirArg { data_dir: given }))
+}
+
+/// As much of the OpenRPC document as commands are made of.
+#[derive(Debug, Deserialize)]
+struct Schema {
+    methods: Vec<Method>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Method {
+    name: String,
+    #[serde(default)]
+    summary: String,
+    #[serde(default)]
+    params: Vec<Param>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Param {
+    name: String,
+    #[serde(default)]
+    required: bool,
+    #[serde(default)]
+    schema: Map<String, Value>,
+}
+
+impl Param {
+    fn kind(&self) -> Option<&str> {
+        self.schema.get("type").and_then(Value::as_str)
+    }
+
+    fn arg(&self) -> Arg {
+        let help = self.schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let value_name = match self.kind() {
+            Some("boolean") => "true|false",
+            Some("integer" | "number") => "NUMBER",
+            Some("object" | "array") => "JSON",
+            _ => "TEXT",
+        };
+        let arg = Arg::new(self.name.clone())
+            .long(self.name.replace('_', "-"))
+            .help(help)
+            .value_name(value_name)
+            .required(self.required)
+            .allow_hyphen_values(true);
+        // `--approve` alone says yes.
+        if self.kind() == Some("boolean") { arg.num_args(0..=1).default_missing_value("true") } else { arg }
+    }
+
+    /// The words of the flag as the JSON that the method takes.
+    fn value(&self, text: &str) -> Result<Value, ExpectedError> {
+        let json = || serde_json::from_str::<Value>(text);
+        let wrong = |wanted: &str| {
+            ExpectedError::Usage(format!("--{}: `{text}` is not {wanted}", self.name.replace('_', "-")))
+        };
+        match self.kind() {
+            Some("string") if self.name == "working_dir" => {
+                let path = std::path::absolute(text).map_err(|_| wrong("a path"))?;
+                Ok(Value::String(path.to_string_lossy().into_owned()))
+            }
+            Some("string") => Ok(Value::String(text.to_owned())),
+            Some("boolean") => text.parse().map(Value::Bool).map_err(|_| wrong("true or false")),
+            Some("integer" | "number") => {
+                json().ok().filter(Value::is_number).ok_or_else(|| wrong("a number"))
+            }
+            Some("object") => json().ok().filter(Value::is_object).ok_or_else(|| wrong("a JSON object")),
+            Some("array") => json().ok().filter(Value::is_array).ok_or_else(|| wrong("a JSON list")),
+            _ => Ok(json().unwrap_or_else(|_| Value::String(text.to_owned()))),
+        }
+    }
+}
+
+/// The method that the words name, and its parameters. Help, and words that cannot be read, end the process here, as
+/// they do for the other verbs.
+fn parse(schema: &Schema, words: Vec<OsString>) -> Result<(String, Map<String, Value>), ExpectedError> {
+    let name = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    let namespace = namespace(schema, &name)?;
+    let program = Command::new("plexus").subcommand(namespace).subcommand_required(true);
+    let words = std::iter::once(OsString::from("plexus")).chain(words);
+    let matches = program.try_get_matches_from(words).unwrap_or_else(|error| error.exit());
+    let (verb, matches) = matches
+        .subcommand()
+        .and_then(|(_, matches)| matches.subcommand())
+        .ok_or_else(|| ExpectedError::Usage(format!("`plexus {name} --help` lists the methods")))?;
+    let full = format!("{name}.{}", verb.replace('-', "_"));
+    let method = schema
+        .methods
+        .iter()
+        .find(|method| method.name == full)
+        .ok_or_else(|| ExpectedError::Usage(format!("there is no method `{full}`")))?;
+    Ok((full, params(method, matches)?))
+}
+
+fn namespace(schema: &Schema, name: &str) -> Result<Command, ExpectedError> {
+    let methods: Vec<(&str, &Method)> = schema
+        .methods
+        .iter()
+        .filter_map(|method| Some((method.name.strip_prefix(name)?.strip_prefix('.')?, method)))
+        .collect();
+    if methods.is_empty() {
+        let mut known: Vec<&str> =
+            schema.methods.iter().filter_map(|method| Some(method.name.split_once('.')?.0)).collect();
+        known.dedup();
+        return Err(ExpectedError::Usage(format!(
+            "`{name}` is neither a command nor a namespace of the running hub; it has {}",
+            known.join(", ")
+        )));
+    }
+    let command = Command::new(name.to_owned()).subcommand_required(true).arg_required_else_help(true);
+    Ok(command.subcommands(methods.into_iter().map(|(verb, method)| {
+        Command::new(verb.replace('_', "-"))
+            .alias(verb.to_owned())
+            .about(method.summary.clone())
+            .args(method.params.iter().map(Param::arg))
+            .after_help("With --data-dir DIR, the hub of that data directory is asked.")
+    })))
+}
+
+fn params(method: &Method, matches: &ArgMatches) -> Result<Map<String, Value>, ExpectedError> {
+    let mut params = Map::new();
+    for param in &method.params {
+        if let Some(text) = matches.get_one::<String>(&param.name) {
+            params.insert(param.name.clone(), param.value(text)?);
+        }
+    }
+    Ok(params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema() -> Schema {
+        serde_json::from_value(json!({"methods": [
+            {"name": "claudecode.chat_async", "summary": "Starts a turn.", "params": [
+                {"name": "name", "schema": {"type": "string"}},
+                {"name": "prompt", "required": true, "schema": {"type": "string"}},
+            ]},
+            {"name": "claudecode.create", "params": [
+                {"name": "working_dir", "required": true, "schema": {"type": "string"}},
+                {"name": "env", "schema": {"type": "object"}},
+                {"name": "channel", "schema": {"oneOf": []}},
+            ]},
+            {"name": "loopback.respond", "params": [
+                {"name": "approve", "schema": {"type": "boolean"}},
+                {"name": "cursor", "schema": {"type": "integer"}},
+                {"name": "decisions", "schema": {"type": "array"}},
+            ]},
+        ]}))
+        .unwrap()
+    }
+
+    fn parsed(line: &[&str]) -> Result<(String, Value), String> {
+        parse(&schema(), line.iter().map(OsString::from).collect())
+            .map(|(method, params)| (method, Value::Object(params)))
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn flags_become_the_parameters_of_the_method() {
+        let (method, params) =
+            parsed(&["claudecode", "chat-async", "--name", "a", "--prompt", "-x 7"]).unwrap();
+        assert_eq!(
+            (method.as_str(), params),
+            ("claudecode.chat_async", json!({"name": "a", "prompt": "-x 7"}))
+        );
+        let respond = ["loopback", "respond", "--approve", "false", "--cursor", "7", "--decisions", "[{}]"];
+        assert_eq!(parsed(&respond).unwrap().1, json!({"approve": false, "cursor": 7, "decisions": [{}]}));
+        assert_eq!(parsed(&["loopback", "respond", "--approve"]).unwrap().1, json!({"approve": true}));
+    }
+
+    #[test]
+    fn a_relative_working_directory_is_meant_from_here() {
+        let line =
+            ["claudecode", "create", "--working-dir", ".", "--channel", "mcp", "--env", "{\"A\":\"1\"}"];
+        let (_, params) = parsed(&line).unwrap();
+        assert_eq!(params["working_dir"], std::env::current_dir().unwrap().to_string_lossy().as_ref());
+        assert_eq!((&params["channel"], &params["env"]), (&json!("mcp"), &json!({"A": "1"})));
+    }
+
+    #[test]
+    fn wrong_words_are_named() {
+        assert!(parsed(&["loopback", "respond", "--cursor", "soon"]).unwrap_err().contains("--cursor"));
+        assert!(parsed(&["loopback", "respond", "--approve", "perhaps"]).unwrap_err().contains("perhaps"));
+        assert!(
+            parsed(&["claudecode", "create", "--working-dir", ".", "--env", "[]"])
+                .unwrap_err()
+                .contains("--env")
+        );
+        let unknown = parsed(&["frobnicate", "now"]).unwrap_err();
+        assert!(unknown.contains("claudecode, loopback"), "{unknown}");
+    }
+
+    #[test]
+    fn the_data_directory_may_stand_anywhere() {
+        let words = |line: &[&str]| line.iter().map(OsString::from).collect::<Vec<_>>();
+        let (rest, dir) = take_data_dir(words(&["a", "--data-dir", "/d", "b"])).unwrap();
+        assert_eq!((rest, dir.data_dir), (words(&["a", "b"]), Some("/d".into())));
+        let (rest, dir) = take_data_dir(words(&["a", "b", "--data-dir=/e"])).unwrap();
+        assert_eq!((rest, dir.data_dir), (words(&["a", "b"]), Some("/e".into())));
+        assert!(take_data_dir(words(&["a", "--data-dir"])).is_err());
+    }
+}

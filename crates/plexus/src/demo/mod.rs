@@ -1,0 +1,235 @@
+//! `plexus demo`: a whole hub with a scripted agent in place of Claude Code, which needs no account and no network.
+//! Within seconds the agent asks for permission, and the terminal shows how to answer. Everything it made is gone at
+//! the end, also after Ctrl-C.
+
+mod show;
+
+use std::io::{BufRead as _, IsTerminal as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plexus_core::{Caller, ChildMcp, Door, Hub, ShutDown};
+use plexus_protocol::Principal;
+use plexus_server::{Config, Serving};
+use plexus_store::Durability;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::cli::DemoArgs;
+use crate::error::{ExpectedError, system};
+use crate::output::print;
+use crate::serve::{Signals, log_to_stderr};
+use show::Question;
+
+const PROMPT: &str = "Look around in this folder and leave me a note.";
+
+/// Shows the demo.
+pub(crate) fn run(args: DemoArgs) -> Result<(), ExpectedError> {
+    log_to_stderr("warn");
+    let folder = tempfile::Builder::new().prefix("plexus-demo-").tempdir().map_err(system)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(system)?;
+    let outcome = runtime.block_on(demo(&args, folder.path()));
+    // A line may still be awaited on the terminal.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn demo(args: &DemoArgs, folder: &Path) -> Result<(), ExpectedError> {
+    let mut signals = Signals::new()?;
+    let work = folder.join("work");
+    std::fs::create_dir(&work).map_err(system)?;
+    let serving = Serving::start(config(args, folder)?).await?;
+    let answers = if args.yes {
+        Answers::AlwaysYes
+    } else if std::io::stdin().is_terminal() {
+        Answers::Typed(typed_lines())
+    } else {
+        Answers::FromElsewhere
+    };
+    let mut guide = Guide { hub: Arc::clone(serving.hub()), url: serving.url().to_owned(), answers };
+    let outcome = tokio::select! {
+        outcome = guide.lead(&work) => outcome,
+        _ = signals.next() => {
+            print("\nEnding the demo.");
+            Ok(())
+        }
+    };
+    drop(guide);
+    serving.stop(ShutDown::EndChildren).await;
+    outcome
+}
+
+fn config(args: &DemoArgs, folder: &Path) -> Result<Config, ExpectedError> {
+    let plexus = std::env::current_exe().map_err(system)?;
+    let claude = folder.join("claude");
+    std::os::unix::fs::symlink(&plexus, &claude).map_err(system)?;
+    let data_dir = match &args.data_dir {
+        Some(dir) => std::path::absolute(dir).map_err(system)?,
+        None => folder.join("data"),
+    };
+    Ok(Config {
+        data_dir,
+        listen: ([127, 0, 0, 1], 0).into(),
+        claude,
+        plexus,
+        clean_env: false,
+        child_mcp: ChildMcp::Relay,
+        progress_every: Duration::from_secs(20),
+        sse_retry: Duration::from_secs(5),
+        initialize_within: Duration::from_secs(60),
+        durability: Durability::Full,
+    })
+}
+
+/// Where the answers come from.
+enum Answers {
+    /// `--yes`.
+    AlwaysYes,
+    /// The person at this terminal.
+    Typed(mpsc::Receiver<String>),
+    /// The CLI or any other client.
+    FromElsewhere,
+}
+
+/// Leads through one turn of the agent.
+struct Guide {
+    hub: Arc<Hub>,
+    url: String,
+    answers: Answers,
+}
+
+impl Guide {
+    async fn lead(&mut self, work: &Path) -> Result<(), ExpectedError> {
+        print(&format!(
+            "A hub is running on {}. Its agent is a script; nothing leaves this machine.\n",
+            self.url
+        ));
+        let create =
+            json!({"name": format!("demo-{}", std::process::id()), "working_dir": work, "prompt": PROMPT});
+        let created = self.call("claudecode.create", create).await?;
+        let session = created["id"].clone();
+        print(&format!("you    | {PROMPT}"));
+        let mut asked: Vec<String> = Vec::new();
+        let mut from = 0;
+        loop {
+            let poll = json!({"session_id": session, "turn": 1, "from_seq": from, "wait_ms": 60_000});
+            let seen = self.call("claudecode.poll", poll).await?;
+            from = seen["read_position"].as_u64().unwrap_or(from);
+            for event in seen["events"].as_array().into_iter().flatten() {
+                if let Some(lines) = show::event(&event["event"]) {
+                    print(&lines);
+                }
+            }
+            match seen["status"].as_str() {
+                Some("complete") => {
+                    print("\nThat was the whole way of a tool call. Next: `plexus serve`, and the README.");
+                    return Ok(());
+                }
+                Some("failed" | "interrupted") => {
+                    return Err(ExpectedError::Refused("the demo's turn did not end well".to_owned()));
+                }
+                _ => {}
+            }
+            for approval in seen["pending_approvals"].as_array().into_iter().flatten() {
+                let id = approval["id"].as_str().unwrap_or_default().to_owned();
+                if !asked.contains(&id) {
+                    asked.push(id.clone());
+                    self.ask(&id, approval).await?;
+                }
+            }
+        }
+    }
+
+    /// Shows a question and sees to its answer, unless that comes from elsewhere.
+    async fn ask(&mut self, id: &str, approval: &Value) -> Result<(), ExpectedError> {
+        let settings = self.hub.settings();
+        let question = Question {
+            id,
+            approval,
+            program: &settings.plexus,
+            data_dir: &settings.data_dir,
+            url: &self.url,
+        };
+        print(&question.to_string());
+        match &mut self.answers {
+            Answers::AlwaysYes => {
+                print("you    | yes (--yes)");
+                self.respond(json!({"approval_id": id, "approve": true})).await
+            }
+            Answers::FromElsewhere => {
+                print("       | (waiting for one of these; there is no terminal here to type at)");
+                Ok(())
+            }
+            Answers::Typed(lines) => {
+                print("Type y to allow it, n to refuse it, or n and a reason:");
+                let hub = Arc::clone(&self.hub);
+                let answer = tokio::select! {
+                    answer = typed_answer(lines, id) => answer,
+                    () = decided_elsewhere(&hub, id) => None,
+                };
+                match answer {
+                    Some(answer) => self.respond(answer).await,
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    async fn respond(&self, answer: Value) -> Result<(), ExpectedError> {
+        self.call("loopback.respond", answer).await.map(|_| ())
+    }
+
+    async fn call(&self, method: &str, params: Value) -> Result<Value, ExpectedError> {
+        call(&self.hub, method, params).await
+    }
+}
+
+async fn call(hub: &Arc<Hub>, method: &str, params: Value) -> Result<Value, ExpectedError> {
+    let caller = Caller { principal: Principal::Operator, door: Door::Http, notify: None };
+    hub.call(caller, method, params).await.map_err(|error| ExpectedError::Refused(error.to_string()))
+}
+
+/// Ends when the approval has been decided by someone else.
+async fn decided_elsewhere(hub: &Arc<Hub>, id: &str) {
+    let mut cursor = Value::Null;
+    loop {
+        let open = call(hub, "loopback.get", json!({"approval_id": id})).await;
+        if !open.is_ok_and(|found| found["approval"]["status"] == "pending") {
+            return;
+        }
+        let wait = if cursor.is_null() { json!({}) } else { json!({"cursor": cursor, "timeout_ms": 60_000}) };
+        match call(hub, "loopback.wait", wait).await {
+            Ok(news) => cursor = news["cursor"].clone(),
+            Err(_) => return,
+        }
+    }
+}
+
+/// The answer a person types; `None` when the terminal is closed, and then it may still come from elsewhere.
+async fn typed_answer(lines: &mut mpsc::Receiver<String>, id: &str) -> Option<Value> {
+    loop {
+        let line = lines.recv().await?;
+        match line.trim().split_once(' ').unwrap_or((line.trim(), "")) {
+            ("y" | "yes", _) => return Some(json!({"approval_id": id, "approve": true})),
+            ("n" | "no", "") => return Some(json!({"approval_id": id, "approve": false})),
+            ("n" | "no", reason) => {
+                return Some(json!({"approval_id": id, "approve": false, "message": reason.trim()}));
+            }
+            _ => print("Please type y, n, or n and a reason:"),
+        }
+    }
+}
+
+/// Reads the terminal on a thread of its own, since nothing can end such a read.
+fn typed_lines() -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel(8);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
