@@ -91,7 +91,7 @@ impl Setup {
         let model = ScriptedModel::start().await?;
         let mut env = clean_env(&home, &model.url());
         let log = dir.path().join("ran.jsonl");
-        env.push(("PLEXUS_SCRIPTED_LOG".to_owned(), log.display().to_string()));
+        env.push(("SCRIPTED_AGENT_LOG".to_owned(), log.display().to_string()));
         env.push(("PLEXUS_LOG".to_owned(), "plexus=debug,info".to_owned()));
         let hub =
             HubProcess::start(HubOptions { data_dir: data, claude, extra_args: Vec::new(), env }).await?;

@@ -82,7 +82,9 @@ impl LaunchLine {
         // make tools run unasked. `disableAllHooks` leaves the hub's own callback alone.
         push(&["--setting-sources=", "--strict-mcp-config"]);
         push(&["--mcp-config", &self.mcp_config.to_string_lossy()]);
-        push(&["--settings", r#"{"disableAllHooks":true}"#]);
+        // `crossSessionInbound`: newer versions listen on a socket where any process of the same user, a command of
+        // the child too, could otherwise put words into the operator's mouth.
+        push(&["--settings", r#"{"disableAllHooks":true,"crossSessionInbound":"refuse"}"#]);
         // Brings back the project's CLAUDE.md and nothing else, with
         // CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD=1 in the environment.
         push(&["--add-dir", &self.working_dir.to_string_lossy()]);
@@ -152,8 +154,9 @@ mod tests {
             line().args().join(" "),
             "-p --input-format stream-json --output-format stream-json --verbose --replay-user-messages \
              --permission-mode default --permission-prompt-tool stdio --setting-sources= --strict-mcp-config \
-             --mcp-config /data/mcp.json --settings {\"disableAllHooks\":true} --add-dir /home/a/project \
-             --disable-slash-commands --session-id=0b5c"
+             --mcp-config /data/mcp.json \
+             --settings {\"disableAllHooks\":true,\"crossSessionInbound\":\"refuse\"} \
+             --add-dir /home/a/project --disable-slash-commands --session-id=0b5c"
         );
     }
 

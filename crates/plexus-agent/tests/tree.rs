@@ -20,7 +20,8 @@ async fn what_leaves_the_process_group_ends_with_the_child() {
 
 #[tokio::test]
 async fn a_child_dies_with_its_keeper_and_a_sweep_finds_what_it_left() {
-    let mut run = Run::start(&format!("echo $$; {STRAGGLER}; exec cat"));
+    // It does not read, so that the end of its stdin is not what ends it.
+    let mut run = Run::start(&format!("echo $$; {STRAGGLER}; while :; do sleep 300; done"));
     let child = run.process().await;
     let straggler = run.process().await;
     run.keeper.kill().unwrap();

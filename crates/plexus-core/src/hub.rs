@@ -139,15 +139,30 @@ impl Hub {
         &self.closing
     }
 
+    pub(crate) fn this(&self) -> Weak<Self> {
+        self.this.clone()
+    }
+
     pub(crate) fn tasks(&self) -> &TaskTracker {
         &self.tasks
     }
 
     /// Makes changes durable, then tells whoever waits for them. There is no other way to write.
+    ///
+    /// Both happen in a task of their own: a caller that vanishes in between must not leave anyone untold of what
+    /// is durable.
     pub(crate) async fn commit(&self, changes: Vec<Change>) -> Result<Committed, StoreError> {
-        let committed = self.store.commit(now(), changes).await?;
-        self.tell(&committed);
-        Ok(committed)
+        let this = self.this.clone();
+        let told = self.tasks.spawn(async move {
+            let Some(hub) = this.upgrade() else {
+                return Err(StoreError::Unavailable("the hub is gone".to_owned()));
+            };
+            let committed = hub.store.commit(now(), changes).await?;
+            hub.tell(&committed);
+            Ok(committed)
+        });
+        told.await
+            .unwrap_or_else(|error| Err(StoreError::Unavailable(format!("the commit was cut off: {error}"))))
     }
 
     fn tell(&self, committed: &Committed) {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use plexus_claude::PermissionResult;
 use plexus_protocol::loopback::PermitParams;
 use plexus_protocol::{ApprovalId, ApprovalStatus, Principal, SessionId};
-use plexus_store::{Change, PermitStream, RunKey};
+use plexus_store::{ApprovalRow, Change, PermitStream, RunKey};
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -83,6 +83,7 @@ impl Hub {
         loop {
             match self.store().approval(approval).await {
                 Ok(Some(row)) if row.approval.status != ApprovalStatus::Pending => {
+                    self.mark_delivered(&row);
                     return permission_result(&row);
                 }
                 Ok(Some(_)) => next(&mut signal).await,
@@ -98,6 +99,21 @@ impl Hub {
                 }
             }
         }
+    }
+
+    /// Notes when an answer was passed on. Nobody waits for the note.
+    fn mark_delivered(&self, row: &ApprovalRow) {
+        if row.approval.delivered_at.is_some() {
+            return;
+        }
+        let (hub, approval) = (self.this(), row.approval.id);
+        self.tasks().spawn(async move {
+            if let Some(hub) = hub.upgrade()
+                && let Err(error) = hub.commit(vec![Change::Delivered(approval)]).await
+            {
+                tracing::debug!(%error, "when an answer was passed on was not noted");
+            }
+        });
     }
 
     /// Opens a permit over HTTP: all that is needed to go on after a restart is durable before this returns.

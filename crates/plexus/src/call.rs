@@ -167,7 +167,6 @@ fn namespace(schema: &Schema, name: &str) -> Result<Command, ExpectedError> {
     let command = Command::new(name.to_owned()).subcommand_required(true).arg_required_else_help(true);
     Ok(command.subcommands(methods.into_iter().map(|(verb, method)| {
         Command::new(verb.replace('_', "-"))
-            .alias(verb.to_owned())
             .about(method.summary.clone())
             .args(method.params.iter().map(Param::arg))
             .after_help("With --data-dir DIR, the hub of that data directory is asked.")

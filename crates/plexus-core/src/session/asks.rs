@@ -118,6 +118,9 @@ impl Owner {
         let key = RunKey { session: self.row.id, run };
         if self.run.as_ref().is_some_and(|live| live.key == key) {
             self.read_all().await?;
+        } else if !self.external.contains(&key) {
+            let message = "The run that asks is over.".to_owned();
+            return Ok(Permitted::Decided(PermissionResult::Deny { message, interrupt: false }));
         }
         let question = Question {
             tool_name: params.tool_name,
@@ -249,23 +252,30 @@ impl Owner {
 
     /// An approval of this session came to its end: a child on its control channel is told.
     pub(super) async fn on_resolved(&mut self, row: ApprovalRow) -> Result<(), Closing> {
-        let ask = self.asks.values_mut().find(|ask| ask.approval == row.approval.id);
-        if let Some(ask) = ask {
-            ask.status = row.approval.status;
-        }
         let mut changes = Vec::new();
-        if row.approval.decision.as_ref().is_some_and(|decision| decision.interrupt)
-            && let Some(turn) = self.turn.as_mut()
-            && turn.number == row.turn
-        {
-            turn.progress.interrupted = true;
+        if self.note_answer(&row) {
             changes.push(self.progress());
         }
         self.deliver(&row, &mut changes).await?;
         self.commit_held(changes).await
     }
 
-    /// Passes an answer on, unless nobody waits for it.
+    /// Remembers how a question ended; says whether that ends the turn.
+    pub(super) fn note_answer(&mut self, row: &ApprovalRow) -> bool {
+        if let Some(ask) = self.asks.values_mut().find(|ask| ask.approval == row.approval.id) {
+            ask.status = row.approval.status;
+        }
+        let interrupts = row.approval.decision.as_ref().is_some_and(|decision| decision.interrupt);
+        match self.turn.as_mut() {
+            Some(turn) if interrupts && turn.number == row.turn => {
+                turn.progress.interrupted = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Passes an answer on to a child that waits on its control channel. Over MCP the permit itself waits for it.
     pub(super) async fn deliver(
         &mut self,
         row: &ApprovalRow,
@@ -273,14 +283,14 @@ impl Owner {
     ) -> Result<(), Closing> {
         let Some(run) = &self.run else { return Ok(()) };
         let withdrawn = row.approval.status == ApprovalStatus::Withdrawn;
-        if run.key.run != row.run || withdrawn || row.approval.delivered_at.is_some() {
-            return Ok(());
-        }
-        if let Some(request_id) = &row.request_id {
+        if let Some(request_id) = &row.request_id
+            && run.key.run == row.run
+            && !withdrawn
+        {
             let line = plexus_claude::reply_ask(request_id, &permission_result(row));
             self.send(&line).await?;
+            changes.push(Change::Delivered(row.approval.id));
         }
-        changes.push(Change::Delivered(row.approval.id));
         Ok(())
     }
 
@@ -324,16 +334,15 @@ impl Owner {
         }
     }
 
-    /// Nobody waits for answers any more: every open question ends, and every key is free.
-    pub(super) fn withdraw_all(&mut self, message: &str) -> Vec<Change> {
-        let session = self.row.id;
+    /// Nobody in this run waits for answers any more: every open question ends, and every key is free.
+    pub(super) fn withdraw_all(&mut self, key: RunKey, message: &str) -> Vec<Change> {
         let mut changes = Vec::new();
-        for (tool_use_id, ask) in self.asks.drain() {
+        for (tool_use_id, ask) in self.asks.extract_if(|_, ask| ask.run == key.run) {
             changes.push(withdraw(ask.approval, message));
-            changes.push(Change::Settle(RunKey { session, run: ask.run }, tool_use_id));
+            changes.push(Change::Settle(key, tool_use_id));
         }
-        for (tool_use_id, call) in self.calls.drain() {
-            changes.push(Change::Settle(RunKey { session, run: call.run }, tool_use_id));
+        for (tool_use_id, _) in self.calls.extract_if(|_, call| call.run == key.run) {
+            changes.push(Change::Settle(key, tool_use_id));
         }
         changes
     }

@@ -115,8 +115,9 @@ impl Owner {
         if self.run.is_some() {
             self.end_run(Cause::Stopped(why.clone())).await?;
         }
-        let mut changes = self.withdraw_all(&why);
+        let mut changes = Vec::new();
         for key in std::mem::take(&mut self.external) {
+            changes.extend(self.withdraw_all(key, &why));
             changes.push(Change::EndRun(key, json!({"reason": why})));
         }
         self.commit_held(changes).await

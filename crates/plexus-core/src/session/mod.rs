@@ -9,8 +9,11 @@ mod run;
 mod take_up;
 mod turn;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Weak;
+use std::time::Duration;
 
+use futures::FutureExt;
 use plexus_protocol::loopback::PermitParams;
 use plexus_protocol::{ApprovalId, Error, ErrorKind, SessionId};
 use plexus_store::ApprovalRow;
@@ -19,6 +22,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::Hub;
 use crate::permit::{NewStream, Permitted};
+
+/// So that a fault that is met at once again does not keep a core busy.
+const AFTER_A_PANIC: Duration = Duration::from_secs(1);
 
 /// What a session's task can be told.
 #[derive(Debug)]
@@ -48,7 +54,17 @@ pub(crate) struct SessionHandle {
 /// Starts the task that owns session `id`.
 pub(crate) fn start(hub: Weak<Hub>, tasks: &TaskTracker, id: SessionId) -> SessionHandle {
     let (inbox, commands) = mpsc::unbounded_channel();
-    tasks.spawn(owner::own(hub, id, commands));
+    tasks.spawn(async move {
+        let owner = AssertUnwindSafe(owner::own(hub.clone(), id, commands));
+        if owner.catch_unwind().await.is_err() {
+            // A fault of ours must not leave a child waiting: another task takes it up from the store.
+            tracing::error!(session = %id, "the owner of a session panicked; another takes over");
+            tokio::time::sleep(AFTER_A_PANIC).await;
+            if let Some(hub) = hub.upgrade() {
+                hub.session(id);
+            }
+        }
+    });
     SessionHandle { inbox }
 }
 

@@ -122,10 +122,8 @@ impl Owner {
     /// that follows from it is never read without it.
     fn note_answers(&mut self) {
         while let Ok(command) = self.inbox.try_recv() {
-            if let Command::Resolved(row) = &command
-                && let Some(ask) = self.asks.values_mut().find(|ask| ask.approval == row.approval.id)
-            {
-                ask.status = row.approval.status;
+            if let Command::Resolved(row) = &command {
+                self.note_answer(row);
             }
             self.deferred.push_back(command);
         }

@@ -173,7 +173,7 @@ impl Owner {
                 let over = text("state") == "idle"
                     && self.turn.as_ref().is_some_and(|turn| turn.progress.is_over_when_idle());
                 if over {
-                    self.end_turn_by_result(batch);
+                    self.end_turn_by_result(key, batch);
                 }
                 return;
             }
@@ -312,10 +312,10 @@ impl Owner {
         batch.changes.push(self.progress());
     }
 
-    fn end_turn_by_result(&mut self, batch: &mut Batch) {
+    fn end_turn_by_result(&mut self, key: RunKey, batch: &mut Batch) {
         let head = self.head();
         let Some(ending) = self.turn.as_ref().and_then(|turn| turn.progress.ending(head)) else { return };
-        let withdrawn = self.withdraw_all("the turn is over");
+        let withdrawn = self.withdraw_all(key, "the turn is over");
         batch.changes.extend(withdrawn);
         self.end_turn(ending, &mut batch.changes);
     }

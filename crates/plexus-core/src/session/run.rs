@@ -317,7 +317,7 @@ impl Owner {
         self.hub.keeper_is(self.row.id, None);
         let exit = plexus_agent::read_exit(&run.dir);
         let stderr = plexus_agent::stderr_tail(&run.dir, STDERR_LINES);
-        let mut changes = self.withdraw_all("the agent's process ended");
+        let mut changes = self.withdraw_all(run.key, "the agent's process ended");
         changes.push(Change::EndRun(run.key, serde_json::to_value(&exit).unwrap_or(Value::Null)));
 
         let unread = self.turn.as_ref().is_some_and(|turn| {

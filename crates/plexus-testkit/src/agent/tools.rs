@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use rustix::process::Pid;
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use serde_json::{Map, Value, json};
 
 use super::host::Host;
@@ -17,9 +18,9 @@ pub(super) const TOOLS: [&str; 4] = ["AskUserQuestion", "Bash", "Read", "Write"]
 /// What a tool returned: its output, or its error.
 pub(super) type Output = Result<String, String>;
 
-/// Notes the call in the log, then runs it.
+/// Notes the call in the log, then runs it. The time in the log is the one at which the call was let through.
 pub(super) fn run(host: &Host, id: &str, tool: &str, input: &Map<String, Value>) -> Output {
-    note(id, tool, input)?;
+    note(id, tool, input, clock_gettime(ClockId::Monotonic))?;
     let text = |field: &str| input.get(field).and_then(Value::as_str).ok_or(format!("{tool}: no `{field}`"));
     let path = |field: &str| text(field).map(|path| host.launch.cwd.join(path));
     match tool {
@@ -33,13 +34,14 @@ pub(super) fn run(host: &Host, id: &str, tool: &str, input: &Map<String, Value>)
     }
 }
 
-fn note(id: &str, tool: &str, input: &Map<String, Value>) -> Result<(), String> {
-    let Some(path) = std::env::var_os("PLEXUS_SCRIPTED_LOG") else { return Ok(()) };
-    let line = format!("{}\n", json!({"tool_use_id":id,"tool":tool,"input":input}));
+fn note(id: &str, tool: &str, input: &Map<String, Value>, at: Timespec) -> Result<(), String> {
+    let Some(path) = std::env::var_os("SCRIPTED_AGENT_LOG") else { return Ok(()) };
+    let at_ns = at.tv_sec * 1_000_000_000 + at.tv_nsec;
+    let line = format!("{}\n", json!({"tool_use_id":id,"tool":tool,"input":input,"at_ns":at_ns}));
     // One write in append mode: agents that share the file never mix their lines.
     let file = OpenOptions::new().create(true).append(true).open(path);
     file.and_then(|mut file| file.write_all(line.as_bytes()))
-        .map_err(|error| format!("PLEXUS_SCRIPTED_LOG: {error}"))
+        .map_err(|error| format!("SCRIPTED_AGENT_LOG: {error}"))
 }
 
 fn write(path: PathBuf, content: &str) -> Output {

@@ -36,7 +36,7 @@ impl Place {
     /// The whole environment of an agent that is to work here.
     pub fn env(&self, model_url: &str) -> Vec<(String, String)> {
         let mut env = plexus_testkit::clean_env(&self.home, model_url);
-        env.push(("PLEXUS_SCRIPTED_LOG".into(), self.log.to_string_lossy().into_owned()));
+        env.push(("SCRIPTED_AGENT_LOG".into(), self.log.to_string_lossy().into_owned()));
         env
     }
 

@@ -1,0 +1,55 @@
+//! `plexus NAMESPACE METHOD`: the hub's methods as commands.
+
+use serde_json::{Value, json};
+
+use crate::support::{TestHub, run, text};
+
+#[tokio::test]
+async fn methods_are_commands_with_flags_and_help() {
+    let hub = TestHub::start().await;
+    let work = hub.work();
+    let created =
+        hub.run(&["claudecode", "create", "--name", "a", "--working-dir", work.to_str().unwrap()]).await;
+    assert!(created.status.success(), "{}", text(&created.stderr));
+    let result: Value = serde_json::from_slice(&created.stdout).unwrap();
+    assert_eq!(result["type"], "created");
+    let listed = hub.run(&["claudecode", "list"]).await;
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!(listed["sessions"][0]["name"], "a");
+    let help = hub.run(&["claudecode", "--help"]).await;
+    assert!(help.status.success());
+    assert!(text(&help.stdout).contains("chat-async"), "{}", text(&help.stdout));
+    let help = hub.run(&["loopback", "respond", "--help"]).await;
+    assert!(text(&help.stdout).contains("--approval-id"), "{}", text(&help.stdout));
+}
+
+#[tokio::test]
+async fn an_approval_is_answered_from_the_command_line() {
+    let hub = TestHub::start().await;
+    let (session, approval) = hub.asking_session("a").await;
+    let answered = hub.run(&["loopback", "respond", "--approval-id", &approval, "--approve", "true"]).await;
+    assert!(answered.status.success(), "{}", text(&answered.stderr));
+    let done = hub.call("claudecode.poll", json!({"session_id": session, "from_seq": 0})).await.unwrap();
+    assert_eq!(done["pending_approvals"], json!([]));
+}
+
+#[tokio::test]
+async fn what_the_hub_refuses_is_said_on_stderr() {
+    let hub = TestHub::start().await;
+    let refused = hub.run(&["claudecode", "get", "--name", "nobody"]).await;
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(refused.stdout.is_empty());
+    assert!(text(&refused.stderr).contains("session_not_found"));
+    let unknown = hub.run(&["frobnicate", "now"]).await;
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("claudecode, loopback"), "{}", text(&unknown.stderr));
+}
+
+#[tokio::test]
+async fn without_a_hub_it_says_how_to_start_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let alone =
+        run(&["claudecode", "list", "--data-dir", folder.path().to_str().unwrap()], folder.path()).await;
+    assert_eq!(alone.status.code(), Some(8));
+    assert!(text(&alone.stderr).contains("plexus serve"));
+}

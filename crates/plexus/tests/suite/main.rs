@@ -1,0 +1,12 @@
+//! The program as its users meet it: the built binary as a real process, with a cleared environment and a data
+//! directory of its own, and the scripted agent in place of Claude Code.
+
+mod commands;
+mod demo;
+mod mcp;
+mod permit;
+mod relay;
+mod rpc;
+mod serve;
+mod support;
+mod websocket;

@@ -1,0 +1,192 @@
+//! `plexus mcp`: MCP on stdio, whatever the hub does meanwhile.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout};
+
+use crate::support::{LIMIT, TestHub, plexus};
+
+struct Relay {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: Lines<BufReader<ChildStdout>>,
+}
+
+impl Relay {
+    async fn start(home: &Path, args: &[&str], env: &[(&str, &str)]) -> Self {
+        let mut command = tokio::process::Command::from(plexus(home));
+        command.arg("mcp").args(args).envs(env.iter().copied()).env("PLEXUS_PROGRESS_MS", "50");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut relay = Self { child, stdin, stdout };
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        relay.send(json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": hello})).await;
+        assert_eq!(relay.next().await["result"]["serverInfo"]["name"], "plexus");
+        relay.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        relay
+    }
+
+    async fn parent(hub: &TestHub, name: &str) -> Self {
+        let data_dir = hub.process.data_dir().to_str().unwrap();
+        Self::start(hub.folder.path(), &["--data-dir", data_dir, "--as", name], &[]).await
+    }
+
+    async fn child(hub: &TestHub, token: &str) -> Self {
+        let env = [("PLEXUS_HUB_URL", hub.process.url()), ("PLEXUS_TOKEN", token)];
+        Self::start(hub.folder.path(), &[], &env).await
+    }
+
+    async fn send(&mut self, message: Value) {
+        let line = format!("{message}\n");
+        self.stdin.as_mut().unwrap().write_all(line.as_bytes()).await.unwrap();
+    }
+
+    async fn next(&mut self) -> Value {
+        let line =
+            tokio::time::timeout(LIMIT, self.stdout.next_line()).await.expect("a line").unwrap().unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    async fn call_tool(&mut self, id: u64, name: &str, arguments: Value) {
+        let params = json!({"name": name, "arguments": arguments, "_meta": {"progressToken": id}});
+        self.send(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})).await;
+    }
+
+    async fn answer(&mut self, id: u64) -> Value {
+        loop {
+            let message = self.next().await;
+            if message["id"] == id {
+                return message["result"].clone();
+            }
+        }
+    }
+
+    /// The text of a tool's result, as JSON.
+    async fn result(&mut self, id: u64) -> Value {
+        let result = self.answer(id).await;
+        serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
+    }
+}
+
+fn permit(tool_use_id: &str) -> Value {
+    json!({"tool_name": "Bash", "input": {"command": "ls"}, "tool_use_id": tool_use_id})
+}
+
+#[tokio::test]
+async fn a_parent_supervises_a_child_without_any_secret() {
+    let hub = TestHub::start().await;
+    let mut relay = Relay::parent(&hub, "me").await;
+    relay.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).await;
+    let tools = relay.answer(1).await;
+    assert!(tools["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "claudecode_create"));
+    let prompt = json!([{"tool": "Bash", "input": {"command": "touch made"}}]).to_string();
+    let create = json!({"name": "a", "working_dir": hub.work(), "prompt": prompt});
+    relay.call_tool(2, "claudecode_create", create).await;
+    let session = relay.result(2).await["id"].clone();
+    let approval = hub.first_approval(session.as_str().unwrap()).await;
+    relay.call_tool(3, "loopback_wait", json!({})).await;
+    let asked = relay.result(3).await;
+    assert_eq!(asked["approvals"][0]["id"], approval.as_str());
+    assert_eq!(asked["approvals"][0]["asked_of"], json!({"kind": "parent", "id": "me"}));
+    let answer =
+        json!({"approval_id": approval, "approve": true, "wait_ms": 10_000, "cursor": asked["cursor"]});
+    relay.call_tool(4, "loopback_respond", answer).await;
+    relay.result(4).await;
+    relay.call_tool(5, "claudecode_get", json!({"name": "nobody"})).await;
+    let refused = relay.answer(5).await;
+    assert_eq!(refused["isError"], true);
+
+    let mut stranger = Relay::parent(&hub, "someone-else").await;
+    stranger.call_tool(1, "claudecode_get", json!({"session_id": session})).await;
+    assert_eq!(stranger.result(1).await["type"], "session_not_found");
+}
+
+#[tokio::test]
+async fn a_permit_outlives_a_hub_that_is_killed() {
+    let mut hub = TestHub::start().await;
+    let (session, token) = hub.outside_session("outside").await;
+    let mut relay = Relay::child(&hub, &token).await;
+    relay.call_tool(1, "loopback_permit", permit("t1")).await;
+    let approval = hub.first_approval(&session).await;
+    hub.process.kill9().await.unwrap();
+    for _ in 0..5 {
+        assert_eq!(relay.next().await["method"], "notifications/progress", "it shows life without the hub");
+    }
+    hub.process.restart().await.unwrap();
+    hub.call("loopback.respond", json!({"approval_id": approval, "approve": true})).await.unwrap();
+    let decision = relay.result(1).await;
+    assert_eq!(decision, json!({"behavior": "allow", "updatedInput": {"command": "ls"}}));
+    let open = hub.call("loopback.pending", json!({})).await.unwrap();
+    assert_eq!(open["approvals"], json!([]), "asking again was the same approval");
+}
+
+#[tokio::test]
+async fn a_permit_outlives_a_hub_that_ends_in_order() {
+    let mut hub = TestHub::start().await;
+    let (session, token) = hub.outside_session("outside").await;
+    let mut relay = Relay::child(&hub, &token).await;
+    relay.call_tool(1, "loopback_permit", permit("t1")).await;
+    let approval = hub.first_approval(&session).await;
+    hub.process.restart().await.unwrap();
+    hub.call("loopback.respond", json!({"approval_id": approval, "approve": false, "message": "no"}))
+        .await
+        .unwrap();
+    assert_eq!(relay.result(1).await, json!({"behavior": "deny", "message": "no"}));
+}
+
+#[tokio::test]
+async fn a_permit_that_cannot_be_asked_is_denied() {
+    let hub = TestHub::start().await;
+    let mut relay = Relay::child(&hub, "a-token-nobody-has").await;
+    relay.call_tool(1, "loopback_permit", permit("t1")).await;
+    assert_eq!(relay.result(1).await["behavior"], "deny");
+}
+
+#[tokio::test]
+async fn it_starts_before_the_hub_and_waits_for_it() {
+    let mut hub = TestHub::start().await;
+    hub.process.terminate().await.unwrap();
+    let mut relay = Relay::parent(&hub, "me").await;
+    relay.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).await;
+    relay.call_tool(2, "claudecode_list", json!({})).await;
+    assert_eq!(relay.next().await["method"], "notifications/progress");
+    hub.process.restart().await.unwrap();
+    let mut answered = Vec::new();
+    while answered.len() < 2 {
+        let message = relay.next().await;
+        if message.get("result").is_some() {
+            answered.push(message["id"].as_u64().unwrap());
+        }
+    }
+    answered.sort_unstable();
+    assert_eq!(answered, [1, 2]);
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_leaves_room_for_the_next() {
+    let hub = TestHub::start().await;
+    let cursor = hub.call("loopback.wait", json!({})).await.unwrap()["cursor"].clone();
+    let mut relay = Relay::parent(&hub, "me").await;
+    relay.call_tool(1, "loopback_wait", json!({"cursor": cursor, "timeout_ms": 600_000})).await;
+    assert_eq!(relay.next().await["method"], "notifications/progress");
+    relay
+        .send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}))
+        .await;
+    relay.call_tool(2, "claudecode_list", json!({})).await;
+    assert_eq!(relay.result(2).await["type"], "ok");
+}
+
+#[tokio::test]
+async fn it_ends_with_its_client() {
+    let hub = TestHub::start().await;
+    let mut relay = Relay::parent(&hub, "me").await;
+    relay.call_tool(1, "loopback_wait", json!({"cursor": 0, "timeout_ms": 600_000})).await;
+    drop(relay.stdin.take());
+    let status = tokio::time::timeout(LIMIT, relay.child.wait()).await.expect("it ends").unwrap();
+    assert!(status.success(), "{status}");
+}
