@@ -16,6 +16,7 @@ use crate::expiry::Expiry;
 use crate::gate::Gate;
 use crate::method::{Audience, Caller, Method, Registry, Repeat, method_not_found};
 use crate::permit::Attachments;
+use crate::positions::Positions;
 use crate::secret::token_hash;
 use crate::session::{self, SessionHandle};
 use crate::signals::{Signals, Topic};
@@ -39,6 +40,7 @@ pub struct Hub {
     signals: Signals,
     expiry: Expiry,
     attachments: Attachments,
+    positions: Positions,
     watch: JournalWatch,
     sessions: Mutex<HashMap<SessionId, SessionHandle>>,
     /// The pids of the keepers, by session: what descends from one of them is a child.
@@ -64,6 +66,7 @@ impl Hub {
             signals: Signals::default(),
             expiry: Expiry::default(),
             attachments: Attachments::default(),
+            positions: Positions::default(),
             watch,
             sessions: Mutex::default(),
             keepers: Mutex::default(),
@@ -129,6 +132,10 @@ impl Hub {
 
     pub(crate) fn attachments(&self) -> &Attachments {
         &self.attachments
+    }
+
+    pub(crate) fn positions(&self) -> &Positions {
+        &self.positions
     }
 
     pub(crate) fn watch(&self) -> &JournalWatch {

@@ -14,6 +14,7 @@ mod gate;
 mod hub;
 mod method;
 mod permit;
+mod positions;
 mod secret;
 mod session;
 mod settings;

@@ -1,6 +1,7 @@
 //! Where the settings of a hub come from: a flag beats the environment, which beats `DIR/plexus.toml`, which beats
 //! what we think best.
 
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -96,7 +97,8 @@ fn read(path: &Path) -> Result<File, ExpectedError> {
     let wrong = |error: String| ExpectedError::Settings(format!("cannot use {}: {error}", path.display()));
     match std::fs::read_to_string(path) {
         Ok(text) => toml::from_str(&text).map_err(|error| wrong(error.to_string())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(File::default()),
+        // Where the folder itself is missing, or is none, that is told when it is opened.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(File::default()),
         Err(error) => Err(wrong(error.to_string())),
     }
 }

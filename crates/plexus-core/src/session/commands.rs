@@ -26,9 +26,9 @@ impl Owner {
                 }
                 Ok(())
             }
-            Command::Permit { run, params, stream, reply } => {
-                let permitted = self.on_permit(run, params, stream).await?;
-                let _ = reply.send(permitted);
+            Command::Permit(permit) => {
+                let permitted = self.on_permit(permit.run, permit.params, permit.stream).await?;
+                let _ = permit.reply.send(permitted);
                 Ok(())
             }
             Command::PermitLost(approval) => self.on_permit_lost(approval).await,

@@ -32,7 +32,7 @@ enum Command {
     /// Begin a turn with this prompt.
     Prompt { prompt: String, reply: oneshot::Sender<Result<u64, Error>> },
     /// A question over MCP, from this run.
-    Permit { run: u32, params: PermitParams, stream: Option<NewStream>, reply: oneshot::Sender<Permitted> },
+    Permit(Box<PermitCommand>),
     /// The child never came back for this answer.
     PermitLost(ApprovalId),
     /// An approval of this session came to its end.
@@ -43,6 +43,15 @@ enum Command {
     Stop { why: String, reply: oneshot::Sender<()> },
     /// The session was deleted: nothing follows.
     Retire,
+}
+
+/// A question over MCP.
+#[derive(Debug)]
+struct PermitCommand {
+    run: u32,
+    params: PermitParams,
+    stream: Option<NewStream>,
+    reply: oneshot::Sender<Permitted>,
 }
 
 /// Speaks to the task that owns a session.
@@ -88,7 +97,7 @@ impl SessionHandle {
         stream: Option<NewStream>,
     ) -> Permitted {
         let (reply, answer) = oneshot::channel();
-        self.tell(Command::Permit { run, params, stream, reply });
+        self.tell(Command::Permit(Box::new(PermitCommand { run, params, stream, reply })));
         match answer.await {
             Ok(permitted) => permitted,
             Err(_) => std::future::pending().await,

@@ -46,19 +46,24 @@ async fn poll(hub: Arc<Hub>, caller: Caller, params: PollParams) -> Result<PollR
     };
     let max_bytes =
         params.max_bytes.map_or(MAX_TEXT_BYTES, |bytes| (bytes as usize).clamp(16, MAX_BODY_BYTES));
+    if params.from_seq.is_none()
+        && let Some((turn, position)) = hub.positions().arrived(&reader, session.id)
+    {
+        remember(&hub, reader.clone(), &session, turn, position);
+    }
     loop {
         let turn = wanted_turn(&hub, &session, params.turn).await?;
-        let from = match params.from_seq {
-            Some(from) => from,
-            None => hub.store().position(&reader, session.id, turn).await.map_err(store_error)?,
+        let from = match (params.from_seq, hub.positions().read(&reader, session.id, turn)) {
+            (Some(from), _) | (None, Some(from)) => from,
+            (None, None) => hub.store().position(&reader, session.id, turn).await.map_err(store_error)?,
         };
         let result = read(&hub, &session, &Reading { turn, from, limit, max_bytes }).await?;
         let PollResult::Ok { status, events, read_position, .. } = &result;
         let busy = matches!(status, Status::Running | Status::AwaitingPermission | Status::Idle);
         let waited = Instant::now() >= deadline;
         if !events.is_empty() || !busy || waited {
-            if params.from_seq.is_none() && *read_position > from {
-                remember(&hub, reader, &session, turn, *read_position);
+            if params.from_seq.is_none() {
+                hub.positions().shown(reader, session.id, turn, from, *read_position);
             }
             return Ok(result);
         }
@@ -100,7 +105,7 @@ pub(super) async fn read(hub: &Hub, session: &SessionRow, reading: &Reading) -> 
     })
 }
 
-/// Moves the reader's position. Nobody waits for it: a hub that dies first shows the same events again.
+/// Keeps the reader's position. Nobody waits for it: a hub that dies first shows the same events again.
 fn remember(hub: &Arc<Hub>, reader: String, session: &SessionRow, turn: u64, position: u64) {
     let (hub, session) = (Arc::clone(hub), session.id);
     let tasks = hub.tasks().clone();

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use crate::Hub;
 use crate::method::{Audience, Caller, Method};
 
-/// A day: longer than any silence, since progress is sent all the while.
-const TIMEOUT_MS: u64 = 86_400_000;
+/// Claude Code ends a call of a tool after this time, whatever progress it sees: the longest it knows, 24 days. Said
+/// nothing, it is `MCP_TOOL_TIMEOUT` of the environment, or a day.
+pub(crate) const TIMEOUT_MS: u64 = 2_147_483_647;
 
 pub(super) fn method() -> Method {
     Method::new(
