@@ -1,3 +1,31 @@
-//! Benchmarks: ratios in one run.
+//! Benchmarks. Each prints what it measured beside a baseline from the same run on the same disk, and fails when it is
+//! too far from it: a number alone says nothing on another machine. `cargo xtask bench NAME` builds all it needs.
 
-fn main() {}
+mod figures;
+mod permit;
+mod place;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Measure Plexus beside the machine it runs on
+#[derive(Parser)]
+#[command(name = "plexus-bench")]
+struct Args {
+    #[command(subcommand)]
+    benchmark: Benchmark,
+}
+
+#[derive(Subcommand)]
+enum Benchmark {
+    /// From `respond` to the tool released in the child, beside a bare fdatasync
+    Permit(permit::PermitArgs),
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<ExitCode> {
+    match Args::parse().benchmark {
+        Benchmark::Permit(args) => permit::run(&args).await,
+    }
+}

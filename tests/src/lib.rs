@@ -81,6 +81,14 @@ impl Setup {
             }
             None => plexus_testkit::binaries::scripted_agent()?,
         };
+        self.start(claude).await.map(Some)
+    }
+
+    /// Starts it all with this program as the agent.
+    ///
+    /// # Errors
+    /// When something cannot be started.
+    pub async fn start(self, claude: PathBuf) -> anyhow::Result<World> {
         let dir = TempDir::new()?;
         let [home, work, data] = ["home", "work", "data"].map(|name| dir.path().join(name));
         for folder in [&home, &work, &data] {
@@ -96,7 +104,7 @@ impl Setup {
         let hub =
             HubProcess::start(HubOptions { data_dir: data, claude, extra_args: Vec::new(), env }).await?;
         let door = open_door(&hub, self.door).await?;
-        Ok(Some(World { hub, model, door, setup: self, work, home, log, _dir: dir }))
+        Ok(World { hub, model, door, setup: self, work, home, log, _dir: dir })
     }
 }
 
@@ -133,7 +141,7 @@ impl World {
     /// # Errors
     /// With the method's name.
     pub async fn call(&self, method: &str, params: Value) -> anyhow::Result<Value> {
-        Ok(self.door.call(method, params).await.with_context(|| method.to_owned())?)
+        self.door.call(method, params).await.with_context(|| method.to_owned())
     }
 
     /// Calls a method that must be refused.
@@ -315,4 +323,47 @@ macro_rules! over_everything {
             }
         }
     };
+}
+
+impl World {
+    /// What scripted agents have run so far: `{tool_use_id, tool, input}`, in order.
+    pub fn ran(&self) -> Vec<Value> {
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// Where the files of a session's run lie.
+    pub fn run_dir(&self, session: &str, run: u32) -> PathBuf {
+        self.hub.data_dir().join("sessions").join(session).join("runs").join(run.to_string())
+    }
+}
+
+/// A prompt for the scripted agent.
+pub fn script(steps: &Value) -> String {
+    json!({"steps": steps}).to_string()
+}
+
+/// The living processes that stem from a session's child, by the mark in their environment.
+pub fn processes_of(session: &str) -> Vec<u32> {
+    let mark = format!("PLEXUS_SESSION_ID={session}").into_bytes();
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid: &u32| {
+            let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            is_alive(*pid) && environ.split(|byte| *byte == 0).any(|entry| entry == mark)
+        })
+        .collect()
+}
+
+impl World {
+    /// The door of a session that was given the hub's tools, opened with the token of its first run.
+    ///
+    /// # Errors
+    /// When it has none, or the hub refuses.
+    pub async fn door_of(&self, session: &str) -> anyhow::Result<McpClient> {
+        let config = std::fs::read_to_string(self.run_dir(session, 1).join("mcp.json"))?;
+        let config: Value = serde_json::from_str(&config)?;
+        let token = text(&config["mcpServers"]["plexus"]["env"]["PLEXUS_TOKEN"]);
+        Ok(McpClient::connect(self.hub.url(), &token).await?)
+    }
 }

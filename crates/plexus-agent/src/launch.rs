@@ -2,12 +2,12 @@
 //! the flags that close the gate against the working directory; what the child's environment holds, and
 //! which conversation it goes on with, is decided by the hub.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::run_dir::{RunDir, replace};
+use crate::run_dir::{RunDir, create_new};
 
 /// Whom Claude Code asks for permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +122,7 @@ pub struct Launch {
 
 impl Launch {
     pub(crate) fn write(&self, dir: &RunDir) -> io::Result<()> {
-        replace(&dir.launch(), &serde_json::to_vec(self)?)
+        create_new(&dir.launch())?.write_all(&serde_json::to_vec(self)?)
     }
 
     pub(crate) fn read(dir: &RunDir) -> io::Result<Self> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use plexus_agent::JournalWatch;
+use plexus_agent::{JournalWatch, ProcessIdentity};
 use plexus_protocol::{ApprovalStatus, Error, ErrorKind, Principal, SessionId};
 use plexus_store::{Change, Committed, Open, Refusal, RunState, Store, StoreError};
 use serde_json::{Value, json};
@@ -80,6 +80,14 @@ impl Hub {
     pub(crate) async fn take_up(self: &Arc<Self>) -> Result<(), StoreError> {
         self.tasks.spawn(Expiry::run(Arc::clone(self)));
         let runs = self.store.open_runs().await?;
+        // Known before any door opens: what stems from them must find none open.
+        for run in &runs {
+            let process: Option<ProcessIdentity> =
+                run.process.clone().and_then(|p| serde_json::from_value(p).ok());
+            if let Some(keeper) = process.filter(ProcessIdentity::is_alive) {
+                self.keeper_is(run.key.session, Some(keeper.pid));
+            }
+        }
         let mut sessions: Vec<SessionId> = runs.iter().map(|run| run.key.session).collect();
         for session in self.store.sessions().await? {
             let turn = self.store.turn(session.id, session.latest_turn).await?;

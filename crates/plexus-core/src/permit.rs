@@ -155,6 +155,7 @@ impl Hub {
             progress_token: known.progress_token.clone(),
         };
         self.commit(vec![stream.of(key, known.approval)]).await.ok()?;
+        tracing::debug!(approval = %known.approval, "a permit is taken up again");
         Some(PermitTicket {
             event_id: Some(event_id),
             jsonrpc_id: known.jsonrpc_id,

@@ -175,7 +175,7 @@ pub enum GetResult {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaitParams {
-    /// From the last wait; without it, all that is open is returned at once.
+    /// From the last wait, 0 for the first; without it, all that is open is returned at once.
     #[serde(default)]
     pub cursor: Option<u64>,
     /// How long to wait; 30000 unless said.
@@ -199,7 +199,7 @@ pub struct Finished {
     pub result: Option<String>,
 }
 
-/// Result of `loopback.wait`. What is empty is left out, so that nothing new costs next to nothing.
+/// Result of `loopback.wait`; with nothing new it stays under 100 bytes.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum WaitResult {

@@ -1,29 +1,50 @@
 //! Long and hostile texts on their way to a reader: cut where a reader asked for little, and with the characters
 //! that could mislead a person or a terminal made visible.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Where a text field is cut unless the reader asks otherwise.
 pub const MAX_TEXT_BYTES: usize = 8 * 1024;
 
-/// Cuts every string in `value` that is longer than `max_bytes` (at a character boundary) and escapes what could
-/// mislead its reader; says whether anything was cut.
+/// Cuts every string in `value`, names of fields included, that is longer than `max_bytes` (at a character boundary)
+/// and escapes what could mislead its reader; says whether anything was cut.
 pub fn shorten(value: &mut Value, max_bytes: usize) -> bool {
     match value {
-        Value::String(text) => {
-            let cut = text.len() > max_bytes;
-            if cut {
-                text.truncate(text.floor_char_boundary(max_bytes));
-            }
-            if let Some(clean) = visible(text) {
-                *text = clean;
-            }
-            cut
-        }
+        Value::String(text) => shorten_text(text, max_bytes),
         Value::Array(items) => items.iter_mut().fold(false, |cut, item| shorten(item, max_bytes) | cut),
-        Value::Object(fields) => fields.values_mut().fold(false, |cut, item| shorten(item, max_bytes) | cut),
+        Value::Object(fields) => {
+            let cut = fields.values_mut().fold(false, |cut, item| shorten(item, max_bytes) | cut);
+            shorten_names(fields, max_bytes) | cut
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
+}
+
+fn shorten_text(text: &mut String, max_bytes: usize) -> bool {
+    let cut = text.len() > max_bytes;
+    if cut {
+        text.truncate(text.floor_char_boundary(max_bytes));
+    }
+    if let Some(clean) = visible(text) {
+        *text = clean;
+    }
+    cut
+}
+
+fn shorten_names(fields: &mut Map<String, Value>, max_bytes: usize) -> bool {
+    if !fields.keys().any(|name| name.len() > max_bytes || visible(name).is_some()) {
+        return false;
+    }
+    let mut cut = false;
+    for (mut name, value) in std::mem::take(fields) {
+        cut |= shorten_text(&mut name, max_bytes);
+        // Two names that look the same now must not hide each other's values.
+        while fields.contains_key(&name) {
+            name.push('\'');
+        }
+        fields.insert(name, value);
+    }
+    cut
 }
 
 /// Whether [`shorten`] would cut anything.
@@ -31,7 +52,9 @@ pub fn is_cut_at(value: &Value, max_bytes: usize) -> bool {
     match value {
         Value::String(text) => text.len() > max_bytes,
         Value::Array(items) => items.iter().any(|item| is_cut_at(item, max_bytes)),
-        Value::Object(fields) => fields.values().any(|item| is_cut_at(item, max_bytes)),
+        Value::Object(fields) => {
+            fields.iter().any(|(name, item)| name.len() > max_bytes || is_cut_at(item, max_bytes))
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
@@ -72,6 +95,17 @@ mod tests {
         assert!(shorten(&mut value, 3));
         assert_eq!(value, json!({"a": "ä", "b": ["x"]}));
         assert!(!shorten(&mut value, 3));
+    }
+
+    #[test]
+    fn names_of_fields_are_texts_like_any_other() {
+        let mut value = json!({"\u{202e}a": 1, "\\u{202e}a": 2, "b": 3});
+        assert!(!is_cut_at(&value, 16) && !shorten(&mut value, 16));
+        let names: Vec<&String> = value.as_object().into_iter().flat_map(Map::keys).collect();
+        assert_eq!(names, ["\\u{202e}a", "\\u{202e}a'", "b"], "neither hides the other");
+        let mut value = json!({"long name": {"long again": 1}});
+        assert!(is_cut_at(&value, 4) && shorten(&mut value, 4));
+        assert_eq!(value, json!({"long": {"long": 1}}));
     }
 
     #[test]

@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use crate::cli::McpArgs;
 use crate::client::{CallError, Client};
 use crate::error::{ExpectedError, system};
+use crate::serve::log_to_stderr;
 
 /// The tool that Claude Code asks for permission. It always gets a decision, so it is known without the hub.
 const PERMIT: &str = "loopback_permit";
@@ -32,6 +33,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Relays until stdin ends.
 pub(crate) fn run(args: McpArgs) -> Result<(), ExpectedError> {
+    log_to_stderr("warn");
     let relay = Relay { client: client(args)?, progress_every: progress_every(), routes: Mutex::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
     let outcome = runtime.block_on(async {

@@ -41,12 +41,13 @@ async fn serve(config: Config) -> Result<(), ExpectedError> {
     if children == 0 {
         return Ok(());
     }
-    output::say(&format!(
-        "plexus: {} paused at the gate, and go on with the next `plexus serve`; `plexus down` ends them",
-        if children == 1 { "1 child is".to_owned() } else { format!("{children} children are") }
-    ));
+    let (paused, them) = match children {
+        1 => ("1 child is paused at the gate and goes on".to_owned(), "it"),
+        _ => (format!("{children} children are paused at the gate and go on"), "them"),
+    };
+    output::say(&format!("plexus: {paused} with the next `plexus serve`; `plexus down` ends {them}"));
     if ending == Ending::CtrlC && std::io::stderr().is_terminal() {
-        output::say("plexus: press Ctrl-C again to end them now");
+        output::say(&format!("plexus: press Ctrl-C again to end {them} now"));
         if tokio::time::timeout(SECOND_THOUGHT, signals.next()).await.is_ok() {
             let ended = end_children(config).await?;
             output::say(&format!("plexus: ended {}", count(ended)));

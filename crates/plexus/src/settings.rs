@@ -98,7 +98,9 @@ fn read(path: &Path) -> Result<File, ExpectedError> {
     match std::fs::read_to_string(path) {
         Ok(text) => toml::from_str(&text).map_err(|error| wrong(error.to_string())),
         // Where the folder itself is missing, or is none, that is told when it is opened.
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(File::default()),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(File::default())
+        }
         Err(error) => Err(wrong(error.to_string())),
     }
 }

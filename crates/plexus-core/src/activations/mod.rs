@@ -5,4 +5,4 @@ mod loopback;
 
 pub use claudecode::ClaudeCode;
 pub use loopback::Loopback;
-pub(crate) use loopback::http_server;
+pub(crate) use loopback::{CALL_TIMEOUT_MS, http_server};

@@ -133,7 +133,10 @@ impl Owner {
         let mut changes = Vec::new();
         let permitted = match self.known(&question, false) {
             Known::Settled(answer) => Permitted::Decided(answer),
-            Known::Open(approval) => Permitted::Waiting(approval),
+            Known::Open(approval) => {
+                tracing::debug!(%approval, "a permit is taken up again");
+                Permitted::Waiting(approval)
+            }
             Known::New => Permitted::Waiting(self.ask(key, question, Channel::Mcp, None, &mut changes)),
             Known::Mismatch => {
                 changes.push(self.mismatch(&question));

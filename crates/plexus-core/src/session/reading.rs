@@ -3,8 +3,9 @@
 
 use plexus_agent::Entry;
 use plexus_claude::{
-    Assistant, Block, GateAnswer, Incoming, PermissionResult, Request, RequestBody, System, User,
+    Assistant, Block, GateAnswer, Incoming, PermissionResult, Request, RequestBody, System, TurnResult, User,
 };
+use plexus_protocol::claudecode::Channel;
 use plexus_protocol::{Event, NodeId, Object};
 use plexus_store::{Change, NodeRow, RunKey};
 use serde_json::{Value, json};
@@ -13,10 +14,9 @@ use tokio::time::Instant;
 use super::owner::Owner;
 use super::run::{CONNECTING_PAUSE, Cause, Phase};
 use super::turn::{Ending, Turn};
-use plexus_protocol::claudecode::Channel;
 
-/// The mode every child is started in.
-const MODE: &str = "default";
+/// The mode every child is started in, and the other name newer versions have for it.
+const MODES: [&str; 2] = ["default", "manual"];
 /// The one tool Claude Code is known to run without asking its hooks; all it does is end the conversation.
 const NOT_AT_THE_GATE: &str = "EndConversation";
 
@@ -71,18 +71,26 @@ impl Owner {
             Incoming::System(system) => self.on_system(key, system, batch),
             Incoming::Assistant(assistant) => self.on_assistant(key, assistant, batch),
             Incoming::User(user) => self.on_user(key, user, batch),
-            Incoming::Result(result) => {
-                let busy = self.turn.as_mut().map(|turn| {
-                    let earlier = turn.progress.take_result(result, key.run);
-                    (earlier, turn.number)
-                });
-                if let Some((Some(earlier), _)) = busy {
-                    self.note("result", json!({"result": earlier.text, "subtype": earlier.subtype}), batch);
-                }
-            }
+            Incoming::Result(result) => self.on_result(key, result, batch),
             Incoming::Other { kind, data } => self.note(&kind, Value::Object(data), batch),
             Incoming::Rubbish { text } => self.note("rubbish", json!({"text": text}), batch),
             Incoming::Delta(_) | Incoming::KeepAlive | Incoming::Blank => {}
+        }
+    }
+
+    /// Earlier results of a turn are told as they are overtaken; the last one ends it.
+    fn on_result(&mut self, key: RunKey, result: TurnResult, batch: &mut Batch) {
+        let Some(turn) = self.turn.as_mut() else {
+            self.note("result", json!({"result": result.result, "subtype": result.subtype}), batch);
+            return;
+        };
+        let earlier = turn.progress.take_result(result, key.run);
+        let over = turn.progress.is_over_by_result();
+        if let Some(earlier) = earlier {
+            self.note("result", json!({"result": earlier.text, "subtype": earlier.subtype}), batch);
+        }
+        if over {
+            self.end_turn_by_result(key, batch);
         }
     }
 
@@ -170,6 +178,9 @@ impl Owner {
         let text = |name: &str| system.data.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         match system.subtype.as_str() {
             "session_state_changed" => {
+                if let Some(turn) = self.turn.as_mut() {
+                    turn.progress.says_idle = true;
+                }
                 let over = text("state") == "idle"
                     && self.turn.as_ref().is_some_and(|turn| turn.progress.is_over_when_idle());
                 if over {
@@ -183,8 +194,8 @@ impl Owner {
                     turn.progress.meet(key.run, &text("claude_code_version"));
                 }
                 let mode = text("permissionMode");
-                if mode != MODE {
-                    let message = format!("the agent started in mode `{mode}`, not `{MODE}`");
+                if !MODES.contains(&mode.as_str()) {
+                    let message = format!("the agent started in mode `{mode}`, not `{}`", MODES[0]);
                     batch.alarm = Some(Cause::Failed("wrong_mode", message));
                 }
             }

@@ -236,7 +236,12 @@ impl Owner {
                 "type": "stdio",
                 "command": settings.plexus,
                 "args": ["mcp"],
-                "env": {"PLEXUS_HUB_URL": settings.url, "PLEXUS_TOKEN": token},
+                "env": {
+                    "PLEXUS_HUB_URL": settings.url,
+                    "PLEXUS_TOKEN": token,
+                    "PLEXUS_PROGRESS_MS": settings.progress_every.as_millis().to_string(),
+                },
+                "timeout": crate::activations::CALL_TIMEOUT_MS,
                 "alwaysLoad": true,
             }),
             ChildMcp::Http => crate::activations::http_server(&settings.url, token),

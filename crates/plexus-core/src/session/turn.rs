@@ -29,6 +29,8 @@ pub(super) struct Progress {
     pub(super) interrupted: bool,
     /// The latest `result`, until the child is idle.
     pub(super) result: Option<Outcome>,
+    /// The child says when it is idle. One that does not has ended its turn with its result.
+    pub(super) says_idle: bool,
     /// Background tasks that have not ended.
     pub(super) tasks: BTreeSet<String>,
     /// What the process had cost, in all, when the turn began.
@@ -119,6 +121,11 @@ impl Progress {
         earlier
     }
 
+    /// Whether a result that has just come ends the turn: only where no `idle` is to be waited for.
+    pub(super) fn is_over_by_result(&self) -> bool {
+        !self.says_idle && self.is_over_when_idle()
+    }
+
     /// Whether an `idle` that comes now ends the turn.
     pub(super) fn is_over_when_idle(&self) -> bool {
         self.result.is_some() && self.tasks.is_empty()
@@ -156,6 +163,7 @@ impl Progress {
         Self {
             initialized: self.initialized,
             ready: self.ready,
+            says_idle: self.says_idle,
             cost_before: self.cost_now,
             cost_now: self.cost_now,
             cost_run: self.cost_run,
@@ -226,11 +234,20 @@ mod tests {
     fn a_turn_is_over_after_a_result_and_the_last_background_task() {
         let mut progress = Progress::default();
         assert!(!progress.is_over_when_idle());
+        progress.says_idle = true;
         progress.tasks.insert("t".to_owned());
         assert!(progress.take_result(result("first", 1.0), 1).is_none());
         assert!(!progress.is_over_when_idle());
         progress.tasks.clear();
-        assert!(progress.is_over_when_idle());
+        assert!(progress.is_over_when_idle() && !progress.is_over_by_result());
+    }
+
+    #[test]
+    fn a_child_that_never_says_idle_is_done_with_its_result() {
+        let mut progress = Progress::default();
+        assert!(!progress.is_over_by_result());
+        progress.take_result(result("done", 1.0), 1);
+        assert!(progress.is_over_by_result());
     }
 
     #[test]

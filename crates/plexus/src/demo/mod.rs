@@ -113,7 +113,7 @@ impl Guide {
         let mut asked: Vec<String> = Vec::new();
         let mut from = 0;
         loop {
-            let poll = json!({"session_id": session, "turn": 1, "from_seq": from, "wait_ms": 60_000});
+            let poll = json!({"session_id": session, "turn": 1, "from_seq": from, "wait_ms": 1000});
             let seen = self.call("claudecode.poll", poll).await?;
             from = seen["read_position"].as_u64().unwrap_or(from);
             for event in seen["events"].as_array().into_iter().flatten() {

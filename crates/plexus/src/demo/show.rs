@@ -56,11 +56,11 @@ impl fmt::Display for Question<'_> {
         let (program, data_dir) = (program.display(), data_dir.display());
         let tool = approval["tool_name"].as_str().unwrap_or_default();
         writeln!(f, "\nplexus | PERMISSION NEEDED. The agent is stopped until this is answered:")?;
-        writeln!(f, "       |   tool   {tool}")?;
+        writeln!(f, "       |   {:<12} {tool}", "tool")?;
         for (name, value) in approval["input"].as_object().into_iter().flatten() {
             let value =
                 value.as_str().map_or_else(|| value.to_string(), |text| text.trim_end().replace('\n', "\\n"));
-            writeln!(f, "       |   {name:<6} {value}")?;
+            writeln!(f, "       |   {name:<12} {value}")?;
         }
         writeln!(f, "\nFrom another terminal:\n")?;
         writeln!(

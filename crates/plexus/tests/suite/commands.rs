@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{TestHub, run, text};
+use crate::support::{LIMIT, TestHub, run, text};
 
 #[tokio::test]
 async fn methods_are_commands_with_flags_and_help() {
@@ -52,4 +52,36 @@ async fn without_a_hub_it_says_how_to_start_one() {
         run(&["claudecode", "list", "--data-dir", folder.path().to_str().unwrap()], folder.path()).await;
     assert_eq!(alone.status.code(), Some(8));
     assert!(text(&alone.stderr).contains("plexus serve"));
+}
+
+#[tokio::test]
+async fn what_stems_from_a_child_cannot_use_the_operators_socket() {
+    let hub = TestHub::start().await;
+    let plexus = env!("CARGO_BIN_EXE_plexus");
+    let dir = hub.process.data_dir().display();
+    let list = format!("{plexus} claudecode list --data-dir {dir}");
+    // Once as the child's own, once from a process that has left it behind.
+    let command =
+        format!("{list} >own 2>&1; echo $? >own.code; setsid -w {list} >left 2>&1; echo $? >left.code");
+    let prompt = json!([{"tool": "Bash", "input": {"command": command}}]).to_string();
+    let create = json!({"name": "a", "working_dir": hub.work(), "prompt": prompt});
+    let session = hub.call("claudecode.create", create).await.unwrap()["id"].as_str().unwrap().to_owned();
+    let approval = hub.first_approval(&session).await;
+    hub.call("loopback.respond", json!({"approval_id": approval, "approve": true})).await.unwrap();
+    let done = async {
+        loop {
+            let seen =
+                hub.call("claudecode.poll", json!({"session_id": session, "wait_ms": 500})).await.unwrap();
+            if seen["status"] == "complete" {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(LIMIT, done).await.expect("the turn ends");
+    for name in ["own", "left"] {
+        let said = std::fs::read_to_string(hub.work().join(name)).unwrap();
+        let code = std::fs::read_to_string(hub.work().join(format!("{name}.code"))).unwrap();
+        assert_eq!(code.trim(), "9", "{name}: {said}");
+        assert!(said.contains("went away") && !said.contains("sessions"), "{name}: {said}");
+    }
 }

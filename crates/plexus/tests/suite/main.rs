@@ -1,6 +1,8 @@
 //! The program as its users meet it: the built binary as a real process, with a cleared environment and a data
 //! directory of its own, and the scripted agent in place of Claude Code.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
 mod commands;
 mod demo;
 mod mcp;

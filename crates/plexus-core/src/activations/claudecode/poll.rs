@@ -87,11 +87,12 @@ async fn wanted_turn(hub: &Hub, session: &SessionRow, wanted: Option<u64>) -> Re
 /// Reads part of a turn as it is now.
 pub(super) async fn read(hub: &Hub, session: &SessionRow, reading: &Reading) -> Result<PollResult, Error> {
     let Reading { turn, from, limit, max_bytes } = *reading;
-    // The status is read before the events: a turn that is seen to be over is seen with all its events.
+    // In this order: a turn that is seen to be over is seen with all its events, and an event that tells of a
+    // question is seen with the question.
     let row = hub.store().turn(session.id, turn).await.map_err(store_error)?;
-    let open = hub.store().open_approvals(Open::OfSession(session.id)).await.map_err(store_error)?;
     let events = hub.store().events(session.id, turn, from, limit).await.map_err(store_error)?;
     let total_events = hub.store().event_count(session.id, turn).await.map_err(store_error)?;
+    let open = hub.store().open_approvals(Open::OfSession(session.id)).await.map_err(store_error)?;
     let awaiting = open.iter().any(|row| row.turn == turn);
     let read_position = events.last().map_or(from, |last| last.seq + 1);
     Ok(PollResult::Ok {

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use crate::Hub;
 use crate::method::{Audience, Caller, Method};
 
-/// Claude Code ends a call of a tool after this time, whatever progress it sees: the longest it knows, 24 days. Said
-/// nothing, it is `MCP_TOOL_TIMEOUT` of the environment, or a day.
-pub(crate) const TIMEOUT_MS: u64 = 2_147_483_647;
+/// Claude Code ends a tool call after this time, whatever progress it sees: the longest it knows, 24 days. Where
+/// nothing is said, that is `MCP_TOOL_TIMEOUT` of its environment, or 28 hours.
+pub(crate) const CALL_TIMEOUT_MS: u64 = 2_147_483_647;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -43,7 +43,7 @@ pub(crate) fn http_server(url: &str, token: &str) -> Value {
         "type": "http",
         "url": format!("{url}/mcp"),
         "headers": {"Authorization": format!("Bearer {token}")},
-        "timeout": TIMEOUT_MS,
+        "timeout": CALL_TIMEOUT_MS,
         "alwaysLoad": true,
     })
 }

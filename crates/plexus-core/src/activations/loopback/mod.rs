@@ -7,7 +7,7 @@ mod permit;
 mod respond;
 mod wait;
 
-pub(crate) use configure::http_server;
+pub(crate) use configure::{CALL_TIMEOUT_MS, http_server};
 
 use crate::method::{Activation, Method};
 

@@ -1,0 +1,49 @@
+//! Many durations in three numbers.
+
+use std::fmt;
+use std::time::Duration;
+
+/// The percentiles of some durations.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Figures {
+    pub(crate) p50: Duration,
+    p90: Duration,
+    p99: Duration,
+    count: usize,
+}
+
+impl Figures {
+    pub(crate) fn of(mut durations: Vec<Duration>) -> Self {
+        durations.sort_unstable();
+        let at = |percent: usize| {
+            let place = (durations.len() * percent).div_ceil(100).saturating_sub(1);
+            durations.get(place).copied().unwrap_or_default()
+        };
+        Self { p50: at(50), p90: at(90), p99: at(99), count: durations.len() }
+    }
+
+    /// How many times as long as the other the middle one of these took.
+    pub(crate) fn ratio_to(&self, other: &Self) -> f64 {
+        self.p50.as_secs_f64() / other.p50.as_secs_f64()
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |duration: Duration| duration.as_secs_f64() * 1000.0;
+        let Self { p50, p90, p99, count } = *self;
+        write!(f, "p50 {:7.3} ms   p90 {:7.3} ms   p99 {:7.3} ms   ({count})", ms(p50), ms(p90), ms(p99))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_of_those_measured() {
+        let figures = Figures::of((1..=200).rev().map(Duration::from_millis).collect());
+        assert_eq!([figures.p50, figures.p90, figures.p99].map(|d| d.as_millis()), [100, 180, 198]);
+        assert_eq!(Figures::of(Vec::new()).p99, Duration::ZERO);
+    }
+}

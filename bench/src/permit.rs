@@ -1,0 +1,129 @@
+//! How long a child waits once its answer was given: from `respond` being sent to the tool being released, everything
+//! durable on the way. Measured on scripted agents, which note the time themselves; both sides read the same clock.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use plexus_testkit::hubproc::{HubOptions, HubProcess};
+use plexus_testkit::rpc::Rpc;
+use plexus_testkit::{binaries, clean_env};
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::figures::Figures;
+use crate::place;
+
+/// How many times a bare sync a permit may take.
+const GOAL: f64 = 10.0;
+
+#[derive(Args)]
+pub(crate) struct PermitArgs {
+    /// How many permits are measured, each time
+    #[arg(long, default_value_t = 1000)]
+    permits: usize,
+
+    /// How many children ask at once the second time
+    #[arg(long, default_value_t = 8)]
+    children: usize,
+}
+
+#[expect(clippy::print_stdout, reason = "this is what it is for")]
+pub(crate) async fn run(args: &PermitArgs) -> anyhow::Result<ExitCode> {
+    let place = place::on_a_disk()?;
+    let hub = start_hub(place.path()).await?;
+    let mut syncs = place::syncs(place.path(), args.permits / 2)?;
+    let one = measure(&hub, place.path(), 1, args.permits).await?;
+    let several = measure(&hub, place.path(), args.children, args.permits).await?;
+    // Before and after, so that a disk whose mood changes in between is seen in both.
+    syncs.extend(place::syncs(place.path(), args.permits - args.permits / 2)?);
+    let sync = Figures::of(syncs);
+    println!("fdatasync of 4 KiB appended     {sync}");
+    println!("respond → tool, one by one      {one}");
+    println!("respond → tool, {:2} children     {several}", args.children);
+    let ratio = one.ratio_to(&sync);
+    println!("p50 of a permit is {ratio:.1} × that of the bare sync (goal: within {GOAL:.0})");
+    Ok(if ratio <= GOAL { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn start_hub(place: &Path) -> anyhow::Result<HubProcess> {
+    for folder in ["home", "data", "work"] {
+        std::fs::create_dir(place.join(folder))?;
+    }
+    let data_dir = place.join("data");
+    std::fs::write(data_dir.join("plexus.toml"), "durability = \"full\"\n")?;
+    // Scripted agents talk to no model.
+    let mut env = clean_env(&place.join("home"), "http://127.0.0.1:1");
+    env.push(("SCRIPTED_AGENT_LOG".to_owned(), log(place).display().to_string()));
+    let claude = binaries::scripted_agent()?;
+    HubProcess::start(HubOptions { data_dir, claude, extra_args: Vec::new(), env }).await
+}
+
+fn log(place: &Path) -> std::path::PathBuf {
+    place.join("ran.jsonl")
+}
+
+/// Answers `permits` questions of that many children, each child's one after another.
+async fn measure(hub: &HubProcess, place: &Path, children: usize, permits: usize) -> anyhow::Result<Figures> {
+    let mut supervisors = JoinSet::new();
+    for child in 0..children {
+        let rpc = Rpc::new(hub.url(), &hub.token()?);
+        let share = permits / children + usize::from(child < permits % children);
+        let steps: Vec<Value> =
+            (0..share).map(|call| json!({"tool": "Step", "input": {"number": call}})).collect();
+        let params = json!({
+            "name": format!("child-{child}-of-{children}"), "working_dir": place.join("work"),
+            "prompt": json!({"steps": steps}).to_string(),
+        });
+        supervisors.spawn(supervise(rpc, params));
+    }
+    let mut sent: HashMap<String, u64> = HashMap::new();
+    while let Some(of_one) = supervisors.join_next().await {
+        sent.extend(of_one??);
+    }
+    let mut waits = Vec::new();
+    for line in std::fs::read_to_string(log(place))?.lines() {
+        let ran: Value = serde_json::from_str(line)?;
+        if let Some(sent) = sent.remove(ran["tool_use_id"].as_str().unwrap_or_default()) {
+            let released = ran["at_ns"].as_u64().context("the agent notes the time")?;
+            waits.push(Duration::from_nanos(released.saturating_sub(sent)));
+        }
+    }
+    if waits.len() != permits {
+        bail!("{} of {permits} permits were seen to run", waits.len());
+    }
+    Ok(Figures::of(waits))
+}
+
+/// Starts a child, allows whatever it asks until its turn is over, and tells when each answer was sent.
+async fn supervise(rpc: Rpc, create: Value) -> anyhow::Result<HashMap<String, u64>> {
+    let session = rpc.call("claudecode.create", create).await?["id"].clone();
+    let mut sent = HashMap::new();
+    let mut from_seq = 0;
+    loop {
+        let poll = json!({"session_id": session, "from_seq": from_seq, "wait_ms": 10_000, "limit": 10_000});
+        let poll = rpc.call("claudecode.poll", poll).await?;
+        from_seq = poll["read_position"].as_u64().unwrap_or(from_seq);
+        match poll["status"].as_str() {
+            Some("complete") => return Ok(sent),
+            Some("running" | "awaiting_permission") => {}
+            _ => bail!("the turn came to a bad end: {poll}"),
+        }
+        for approval in poll["pending_approvals"].as_array().into_iter().flatten() {
+            let id = approval["tool_use_id"].as_str().unwrap_or_default().to_owned();
+            if sent.insert(id, now_ns()).is_none() {
+                let allow = json!({"approval_id": approval["id"], "approve": true});
+                rpc.call("loopback.respond", allow).await?;
+            }
+        }
+    }
+}
+
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -1,0 +1,136 @@
+//! Hostile surroundings: what a working directory, a prompt, an approved command, a lying child or the token of a
+//! session can try against the gate, one test for each thing that was seen to work on a Claude Code that is started
+//! plainly. In each the call is still asked about, and does not run before it is answered.
+
+use std::path::PathBuf;
+
+use plexus_e2e::{World, events};
+use plexus_testkit::model::Step;
+use serde_json::{Value, json};
+
+/// One test per pinned CLI, on the control channel and over MCP.
+macro_rules! on_both_channels {
+    ($($name:ident),* $(,)?) => {$(
+        mod $name {
+            use plexus_e2e::{Channel, DoorKind, Setup};
+            plexus_e2e::over_everything!(@one $name cli_197_control "2.1.197" Control Rpc);
+            plexus_e2e::over_everything!(@one $name cli_197_relay "2.1.197" Relay Rpc);
+            plexus_e2e::over_everything!(@one $name cli_325_control "2.1.325" Control Rpc);
+            plexus_e2e::over_everything!(@one $name cli_325_relay "2.1.325" Relay Rpc);
+        }
+    )*};
+}
+
+/// One test per pinned CLI, where the channel makes no difference.
+macro_rules! on_both_clis {
+    ($($name:ident),* $(,)?) => {$(
+        mod $name {
+            use plexus_e2e::{Channel, DoorKind, Setup};
+            plexus_e2e::over_everything!(@one $name cli_197_control "2.1.197" Control Rpc);
+            plexus_e2e::over_everything!(@one $name cli_325_control "2.1.325" Control Rpc);
+        }
+    )*};
+}
+
+/// One test per pinned CLI and way over MCP.
+macro_rules! over_mcp {
+    ($($name:ident),* $(,)?) => {$(
+        mod $name {
+            use plexus_e2e::{Channel, DoorKind, Setup};
+            plexus_e2e::over_everything!(@one $name cli_197_relay "2.1.197" Relay Rpc);
+            plexus_e2e::over_everything!(@one $name cli_197_http "2.1.197" Http Rpc);
+            plexus_e2e::over_everything!(@one $name cli_325_relay "2.1.325" Relay Rpc);
+            plexus_e2e::over_everything!(@one $name cli_325_http "2.1.325" Http Rpc);
+        }
+    )*};
+}
+
+mod commands;
+mod prompts;
+mod requests;
+mod tokens;
+mod working_dir;
+
+fn bash(command: &str) -> Step {
+    Step::tool("Bash", json!({"command": command, "description": "a step"}))
+}
+
+/// Puts a file into the working directory.
+fn plant(world: &World, path: &str, text: &str) -> anyhow::Result<()> {
+    let path = world.file(path);
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    Ok(std::fs::write(path, text)?)
+}
+
+/// Says that the user trusts the working directory, which gives its files more weight with Claude Code.
+fn trust(world: &World) -> anyhow::Result<()> {
+    let project = json!({"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true});
+    let known = json!({"projects": {world.work.display().to_string(): project}});
+    Ok(std::fs::write(world.home.join(".claude.json"), known.to_string())?)
+}
+
+/// A file that a user has elsewhere, and what stands in it.
+fn secret_outside(world: &World) -> anyhow::Result<(PathBuf, &'static str)> {
+    let path = world.home.join("secret-outside.txt");
+    let text = "THE-SECRET-OUTSIDE";
+    std::fs::write(&path, text)?;
+    Ok((path, text))
+}
+
+/// The next call is asked about while `file` is not there, is denied, and the turn ends without `file`.
+async fn asked_then_denied(world: &World, session: &str, file: &str) -> anyhow::Result<Value> {
+    let (_, approval) = world.asked(session).await?;
+    assert!(!world.file(file).exists(), "it ran before it was allowed");
+    world.respond(&approval, json!({"approve": false, "message": "no"})).await?;
+    let poll = world.ended(session).await?;
+    assert_eq!(poll["status"], "complete", "{poll:#}");
+    assert!(!world.file(file).exists(), "it ran though it was denied");
+    Ok(poll)
+}
+
+/// Lets time go by: a whole turn of another child, far longer than what is looked for would take.
+async fn meanwhile(world: &World, name: &str) -> anyhow::Result<()> {
+    let prompt = format!("MEANWHILE-{name}");
+    world.model.script(&prompt, vec![Step::text("Done.")]);
+    let session = world.create(name, json!({})).await?;
+    world.chat(&session, &prompt).await?;
+    assert_eq!(world.ended(&session).await?["status"], "complete");
+    Ok(())
+}
+
+/// All that the model was ever sent.
+fn told_to_the_model(world: &World) -> String {
+    world.model.requests().iter().map(|request| request.body.to_string()).collect()
+}
+
+/// The lines of a run's journal or outbox.
+fn lines(world: &World, session: &str, file: &str) -> anyhow::Result<Vec<Value>> {
+    let text = std::fs::read(world.run_dir(session, 1).join(file))?;
+    let lines = text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+    Ok(lines.collect())
+}
+
+/// What the hub replied to the request `id` of the first run: one `response` each.
+fn replies(outbox: &[Value], id: &Value) -> Vec<Value> {
+    let to_this = |line: &&Value| line["type"] == "control_response" && line["response"]["request_id"] == *id;
+    outbox.iter().filter(to_this).map(|line| line["response"].clone()).collect()
+}
+
+/// Every call of the turn was at the gate, once, and got one answer there.
+fn all_were_at_the_gate(world: &World, session: &str, poll: &Value) -> anyhow::Result<()> {
+    let (journal, outbox) = (lines(world, session, "journal.jsonl")?, lines(world, session, "outbox.jsonl")?);
+    for call in events(poll, "tool_use") {
+        let at_the_gate = |line: &&Value| {
+            line["request"]["subtype"] == "hook_callback"
+                && line["request"]["tool_use_id"] == call["tool_use_id"]
+        };
+        let seen: Vec<&Value> = journal.iter().filter(at_the_gate).collect();
+        assert_eq!(seen.len(), 1, "{call}");
+        let answers = replies(&outbox, &seen[0]["request_id"]);
+        assert_eq!(answers.len(), 1, "{call}");
+        assert_eq!(answers[0]["subtype"], "success", "{call}");
+    }
+    Ok(())
+}

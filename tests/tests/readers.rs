@@ -1,0 +1,192 @@
+//! Following a turn: told as it happens over a WebSocket, waited for over `/rpc`, or read in pieces by several pollers,
+//! each from where it was.
+
+use anyhow::{Context as _, bail};
+use futures::{SinkExt as _, StreamExt as _};
+use plexus_e2e::{LIMIT, Setup, World, events, script, text};
+use plexus_testkit::rpc::{CallError, Door as _, McpClient, Rpc};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+async fn scripted(test: &str) -> anyhow::Result<World> {
+    Setup::scripted().world(test).await?.context("the scripted agent is always at hand")
+}
+
+/// A turn with two texts and one question.
+fn prompt(file: &str) -> String {
+    script(&json!([
+        {"say": "I begin."},
+        {"tool": "Write", "input": {"file_path": file, "content": "x"}},
+        {"say": "I am done."},
+    ]))
+}
+
+struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
+
+impl Socket {
+    async fn connect(world: &World) -> anyhow::Result<Self> {
+        let url = world.hub.url().replace("http://", "ws://");
+        let mut request = format!("{url}/rpc").into_client_request()?;
+        request.headers_mut().insert("authorization", format!("Bearer {}", world.hub.token()?).parse()?);
+        Ok(Self(connect_async(request).await?.0))
+    }
+
+    async fn call(&mut self, id: u64, method: &str, params: Value) -> anyhow::Result<()> {
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        Ok(self.0.send(Message::text(request.to_string())).await?)
+    }
+
+    async fn next(&mut self) -> anyhow::Result<Value> {
+        match timeout(LIMIT, self.0.next()).await?.context("the socket was closed")?? {
+            Message::Text(text) => Ok(serde_json::from_str(&text)?),
+            other => bail!("not a text: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_chat_over_websocket_tells_each_event_in_order_and_then_the_result() -> anyhow::Result<()> {
+    let world = scripted("chat over websocket").await?;
+    let session = world.create("talker", json!({})).await?;
+    let mut socket = Socket::connect(&world).await?;
+    socket.call(7, "claudecode.chat", json!({"session_id": session, "prompt": prompt("ws.txt")})).await?;
+    let (mut told, mut answer) = (Vec::new(), Value::Null);
+    let result = loop {
+        let message = socket.next().await?;
+        if message["id"] == 8 {
+            // The answer to a call that was made meanwhile comes between the others.
+            answer = message["result"]["type"].clone();
+            continue;
+        }
+        if message["id"] == 7 {
+            break message["result"].clone();
+        }
+        assert_eq!(
+            (&message["method"], &message["jsonrpc"]),
+            (&json!("claudecode.chat.event"), &json!("2.0"))
+        );
+        let params = &message["params"];
+        assert_eq!((&params["id"], &params["seq"]), (&json!(7), &json!(told.len())), "{message}");
+        if params["event"]["type"] == "approval_requested" {
+            assert!(!world.file("ws.txt").exists());
+            let allow = json!({"approval_id": params["event"]["approval_id"], "approve": true});
+            socket.call(8, "loopback.respond", allow).await?;
+        }
+        told.push(params["event"].clone());
+    };
+    assert_eq!(answer, "ok");
+    assert_eq!((&result["status"], &result["turn"]), (&json!("complete"), &json!(1)));
+    let whole: Vec<Value> =
+        result["events"].as_array().into_iter().flatten().map(|event| event["event"].clone()).collect();
+    assert_eq!(told, whole, "what was told is what happened");
+    assert_eq!(events(&result, "complete")[0]["result"], "I am done.");
+    assert!(world.file("ws.txt").exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_chat_over_rpc_returns_the_whole_turn() -> anyhow::Result<()> {
+    let world = scripted("chat over rpc").await?;
+    let session = world.create("talker", json!({})).await?;
+    let operator = Rpc::new(world.hub.url(), &world.hub.token()?);
+    let chat = operator.call("claudecode.chat", json!({"session_id": session, "prompt": prompt("rpc.txt")}));
+    let answer = async {
+        let (_, approval) = world.asked(&session).await?;
+        world.allow(&approval).await
+    };
+    let (result, answered) = tokio::join!(chat, answer);
+    answered?;
+    let result = result?;
+    assert_eq!((&result["type"], &result["status"]), (&json!("ok"), &json!("complete")));
+    assert_eq!(events(&result, "tool_result").len(), 1);
+    assert_eq!(result["has_more"], false);
+    Ok(())
+}
+
+#[tokio::test]
+async fn who_would_be_asked_cannot_wait_for_the_end_over_mcp() -> anyhow::Result<()> {
+    let world = scripted("chat over mcp").await?;
+    let session = world.create("talker", json!({})).await?;
+    let parent = McpClient::connect(world.hub.url(), &world.hub.token()?).await?;
+    let chat = json!({"session_id": session, "prompt": prompt("mcp.txt")});
+    let refused = parent.call("claudecode.chat", chat).await.err().and_then(|error: CallError| error.kind);
+    assert_eq!(refused.as_deref(), Some("would_wait_for_itself"));
+    let poll = world.call("claudecode.poll", json!({"session_id": session})).await?;
+    assert_eq!((&poll["status"], &poll["turn"]), (&json!("idle"), &json!(0)), "nothing was begun");
+    Ok(())
+}
+
+fn seqs(poll: &Value) -> Vec<u64> {
+    poll["events"].as_array().into_iter().flatten().filter_map(|event| event["seq"].as_u64()).collect()
+}
+
+/// A child that has said five things and now waits for an answer, and the boss that made it with its own door.
+async fn told(world: &World) -> anyhow::Result<(String, Value, McpClient)> {
+    let more = json!({"hub_tools": true, "prompt": prompt("boss.txt")});
+    let boss = world.create("boss", more).await?;
+    world.asked(&boss).await?;
+    let boss = world.door_of(&boss).await?;
+    let child = json!({"name": "child", "working_dir": world.work, "prompt": prompt("child.txt")});
+    let child = text(&boss.call("claudecode.create", child).await?["id"]);
+    let (poll, _) = world.asked(&child).await?;
+    Ok((child, poll, boss))
+}
+
+#[tokio::test]
+async fn each_poller_has_a_position_of_its_own() -> anyhow::Result<()> {
+    let world = scripted("positions").await?;
+    let (child, whole, boss) = told(&world).await?;
+    let total = whole["total_events"].as_u64().context("a count")?;
+    let all: Vec<u64> = (0..total).collect();
+
+    // In pieces, each going on where the last one ended.
+    let piece = json!({"session_id": child, "limit": 2});
+    let first = world.call("claudecode.poll", piece.clone()).await?;
+    assert_eq!(seqs(&first), [0, 1]);
+    assert_eq!((&first["read_position"], &first["has_more"]), (&json!(2), &json!(true)));
+    assert_eq!(seqs(&world.call("claudecode.poll", piece.clone()).await?), [2, 3]);
+    // The other reader starts at the beginning, and looking at a place of one's choice moves nobody.
+    assert_eq!(seqs(&boss.call("claudecode.poll", json!({"session_id": child})).await?), all);
+    let look = json!({"session_id": child, "from_seq": 1, "limit": 1});
+    assert_eq!(seqs(&world.call("claudecode.poll", look).await?), [1]);
+    assert_eq!(seqs(&world.call("claudecode.poll", piece.clone()).await?)[0], 4);
+    let nothing = boss.call("claudecode.poll", json!({"session_id": child})).await?;
+    assert_eq!((seqs(&nothing), &nothing["read_position"]), (Vec::new(), &json!(total)));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_position_moves_only_when_the_next_poll_arrives() -> anyhow::Result<()> {
+    let mut world = scripted("positions").await?;
+    let (child, _, _) = told(&world).await?;
+    let piece = json!({"session_id": child, "limit": 2});
+    // The hub dies with its answer, as far as the caller knows: asking again gives the same.
+    for _ in 0..2 {
+        assert_eq!(seqs(&world.call("claudecode.poll", piece.clone()).await?), [0, 1]);
+        world.hub.kill9().await?;
+        world.hub.restart().await?;
+    }
+    assert_eq!(seqs(&world.call("claudecode.poll", piece.clone()).await?), [0, 1]);
+    assert_eq!(position(&world, &child).await?, 0, "it was shown; nobody knows that it has arrived");
+    assert_eq!(seqs(&world.call("claudecode.poll", piece.clone()).await?), [2, 3]);
+    let deadline = tokio::time::Instant::now() + LIMIT;
+    while position(&world, &child).await? != 2 {
+        assert!(tokio::time::Instant::now() < deadline, "the next poll moves it");
+    }
+    world.hub.kill9().await?;
+    world.hub.restart().await?;
+    assert_eq!(seqs(&world.call("claudecode.poll", piece).await?), [2, 3]);
+    Ok(())
+}
+
+/// The operator's position in the turn in progress, as it is kept.
+async fn position(world: &World, session: &str) -> anyhow::Result<u64> {
+    let streams = world.call("claudecode.streams", json!({})).await?;
+    let mut streams = streams["streams"].as_array().into_iter().flatten();
+    let stream = streams.find(|stream| stream["session_id"] == session).context("its turn is in progress")?;
+    stream["read_position"].as_u64().context("a position")
+}
