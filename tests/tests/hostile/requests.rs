@@ -100,7 +100,7 @@ async fn a_question_that_cannot_be_read_is_denied_and_an_unknown_request_is_refu
         ("ask-no-id", ask("ask-no-id", &|r| r["tool_use_id"] = json!({}))),
         ("ask-huge", ask("ask-huge", &|r| r["input"]["command"] = json!("x".repeat(10 << 20)))),
     ];
-    let unknown = ["mcp_message", "elicitation", "Hook_Callback", ""].map(|subtype| {
+    let unknown = ["mcp_message", "elicitation", "Hook_Callback"].map(|subtype| {
         let id = format!("unknown-{subtype}");
         let request = json!({"subtype": subtype, "input": {}});
         (id.clone(), json!({"type": "control_request", "request_id": id, "request": request}).to_string())
