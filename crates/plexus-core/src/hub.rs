@@ -5,8 +5,9 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use plexus_agent::{JournalWatch, ProcessIdentity};
+use plexus_protocol::claudecode::Channel;
 use plexus_protocol::{ApprovalStatus, Error, ErrorKind, Principal, SessionId};
-use plexus_store::{Change, Committed, Open, Refusal, RunState, Store, StoreError};
+use plexus_store::{Change, Committed, Open, Refusal, RunRow, RunState, Store, StoreError};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -97,13 +98,14 @@ impl Hub {
         }
         for approval in self.store.open_approvals(Open::All).await? {
             self.expiry.watch(&approval);
-            let external = runs.iter().any(|run| {
-                run.key.session == approval.approval.session_id
-                    && run.key.run == approval.run
-                    && (run.state == RunState::External || self.settings.child_mcp == ChildMcp::Http)
-            });
-            if external && approval.channel == plexus_protocol::claudecode::Channel::Mcp {
-                self.attachments.detached(self, approval.approval.id);
+        }
+        let over_http =
+            |run: &&RunRow| run.state == RunState::External || self.settings.child_mcp == ChildMcp::Http;
+        for run in runs.iter().filter(over_http) {
+            for row in self.store.living_approvals(run.key).await? {
+                if row.channel == Channel::Mcp && row.approval.delivered_at.is_none() {
+                    self.attachments.detached(self, row.approval.id);
+                }
             }
         }
         for session in sessions {
@@ -152,10 +154,6 @@ impl Hub {
 
     pub(crate) fn closing(&self) -> &CancellationToken {
         &self.closing
-    }
-
-    pub(crate) fn this(&self) -> Weak<Self> {
-        self.this.clone()
     }
 
     pub(crate) fn tasks(&self) -> &TaskTracker {

@@ -24,7 +24,14 @@ pub struct PermitTicket {
     pub jsonrpc_id: Value,
     /// The progress token to keep the call alive with.
     pub progress_token: Option<Value>,
-    state: Permitted,
+    /// Held for as long as anyone waits.
+    state: Ticketed,
+}
+
+#[derive(Debug)]
+enum Ticketed {
+    Decided(PermissionResult),
+    Waiting(Attached),
 }
 
 /// Where a permit stands once it has been asked.
@@ -83,7 +90,7 @@ impl Hub {
         loop {
             match self.store().approval(approval).await {
                 Ok(Some(row)) if row.approval.status != ApprovalStatus::Pending => {
-                    self.mark_delivered(&row);
+                    self.mark_delivered(&row).await;
                     return permission_result(&row);
                 }
                 Ok(Some(_)) => next(&mut signal).await,
@@ -101,23 +108,53 @@ impl Hub {
         }
     }
 
-    /// Notes when an answer was passed on. Nobody waits for the note.
-    fn mark_delivered(&self, row: &ApprovalRow) {
-        if row.approval.delivered_at.is_some() {
-            return;
-        }
-        let (hub, approval) = (self.this(), row.approval.id);
-        self.tasks().spawn(async move {
-            if let Some(hub) = hub.upgrade()
-                && let Err(error) = hub.commit(vec![Change::Delivered(approval)]).await
-            {
-                tracing::debug!(%error, "when an answer was passed on was not noted");
+    /// Notes that an answer is passed on, before it is: after a crash, one that was neither noted nor fetched in time
+    /// is known to be lost.
+    async fn mark_delivered(&self, row: &ApprovalRow) {
+        while row.approval.delivered_at.is_none() {
+            match self.commit(vec![Change::Delivered(row.approval.id)]).await {
+                Ok(_) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "an answer is held until it can be noted");
+                    sleep(std::time::Duration::from_millis(200)).await;
+                }
             }
-        });
+        }
     }
 
     /// Opens a permit over HTTP: all that is needed to go on after a restart is durable before this returns.
+    ///
+    /// A client that vanishes meanwhile does not undo it, so it is seen through for as long as it takes: nobody would
+    /// notice otherwise that the approval has no one waiting for it.
     pub async fn permit_open(
+        self: &Arc<Self>,
+        principal: &Principal,
+        arguments: Value,
+        jsonrpc_id: Value,
+        progress_token: Option<Value>,
+    ) -> PermitTicket {
+        let (hub, principal) = (Arc::clone(self), principal.clone());
+        let (id, token) = (jsonrpc_id.clone(), progress_token.clone());
+        let closing = self.closing().clone();
+        let opened = self.tasks().spawn(async move {
+            tokio::select! {
+                ticket = hub.open_ticket(&principal, arguments, id, token) => Some(ticket),
+                () = closing.cancelled() => None,
+            }
+        });
+        match opened.await {
+            Ok(Some(ticket)) => ticket,
+            // The hub goes away: the connection breaks off, and the next hub is asked.
+            Ok(None) => std::future::pending().await,
+            Err(_) => {
+                let message = "Plexus could not take this question, so it is denied.".to_owned();
+                let state = Ticketed::Decided(PermissionResult::Deny { message, interrupt: false });
+                PermitTicket { event_id: None, jsonrpc_id, progress_token, state }
+            }
+        }
+    }
+
+    async fn open_ticket(
         self: &Arc<Self>,
         principal: &Principal,
         arguments: Value,
@@ -130,8 +167,12 @@ impl Hub {
             jsonrpc_id: jsonrpc_id.clone(),
             progress_token: progress_token.clone(),
         };
-        let state = self.permit_ask(principal, arguments, Some(stream)).await;
-        let event_id = matches!(state, Permitted::Waiting(_)).then_some(event_id);
+        let (event_id, state) = match self.permit_ask(principal, arguments, Some(stream)).await {
+            Permitted::Decided(result) => (None, Ticketed::Decided(result)),
+            Permitted::Waiting(approval) => {
+                (Some(event_id), Ticketed::Waiting(self.attachments().attach(self, approval)))
+            }
+        };
         PermitTicket { event_id, jsonrpc_id, progress_token, state }
     }
 
@@ -155,21 +196,21 @@ impl Hub {
             progress_token: known.progress_token.clone(),
         };
         self.commit(vec![stream.of(key, known.approval)]).await.ok()?;
-        tracing::debug!(approval = %known.approval, "a permit is taken up again");
+        tracing::debug!(approval = %known.approval, "the stream of a permit is taken up again");
         Some(PermitTicket {
             event_id: Some(event_id),
             jsonrpc_id: known.jsonrpc_id,
             progress_token: known.progress_token,
-            state: Permitted::Waiting(known.approval),
+            state: Ticketed::Waiting(self.attachments().attach(self, known.approval)),
         })
     }
 
     /// Waits for the answer to an opened permit: the decision in Claude Code's own shape.
     pub async fn permit_answer(self: &Arc<Self>, ticket: &PermitTicket) -> Value {
         match &ticket.state {
-            Permitted::Decided(result) => result.to_value(),
-            Permitted::Waiting(approval) => {
-                let _attached = self.attachments().attach(self, *approval);
+            Ticketed::Decided(result) => result.to_value(),
+            Ticketed::Waiting(Attached { approval, .. }) => {
+                tracing::debug!(%approval, "a stream waits for a permit");
                 self.permit_wait(*approval).await.to_value()
             }
         }
@@ -177,7 +218,7 @@ impl Hub {
 }
 
 /// How many streams wait for each permit over HTTP. A child that never comes back for its answer would leave its
-/// approval open for good, so one without a stream is given up after the client's own window.
+/// approval open, or wait itself, for good; so one without a stream is given up after the client's own window.
 #[derive(Debug, Default)]
 pub(crate) struct Attachments {
     counts: Mutex<HashMap<ApprovalId, usize>>,
@@ -215,7 +256,7 @@ impl Attachments {
             {
                 return;
             }
-            if let Some(session) = hub.session_of_pending(approval).await {
+            if let Some(session) = hub.session_of_undelivered(approval).await {
                 hub.session(session).permit_lost(approval);
             }
         });
@@ -223,12 +264,13 @@ impl Attachments {
 }
 
 impl Hub {
-    async fn session_of_pending(&self, approval: ApprovalId) -> Option<SessionId> {
+    async fn session_of_undelivered(&self, approval: ApprovalId) -> Option<SessionId> {
         let row = self.store().approval(approval).await.ok().flatten()?;
-        (row.approval.status == ApprovalStatus::Pending).then_some(row.approval.session_id)
+        row.approval.delivered_at.is_none().then_some(row.approval.session_id)
     }
 }
 
+#[derive(Debug)]
 struct Attached {
     hub: Weak<Hub>,
     approval: ApprovalId,

@@ -105,7 +105,11 @@ impl Owner {
                 refuse("This call was asked about before with another input.")
             }
         };
-        batch.after.push(plexus_claude::reply_ask(request_id, &answer));
+        let line = plexus_claude::reply_ask(request_id, &answer);
+        match answer {
+            PermissionResult::Allow { .. } => batch.after.push(line),
+            PermissionResult::Deny { .. } => batch.before.push(line),
+        }
     }
 
     /// The child asks over MCP. What it wrote before has to be in the store before the question is.
@@ -134,7 +138,7 @@ impl Owner {
         let permitted = match self.known(&question, false) {
             Known::Settled(answer) => Permitted::Decided(answer),
             Known::Open(approval) => {
-                tracing::debug!(%approval, "a permit is taken up again");
+                tracing::debug!(%approval, "a permit is asked again");
                 Permitted::Waiting(approval)
             }
             Known::New => Permitted::Waiting(self.ask(key, question, Channel::Mcp, None, &mut changes)),
@@ -151,13 +155,21 @@ impl Owner {
         Ok(permitted)
     }
 
-    /// A permit over HTTP whose client never came back: nobody waits for this answer any more.
+    /// A permit over HTTP whose client never came back for the answer, be there one or not.
     pub(super) async fn on_permit_lost(&mut self, approval: ApprovalId) -> Result<(), Closing> {
-        let still_open =
-            self.asks.values().any(|ask| ask.approval == approval && ask.status == ApprovalStatus::Pending);
-        let message = "the agent did not come back for the answer";
-        self.commit_held(vec![withdraw(approval, message)]).await?;
-        if still_open && self.run.is_some() && self.turn.is_some() {
+        // What the child wrote meanwhile may show that it is past this question.
+        self.read_all().await?;
+        let Some(ask) = self.asks.values().find(|ask| ask.approval == approval) else { return Ok(()) };
+        let mut changes = vec![withdraw(approval, "the agent did not come back for the answer")];
+        let is_ours = self.run.as_ref().is_some_and(|live| live.key.run == ask.run);
+        let turn = self.turn.as_mut().filter(|_| is_ours);
+        let waits = turn.is_some();
+        if let Some(turn) = turn {
+            turn.progress.permit_lost = true;
+            changes.push(self.progress());
+        }
+        self.commit_held(changes).await?;
+        if waits {
             // Older CLIs wait for good on a stream they have lost; an interrupt is what sets them free.
             let line = plexus_claude::interrupt(&format!("plexus-interrupt-{}", uuid::Uuid::new_v4()));
             self.send(&line).await?;

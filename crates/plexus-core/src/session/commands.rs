@@ -90,11 +90,7 @@ impl Owner {
                 turn.bound = Some((number, uuid.clone()));
             }
         }
-        self.send(&line).await?;
-        if let Some(run) = self.run.as_mut() {
-            run.sent.insert(SentId::Prompt(uuid));
-        }
-        Ok(())
+        self.send(&line).await
     }
 
     /// A run whose process is not ours: all there is of it is a token.

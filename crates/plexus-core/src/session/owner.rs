@@ -209,13 +209,21 @@ impl Owner {
         }
     }
 
-    /// Passes a line on to the child, however long the disk takes to have room for it.
+    /// Passes a line on to the child, once, however long the disk takes to have room for it. After a restart, what is
+    /// to be said is found in more than one way: read again, kept in the store, just decided.
     pub(super) async fn send(&mut self, line: &str) -> Result<(), Closing> {
+        let id = plexus_claude::sent_id(line.as_bytes());
         let mut pause = FIRST_PAUSE;
         loop {
             let Some(run) = self.run.as_mut() else { return Ok(()) };
+            if id.as_ref().is_some_and(|id| run.sent.contains(id)) {
+                return Ok(());
+            }
             match run.outbox.append(line) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    run.sent.extend(id);
+                    return Ok(());
+                }
                 Err(error) => {
                     tracing::warn!(session = %self.row.id, %error, "a line is held until it can be sent")
                 }

@@ -46,7 +46,7 @@ pub(super) struct LiveRun {
     pub(super) keeper: Option<Keeper>,
     pub(super) journal: Journal,
     pub(super) outbox: Outbox,
-    /// What the outbox held when this hub opened it.
+    /// The ids of the lines in the outbox.
     pub(super) sent: HashSet<SentId>,
     pub(super) phase: Phase,
     /// When it has to be ready.

@@ -27,6 +27,8 @@ pub(super) struct Progress {
     pub(super) moved: bool,
     /// Someone ended the turn.
     pub(super) interrupted: bool,
+    /// It was ended because the child waited on a connection that it had lost.
+    pub(super) permit_lost: bool,
     /// The latest `result`, until the child is idle.
     pub(super) result: Option<Outcome>,
     /// The child says when it is idle. One that does not has ended its turn with its result.
@@ -136,6 +138,10 @@ impl Progress {
         let outcome = self.result.clone()?;
         if self.interrupted && !outcome.is_good() {
             return Some(Ending::interrupted("The turn was ended by whoever answered.".to_owned()));
+        }
+        if self.permit_lost && !outcome.is_good() {
+            let message = "the agent lost the hub while it waited for an answer, so the turn was ended; prompt it again";
+            return Some(Ending::failed("permit_lost", message.to_owned(), Vec::new()));
         }
         if !outcome.is_good() {
             let message = if outcome.text.is_empty() {

@@ -166,6 +166,7 @@ impl Waiting {
                 decision = &mut waiting.decision => (Ok(sse::decision(&waiting.jsonrpc_id, &decision)), false),
                 _ = waiting.ticks.tick() => {
                     waiting.signs += 1;
+                    tracing::debug!(signs = waiting.signs, "a waiting permit shows that it is alive");
                     (Ok(sse::sign_of_life(waiting.progress_token.as_ref(), waiting.signs)), true)
                 }
                 // Broken off rather than ended: a client comes back to a stream that broke.

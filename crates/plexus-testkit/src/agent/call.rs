@@ -3,15 +3,28 @@
 
 use std::path::PathBuf;
 
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use serde_json::{Map, Value, json};
 
-use super::host::Unanswered;
+use super::host::{Answer, Unanswered};
 use super::launch::PromptSurface;
 use super::script::{Call, Conduct};
 use super::tools;
 use super::turn::{Stop, Turn, assistant};
 
 const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected.";
+
+/// A call that may run: with what, and when the answer that lets it was read.
+pub(super) struct Released {
+    pub input: Map<String, Value>,
+    pub at: Timespec,
+}
+
+impl Released {
+    fn now(input: Map<String, Value>) -> Self {
+        Self { input, at: clock_gettime(ClockId::Monotonic) }
+    }
+}
 
 /// What the gate said.
 enum Gate {
@@ -49,7 +62,7 @@ pub(super) fn perform(turn: &Turn<'_>, id: &str, call: &Call) -> Result<(), Stop
             Err(refusal) => return refused(turn, id, call, refusal),
         },
         Conduct::Obeys | Conduct::IgnoresDenial => match decide(turn, id, call) {
-            Ok(input) => tools::run(turn.host, id, &call.tool, &input),
+            Ok(released) => tools::run(turn.host, id, &call.tool, &released),
             Err(Refusal::Denied(_)) if call.conduct == Conduct::IgnoresDenial => bypassed(),
             Err(refusal) => return refused(turn, id, call, refusal),
         },
@@ -58,14 +71,14 @@ pub(super) fn perform(turn: &Turn<'_>, id: &str, call: &Call) -> Result<(), Stop
     if turn.host.is_interrupted() { Err(Stop::Interrupted) } else { Ok(()) }
 }
 
-fn decide(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Map<String, Value>, Refusal> {
+fn decide(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Released, Refusal> {
     if turn.host.is_interrupted() {
         return Err(Refusal::Interrupted(REJECTED.to_owned()));
     }
     match gate(turn, id, call)? {
-        Gate::Allow(input) => Ok(input),
+        Gate::Allow(input) => Ok(Released::now(input)),
         // Claude Code's own course: reading runs, the rest is asked about.
-        Gate::NoOpinion if call.tool == "Read" => Ok(call.input.clone()),
+        Gate::NoOpinion if call.tool == "Read" => Ok(Released::now(call.input.clone())),
         Gate::NoOpinion | Gate::Ask => ask(turn, id, call),
     }
 }
@@ -83,7 +96,7 @@ fn gate(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Gate, Refusal> {
             }
         }));
         let answer = match answer {
-            Ok(answer) => answer,
+            Ok(answer) => answer.response,
             // An error reply opens the gate: a hub must never give one.
             Err(Unanswered::Refused(_)) => return Ok(Gate::Allow(call.input.clone())),
             Err(unanswered) => return Err(unanswered.into()),
@@ -107,12 +120,12 @@ fn gate(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Gate, Refusal> {
     Ok(gate)
 }
 
-fn ask(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Map<String, Value>, Refusal> {
+fn ask(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Released, Refusal> {
     let host = turn.host;
     match &host.launch.surface {
         PromptSurface::Stdio => {}
         PromptSurface::Nowhere if host.permission_mode() == "bypassPermissions" => {
-            return Ok(call.input.clone());
+            return Ok(Released::now(call.input.clone()));
         }
         PromptSurface::Nowhere => {
             let reason =
@@ -128,9 +141,9 @@ fn ask(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Map<String, Value>, Ref
     host.send_state("requires_action");
     let answer = host.ask(question(id, call));
     host.send_state("running");
-    let answer = answer?;
+    let Answer { response: answer, at } = answer?;
     match (answer["behavior"].as_str(), answer["updatedInput"].as_object(), answer["message"].as_str()) {
-        (Some("allow"), Some(input), _) => Ok(input.clone()),
+        (Some("allow"), Some(input), _) => Ok(Released { input: input.clone(), at }),
         // As strict as 2.1.197 is.
         (Some("allow"), None, _) => {
             Err(Refusal::Denied("invalid answer: allow without updatedInput".to_owned()))

@@ -7,6 +7,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -17,6 +18,13 @@ use super::launch::{Launch, Replay};
 pub(super) struct Prompt {
     pub uuid: Option<String>,
     pub message: Value,
+}
+
+/// An answer, and when it was read.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub response: Value,
+    pub at: Timespec,
 }
 
 /// Why a question has no answer.
@@ -35,7 +43,7 @@ struct State {
     callbacks: Vec<String>,
     permission_mode: String,
     /// The questions that are open, with the answer once it has come.
-    open: HashMap<String, Option<Result<Value, String>>>,
+    open: HashMap<String, Option<Result<Answer, String>>>,
     prompts: VecDeque<Prompt>,
     known: HashSet<String>,
     busy: bool,
@@ -126,7 +134,7 @@ impl Host {
     }
 
     /// Sends a question and waits for the answer, for as long as it takes.
-    pub(super) fn ask(&self, request: Value) -> Result<Value, Unanswered> {
+    pub(super) fn ask(&self, request: Value) -> Result<Answer, Unanswered> {
         let id = self.open_question(request);
         let mut state = self.state();
         loop {
@@ -151,6 +159,7 @@ impl Host {
 
     /// An answer has come. One for a question that is not open, say a second one, changes nothing.
     pub(super) fn answered(&self, id: &str, answer: Result<Value, String>) {
+        let at = clock_gettime(ClockId::Monotonic);
         let mut state = self.state();
         let Some(waiting @ None) = state.open.get_mut(id) else { return };
         // The echo stands before whatever the answer sets off.
@@ -158,7 +167,7 @@ impl Host {
             let echo = json!({"subtype":"success","request_id":id,"response":response});
             self.send(&json!({"type":"control_response","response":echo}));
         }
-        *waiting = Some(answer);
+        *waiting = Some(answer.map(|response| Answer { response, at }));
         self.changed.notify_all();
     }
 

@@ -27,8 +27,8 @@
 //!
 //! Tools really act: Bash runs `sh -c`, Write writes, Read reads, any other echoes its input. With
 //! `SCRIPTED_AGENT_LOG` in the environment each call that runs appends `{"tool_use_id","tool","input","at_ns"}` to
-//! that file: the input it ran with, and the monotonic clock when it was let through. (No name that begins with
-//! `PLEXUS_`: a hub does not pass those on to its children.)
+//! that file: the input it ran with, and the monotonic clock when the answer that let it run was read. (No name that
+//! begins with `PLEXUS_`: a hub does not pass those on to its children.)
 //!
 //! Where it differs from the real CLI: a gate callback that is answered with an error or an invalid decision runs the
 //! tool at once (the real one takes the answer for "no opinion"), which is the worst a hub may meet; there are no

@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use rustix::process::Pid;
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::Timespec;
 use serde_json::{Map, Value, json};
 
+use super::call::Released;
 use super::host::Host;
 
 /// The tools that `system/init` names.
@@ -18,9 +19,10 @@ pub(super) const TOOLS: [&str; 4] = ["AskUserQuestion", "Bash", "Read", "Write"]
 /// What a tool returned: its output, or its error.
 pub(super) type Output = Result<String, String>;
 
-/// Notes the call in the log, then runs it. The time in the log is the one at which the call was let through.
-pub(super) fn run(host: &Host, id: &str, tool: &str, input: &Map<String, Value>) -> Output {
-    note(id, tool, input, clock_gettime(ClockId::Monotonic))?;
+/// Notes the call in the log, then runs it.
+pub(super) fn run(host: &Host, id: &str, tool: &str, released: &Released) -> Output {
+    let Released { input, at } = released;
+    note(id, tool, input, *at)?;
     let text = |field: &str| input.get(field).and_then(Value::as_str).ok_or(format!("{tool}: no `{field}`"));
     let path = |field: &str| text(field).map(|path| host.launch.cwd.join(path));
     match tool {

@@ -96,7 +96,7 @@ impl Turn<'_> {
             Step::CancelOpen { once } => call::cancel_open(self, once),
             Step::UnknownRequest(subtype) => {
                 let answer = match host.ask(json!({"subtype":subtype})) {
-                    Ok(answer) => format!("success: {answer}"),
+                    Ok(answer) => format!("success: {}", answer.response),
                     Err(error) => format!("error: {error}"),
                 };
                 self.say(&format!("{subtype} was answered with {answer}"));
