@@ -22,7 +22,7 @@ impl Figures {
         Self { p50: at(50), p90: at(90), p99: at(99), count: durations.len() }
     }
 
-    /// How many times as long as the other the middle one of these took.
+    /// How many times as long as there the middle one took.
     pub(crate) fn ratio_to(&self, other: &Self) -> f64 {
         self.p50.as_secs_f64() / other.p50.as_secs_f64()
     }
@@ -44,6 +44,5 @@ mod tests {
     fn percentiles_are_of_those_measured() {
         let figures = Figures::of((1..=200).rev().map(Duration::from_millis).collect());
         assert_eq!([figures.p50, figures.p90, figures.p99].map(|d| d.as_millis()), [100, 180, 198]);
-        assert_eq!(Figures::of(Vec::new()).p99, Duration::ZERO);
     }
 }

@@ -28,8 +28,8 @@ pub(crate) struct PermitArgs {
     permits: usize,
 
     /// How many children ask at once the second time
-    #[arg(long, default_value_t = 8)]
-    children: usize,
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(2..))]
+    children: u16,
 }
 
 #[expect(clippy::print_stdout, reason = "this is what it is for")]
@@ -38,7 +38,7 @@ pub(crate) async fn run(args: &PermitArgs) -> anyhow::Result<ExitCode> {
     let hub = start_hub(place.path()).await?;
     let mut syncs = place::syncs(place.path(), args.permits / 2)?;
     let one = measure(&hub, place.path(), 1, args.permits).await?;
-    let several = measure(&hub, place.path(), args.children, args.permits).await?;
+    let several = measure(&hub, place.path(), args.children.into(), args.permits).await?;
     // Before and after, so that a disk whose mood changes in between is seen in both.
     syncs.extend(place::syncs(place.path(), args.permits - args.permits / 2)?);
     let sync = Figures::of(syncs);

@@ -377,6 +377,10 @@ async fn nothing_runs_and_nothing_is_lost_while_the_disk_is_full() -> anyhow::Re
     }
     let ran = world.ran();
     assert_eq!(ran.len(), 2, "each ran once: {ran:?}");
+    for session in &sessions {
+        let outbox = std::fs::read_to_string(world.run_dir(session, 1).join("outbox.jsonl"))?;
+        assert!(!outbox.contains(r#""subtype":"error""#), "the gate never hears an error: {outbox}");
+    }
     assert!(world.file("asked-before.txt").exists() && world.file("asks-meanwhile.txt").exists());
     Ok(())
 }

@@ -1,19 +1,50 @@
-//! A real `claude` as the parent: it has Plexus as an MCP server, over `plexus mcp`, and supervises a real child of
-//! the same version through it. Its model is scripted like a supervisor: whatever the last tool told decides what it
-//! does next.
+//! A real `claude` as the parent: it has Plexus as an MCP server, through `plexus mcp`, and supervises a real child
+//! of its own version. Its model is scripted like a supervisor: what the last tool told decides what it does next.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use plexus_e2e::{Channel, DoorKind, LIMIT, Setup, World, events, is_alive, text, until};
+use plexus_e2e::{Channel, DoorKind, LIMIT, Setup, World, events, text, until};
 use plexus_testkit::hubproc::{HubOptions, HubProcess};
 use plexus_testkit::model::{ScriptedModel, Step, tool_results};
 use plexus_testkit::{binaries, clean_env, require_claude};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, Command};
+
+/// Makes one test of an `async fn(World) -> anyhow::Result<()>` per pinned CLI, with children on these channels.
+macro_rules! over_versions {
+    ($name:ident: $($test:ident $version:literal $channel:ident),* $(,)?) => {
+        mod $name {
+            use plexus_e2e::{Channel, DoorKind, Setup};
+            $(
+                #[tokio::test]
+                async fn $test() -> anyhow::Result<()> {
+                    let name = concat!(stringify!($name), "::", stringify!($test));
+                    let setup = Setup::cli($version, Channel::$channel, DoorKind::Rpc);
+                    match setup.world(name).await? {
+                        Some(world) => super::$name(world).await,
+                        None => Ok(()),
+                    }
+                }
+            )*
+        }
+    };
+}
+
+over_versions!(a_parent_supervises_its_child_to_the_end:
+    cli_197_control "2.1.197" Control, cli_197_relay "2.1.197" Relay,
+    cli_325_control "2.1.325" Control, cli_325_relay "2.1.325" Relay);
+over_versions!(what_a_parent_denies_never_runs:
+    cli_197_control "2.1.197" Control, cli_325_relay "2.1.325" Relay);
+over_versions!(a_parent_that_waits_outlives_a_kill_of_the_hub:
+    cli_197_relay "2.1.197" Relay, cli_325_control "2.1.325" Control);
+
+/// What the parent's conversation begins with.
+const SUPERVISE: &str = "SUPERVISE a child";
 
 /// Where a parent works and what it talks to.
 struct Place<'a> {
@@ -25,145 +56,165 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    fn of(world: &'a World, test: &str) -> anyhow::Result<Self> {
+    fn of(world: &'a World) -> anyhow::Result<Self> {
         let version = world.setup.cli.context("a real CLI")?;
         Ok(Self {
-            claude: require_claude(version, test).context("it was there a moment ago")?,
+            claude: plexus_testkit::claude(version).context("it was there a moment ago")?,
             home: &world.home,
             work: &world.work,
             data: world.hub.data_dir(),
             model: &world.model,
         })
     }
+
+    /// Plexus in the parent's MCP config, as our users write it.
+    fn server(&self) -> anyhow::Result<Value> {
+        Ok(json!({
+            "type": "stdio",
+            "command": binaries::plexus()?,
+            "args": ["mcp", "--data-dir", self.data],
+        }))
+    }
+
+    /// A parent that has the tools of the hub, may use them unasked, and nothing else.
+    fn start(&self, server: &Value, env: &[(&str, &str)]) -> anyhow::Result<Parent> {
+        let mut command = Command::new(&self.claude);
+        command.args(["-p", SUPERVISE, "--output-format", "stream-json", "--verbose", "--setting-sources="]);
+        command.args(["--strict-mcp-config", "--allowedTools", "mcp__plexus"]);
+        command.arg("--mcp-config").arg(json!({"mcpServers": {"plexus": server}}).to_string());
+        command.env_clear().envs(clean_env(self.home, &self.model.url())).envs(env.iter().copied());
+        command.current_dir(self.work).kill_on_drop(true);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Ok(Parent { process: command.spawn()? })
+    }
 }
 
-/// A `claude -p` that has the tools of the hub, may use them unasked, and nothing else.
+/// A running `claude -p`.
 struct Parent {
     process: Child,
 }
 
-impl Parent {
-    fn start(place: &Place<'_>, prompt: &str) -> anyhow::Result<Self> {
-        let server = json!({
-            "type": "stdio",
-            "command": binaries::plexus()?,
-            "args": ["mcp", "--data-dir", place.data],
-        });
-        let mut command = Command::new(&place.claude);
-        command.args(["-p", prompt, "--output-format", "stream-json", "--verbose", "--setting-sources="]);
-        command.args(["--strict-mcp-config", "--allowedTools", "mcp__plexus"]);
-        command.arg("--mcp-config").arg(json!({"mcpServers": {"plexus": server}}).to_string());
-        command.env_clear().envs(clean_env(place.home, &place.model.url())).current_dir(place.work);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        Ok(Self { process: command.spawn()? })
-    }
+/// What a parent left behind.
+struct Report {
+    /// Its last words.
+    said: String,
+    /// Its own session, as its CLI names it.
+    session: Value,
+}
 
-    /// Waits for its end; all it wrote.
-    async fn ended(mut self) -> anyhow::Result<Vec<Value>> {
-        let stdout = self.process.stdout.take().context("stdout")?;
+impl Parent {
+    async fn ended(mut self) -> anyhow::Result<Report> {
+        let mut lines = BufReader::new(self.process.stdout.take().context("stdout")?).lines();
         let mut stderr = self.process.stderr.take().context("stderr")?;
         let reading = async {
-            let mut lines = BufReader::new(stdout).lines();
-            let mut told = Vec::new();
+            let mut told: Vec<Value> = Vec::new();
             while let Some(line) = lines.next_line().await? {
-                told.push(serde_json::from_str::<Value>(&line)?);
+                told.push(serde_json::from_str(&line)?);
             }
             anyhow::Ok(told)
         };
         let mut complaints = String::new();
-        let (told, _) = tokio::time::timeout(LIMIT, async {
-            tokio::join!(reading, stderr.read_to_string(&mut complaints))
-        })
-        .await
-        .context("the parent does not end")?;
-        let told = told?;
+        let both = async { tokio::join!(reading, stderr.read_to_string(&mut complaints)) };
+        let told = tokio::time::timeout(LIMIT, both).await.context("the parent does not end")?.0?;
         if !self.process.wait().await?.success() {
             bail!("the parent failed: {complaints}\n{told:#?}");
         }
-        Ok(told)
+        let line = |key: &str, value: &str| told.iter().find(|line| line[key] == value).cloned();
+        Ok(Report {
+            said: text(&line("type", "result").context("no result")?["result"]),
+            session: line("subtype", "init").context("no init")?["session_id"].clone(),
+        })
     }
 }
 
 /// What the supervisor answers to each question of its child.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Allow,
     Deny,
 }
 
-/// A question as the parent got it, and whether the file of the child's command was there by then.
+/// A question as the parent got it, and whether the child's command had run by then.
 #[derive(Debug, Clone)]
 struct Asked {
     approval: Value,
     had_run: bool,
 }
 
-/// The script of a parent, and what it saw.
+/// The mind of a parent, and what it was asked.
 struct Supervisor {
     verdict: Verdict,
     create: Value,
-    prompt: String,
     file: PathBuf,
     asked: Mutex<Vec<Asked>>,
 }
 
 impl Supervisor {
-    fn new(verdict: Verdict, work: &Path, channel: Channel) -> Arc<Self> {
+    /// Scripts the model of a parent whose child works in `work`.
+    fn script(model: &ScriptedModel, work: &Path, channel: Channel, verdict: Verdict) -> Arc<Self> {
         let channel = if channel == Channel::Control { "control" } else { "mcp" };
-        Arc::new(Self {
+        let supervisor = Arc::new(Self {
             verdict,
             create: json!({"name": "child", "working_dir": work, "channel": channel}),
-            prompt: "CHILD-WORK: make the file".to_owned(),
             file: work.join("made.txt"),
             asked: Mutex::default(),
-        })
-    }
-
-    /// One answer of the parent's model, as often as it takes.
-    fn script(self: &Arc<Self>) -> Vec<Step> {
-        let supervisor = Arc::clone(self);
-        vec![Step::from_fn(move |request| supervisor.next(request)); 30]
+        });
+        let mind = Arc::clone(&supervisor);
+        model.script("SUPERVISE", vec![Step::from_fn(move |request| mind.next(request)); 60]);
+        supervisor
     }
 
     fn next(&self, request: &Value) -> Step {
         let results: Vec<Value> = tool_results(request)
             .iter()
-            .map(|result| serde_json::from_str(&result.text).unwrap_or_else(|_| json!({"text": result.text})))
+            .map(|result| serde_json::from_str(&result.text).unwrap_or_else(|_| json!(result.text)))
             .collect();
-        let Some(last) = results.last() else { return call("claudecode_create", self.create.clone()) };
+        let Some(last) = results.last() else { return self.begin(request) };
+        if let Some(words) = last.as_str() {
+            let not_yet = ["No such tool", "ready: "].iter().any(|word| words.contains(word));
+            return if not_yet { self.begin(request) } else { Step::text(format!("What is this? {words}")) };
+        }
         if let Some(finished) = last["finished"].get(0) {
-            return Step::text(format!(
-                "My child {} said: {}",
-                text(&finished["status"]),
-                text(&finished["result"])
-            ));
+            let (status, result) = (text(&finished["status"]), text(&finished["result"]));
+            return Step::text(format!("My child's turn is {status}: {result}"));
         }
         if let Some(approval) = last["approvals"].get(0) {
-            let asked = Asked { approval: approval.clone(), had_run: self.file.exists() };
-            self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
-            let approval_id = &approval["id"];
-            return call(
-                "loopback_respond",
-                match self.verdict {
-                    Verdict::Allow => json!({"approval_id": approval_id, "approve": true}),
-                    Verdict::Deny => {
-                        json!({"approval_id": approval_id, "approve": false, "message": "not today"})
-                    }
-                },
-            );
+            return self.answer(approval);
         }
         match last["type"].as_str() {
             Some("created") => {
-                call("claudecode_chat_async", json!({"session_id": last["id"], "prompt": self.prompt}))
+                let prompt = "CHILD-WORK: make the file";
+                call("claudecode_chat_async", json!({"session_id": last["id"], "prompt": prompt}))
             }
-            // The first wait tells at once where things stand; the next ones wait for what is newer.
+            // The first wait tells at once where things stand, the next ones wait for what is newer.
             Some("started") => call("loopback_wait", json!({})),
             Some("ok") => {
                 let cursor = results.iter().rev().find_map(|result| result["cursor"].as_u64());
-                call("loopback_wait", json!({"cursor": cursor, "timeout_ms": 30_000}))
+                call("loopback_wait", json!({"cursor": cursor, "timeout_ms": 50_000}))
             }
-            _ => Step::text(format!("I do not understand: {last}")),
+            _ => Step::text(format!("What is this? {last}")),
         }
+    }
+
+    /// The older CLI goes on without a server that is slow to connect, and offers a tool to wait for it.
+    fn begin(&self, request: &Value) -> Step {
+        let offered = |name: &str| {
+            request["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"] == name))
+        };
+        if offered("WaitForMcpServers") && !offered("mcp__plexus__claudecode_create") {
+            return Step::tool("WaitForMcpServers", json!({}));
+        }
+        call("claudecode_create", self.create.clone())
+    }
+
+    fn answer(&self, approval: &Value) -> Step {
+        let asked = Asked { approval: approval.clone(), had_run: self.file.exists() };
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
+        let mut answer = json!({"approval_id": approval["id"], "approve": self.verdict == Verdict::Allow});
+        if self.verdict == Verdict::Deny {
+            answer["message"] = json!("not while I am responsible");
+        }
+        call("loopback_respond", answer)
     }
 
     fn asked(&self) -> Vec<Asked> {
@@ -175,92 +226,228 @@ fn call(tool: &str, input: Value) -> Step {
     Step::tool(format!("mcp__plexus__{tool}"), input)
 }
 
-fn said(told: &[Value]) -> String {
-    text(&told.last().unwrap_or(&Value::Null)["result"])
+fn work_of_the_child() -> Step {
+    let command = "touch made.txt && echo made-it";
+    Step::tool("Bash", json!({"command": command, "description": "make the file"}))
 }
 
-/// The parent's own session, as its CLI names it.
-fn session_of(told: &[Value]) -> Value {
-    told.iter().find(|line| line["subtype"] == "init").map_or(Value::Null, |line| line["session_id"].clone())
+fn script_child(model: &ScriptedModel, first: Step) {
+    model.script("CHILD-WORK", vec![first, Step::text("The child has made it.")]);
 }
 
-fn child_script() -> Vec<Step> {
-    let bash = json!({"command": "touch made.txt && echo made-it", "description": "make the file"});
-    vec![Step::tool("Bash", bash), Step::text("The child is done.")]
+/// The parent said that its child made it, the child was asked about once, before it ran, and the hub agrees.
+async fn assert_supervised(
+    door: &dyn plexus_testkit::rpc::Door,
+    supervisor: &Supervisor,
+    report: &Report,
+) -> anyhow::Result<Value> {
+    let asked = supervisor.asked();
+    assert_eq!(asked.len(), 1, "{asked:#?}");
+    assert!(!asked[0].had_run, "it ran before the parent was asked");
+    assert_eq!(asked[0].approval["input"]["command"], "touch made.txt && echo made-it");
+    assert_eq!(asked[0].approval["asked_of"], json!({"kind": "parent", "id": report.session}));
+    let poll = door.call("claudecode.poll", json!({"name": "child", "from_seq": 0, "limit": 1000})).await?;
+    let kinds: Vec<String> =
+        poll["events"].as_array().into_iter().flatten().map(|event| text(&event["event"]["type"])).collect();
+    let order = ["tool_use", "approval_requested", "approval_resolved", "tool_result", "complete"];
+    let places: Vec<Option<usize>> = order.iter().map(|kind| kinds.iter().position(|k| k == kind)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{kinds:?}");
+    Ok(poll)
 }
 
-#[tokio::test]
-async fn explore() -> anyhow::Result<()> {
-    for version in ["2.1.197", "2.1.325"] {
-        let Some(world) = Setup::cli(version, Channel::Control, DoorKind::Rpc).world("explore").await? else {
-            return Ok(());
-        };
-        let supervisor = Supervisor::new(Verdict::Allow, &world.work, Channel::Control);
-        world.model.script("SUPERVISE", supervisor.script());
-        world.model.script("CHILD-WORK", child_script());
-        let told = Parent::start(&Place::of(&world, "explore")?, "SUPERVISE a child")?.ended().await?;
-        for line in &told {
-            let s = line.to_string();
-            println!("{}", &s[..s.len().min(900)]);
-        }
-        println!("{:?} {} {}", supervisor.asked(), said(&told), session_of(&told));
-    }
+async fn a_parent_supervises_its_child_to_the_end(world: World) -> anyhow::Result<()> {
+    let supervisor = Supervisor::script(&world.model, &world.work, world.setup.channel, Verdict::Allow);
+    script_child(&world.model, work_of_the_child());
+    let place = Place::of(&world)?;
+    let report = place.start(&place.server()?, &[])?.ended().await?;
+
+    assert_eq!(report.said, "My child's turn is complete: The child has made it.");
+    assert!(world.file("made.txt").exists());
+    let poll = assert_supervised(world.door.as_ref(), &supervisor, &report).await?;
+    let resolved = &events(&poll, "approval_resolved")[0];
+    assert_eq!(resolved["status"], "allowed");
+    assert_eq!(resolved["by"], json!({"kind": "parent", "id": report.session}));
     Ok(())
 }
 
-#[tokio::test]
-async fn explore_nohub() -> anyhow::Result<()> {
-    for version in ["2.1.197", "2.1.325"] {
-        for away in [1u64, 8, 40] {
-            let dir = tempfile::TempDir::new()?;
-            let [home, work, data] = ["home", "work", "data"].map(|name| dir.path().join(name));
-            for folder in [&home, &work] {
-                std::fs::create_dir(folder)?;
-            }
-            let model = ScriptedModel::start().await?;
-            let claude = require_claude(version, "x").unwrap();
-            model.script("CHILD-WORK", child_script());
-            let supervisor = Supervisor::new(Verdict::Allow, &work, Channel::Control);
-            model.script("SUPERVISE", supervisor.script());
-            let place =
-                Place { claude: claude.clone(), home: &home, work: &work, data: &data, model: &model };
-            let t = std::time::Instant::now();
-            let parent = Parent::start(&place, "SUPERVISE a child")?;
-            let r = tokio::join!(
-                parent.ended(),
-                async {
-                    tokio::time::sleep(std::time::Duration::from_secs(away)).await;
-                    HubProcess::start(HubOptions {
-                        data_dir: data.clone(),
-                        claude: claude.clone(),
-                        extra_args: vec![],
-                        env: clean_env(&home, &model.url()),
-                    })
-                    .await
-                },
-                async {
-                    for _ in 0..600 {
-                        if !model.requests().is_empty() {
-                            println!("{version} {away} first request at {:?}", t.elapsed());
-                            break;
-                        }
-                        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-                    }
-                }
-            );
-            println!("{version} {away} {:?} {:?}", r.0.as_ref().map(|t| said(t)), t.elapsed());
-            for q in model.requests() {
-                println!(
-                    "  req {:?} {} tools plexus={}",
-                    q.marker,
-                    q.step,
-                    q.body["tools"].to_string().matches("mcp__plexus").count()
-                );
-            }
-            if let Ok(told) = &r.0 {
-                println!("   init {}", told[0]["mcp_servers"]);
-            }
+async fn what_a_parent_denies_never_runs(world: World) -> anyhow::Result<()> {
+    let supervisor = Supervisor::script(&world.model, &world.work, world.setup.channel, Verdict::Deny);
+    script_child(&world.model, work_of_the_child());
+    let place = Place::of(&world)?;
+    let report = place.start(&place.server()?, &[])?.ended().await?;
+
+    assert!(report.said.starts_with("My child's turn is complete"), "{}", report.said);
+    assert!(!world.file("made.txt").exists());
+    let poll = assert_supervised(world.door.as_ref(), &supervisor, &report).await?;
+    assert_eq!(events(&poll, "approval_resolved")[0]["status"], "denied");
+    let told = world.model.requests_for("CHILD-WORK").pop().unwrap_or_default();
+    let results = tool_results(&told);
+    assert!(results[0].is_error && results[0].text.contains("not while I am responsible"), "{results:?}");
+    Ok(())
+}
+
+async fn a_parent_that_waits_outlives_a_kill_of_the_hub(mut world: World) -> anyhow::Result<()> {
+    let supervisor = Supervisor::script(&world.model, &world.work, world.setup.channel, Verdict::Allow);
+    let (held, hold) = Step::hold(work_of_the_child());
+    script_child(&world.model, held);
+    let place = Place::of(&world)?;
+    // The same relay, which also tells what it goes through.
+    let relay_log = world.home.join("relay.log");
+    let script = r#"exec "$0" mcp --data-dir "$1" 2>"$2""#;
+    let server = json!({
+        "type": "stdio",
+        "command": "/bin/sh",
+        "args": ["-c", script, binaries::plexus()?, place.data, relay_log],
+        "env": {"PLEXUS_LOG": "plexus=debug"},
+    });
+    let parent = place.start(&server, &[])?;
+
+    // Its model knows where things stand and waits for something newer, and its child thinks.
+    let knows = |body: &Value| tool_results(body).last().is_some_and(|last| last.text.contains("cursor"));
+    world
+        .model
+        .seen(|request| request.marker.as_deref() == Some("SUPERVISE") && knows(&request.body))
+        .await?;
+    world.model.seen(|request| request.marker.as_deref() == Some("CHILD-WORK")).await?;
+    let socket = place.data.join("hub.sock");
+    until("the parent waits at the hub", || is_connected(&socket)).await?;
+    world.hub.kill9().await?;
+    until("the relay has noticed", || {
+        let log = std::fs::read_to_string(&relay_log).unwrap_or_default();
+        log.lines().any(|line| line.contains("trying again") && line.contains("loopback.wait"))
+    })
+    .await?;
+    world.hub.restart().await?;
+    hold.release();
+
+    let report = parent.ended().await?;
+    assert_eq!(report.said, "My child's turn is complete: The child has made it.");
+    assert!(world.file("made.txt").exists());
+    assert_supervised(world.door.as_ref(), &supervisor, &report).await?;
+    let last = world.model.requests_for("SUPERVISE").pop().unwrap_or_default();
+    let mut results = tool_results(&last);
+    results.retain(|result| result.is_error && !result.text.contains("No such tool"));
+    assert!(results.is_empty(), "the parent need not know: {results:#?}");
+    Ok(())
+}
+
+/// Whether someone is connected to a Unix socket.
+fn is_connected(socket: &Path) -> bool {
+    const CONNECTED: &str = "03";
+    let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let socket = socket.to_string_lossy();
+    sockets.lines().any(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        fields.get(7) == Some(&socket.as_ref()) && fields[5] == CONNECTED
+    })
+}
+
+/// When a hub comes up that its parent was started before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Late {
+    /// Once the parent's relay runs: the CLI still waits for its tools.
+    RelayRuns,
+    /// Once the parent's model was asked: the CLI goes on without them.
+    WentOn,
+}
+
+async fn a_parent_started_before_the_hub(
+    version: &'static str,
+    late: Late,
+    test: &str,
+) -> anyhow::Result<()> {
+    let Some(claude) = require_claude(version, test) else { return Ok(()) };
+    let dir = tempfile::tempdir()?;
+    let [home, work, data] = ["home", "work", "data"].map(|name| dir.path().join(name));
+    std::fs::create_dir(&home)?;
+    std::fs::create_dir(&work)?;
+    let model = ScriptedModel::start().await?;
+    let supervisor = Supervisor::script(&model, &work, Channel::Control, Verdict::Allow);
+    script_child(&model, work_of_the_child());
+    let place = Place { claude: claude.clone(), home: &home, work: &work, data: &data, model: &model };
+    let parent = place.start(&place.server()?, &[])?;
+    match late {
+        Late::RelayRuns => until("the relay runs", || relay_runs(&data)).await?,
+        Late::WentOn => {
+            model.seen(|request| request.marker.as_deref() == Some("SUPERVISE")).await?;
         }
+    }
+    assert!(!data.exists(), "there was no hub so far");
+
+    let env = clean_env(&home, &model.url());
+    let hub =
+        HubProcess::start(HubOptions { data_dir: data.clone(), claude, extra_args: Vec::new(), env }).await?;
+    let report = parent.ended().await?;
+    assert_eq!(report.said, "My child's turn is complete: The child has made it.");
+    assert!(work.join("made.txt").exists());
+    let door = plexus_testkit::rpc::Rpc::new(hub.url(), &hub.token()?);
+    assert_supervised(&door, &supervisor, &report).await?;
+    Ok(())
+}
+
+/// Whether a relay to the hub in `data` runs.
+fn relay_runs(data: &Path) -> bool {
+    let wanted = format!("mcp\0--data-dir\0{}\0", data.display());
+    let mut all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    all.any(|process| {
+        let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).ends_with(&wanted)
+    })
+}
+
+#[tokio::test]
+async fn a_parent_gets_its_tools_once_the_hub_is_up_cli_197() -> anyhow::Result<()> {
+    let test = "a_parent_gets_its_tools_once_the_hub_is_up_cli_197";
+    a_parent_started_before_the_hub("2.1.197", Late::RelayRuns, test).await
+}
+
+#[tokio::test]
+async fn a_parent_gets_its_tools_once_the_hub_is_up_cli_325() -> anyhow::Result<()> {
+    let test = "a_parent_gets_its_tools_once_the_hub_is_up_cli_325";
+    a_parent_started_before_the_hub("2.1.325", Late::RelayRuns, test).await
+}
+
+/// The newer CLI waits for its servers for 30 s, the older one goes on after 2 and can wait for them later.
+#[tokio::test]
+async fn a_parent_that_went_on_without_the_hub_gets_its_tools_later_cli_197() -> anyhow::Result<()> {
+    let test = "a_parent_that_went_on_without_the_hub_gets_its_tools_later_cli_197";
+    a_parent_started_before_the_hub("2.1.197", Late::WentOn, test).await
+}
+
+/// Lets a parent wait until its CLI, told to give up after 2 s without a sign, has looked at its clock.
+async fn waits_long(version: &'static str, progress_ms: &str) -> anyhow::Result<Option<String>> {
+    let setup = Setup::cli(version, Channel::Control, DoorKind::Rpc);
+    let Some(world) = setup.world("progress_keeps_a_waiting_parent_alive").await? else { return Ok(None) };
+    Supervisor::script(&world.model, &world.work, Channel::Control, Verdict::Allow);
+    let (held, hold) = Step::hold(work_of_the_child());
+    script_child(&world.model, held);
+    let place = Place::of(&world)?;
+    let mut server = place.server()?;
+    server["env"] = json!({"PLEXUS_PROGRESS_MS": progress_ms});
+    let parent = place.start(&server, &[("CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT", "2000")])?;
+    let ended = async { parent.ended().await };
+    let release = async {
+        tokio::time::sleep(Duration::from_secs(38)).await;
+        hold.release();
+    };
+    let (report, ()) = tokio::join!(ended, release);
+    Ok(Some(report?.said))
+}
+
+#[tokio::test]
+#[ignore = "slow: Claude Code looks for silence every 30 s"]
+async fn progress_keeps_a_waiting_parent_alive() -> anyhow::Result<()> {
+    let done = "My child's turn is complete: The child has made it.";
+    let (old, new, silent) = tokio::join!(
+        waits_long("2.1.197", "200"),
+        waits_long("2.1.325", "200"),
+        waits_long("2.1.325", "1000000"),
+    );
+    assert_eq!(old?.unwrap_or_else(|| done.to_owned()), done);
+    assert_eq!(new?.unwrap_or_else(|| done.to_owned()), done);
+    // The older one has no such limit for servers on stdio; the newer one proves that the progress was seen.
+    if let Some(said) = silent? {
+        assert!(said.contains("no response or progress"), "{said}");
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use plexus_e2e::{Channel, DoorKind, LIMIT, Setup, World, events, text, until};
+use plexus_e2e::{Channel, DoorKind, LIMIT, Setup, World, events, processes_of, text, until};
 use plexus_testkit::binaries;
 use plexus_testkit::model::Step;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ macro_rules! over_mcp {
 }
 
 over_mcp!(a_late_answer_lets_the_tool_run, "progress_secs = 0.2");
-over_mcp!(a_permit_outlives_two_kills_of_the_hub, "");
+over_mcp!(a_permit_outlives_two_kills_of_the_hub, "progress_secs = 0.5");
 
 /// Every pinned CLI and way to ask over MCP.
 const WAYS: [(&str, Channel); 4] = [
@@ -79,20 +79,54 @@ async fn allow_and_see_it_run(world: &World, session: &str, approval: &Value) ->
 /// A user may have told Claude Code to give up on tools early; a permit is not meant by that.
 async fn a_late_answer_lets_the_tool_run(world: World) -> anyhow::Result<()> {
     let (session, approval) = ask(&world, json!({"MCP_TOOL_TIMEOUT": "2000"})).await?;
+    if world.setup.channel == Channel::Relay {
+        let paces: Vec<_> =
+            relays_of(&session).into_iter().map(|relay| variable(relay, "PLEXUS_PROGRESS_MS")).collect();
+        assert_eq!(paces, [Some("200".to_owned())], "the relay keeps the pace of the hub");
+    }
     sleep(Duration::from_secs(3)).await;
     allow_and_see_it_run(&world, &session, &approval).await
 }
 
+/// The relays of a session's child.
+fn relays_of(session: &str) -> Vec<u32> {
+    let is_relay = |pid: &u32| {
+        std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.ends_with(b"\0mcp\0"))
+    };
+    processes_of(session).into_iter().filter(is_relay).collect()
+}
+
+/// A variable in the environment of a process.
+fn variable(pid: u32, name: &str) -> Option<String> {
+    let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let environ = String::from_utf8_lossy(&environ).into_owned();
+    environ.split('\0').find_map(|entry| entry.strip_prefix(name)?.strip_prefix('=').map(str::to_owned))
+}
+
 async fn a_permit_outlives_two_kills_of_the_hub(mut world: World) -> anyhow::Result<()> {
     let (session, approval) = ask(&world, json!({})).await?;
+    // The relay asks again; over HTTP, Claude Code comes back to the stream with its `Last-Event-ID`.
+    let back = match world.setup.channel {
+        Channel::Http => "the stream of a permit is taken up again",
+        _ => "a permit is asked again",
+    };
     for _ in 0..2 {
+        has_settled(&world).await?;
         world.hub.kill9().await?;
         // Longer than a restart takes, and within what a child over HTTP bears: two tries, 5 s apart.
         sleep(Duration::from_secs(3)).await;
         world.hub.restart().await?;
-        until("the child comes back", || world.hub.stderr().contains("a permit is taken up again")).await?;
+        until("the child comes back", || world.hub.stderr().contains(back)).await?;
     }
     allow_and_see_it_run(&world, &session, &approval).await
+}
+
+/// Waits until a child over HTTP has surely read how to come back: a kill before that makes it wait for good, until
+/// the hub gives its question up.
+async fn has_settled(world: &World) -> anyhow::Result<()> {
+    let sign = "a waiting permit shows that it is alive";
+    let is_settled = || world.setup.channel != Channel::Http || world.hub.stderr().matches(sign).count() >= 2;
+    until("two signs of life", is_settled).await
 }
 
 /// A token with which a child that the hub did not start can ask, and the session it asks for.
