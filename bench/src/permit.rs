@@ -16,10 +16,13 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::figures::Figures;
-use crate::place;
+use crate::place::{self, BareSync};
 
 /// How many times a bare sync a permit may take.
 const GOAL: f64 = 10.0;
+
+/// When each call's answer was sent, by tool_use_id, and the syncs before them.
+type Answered = (HashMap<String, u64>, Vec<Duration>);
 
 #[derive(Args)]
 pub(crate) struct PermitArgs {
@@ -36,12 +39,8 @@ pub(crate) struct PermitArgs {
 pub(crate) async fn run(args: &PermitArgs) -> anyhow::Result<ExitCode> {
     let place = place::on_a_disk()?;
     let hub = start_hub(place.path()).await?;
-    let mut syncs = place::syncs(place.path(), args.permits / 2)?;
-    let one = measure(&hub, place.path(), 1, args.permits).await?;
-    let several = measure(&hub, place.path(), args.children.into(), args.permits).await?;
-    // Before and after, so that a disk whose mood changes in between is seen in both.
-    syncs.extend(place::syncs(place.path(), args.permits - args.permits / 2)?);
-    let sync = Figures::of(syncs);
+    let (one, sync) = measure(&hub, place.path(), 1, args.permits).await?;
+    let (several, _) = measure(&hub, place.path(), args.children.into(), args.permits).await?;
     println!("fdatasync of 4 KiB appended     {sync}");
     println!("respond → tool, one by one      {one}");
     println!("respond → tool, {:2} children     {several}", args.children);
@@ -67,8 +66,14 @@ fn log(place: &Path) -> std::path::PathBuf {
     place.join("ran.jsonl")
 }
 
-/// Answers `permits` questions of that many children, each child's one after another.
-async fn measure(hub: &HubProcess, place: &Path, children: usize, permits: usize) -> anyhow::Result<Figures> {
+/// Answers `permits` questions of that many children, each child's one after another. With one child alone a bare
+/// sync goes before each answer, when all is still: so both meet the same machine, however busy it is.
+async fn measure(
+    hub: &HubProcess,
+    place: &Path,
+    children: usize,
+    permits: usize,
+) -> anyhow::Result<(Figures, Figures)> {
     let mut supervisors = JoinSet::new();
     for child in 0..children {
         let rpc = Rpc::new(hub.url(), &hub.token()?);
@@ -79,11 +84,14 @@ async fn measure(hub: &HubProcess, place: &Path, children: usize, permits: usize
             "name": format!("child-{child}-of-{children}"), "working_dir": place.join("work"),
             "prompt": json!({"steps": steps}).to_string(),
         });
-        supervisors.spawn(supervise(rpc, params));
+        let sync = if children == 1 { Some(BareSync::new(place)?) } else { None };
+        supervisors.spawn(supervise(rpc, params, sync));
     }
-    let mut sent: HashMap<String, u64> = HashMap::new();
+    let (mut sent, mut syncs) = (HashMap::new(), Vec::new());
     while let Some(of_one) = supervisors.join_next().await {
-        sent.extend(of_one??);
+        let (of_one, before) = of_one??;
+        sent.extend(of_one);
+        syncs.extend(before);
     }
     let mut waits = Vec::new();
     for line in std::fs::read_to_string(log(place))?.lines() {
@@ -96,29 +104,35 @@ async fn measure(hub: &HubProcess, place: &Path, children: usize, permits: usize
     if waits.len() != permits {
         bail!("{} of {permits} permits were seen to run", waits.len());
     }
-    Ok(Figures::of(waits))
+    Ok((Figures::of(waits), Figures::of(syncs)))
 }
 
-/// Starts a child, allows whatever it asks until its turn is over, and tells when each answer was sent.
-async fn supervise(rpc: Rpc, create: Value) -> anyhow::Result<HashMap<String, u64>> {
+/// Starts a child, allows whatever it asks until its turn is over, and tells when each answer was sent and how long
+/// the sync before it took.
+async fn supervise(rpc: Rpc, create: Value, mut sync: Option<BareSync>) -> anyhow::Result<Answered> {
     let session = rpc.call("claudecode.create", create).await?["id"].clone();
-    let mut sent = HashMap::new();
+    let (mut sent, mut syncs) = (HashMap::new(), Vec::new());
     let mut from_seq = 0;
     loop {
         let poll = json!({"session_id": session, "from_seq": from_seq, "wait_ms": 10_000, "limit": 10_000});
         let poll = rpc.call("claudecode.poll", poll).await?;
         from_seq = poll["read_position"].as_u64().unwrap_or(from_seq);
         match poll["status"].as_str() {
-            Some("complete") => return Ok(sent),
+            Some("complete") => return Ok((sent, syncs)),
             Some("running" | "awaiting_permission") => {}
             _ => bail!("the turn came to a bad end: {poll}"),
         }
         for approval in poll["pending_approvals"].as_array().into_iter().flatten() {
             let id = approval["tool_use_id"].as_str().unwrap_or_default().to_owned();
-            if sent.insert(id, now_ns()).is_none() {
-                let allow = json!({"approval_id": approval["id"], "approve": true});
-                rpc.call("loopback.respond", allow).await?;
+            if sent.contains_key(&id) {
+                continue;
             }
+            if let Some(sync) = &mut sync {
+                syncs.push(sync.once()?);
+            }
+            sent.insert(id, now_ns());
+            let allow = json!({"approval_id": approval["id"], "approve": true});
+            rpc.call("loopback.respond", allow).await?;
         }
     }
 }

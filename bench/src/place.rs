@@ -1,7 +1,7 @@
 //! Where a benchmark works: a folder on a real disk, and what a bare sync of that disk costs.
 
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -24,15 +24,19 @@ pub(crate) fn on_a_disk() -> anyhow::Result<TempDir> {
     Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(target)?)
 }
 
-/// Appends to a file in `dir` that many times, and syncs it each time.
-pub(crate) fn syncs(dir: &Path, count: usize) -> anyhow::Result<Vec<Duration>> {
-    let mut file = File::options().create(true).append(true).open(dir.join("appended"))?;
-    (0..count)
-        .map(|_| {
-            let started = Instant::now();
-            file.write_all(&PIECE)?;
-            file.sync_data()?;
-            Ok(started.elapsed())
-        })
-        .collect()
+/// A file on that disk which is appended to and synced, and does nothing else.
+pub(crate) struct BareSync(File);
+
+impl BareSync {
+    pub(crate) fn new(dir: &Path) -> io::Result<Self> {
+        File::options().create(true).append(true).open(dir.join("appended")).map(Self)
+    }
+
+    /// How long it takes to have one more piece on the disk.
+    pub(crate) fn once(&mut self) -> io::Result<Duration> {
+        let started = Instant::now();
+        self.0.write_all(&PIECE)?;
+        self.0.sync_data()?;
+        Ok(started.elapsed())
+    }
 }

@@ -303,11 +303,7 @@ async fn a_parent_that_waits_outlives_a_kill_of_the_hub(mut world: World) -> any
     let parent = place.start(&server, &[])?;
 
     // Its model knows where things stand and waits for something newer, and its child thinks.
-    let knows = |body: &Value| tool_results(body).last().is_some_and(|last| last.text.contains("cursor"));
-    world
-        .model
-        .seen(|request| request.marker.as_deref() == Some("SUPERVISE") && knows(&request.body))
-        .await?;
+    knows_where_things_stand(&world.model).await?;
     world.model.seen(|request| request.marker.as_deref() == Some("CHILD-WORK")).await?;
     let socket = place.data.join("hub.sock");
     until("the parent waits at the hub", || is_connected(&socket)).await?;
@@ -328,6 +324,13 @@ async fn a_parent_that_waits_outlives_a_kill_of_the_hub(mut world: World) -> any
     let mut results = tool_results(&last);
     results.retain(|result| result.is_error && !result.text.contains("No such tool"));
     assert!(results.is_empty(), "the parent need not know: {results:#?}");
+    Ok(())
+}
+
+/// Waits until a parent's model has had its first answer from `loopback_wait`, after which it waits for news.
+async fn knows_where_things_stand(model: &ScriptedModel) -> anyhow::Result<()> {
+    let knows = |body: &Value| tool_results(body).last().is_some_and(|last| last.text.contains("cursor"));
+    model.seen(|request| request.marker.as_deref() == Some("SUPERVISE") && knows(&request.body)).await?;
     Ok(())
 }
 
@@ -425,13 +428,10 @@ async fn waits_long(version: &'static str, progress_ms: &str) -> anyhow::Result<
     let mut server = place.server()?;
     server["env"] = json!({"PLEXUS_PROGRESS_MS": progress_ms});
     let parent = place.start(&server, &[("CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT", "2000")])?;
-    let ended = async { parent.ended().await };
-    let release = async {
-        tokio::time::sleep(Duration::from_secs(38)).await;
-        hold.release();
-    };
-    let (report, ()) = tokio::join!(ended, release);
-    Ok(Some(report?.said))
+    knows_where_things_stand(&world.model).await?;
+    tokio::time::sleep(Duration::from_secs(36)).await;
+    hold.release();
+    Ok(Some(parent.ended().await?.said))
 }
 
 #[tokio::test]

@@ -27,8 +27,8 @@ macro_rules! over_every_channel {
         #[tokio::test]
         async fn $test() -> anyhow::Result<()> {
             let setup = super::Setup::cli($version, super::Channel::$channel, super::DoorKind::Rpc);
-            // The CLI waits this long before it comes back to a stream that broke.
-            let setup = setup.with_config("sse_retry_ms = 1000");
+            // The CLI waits this long before it comes back to a stream that broke, twice.
+            let setup = setup.with_config("sse_retry_ms = 2000\nprogress_secs = 0.1");
             match setup.world(concat!(stringify!($name), "::", stringify!($test))).await? {
                 Some(world) => super::$name(world).await,
                 None => Ok(()),
@@ -73,7 +73,8 @@ async fn asking(world: &World, name: &str) -> anyhow::Result<(String, Value, Val
 async fn waiting(world: &World, name: &str) -> anyhow::Result<(String, Value, Value)> {
     let asked = asking(world, name).await?;
     if world.setup.channel == Channel::Http {
-        until("its stream is open", || world.hub.stderr().contains("a stream waits for a permit")).await?;
+        // The first sign of life goes out after the word how to come back.
+        until("its stream is open", || world.hub.stderr().contains("shows that it is alive")).await?;
     }
     Ok(asked)
 }

@@ -209,10 +209,7 @@ impl Hub {
     pub async fn permit_answer(self: &Arc<Self>, ticket: &PermitTicket) -> Value {
         match &ticket.state {
             Ticketed::Decided(result) => result.to_value(),
-            Ticketed::Waiting(Attached { approval, .. }) => {
-                tracing::debug!(%approval, "a stream waits for a permit");
-                self.permit_wait(*approval).await.to_value()
-            }
+            Ticketed::Waiting(attached) => self.permit_wait(attached.approval).await.to_value(),
         }
     }
 }
