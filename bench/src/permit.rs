@@ -2,11 +2,12 @@
 //! durable on the way. Measured on scripted agents, which note the time themselves; both sides read the same clock.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use plexus_testkit::hubproc::{HubOptions, HubProcess};
 use plexus_testkit::rpc::Rpc;
@@ -16,10 +17,11 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::figures::Figures;
-use crate::place::{self, BareSync};
+use crate::place;
 
 /// How many times a bare sync a permit may take.
 const GOAL: f64 = 10.0;
+const LOG: &str = "ran.jsonl";
 
 /// When each call's answer was sent, by tool_use_id, and the syncs before them.
 type Answered = (HashMap<String, u64>, Vec<Duration>);
@@ -57,13 +59,9 @@ async fn start_hub(place: &Path) -> anyhow::Result<HubProcess> {
     std::fs::write(data_dir.join("plexus.toml"), "durability = \"full\"\n")?;
     // Scripted agents talk to no model.
     let mut env = clean_env(&place.join("home"), "http://127.0.0.1:1");
-    env.push(("SCRIPTED_AGENT_LOG".to_owned(), log(place).display().to_string()));
+    env.push(("SCRIPTED_AGENT_LOG".to_owned(), place.join(LOG).display().to_string()));
     let claude = binaries::scripted_agent()?;
     HubProcess::start(HubOptions { data_dir, claude, extra_args: Vec::new(), env }).await
-}
-
-fn log(place: &Path) -> std::path::PathBuf {
-    place.join("ran.jsonl")
 }
 
 /// Answers `permits` questions of that many children, each child's one after another. With one child alone a bare
@@ -84,8 +82,8 @@ async fn measure(
             "name": format!("child-{child}-of-{children}"), "working_dir": place.join("work"),
             "prompt": json!({"steps": steps}).to_string(),
         });
-        let sync = if children == 1 { Some(BareSync::new(place)?) } else { None };
-        supervisors.spawn(supervise(rpc, params, sync));
+        let appended = if children == 1 { Some(File::create(place.join("appended"))?) } else { None };
+        supervisors.spawn(supervise(rpc, params, appended));
     }
     let (mut sent, mut syncs) = (HashMap::new(), Vec::new());
     while let Some(of_one) = supervisors.join_next().await {
@@ -94,22 +92,19 @@ async fn measure(
         syncs.extend(before);
     }
     let mut waits = Vec::new();
-    for line in std::fs::read_to_string(log(place))?.lines() {
+    for line in std::fs::read_to_string(place.join(LOG))?.lines() {
         let ran: Value = serde_json::from_str(line)?;
         if let Some(sent) = sent.remove(ran["tool_use_id"].as_str().unwrap_or_default()) {
             let released = ran["at_ns"].as_u64().context("the agent notes the time")?;
             waits.push(Duration::from_nanos(released.saturating_sub(sent)));
         }
     }
-    if waits.len() != permits {
-        bail!("{} of {permits} permits were seen to run", waits.len());
-    }
+    ensure!(waits.len() == permits, "{} of {permits} permits were seen to run", waits.len());
     Ok((Figures::of(waits), Figures::of(syncs)))
 }
 
-/// Starts a child, allows whatever it asks until its turn is over, and tells when each answer was sent and how long
-/// the sync before it took.
-async fn supervise(rpc: Rpc, create: Value, mut sync: Option<BareSync>) -> anyhow::Result<Answered> {
+/// Starts a child and allows whatever it asks until its turn is over.
+async fn supervise(rpc: Rpc, create: Value, mut appended: Option<File>) -> anyhow::Result<Answered> {
     let session = rpc.call("claudecode.create", create).await?["id"].clone();
     let (mut sent, mut syncs) = (HashMap::new(), Vec::new());
     let mut from_seq = 0;
@@ -127,8 +122,8 @@ async fn supervise(rpc: Rpc, create: Value, mut sync: Option<BareSync>) -> anyho
             if sent.contains_key(&id) {
                 continue;
             }
-            if let Some(sync) = &mut sync {
-                syncs.push(sync.once()?);
+            if let Some(file) = &mut appended {
+                syncs.push(place::bare_sync(file)?);
             }
             sent.insert(id, now_ns());
             let allow = json!({"approval_id": approval["id"], "approve": true});

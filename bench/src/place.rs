@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
@@ -24,19 +23,10 @@ pub(crate) fn on_a_disk() -> anyhow::Result<TempDir> {
     Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(target)?)
 }
 
-/// A file on that disk which is appended to and synced, and does nothing else.
-pub(crate) struct BareSync(File);
-
-impl BareSync {
-    pub(crate) fn new(dir: &Path) -> io::Result<Self> {
-        File::options().create(true).append(true).open(dir.join("appended")).map(Self)
-    }
-
-    /// How long it takes to have one more piece on the disk.
-    pub(crate) fn once(&mut self) -> io::Result<Duration> {
-        let started = Instant::now();
-        self.0.write_all(&PIECE)?;
-        self.0.sync_data()?;
-        Ok(started.elapsed())
-    }
+/// How long it takes to have one more piece at the end of a file, and on the disk.
+pub(crate) fn bare_sync(file: &mut File) -> io::Result<Duration> {
+    let started = Instant::now();
+    file.write_all(&PIECE)?;
+    file.sync_data()?;
+    Ok(started.elapsed())
 }

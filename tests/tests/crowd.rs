@@ -92,7 +92,6 @@ fn command(child: usize) -> String {
 }
 
 #[tokio::test]
-#[expect(clippy::print_stdout, reason = "the seed and the figures are part of what this test shows")]
 async fn two_hundred_children_are_answered_by_eight_clients() -> anyhow::Result<()> {
     let seed = match std::env::var("PLEXUS_TEST_SEED") {
         Ok(given) => given.parse()?,

@@ -190,3 +190,15 @@ async fn position(world: &World, session: &str) -> anyhow::Result<u64> {
     let stream = streams.find(|stream| stream["session_id"] == session).context("its turn is in progress")?;
     stream["read_position"].as_u64().context("a position")
 }
+
+#[tokio::test]
+async fn a_turn_that_ends_before_the_first_wait_is_told_all_the_same() -> anyhow::Result<()> {
+    let world = scripted("a quick turn").await?;
+    let prompt = script(&json!([{"say": "Done already."}]));
+    let params = json!({"name": "quick", "working_dir": world.work, "prompt": prompt});
+    let created = world.call("claudecode.create", params).await?;
+    world.ended(&text(&created["id"])).await?;
+    let told = world.call("loopback.wait", json!({"cursor": created["cursor"]})).await?;
+    assert_eq!(told["finished"][0]["session_id"], created["id"], "{told:#}");
+    Ok(())
+}

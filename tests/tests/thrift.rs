@@ -152,7 +152,6 @@ async fn conduct(work: &Path, log: &Path) -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-#[expect(clippy::print_stdout, reason = "bytes are what this test shows")]
 async fn nothing_new_costs_less_than_a_hundred_bytes() -> anyhow::Result<()> {
     let world = scripted("nothing new").await?;
     let parent = parent(&world).await?;
@@ -177,7 +176,6 @@ async fn nothing_new_costs_less_than_a_hundred_bytes() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-#[expect(clippy::print_stdout, reason = "bytes are what this test shows")]
 async fn a_parent_finds_its_tools_and_no_more_within_16_kb() -> anyhow::Result<()> {
     let world = scripted("tools").await?;
     let tools = parent(&world).await?.tools().await?;

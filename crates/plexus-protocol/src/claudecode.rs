@@ -115,6 +115,9 @@ pub enum CreateResult {
         /// The first turn, when a prompt was given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         turn: Option<u64>,
+        /// For loopback_wait: all that comes of that turn is newer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cursor: Option<u64>,
     },
 }
 
@@ -173,6 +176,8 @@ pub enum ChatAsyncResult {
         session_id: SessionId,
         /// The turn's number.
         turn: u64,
+        /// For loopback_wait: all that comes of this turn is newer.
+        cursor: u64,
     },
 }
 

@@ -122,7 +122,9 @@ async fn down_ends_the_children_that_a_killed_hub_left() {
     assert_ne!(processes_of(&session), Vec::<String>::new(), "the keeper goes on");
     let down = hub.run(&["down"]).await;
     assert!(
-        down.status.success() && text(&down.stderr).contains("no hub was running") && text(&down.stderr).contains("1 child"),
+        down.status.success()
+            && text(&down.stderr).contains("no hub was running")
+            && text(&down.stderr).contains("1 child"),
         "{}",
         text(&down.stderr)
     );

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use plexus_protocol::claudecode::{ChatAsyncResult, ChatParams};
-use plexus_protocol::{Error, ErrorKind, MAX_BODY_BYTES};
+use plexus_protocol::{Error, ErrorKind, MAX_BODY_BYTES, SessionId};
 
 use crate::Hub;
+use crate::hub::store_error;
 use crate::method::{Audience, Caller, Method};
 
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.chat_async",
-        "Gives a session a prompt and returns at once; then use loopback_wait (or claudecode_poll).",
+        "Gives a session a prompt and returns at once; go on with loopback_wait and the returned cursor.",
         Audience::Agents,
         chat_async,
     )
@@ -20,8 +21,14 @@ pub(super) fn method() -> Method {
 async fn chat_async(hub: Arc<Hub>, caller: Caller, params: ChatParams) -> Result<ChatAsyncResult, Error> {
     check_prompt(&params.prompt)?;
     let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
-    let turn = hub.session(session.id).prompt(params.prompt).await?;
-    Ok(ChatAsyncResult::Started { session_id: session.id, turn })
+    let (turn, cursor) = begin(&hub, session.id, params.prompt).await?;
+    Ok(ChatAsyncResult::Started { session_id: session.id, turn, cursor })
+}
+
+/// Begins a turn; its number, and a cursor that stands before anything that comes of it.
+pub(super) async fn begin(hub: &Hub, session: SessionId, prompt: String) -> Result<(u64, u64), Error> {
+    let cursor = hub.store().feed_head().await.map_err(store_error)?;
+    Ok((hub.session(session).prompt(prompt).await?, cursor))
 }
 
 /// A prompt that says something and fits.

@@ -8,7 +8,7 @@ use plexus_protocol::claudecode::{CreateParams, CreateResult};
 use plexus_protocol::{Error, ErrorKind, NodeId, Principal, SessionId, TreeId};
 use plexus_store::{Change, NewSession, SessionConfig};
 
-use super::chat_async::check_prompt;
+use super::chat_async::{begin, check_prompt};
 use crate::Hub;
 use crate::hub::store_error;
 use crate::method::{Audience, Caller, Method};
@@ -58,11 +58,11 @@ async fn create(hub: Arc<Hub>, caller: Caller, params: CreateParams) -> Result<C
     };
     let (id, head) = (session.id, Position { tree_id: session.tree, node_id: session.root });
     hub.commit(vec![Change::CreateSession(Box::new(session))]).await.map_err(store_error)?;
-    let turn = match params.prompt {
-        Some(prompt) => Some(hub.session(id).prompt(prompt).await?),
-        None => None,
+    let (turn, cursor) = match params.prompt {
+        Some(prompt) => begin(&hub, id, prompt).await.map(|(turn, cursor)| (Some(turn), Some(cursor)))?,
+        None => (None, None),
     };
-    Ok(CreateResult::Created { id, head, turn })
+    Ok(CreateResult::Created { id, head, turn, cursor })
 }
 
 fn refuse_what_is_not_built(params: &CreateParams) -> Result<(), Error> {
