@@ -1,7 +1,7 @@
 //! JSON text made safe to read with bounded memory.
 //!
 //! [`Tamed`] sits between a reader and serde_json. It cuts every string after a number of characters, since serde_json
-//! gathers a whole string before anyone can refuse it; it stops at absurd nesting, since even skipped values cost a byte
+//! gathers a whole string before anyone can refuse it, and likewise every number; it stops at absurd nesting, since even skipped values cost a byte
 //! per level; and it puts U+FFFD where an escape names half a surrogate pair, which JavaScript writes for text that was
 //! cut inside an emoji and which serde_json refuses.
 
@@ -13,6 +13,9 @@ pub(crate) const HEAD: usize = 4096;
 /// Levels of nesting after which reading fails.
 const MAX_DEPTH: usize = 64 * 1024;
 
+/// Digits of a number after which the rest is left out: as many as the largest number can have.
+const MAX_DIGITS: usize = 300;
+
 const REPLACEMENT: &[u8] = b"\\ufffd";
 
 /// A reader that passes JSON on with every string cut after `limit` characters.
@@ -21,6 +24,10 @@ pub(crate) struct Tamed<R> {
     limit: usize,
     state: State,
     depth: usize,
+    /// Digits of the present number so far, kept or not.
+    digits: usize,
+    /// The last byte that was passed on outside strings.
+    last_between: u8,
     /// Characters of the present string so far, kept or not.
     chars: usize,
     /// Whether the character that is being passed on, byte by byte, is a kept one.
@@ -48,6 +55,8 @@ impl<R: Read> Tamed<R> {
             limit,
             state: State::Between,
             depth: 0,
+            digits: 0,
+            last_between: 0,
             chars: 0,
             keeping: false,
             high: None,
@@ -118,6 +127,18 @@ impl<R: Read> Tamed<R> {
     }
 
     fn between(&mut self, byte: u8) -> io::Result<()> {
+        match byte {
+            b'0'..=b'9' => {
+                self.digits += 1;
+                // The first digit after a point or an exponent stays: without it there would be no number.
+                if self.digits > MAX_DIGITS && self.last_between.is_ascii_digit() {
+                    return Ok(());
+                }
+            }
+            b'.' | b'e' | b'E' | b'+' | b'-' => {}
+            _ => self.digits = 0,
+        }
+        self.last_between = byte;
         self.ready.push(byte);
         match byte {
             b'"' => {
