@@ -59,7 +59,7 @@ impl Hub {
         registry: Registry,
     ) -> io::Result<Arc<Self>> {
         let watch = JournalWatch::new()?;
-        Ok(Arc::new_cyclic(|this| Self {
+        let hub = Arc::new_cyclic(|this: &Weak<Self>| Self {
             settings,
             registry,
             store,
@@ -74,7 +74,14 @@ impl Hub {
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
             this: this.clone(),
-        }))
+        });
+        let this = Arc::downgrade(&hub);
+        hub.store.observe(Box::new(move |committed| {
+            if let Some(hub) = this.upgrade() {
+                hub.tell(committed);
+            }
+        }));
+        Ok(hub)
     }
 
     /// Finds what an earlier hub left: children that live or ended meanwhile, turns in progress, open approvals.
@@ -162,20 +169,10 @@ impl Hub {
 
     /// Makes changes durable, then tells whoever waits for them. There is no other way to write.
     ///
-    /// Both happen in a task of their own: a caller that vanishes in between must not leave anyone untold of what
-    /// is durable.
+    /// The store itself does the telling: a caller that vanishes in between leaves nobody untold of what is durable,
+    /// and a child's owner hears of an answer without a detour.
     pub(crate) async fn commit(&self, changes: Vec<Change>) -> Result<Committed, StoreError> {
-        let this = self.this.clone();
-        let told = self.tasks.spawn(async move {
-            let Some(hub) = this.upgrade() else {
-                return Err(StoreError::Unavailable("the hub is gone".to_owned()));
-            };
-            let committed = hub.store.commit(now(), changes).await?;
-            hub.tell(&committed);
-            Ok(committed)
-        });
-        told.await
-            .unwrap_or_else(|error| Err(StoreError::Unavailable(format!("the commit was cut off: {error}"))))
+        self.store.commit(now(), changes).await
     }
 
     fn tell(&self, committed: &Committed) {

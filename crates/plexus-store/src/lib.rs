@@ -53,11 +53,17 @@ pub enum Refusal {
     KeyTaken,
 }
 
+/// Is told of every commit.
+pub type Observer = Box<dyn Fn(&Committed) + Send>;
+
 /// What the hub needs of a store. Reads see every commit that was acknowledged before they began.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Makes all of `changes` durable, or none of them.
     async fn commit(&self, at: UnixSeconds, changes: Vec<Change>) -> Result<Committed, StoreError>;
+    /// From now on tells `observer`, and no other, of every commit: when it is durable and before whoever wanted it
+    /// is answered, whether or not that one is still there. An observer is quick and never waits.
+    fn observe(&self, observer: Observer);
 
     /// One session, living or deleted.
     async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, StoreError>;

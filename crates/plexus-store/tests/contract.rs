@@ -63,6 +63,7 @@ macro_rules! whole_contract {
                 feed_numbers_have_no_gaps_and_never_go_back,
                 each_addressee_reads_its_own_feed,
                 a_read_sees_every_commit_that_was_acknowledged,
+                an_observer_is_told_before_the_caller_and_without_it,
                 any_number_can_be_asked_for;
         });
     };

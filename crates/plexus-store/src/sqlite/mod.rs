@@ -25,7 +25,7 @@ use readers::Readers;
 use writer::{Apply, Writer};
 
 use crate::{
-    ApprovalRow, CallRow, Change, Committed, EventRow, FeedRow, Open, PermitStream, RunKey, RunRow,
+    ApprovalRow, CallRow, Change, Committed, EventRow, FeedRow, Observer, Open, PermitStream, RunKey, RunRow,
     SessionRow, Store, StoreError, TurnRow,
 };
 
@@ -79,6 +79,10 @@ impl Drop for SqliteStore {
 impl Store for SqliteStore {
     async fn commit(&self, at: UnixSeconds, changes: Vec<Change>) -> Result<Committed, StoreError> {
         self.writer.commit(at, changes).await
+    }
+
+    fn observe(&self, observer: Observer) {
+        self.writer.observe(observer);
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, StoreError> {

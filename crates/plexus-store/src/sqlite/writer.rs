@@ -11,7 +11,7 @@ use plexus_protocol::UnixSeconds;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use crate::{Change, Committed, StoreError};
+use crate::{Change, Committed, Observer, StoreError};
 
 /// Does the changes of one commit, inside its savepoint.
 pub(super) type Apply =
@@ -25,6 +25,7 @@ pub(super) struct Writer {
     queue: mpsc::Sender<Job>,
     thread: Mutex<Option<JoinHandle<()>>>,
     transactions: Arc<AtomicU64>,
+    observer: Arc<Mutex<Option<Observer>>>,
 }
 
 enum Job {
@@ -46,13 +47,19 @@ impl Writer {
     pub(super) fn start(connection: Connection, reopen: Reopen, apply: Apply) -> Result<Self, StoreError> {
         let (queue, jobs) = mpsc::channel();
         let transactions = Arc::new(AtomicU64::new(0));
-        let mut state =
-            Writing { connection: Some(connection), reopen, apply, transactions: Arc::clone(&transactions) };
+        let observer = Arc::default();
+        let mut state = Writing {
+            connection: Some(connection),
+            reopen,
+            apply,
+            transactions: Arc::clone(&transactions),
+            observer: Arc::clone(&observer),
+        };
         let thread =
             thread::Builder::new().name("store-writer".to_owned()).spawn(move || state.run(&jobs)).map_err(
                 |error| StoreError::Unavailable(format!("cannot start the writing thread: {error}")),
             )?;
-        Ok(Self { queue, thread: Mutex::new(Some(thread)), transactions })
+        Ok(Self { queue, thread: Mutex::new(Some(thread)), transactions, observer })
     }
 
     /// Queues a commit and waits for its answer. Giving up the wait does not take the commit back.
@@ -61,6 +68,11 @@ impl Writer {
         let closed = || StoreError::Unavailable("the store is closed".to_owned());
         self.queue.send(Job::Commit(Commit { at, changes, reply })).map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
+    }
+
+    /// Tells `observer` of every commit from now on.
+    pub(super) fn observe(&self, observer: Observer) {
+        *self.observer.lock().unwrap_or_else(PoisonError::into_inner) = Some(observer);
     }
 
     /// How many transactions were committed.
@@ -74,7 +86,10 @@ impl Writer {
         if let Some(thread) = thread {
             // Either fails only when the thread is gone already, which is what we want.
             let _ = self.queue.send(Job::Close);
-            let _ = thread.join();
+            // An observer may have held the last of the store: then this is the thread itself, on its way out.
+            if thread.thread().id() != thread::current().id() {
+                let _ = thread.join();
+            }
         }
     }
 }
@@ -91,6 +106,7 @@ struct Writing {
     reopen: Reopen,
     apply: Apply,
     transactions: Arc<AtomicU64>,
+    observer: Arc<Mutex<Option<Observer>>>,
 }
 
 impl Writing {
@@ -120,6 +136,9 @@ impl Writing {
         match self.transaction(&group) {
             Ok(answers) => {
                 for (commit, answer) in group.into_iter().zip(answers) {
+                    if let Ok(committed) = &answer {
+                        self.tell(committed);
+                    }
                     // Whoever asked may have gone; the commit stands all the same.
                     let _ = commit.reply.send(answer);
                 }
@@ -130,6 +149,15 @@ impl Writing {
                     let _ = commit.reply.send(Err(error.clone()));
                 }
             }
+        }
+    }
+
+    fn tell(&self, committed: &Committed) {
+        let observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(observer) = observer.as_ref()
+            && catch_unwind(AssertUnwindSafe(|| observer(committed))).is_err()
+        {
+            tracing::error!("a commit was stored, but whoever waits for it was not told");
         }
     }
 

@@ -131,3 +131,30 @@ pub async fn any_number_can_be_asked_for(store: Arc<dyn Store>) {
     commit(&*store, far).await;
     assert!(store.position("x", session, 1).await.unwrap() > u64::from(u32::MAX));
 }
+
+pub async fn an_observer_is_told_before_the_caller_and_without_it(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    store.observe(Box::new(move |committed| {
+        let _ = tell.send(committed.events.len());
+    }));
+    assert!(store.commit(NOW, vec![says(SessionId::random(), 1, "refused")]).await.is_err());
+    store.commit(NOW, vec![says(session, 1, "x"), says(session, 1, "y")]).await.unwrap();
+    assert_eq!(told.try_recv(), Ok(2), "of the second, as the first was not stored");
+    // The caller goes away as soon as its commit is queued.
+    let mut commit = store.commit(NOW, vec![says(session, 1, "z")]);
+    assert!(looked_at_once(&mut commit).await.is_none_or(|done| done.is_ok()));
+    drop(commit);
+    assert_eq!(told.recv().await, Some(1));
+}
+
+/// What a future gives when it is looked at once.
+async fn looked_at_once<T>(future: &mut (impl Future<Output = T> + Unpin)) -> Option<T> {
+    std::future::poll_fn(|context| {
+        std::task::Poll::Ready(match std::pin::Pin::new(&mut *future).poll(context) {
+            std::task::Poll::Ready(done) => Some(done),
+            std::task::Poll::Pending => None,
+        })
+    })
+    .await
+}
