@@ -19,8 +19,8 @@ pub use incoming::{
 };
 pub use lines::{Line, LineSplitter};
 pub use outgoing::{
-    GATE_CALLBACK, GATE_TIMEOUT_SECS, GateAnswer, initialize, initialize_ungated, interrupt, mcp_status,
-    reply_ask, reply_error, reply_gate, set_permission_mode, user_message,
+    GATE_CALLBACK, GATE_TIMEOUT_SECS, GateAnswer, cancel_message, initialize, initialize_ungated, interrupt,
+    mcp_status, reply_ask, reply_error, reply_gate, set_model, set_permission_mode, user_message,
 };
 pub use permission::{PermissionMode, PermissionResult, UnknownPermissionMode};
 pub use sent::{SentId, sent_id};

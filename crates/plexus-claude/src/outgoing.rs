@@ -72,6 +72,11 @@ pub fn interrupt(request_id: &str) -> String {
     request(request_id, json!({"subtype": "interrupt"}))
 }
 
+/// Takes back a message that the child has not begun to read.
+pub fn cancel_message(request_id: &str, message_uuid: &str) -> String {
+    request(request_id, json!({"subtype": "cancel_async_message", "message_uuid": message_uuid}))
+}
+
 /// Asks for the state of the MCP servers.
 pub fn mcp_status(request_id: &str) -> String {
     request(request_id, json!({"subtype": "mcp_status"}))
@@ -80,6 +85,12 @@ pub fn mcp_status(request_id: &str) -> String {
 /// Puts the child in another mode.
 pub fn set_permission_mode(request_id: &str, mode: &str) -> String {
     request(request_id, json!({"subtype": "set_permission_mode", "mode": mode}))
+}
+
+/// Changes the model; `None` goes back to Claude Code's own choice.
+pub fn set_model(request_id: &str, model: Option<&str>) -> String {
+    // A value that is not a text hangs older versions.
+    request(request_id, json!({"subtype": "set_model", "model": model.unwrap_or("default")}))
 }
 
 /// Refuses a request. Never for the gate's callback: there an error lets the tool run.

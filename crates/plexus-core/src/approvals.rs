@@ -1,13 +1,14 @@
 //! Answers: checking one, making it count, and what the child is told.
 
 use plexus_claude::PermissionResult;
+use plexus_protocol::claudecode::PermissionMode;
 use plexus_protocol::loopback::{Answer, Answered};
 use plexus_protocol::{
     ApprovalKind, ApprovalStatus, Decider, Decision, Error, ErrorKind, MAX_TEXT_BYTES, Object, Principal,
     Right, is_cut_at,
 };
 use plexus_store::{ApprovalRow, Change, Refusal, StoreError};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::Hub;
 use crate::hub::store_error;
@@ -45,8 +46,8 @@ fn decide(
     by: Decider,
     right: Right,
 ) -> Result<(ApprovalStatus, Decision), Error> {
-    if answer.mode.is_some() {
-        return Err(Error::not_yet("mode"));
+    if answer.mode.is_some() && !(answer.approve && row.approval.kind == ApprovalKind::Plan) {
+        return Err(Error::invalid("mode", "goes with `approve: true` to a plan"));
     }
     if answer.remember.is_some() {
         return Err(Error::not_yet("remember"));
@@ -59,8 +60,15 @@ fn decide(
         if answer.answers.is_some() {
             return Err(Error::invalid("answers", "go with `approve: true`"));
         }
-        let decision =
-            Decision { approve: false, message: answer.message, updated_input: None, interrupt, by, right };
+        let decision = Decision {
+            approve: false,
+            message: answer.message,
+            updated_input: None,
+            mode: None,
+            interrupt,
+            by,
+            right,
+        };
         return Ok((ApprovalStatus::Denied, decision));
     }
     if interrupt {
@@ -82,7 +90,9 @@ fn decide(
         (_, Some(_), None) => return Err(Error::invalid("answers", "only a question takes answers")),
         (_, None, updated_input) => updated_input,
     };
-    let decision = Decision { approve: true, message: answer.message, updated_input, interrupt, by, right };
+    let mode = (row.approval.kind == ApprovalKind::Plan).then(|| answer.mode.unwrap_or_default());
+    let decision =
+        Decision { approve: true, message: answer.message, updated_input, mode, interrupt, by, right };
     Ok((ApprovalStatus::Allowed, decision))
 }
 
@@ -140,6 +150,11 @@ fn answer_text(question: &str, answer: Value) -> Result<String, Error> {
     }
 }
 
+/// The change of mode that goes with an approved plan. For this session only: nothing is written to settings.
+fn set_mode(mode: PermissionMode) -> Value {
+    json!({"type": "setMode", "mode": mode.as_str(), "destination": "session"})
+}
+
 /// What the child is told about an approval that has come to its end. The input is always the stored one.
 pub(crate) fn permission_result(row: &ApprovalRow) -> PermissionResult {
     let decision = row.approval.decision.as_ref();
@@ -153,7 +168,11 @@ pub(crate) fn permission_result(row: &ApprovalRow) -> PermissionResult {
             updated_input: decision
                 .and_then(|decision| decision.updated_input.clone())
                 .unwrap_or_else(|| row.approval.input.clone()),
-            updated_permissions: Vec::new(),
+            updated_permissions: decision
+                .and_then(|decision| decision.mode)
+                .into_iter()
+                .map(set_mode)
+                .collect(),
         },
         ApprovalStatus::Denied => deny(message.unwrap_or_else(|| "This call was denied.".to_owned())),
         ApprovalStatus::Expired => deny(

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use plexus_store::{Store, StoreError};
 
 use crate::activations::{ClaudeCode, Loopback};
-use crate::gate::{Gate, OwnCourse, Policy};
 use crate::method::{Activation, Registry};
 use crate::{Hub, Settings};
 
@@ -24,14 +23,13 @@ pub enum StartError {
 pub struct HubBuilder {
     settings: Settings,
     store: Arc<dyn Store>,
-    gate: Gate,
     registry: Registry,
 }
 
 impl HubBuilder {
     /// A hub over this store, with no methods yet.
     pub fn new(settings: Settings, store: Arc<dyn Store>) -> Self {
-        Self { settings, store, gate: Gate::new(Arc::new(OwnCourse)), registry: Registry::default() }
+        Self { settings, store, registry: Registry::default() }
     }
 
     /// The hub as it is shipped.
@@ -46,16 +44,9 @@ impl HubBuilder {
         self
     }
 
-    /// Puts another policy at the gate.
-    #[must_use]
-    pub fn with_policy(mut self, policy: Arc<dyn Policy>) -> Self {
-        self.gate = Gate::new(policy);
-        self
-    }
-
     /// Starts it: finds the children of an earlier hub again and goes on with them.
     pub async fn start(self) -> Result<Arc<Hub>, StartError> {
-        let hub = Hub::new(self.settings, self.store, self.gate, self.registry)?;
+        let hub = Hub::new(self.settings, self.store, self.registry)?;
         hub.take_up().await?;
         Ok(hub)
     }

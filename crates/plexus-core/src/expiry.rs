@@ -77,6 +77,7 @@ fn expire(approval: ApprovalId) -> Change {
         approve: false,
         message: Some("Nobody answered in time.".to_owned()),
         updated_input: None,
+        mode: None,
         interrupt: false,
         by: Decider::Hub,
         right: Right::Expiry,

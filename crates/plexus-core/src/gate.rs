@@ -1,50 +1,130 @@
-//! The gate's policy: what is said to a tool call before Claude Code takes its own course.
+//! The gate: what is said to a tool call before Claude Code takes its own course.
 //!
-//! The gate sees every call of every child. Its policy today mentions nothing, so each call takes Claude Code's own
-//! course (reading in the working directory runs, the rest asks); what it does see to is that a call that cannot be
-//! read is denied, and that whatever goes wrong here, a panic included, is a denial and never an error reply: an
-//! error reply would let the tool run.
+//! The gate sees every call of every child. What it says is a [`Policy`], which is data: a list of rules of which the
+//! first that fits counts; what none mentions takes Claude Code's own course (reading in the working directory runs,
+//! the rest asks). Whatever goes wrong here, a panic included, is a denial and never an error reply: an error reply
+//! would let the tool run.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
 use plexus_claude::{GateAnswer, PreToolUse};
+use plexus_protocol::claudecode::{PermissionMode, PolicyName};
 use serde_json::{Value, json};
 
-/// Decides about calls at the gate.
-pub trait Policy: Send + Sync + 'static {
-    /// What is said to this call.
-    fn decide(&self, call: &PreToolUse) -> GateAnswer;
+/// What a rule says to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Say {
+    /// Nothing: Claude Code's own course.
+    Nothing,
+    /// It runs.
+    Allow,
+    /// Whoever may decide is asked.
+    Ask,
 }
 
-/// The policy that mentions nothing.
-#[derive(Debug, Default)]
-pub struct OwnCourse;
+/// Which tools a rule is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Tools {
+    /// These.
+    These(&'static [&'static str]),
+    /// All but these.
+    AllBut(&'static [&'static str]),
+}
 
-impl Policy for OwnCourse {
-    fn decide(&self, _call: &PreToolUse) -> GateAnswer {
-        GateAnswer::NoOpinion
+/// One rule.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rule {
+    tools: Tools,
+    /// Only while the child is in this mode.
+    mode: Option<PermissionMode>,
+    say: Say,
+}
+
+/// What is said at the gate.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Policy {
+    /// Its name.
+    pub(crate) name: PolicyName,
+    /// The mode a session with this policy starts in, unless said otherwise.
+    pub(crate) starts_in: PermissionMode,
+    rules: &'static [Rule],
+}
+
+/// Tools that only read, or only start what stops at the gate itself.
+const READING: &[&str] =
+    &["Read", "Glob", "Grep", "LS", "NotebookRead", "TodoWrite", "Task", "Agent", "TaskOutput", "ToolSearch"];
+/// What planning is made of: writing the plan down, asking about it, showing it.
+const PLANNING: &[&str] = &["Write", "Edit", "AskUserQuestion", "ExitPlanMode", "EnterPlanMode"];
+
+const fn rule(tools: Tools, say: Say) -> Rule {
+    Rule { tools, mode: None, say }
+}
+
+static POLICIES: [Policy; 5] = [
+    Policy { name: PolicyName::OwnCourse, starts_in: PermissionMode::Default, rules: &[] },
+    Policy {
+        name: PolicyName::AskAll,
+        starts_in: PermissionMode::Default,
+        rules: &[rule(Tools::AllBut(&[]), Say::Ask)],
+    },
+    Policy {
+        name: PolicyName::Approvals,
+        starts_in: PermissionMode::Default,
+        rules: &[rule(Tools::These(READING), Say::Allow), rule(Tools::AllBut(&[]), Say::Ask)],
+    },
+    Policy {
+        name: PolicyName::Plan,
+        starts_in: PermissionMode::Plan,
+        rules: &[
+            rule(Tools::These(READING), Say::Allow),
+            // Newer versions let a classifier decide about other tools while they plan.
+            Rule { tools: Tools::AllBut(PLANNING), mode: Some(PermissionMode::Plan), say: Say::Ask },
+        ],
+    },
+    Policy {
+        name: PolicyName::AllowAll,
+        starts_in: PermissionMode::Default,
+        rules: &[
+            // These are answered, not allowed.
+            rule(Tools::These(&["AskUserQuestion", "ExitPlanMode"]), Say::Nothing),
+            rule(Tools::AllBut(&[]), Say::Allow),
+        ],
+    },
+];
+
+impl Policy {
+    /// The policy of this name.
+    pub(crate) fn named(name: PolicyName) -> &'static Self {
+        POLICIES.iter().find(|policy| policy.name == name).unwrap_or(&POLICIES[0])
+    }
+
+    fn say(&self, call: &PreToolUse) -> Say {
+        let mode = call.permission_mode.as_deref().and_then(PermissionMode::named);
+        let fits = |rule: &&Rule| {
+            let tool = call.tool_name.as_str();
+            let named = match rule.tools {
+                Tools::These(tools) => tools.contains(&tool),
+                Tools::AllBut(tools) => !tools.contains(&tool),
+            };
+            named && rule.mode.is_none_or(|wanted| mode == Some(wanted))
+        };
+        self.rules.iter().find(fits).map_or(Say::Nothing, |rule| rule.say)
     }
 }
 
-/// The gate: a policy that cannot fail open.
-#[derive(Clone)]
-pub struct Gate {
-    policy: Arc<dyn Policy>,
+/// What is said to this call, whatever goes wrong in finding it out.
+pub(crate) fn decide(policy: PolicyName, call: &PreToolUse) -> GateAnswer {
+    closed_on_panic(|| match Policy::named(policy).say(call) {
+        Say::Nothing => GateAnswer::NoOpinion,
+        Say::Allow => GateAnswer::Allow { reason: format!("policy `{policy:?}`") },
+        Say::Ask => GateAnswer::Ask { reason: format!("policy `{policy:?}`") },
+    })
 }
 
-impl Gate {
-    /// A gate with this policy.
-    pub fn new(policy: Arc<dyn Policy>) -> Self {
-        Self { policy }
-    }
-
-    /// What is said to this call, whatever the policy does.
-    pub fn decide(&self, call: &PreToolUse) -> GateAnswer {
-        catch_unwind(AssertUnwindSafe(|| self.policy.decide(call))).unwrap_or_else(|_| GateAnswer::Deny {
-            reason: "Plexus could not judge this call, so it is denied.".to_owned(),
-        })
-    }
+fn closed_on_panic(judge: impl FnOnce() -> GateAnswer) -> GateAnswer {
+    catch_unwind(AssertUnwindSafe(judge)).unwrap_or_else(|_| GateAnswer::Deny {
+        reason: "Plexus could not judge this call, so it is denied.".to_owned(),
+    })
 }
 
 /// A gate's answer as it is kept with the call.
@@ -73,26 +153,40 @@ pub fn from_value(value: &Value) -> GateAnswer {
 mod tests {
     use super::*;
 
-    struct Panics;
-
-    impl Policy for Panics {
-        fn decide(&self, _call: &PreToolUse) -> GateAnswer {
-            panic!("on purpose")
+    fn call(tool_name: &str, mode: &str) -> PreToolUse {
+        PreToolUse {
+            tool_name: tool_name.to_owned(),
+            tool_use_id: "t".to_owned(),
+            input: serde_json::Map::new(),
+            cwd: None,
+            permission_mode: Some(mode.to_owned()),
+            agent_id: None,
         }
     }
 
     #[test]
     fn a_policy_that_panics_denies() {
-        let call = PreToolUse {
-            tool_name: "Bash".to_owned(),
-            tool_use_id: "t".to_owned(),
-            input: serde_json::Map::new(),
-            cwd: None,
-            permission_mode: None,
-            agent_id: None,
-        };
-        assert!(matches!(Gate::new(Arc::new(Panics)).decide(&call), GateAnswer::Deny { .. }));
-        assert!(matches!(Gate::new(Arc::new(OwnCourse)).decide(&call), GateAnswer::NoOpinion));
+        assert!(matches!(closed_on_panic(|| panic!("on purpose")), GateAnswer::Deny { .. }));
+    }
+
+    #[test]
+    fn each_policy_says_what_it_is_named_for() {
+        use PolicyName::{AllowAll, Approvals, AskAll, OwnCourse, Plan};
+        for (policy, tool, mode, say) in [
+            (OwnCourse, "Bash", "default", Say::Nothing),
+            (AskAll, "Read", "default", Say::Ask),
+            (Approvals, "Read", "default", Say::Allow),
+            (Approvals, "Bash", "default", Say::Ask),
+            (Approvals, "mcp__any__tool", "default", Say::Ask),
+            (Plan, "Read", "plan", Say::Allow),
+            (Plan, "Bash", "plan", Say::Ask),
+            (Plan, "ExitPlanMode", "plan", Say::Nothing),
+            (Plan, "Edit", "acceptEdits", Say::Nothing),
+            (AllowAll, "Bash", "default", Say::Allow),
+            (AllowAll, "AskUserQuestion", "default", Say::Nothing),
+        ] {
+            assert_eq!(Policy::named(policy).say(&call(tool, mode)), say, "{policy:?} {tool} {mode}");
+        }
     }
 
     #[test]

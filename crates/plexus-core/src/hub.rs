@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::now;
 use crate::expiry::Expiry;
-use crate::gate::Gate;
+use crate::follow::Deltas;
 use crate::method::{Audience, Caller, Method, Registry, Repeat, method_not_found};
 use crate::permit::Attachments;
 use crate::positions::Positions;
@@ -37,10 +37,10 @@ pub struct Hub {
     settings: Settings,
     registry: Registry,
     store: Arc<dyn Store>,
-    gate: Gate,
     signals: Signals,
     expiry: Expiry,
     attachments: Attachments,
+    deltas: Deltas,
     positions: Positions,
     watch: JournalWatch,
     sessions: Mutex<HashMap<SessionId, SessionHandle>>,
@@ -55,7 +55,6 @@ impl Hub {
     pub(crate) fn new(
         settings: Settings,
         store: Arc<dyn Store>,
-        gate: Gate,
         registry: Registry,
     ) -> io::Result<Arc<Self>> {
         let watch = JournalWatch::new()?;
@@ -63,10 +62,10 @@ impl Hub {
             settings,
             registry,
             store,
-            gate,
             signals: Signals::default(),
             expiry: Expiry::default(),
             attachments: Attachments::default(),
+            deltas: Deltas::default(),
             positions: Positions::default(),
             watch,
             sessions: Mutex::default(),
@@ -135,10 +134,6 @@ impl Hub {
         &*self.store
     }
 
-    pub(crate) fn gate(&self) -> &Gate {
-        &self.gate
-    }
-
     pub(crate) fn signals(&self) -> &Signals {
         &self.signals
     }
@@ -153,6 +148,10 @@ impl Hub {
 
     pub(crate) fn positions(&self) -> &Positions {
         &self.positions
+    }
+
+    pub(crate) fn deltas(&self) -> &Deltas {
+        &self.deltas
     }
 
     pub(crate) fn watch(&self) -> &JournalWatch {
@@ -196,6 +195,9 @@ impl Hub {
         }
         for entry in &committed.feed {
             self.signals.wake(&Topic::Feed(entry.to.clone()));
+        }
+        if !committed.feed.is_empty() {
+            self.signals.wake(&Topic::AnyFeed);
         }
     }
 
@@ -262,11 +264,8 @@ impl Hub {
             return Ok(tools.iter().map(describe_tool).collect());
         }
         let method = self.registry.get(name).ok_or_else(|| method_not_found(name))?;
-        if method.audience != Audience::Children && !self.may_call_methods(&caller.principal).await? {
-            return Err(Error::new(
-                ErrorKind::Forbidden,
-                "this session may only ask for permission; `hub_tools` at its creation would let it do more",
-            ));
+        if method.audience != Audience::Children {
+            self.check_may_call(&caller.principal).await?;
         }
         self.registry.call(Arc::clone(self), caller, name, params).await
     }
@@ -281,6 +280,16 @@ impl Hub {
             Audience::Children => child,
         };
         Ok(self.registry.all().filter(mine).cloned().collect())
+    }
+
+    /// Refuses a session that may only ask.
+    pub(crate) async fn check_may_call(&self, principal: &Principal) -> Result<(), Error> {
+        if self.may_call_methods(principal).await? {
+            return Ok(());
+        }
+        let message =
+            "this session may only ask for permission; `hub_tools` at its creation would let it do more";
+        Err(Error::new(ErrorKind::Forbidden, message))
     }
 
     /// A session may do no more than ask, unless it was given `hub_tools`.

@@ -10,6 +10,7 @@ mod approvals;
 mod builder;
 mod clock;
 mod expiry;
+mod follow;
 mod gate;
 mod hub;
 mod method;
@@ -22,7 +23,7 @@ mod signals;
 mod view;
 
 pub use builder::{HubBuilder, StartError};
-pub use gate::{Gate, OwnCourse, Policy};
+pub use follow::{ApprovalFollower, ApprovalTold, Followed, Place, SessionFollower, Told};
 pub use hub::{Hub, ShutDown};
 pub use method::{
     Activation, Audience, Caller, Door, Method, Notification, Registry, Repeat, method_not_found,

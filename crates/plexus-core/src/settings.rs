@@ -35,6 +35,8 @@ pub struct Settings {
     pub sse_retry: Duration,
     /// How long a child may take until it answers `initialize`.
     pub initialize_within: Duration,
+    /// How long a child without a turn is kept; `None` for good.
+    pub idle_after: Option<Duration>,
 }
 
 impl Settings {

@@ -16,6 +16,8 @@ pub enum Topic {
     Approval(ApprovalId),
     /// The feed of this addressee grew.
     Feed(String),
+    /// The feed of anyone grew.
+    AnyFeed,
 }
 
 /// The waiting, by topic. Topics nobody waits for cost nothing.

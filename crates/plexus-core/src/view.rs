@@ -20,7 +20,10 @@ pub(crate) fn approval(row: ApprovalRow, max_bytes: usize) -> Approval {
     if approval.truncated {
         approval.digest = None;
     }
-    for text in [Some(&mut approval.tool_name), approval.reason.as_mut()].into_iter().flatten() {
+    for text in [Some(&mut approval.tool_name), approval.reason.as_mut(), approval.blocked_path.as_mut()]
+        .into_iter()
+        .flatten()
+    {
         if let Some(clean) = visible(text) {
             *text = clean;
         }
@@ -68,6 +71,9 @@ impl Hub {
             model: session.config.model,
             channel: session.config.channel,
             loopback_enabled: session.config.loopback_enabled,
+            policy: session.config.policy,
+            // A child that says otherwise has either changed it or been stopped.
+            permission_mode: session.config.permission_mode.as_str().to_owned(),
             hub_tools: session.config.hub_tools,
             answers_to: session.answers_to,
             pending_approvals: open.len() as u64,

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::claudecode::PermissionMode;
 use crate::{ApprovalId, Object, Principal, SessionId, SessionName, UnixSeconds};
 
 /// What sort of question it is.
@@ -133,6 +134,9 @@ pub struct Decision {
     /// The input the tool ran with instead of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_input: Option<Object>,
+    /// The mode that follows an approved plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<PermissionMode>,
     /// Whether the turn ends with this denial.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupt: bool,
@@ -178,6 +182,12 @@ pub struct Approval {
     /// The sub-agent that asks, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
+    /// The path that made Claude Code ask. Written by the child: not to be trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_path: Option<String>,
+    /// Whether the tool says that only a person can answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requires_user_interaction: Option<bool>,
     /// Where the tool would run.
     pub cwd: String,
     /// Names tool, input and directory; left out where the input is shown cut.

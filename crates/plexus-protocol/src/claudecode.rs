@@ -20,6 +20,57 @@ pub enum Channel {
     Mcp,
 }
 
+/// What a child may do by itself, in Claude Code's own words.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum PermissionMode {
+    /// Reading in the working directory runs, the rest asks.
+    #[default]
+    Default,
+    /// Edits in the working directory run as well, and so do simple file commands there, such as `touch` and `rm`.
+    AcceptEdits,
+    /// It plans, and asks before it leaves planning.
+    Plan,
+}
+
+impl PermissionMode {
+    /// The word on Claude Code's wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::AcceptEdits => "acceptEdits",
+            Self::Plan => "plan",
+        }
+    }
+
+    /// The mode of this name; newer versions call the default one `manual`.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "default" | "manual" => Some(Self::Default),
+            "acceptEdits" => Some(Self::AcceptEdits),
+            "plan" => Some(Self::Plan),
+            _ => None,
+        }
+    }
+}
+
+/// What is said at the gate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PolicyName {
+    /// Nothing: every call takes Claude Code's own course.
+    #[default]
+    OwnCourse,
+    /// Every call asks.
+    AskAll,
+    /// Reading tools run freely, the rest asks.
+    Approvals,
+    /// Starts in plan mode; reading runs freely, leaving plan mode asks.
+    Plan,
+    /// Every call runs, and is recorded (operator only).
+    AllowAll,
+}
+
 /// Where a session, or one of its turns, stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -58,9 +109,12 @@ pub struct CreateParams {
     /// How the agent asks; `control` unless said.
     #[serde(default)]
     pub channel: Option<Channel>,
-    /// Only `default` yet.
+    /// What it may do by itself; `default` unless said.
     #[serde(default)]
-    pub permission_mode: Option<String>,
+    pub permission_mode: Option<PermissionMode>,
+    /// What is said at the gate; `own_course` unless said.
+    #[serde(default)]
+    pub policy: Option<PolicyName>,
     /// Starts the first turn at once.
     #[serde(default)]
     pub prompt: Option<String>,
@@ -76,14 +130,9 @@ pub struct CreateParams {
     /// Kept with the session, for the caller.
     #[serde(default)]
     pub metadata: Option<Object>,
-    /// Not supported yet.
+    /// Live listeners get token deltas as well.
     #[serde(default)]
-    #[schemars(skip)]
-    pub deltas: Option<Value>,
-    /// Not supported yet.
-    #[serde(default)]
-    #[schemars(skip)]
-    pub policy: Option<Value>,
+    pub deltas: Option<bool>,
     /// Not supported yet.
     #[serde(default)]
     #[schemars(skip)]
@@ -166,6 +215,35 @@ pub struct ChatParams {
     pub prompt: String,
 }
 
+/// Parameters of `claudecode.set_permission_mode`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetPermissionModeParams {
+    /// The session, by id…
+    #[serde(default)]
+    pub session_id: Option<SessionId>,
+    /// …or by name.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The mode from now on.
+    pub mode: PermissionMode,
+}
+
+/// Parameters of `claudecode.set_model`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetModelParams {
+    /// The session, by id…
+    #[serde(default)]
+    pub session_id: Option<SessionId>,
+    /// …or by name.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The model from now on; Claude Code's own choice when left out.
+    #[serde(default)]
+    pub model: Option<String>,
+}
+
 /// Result of `claudecode.chat_async`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -178,6 +256,19 @@ pub enum ChatAsyncResult {
         turn: u64,
         /// For loopback_wait: all that comes of this turn is newer.
         cursor: u64,
+    },
+}
+
+/// Result of `claudecode.send`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum SendResult {
+    /// The message is part of the turn.
+    Sent {
+        /// The session.
+        session_id: SessionId,
+        /// The turn it was added to.
+        turn: u64,
     },
 }
 
@@ -286,6 +377,10 @@ pub struct SessionView {
     pub channel: Channel,
     /// Whether its calls stop at the gate.
     pub loopback_enabled: bool,
+    /// What is said at the gate.
+    pub policy: PolicyName,
+    /// The mode its process last said it is in, or the one it will be started in.
+    pub permission_mode: String,
     /// Whether it may start agents of its own.
     pub hub_tools: bool,
     /// Who answers for it.

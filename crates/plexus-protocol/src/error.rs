@@ -36,6 +36,10 @@ pub enum ErrorKind {
     TooLarge,
     /// A turn is running.
     TurnInProgress,
+    /// No turn is running.
+    NoTurn,
+    /// The agent itself would not do it.
+    AgentRefused,
     /// The caller would wait for an answer only it can give.
     WouldWaitForItself,
     /// A question was allowed without answers.
@@ -68,6 +72,8 @@ impl ErrorKind {
             Self::BadWorkingDir => "bad_working_dir",
             Self::TooLarge => "too_large",
             Self::TurnInProgress => "turn_in_progress",
+            Self::NoTurn => "no_turn",
+            Self::AgentRefused => "agent_refused",
             Self::WouldWaitForItself => "would_wait_for_itself",
             Self::AnswersRequired => "answers_required",
             Self::InputNotSeen => "input_not_seen",

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::claudecode::Status;
+use crate::claudecode::{PermissionMode, Status};
 use crate::{Approval, ApprovalId, ApprovalStatus, Decision, Object, SessionId, SessionName, UnixSeconds};
 
 /// Parameters of `loopback.permit`, as Claude Code sends them.
@@ -41,10 +41,9 @@ pub struct Answer {
     /// From loopback_get, needed where the input was shown cut.
     #[serde(default)]
     pub digest: Option<String>,
-    /// Not supported yet.
+    /// For a plan: the mode that follows; `default` unless said.
     #[serde(default)]
-    #[schemars(skip)]
-    pub mode: Option<Value>,
+    pub mode: Option<PermissionMode>,
     /// Not supported yet.
     #[serde(default)]
     #[schemars(skip)]
@@ -86,10 +85,9 @@ pub struct RespondParams {
     /// The cursor of that wait.
     #[serde(default)]
     pub cursor: Option<u64>,
-    /// Not supported yet.
+    /// For a plan: the mode that follows; `default` unless said.
     #[serde(default)]
-    #[schemars(skip)]
-    pub mode: Option<Value>,
+    pub mode: Option<PermissionMode>,
     /// Not supported yet.
     #[serde(default)]
     #[schemars(skip)]

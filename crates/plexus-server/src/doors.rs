@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::mcp::{self, McpService};
 use crate::refusal::Refusal;
 use crate::serving::DownRequest;
-use crate::{auth, rpc};
+use crate::{auth, rpc, sse};
 
 /// How a request reached the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,9 @@ impl Doors {
     pub(crate) fn router(self) -> Router {
         let mut guarded = Router::new()
             .route("/rpc", post(rpc::http::post).get(rpc::websocket::upgrade))
-            .route("/mcp", post(mcp::permit::post).get(mcp::permit::get));
+            .route("/mcp", post(mcp::permit::post).get(mcp::permit::get))
+            .route("/sessions/{id}/events", get(sse::sessions::get))
+            .route("/approvals/events", get(sse::approvals::get));
         if self.way == Way::Socket {
             guarded = guarded.route("/down", post(down));
         }

@@ -13,6 +13,7 @@ mod refusal;
 mod rpc;
 mod serving;
 mod socket;
+mod sse;
 
 pub use data_dir::{DataDir, DataDirError};
 pub use listen::ListenError;

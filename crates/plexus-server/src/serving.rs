@@ -44,6 +44,8 @@ pub struct Config {
     pub sse_retry: Duration,
     /// How long a child may take until it answers `initialize`.
     pub initialize_within: Duration,
+    /// How long a child without a turn is kept; `None` for good.
+    pub idle_after: Option<Duration>,
     /// What a commit survives.
     pub durability: Durability,
 }
@@ -199,6 +201,7 @@ async fn start_core(config: Config, dir: &DataDir, url: &str) -> Result<Arc<Hub>
         progress_every: config.progress_every,
         sse_retry: config.sse_retry,
         initialize_within: config.initialize_within,
+        idle_after: config.idle_after,
     };
     Ok(HubBuilder::standard(settings, Arc::new(store)).start().await?)
 }

@@ -103,6 +103,8 @@ pub trait Store: Send + Sync + 'static {
 
     /// The feed of one addressee after number `after`, at most `limit`.
     async fn feed(&self, to: &str, after: u64, limit: u64) -> Result<Vec<FeedRow>, StoreError>;
+    /// The feed of all addressees after number `after`, at most `limit`.
+    async fn feed_of_all(&self, after: u64, limit: u64) -> Result<Vec<FeedRow>, StoreError>;
     /// The number of the newest feed entry of anyone; 0 when there is none.
     async fn feed_head(&self) -> Result<u64, StoreError>;
 

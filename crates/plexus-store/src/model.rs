@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plexus_protocol::claudecode::Channel;
+use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
 use plexus_protocol::{
     Approval, ApprovalId, ApprovalStatus, AskedOf, Decision, Event, NodeId, Object, SessionId, SessionName,
     TreeId, UnixSeconds,
@@ -32,6 +32,15 @@ pub struct SessionConfig {
     pub loopback_enabled: bool,
     /// How it asks.
     pub channel: Channel,
+    /// What it may do by itself.
+    #[serde(default)]
+    pub permission_mode: PermissionMode,
+    /// What is said at the gate.
+    #[serde(default)]
+    pub policy: PolicyName,
+    /// Whether live listeners get token deltas.
+    #[serde(default)]
+    pub deltas: bool,
     /// Environment on top of what it inherits.
     pub env: BTreeMap<String, String>,
     /// Whether it may start agents of its own.
@@ -299,6 +308,8 @@ pub enum Change {
     CreateSession(Box<NewSession>),
     /// Gives a living session another name.
     RenameSession(SessionId, SessionName),
+    /// What a living session is made of changes.
+    Configure(SessionId, Box<SessionConfig>),
     /// Frees the name; the record stays.
     DeleteSession(SessionId),
     /// Begins run `key.run`, which becomes the session's latest.

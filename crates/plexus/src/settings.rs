@@ -49,6 +49,7 @@ struct File {
     progress_secs: Option<f64>,
     sse_retry_ms: Option<u64>,
     initialize_secs: Option<f64>,
+    idle_secs: Option<f64>,
     durability: DurabilityName,
 }
 
@@ -85,6 +86,10 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
         progress_every: seconds("progress_secs", file.progress_secs, 20.0)?,
         sse_retry: Duration::from_millis(file.sse_retry_ms.unwrap_or(5000)),
         initialize_within: seconds("initialize_secs", file.initialize_secs, 60.0)?,
+        idle_after: match file.idle_secs {
+            Some(0.0) => None,
+            given => Some(seconds("idle_secs", given, 600.0)?),
+        },
         durability: match file.durability {
             DurabilityName::Full => Durability::Full,
             DurabilityName::Normal => Durability::Normal,

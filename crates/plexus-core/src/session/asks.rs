@@ -46,6 +46,8 @@ struct Question {
     reason: Option<String>,
     suggestions: Option<Value>,
     agent_id: Option<String>,
+    blocked_path: Option<String>,
+    requires_user_interaction: Option<bool>,
 }
 
 /// How a question stands before anyone is asked.
@@ -63,7 +65,7 @@ enum Known {
 impl Owner {
     /// The gate sees a call.
     pub(super) fn on_gate(&mut self, key: RunKey, request_id: &str, call: &PreToolUse, batch: &mut Batch) {
-        let answer = self.hub.gate().decide(call);
+        let answer = gate::decide(self.row.config.policy, call);
         let cwd = call.cwd.clone().unwrap_or_else(|| self.row.config.working_dir.clone());
         let digest = call_digest(&call.tool_name, &call.input, &cwd);
         batch.changes.push(Change::Call(Box::new(CallRow {
@@ -91,6 +93,8 @@ impl Owner {
             reason: ask.decision_reason,
             suggestions: ask.permission_suggestions.filter(Value::is_array),
             agent_id: ask.agent_id,
+            blocked_path: ask.blocked_path,
+            requires_user_interaction: ask.requires_user_interaction,
         };
         let refuse = |message: &str| PermissionResult::Deny { message: message.to_owned(), interrupt: false };
         let answer = match self.known(&question, must_ask) {
@@ -105,11 +109,9 @@ impl Owner {
                 refuse("This call was asked about before with another input.")
             }
         };
-        let line = plexus_claude::reply_ask(request_id, &answer);
-        match answer {
-            PermissionResult::Allow { .. } => batch.after.push(line),
-            PermissionResult::Deny { .. } => batch.before.push(line),
-        }
+        // A denial needs no record to be safe, and an allow rests on what the gate said, which was durable before the
+        // child could ask: neither is held up, and after a crash the same is said again.
+        batch.before.push(plexus_claude::reply_ask(request_id, &answer));
     }
 
     /// The child asks over MCP. What it wrote before has to be in the store before the question is.
@@ -133,6 +135,8 @@ impl Owner {
             reason: None,
             suggestions: None,
             agent_id: None,
+            blocked_path: None,
+            requires_user_interaction: None,
         };
         let mut changes = Vec::new();
         let permitted = match self.known(&question, false) {
@@ -231,6 +235,8 @@ impl Owner {
             reason: question.reason,
             suggestions: question.suggestions,
             agent_id: question.agent_id,
+            blocked_path: question.blocked_path,
+            requires_user_interaction: question.requires_user_interaction,
             digest: Some(digest.clone()),
             truncated: false,
             delivered_at: None,
@@ -271,14 +277,39 @@ impl Owner {
         if self.note_answer(&row) {
             changes.push(self.progress());
         }
+        if row.approval.decision.as_ref().is_some_and(|decision| decision.mode.is_some()) {
+            changes.push(Change::Configure(self.row.id, Box::new(self.row.config.clone())));
+        }
+        self.commit_held(std::mem::take(&mut changes)).await?;
         self.deliver(&row, &mut changes).await?;
-        self.commit_held(changes).await
+        self.commit_held(changes).await?;
+        self.pass_on_note(&row).await
+    }
+
+    /// What was said with an allow reaches the child as a message of its own: an allow has no room for words.
+    async fn pass_on_note(&mut self, row: &ApprovalRow) -> Result<(), Closing> {
+        let said = row.approval.decision.as_ref().and_then(|decision| decision.message.as_deref());
+        if let Some(said) = said
+            && row.approval.status == ApprovalStatus::Allowed
+            && self.turn.as_ref().is_some_and(|turn| turn.number == row.turn)
+        {
+            let note = format!("Note on the approved {} call: {said}", row.approval.tool_name);
+            // The turn is in progress, so there is nothing to be refused.
+            let _ = self.send_message(note).await?;
+        }
+        Ok(())
     }
 
     /// Remembers how a question ended; says whether that ends the turn.
     pub(super) fn note_answer(&mut self, row: &ApprovalRow) -> bool {
         if let Some(ask) = self.asks.values_mut().find(|ask| ask.approval == row.approval.id) {
             ask.status = row.approval.status;
+        }
+        if row.approval.status == ApprovalStatus::Allowed
+            && let Some(mode) = row.approval.decision.as_ref().and_then(|decision| decision.mode)
+        {
+            // The child will say that it is in this mode.
+            self.row.config.permission_mode = mode;
         }
         let interrupts = row.approval.decision.as_ref().is_some_and(|decision| decision.interrupt);
         match self.turn.as_mut() {
@@ -368,6 +399,7 @@ fn withdraw(approval: ApprovalId, message: &str) -> Change {
         approve: false,
         message: Some(message.to_owned()),
         updated_input: None,
+        mode: None,
         interrupt: false,
         by: Decider::Hub,
         right: Right::Withdrawal,

@@ -37,6 +37,14 @@ impl Owner {
                 let _ = reply.send(self.configure().await);
                 Ok(())
             }
+            Command::SetMode { mode, reply } => self.set_mode(mode, reply).await,
+            Command::SetModel { model, reply } => self.set_model(model, reply).await,
+            Command::Send { text, reply } => {
+                let sent = self.send_message(text).await?;
+                let _ = reply.send(sent);
+                Ok(())
+            }
+            Command::Interrupt { reply } => self.interrupt(reply).await,
             Command::Stop { why, reply } => {
                 self.stop(why).await?;
                 let _ = reply.send(());
@@ -90,7 +98,8 @@ impl Owner {
                 turn.bound = Some((number, uuid.clone()));
             }
         }
-        self.send(&line).await
+        self.send(&line).await?;
+        self.send_messages().await
     }
 
     /// A run whose process is not ours: all there is of it is a token.

@@ -2,6 +2,7 @@
 //! questions that came over MCP, answers to pass on, the wish to stop. The task alone speaks to the child.
 
 mod asks;
+mod changes;
 mod commands;
 mod owner;
 mod reading;
@@ -14,6 +15,7 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use futures::FutureExt;
+use plexus_protocol::claudecode::PermissionMode;
 use plexus_protocol::loopback::PermitParams;
 use plexus_protocol::{ApprovalId, Error, ErrorKind, SessionId};
 use plexus_store::ApprovalRow;
@@ -39,6 +41,14 @@ enum Command {
     Resolved(Box<ApprovalRow>),
     /// Hand out a token for a child that was started elsewhere.
     Configure { reply: oneshot::Sender<Result<String, Error>> },
+    /// Be in this mode from now on.
+    SetMode { mode: PermissionMode, reply: oneshot::Sender<Result<(), Error>> },
+    /// Use this model from now on.
+    SetModel { model: Option<String>, reply: oneshot::Sender<Result<(), Error>> },
+    /// Add a message to the running turn.
+    Send { text: String, reply: oneshot::Sender<Result<u64, Error>> },
+    /// End the running turn and keep the process.
+    Interrupt { reply: oneshot::Sender<()> },
     /// End the processes, because of this.
     Stop { why: String, reply: oneshot::Sender<()> },
     /// The session was deleted: nothing follows.
@@ -117,6 +127,35 @@ impl SessionHandle {
         let (reply, answer) = oneshot::channel();
         self.tell(Command::Configure { reply });
         answer.await.unwrap_or_else(|_| Err(going_away()))
+    }
+
+    /// Changes the mode, of the running process as well.
+    pub(crate) async fn set_mode(&self, mode: PermissionMode) -> Result<(), Error> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(Command::SetMode { mode, reply });
+        answer.await.unwrap_or_else(|_| Err(going_away()))
+    }
+
+    /// Changes the model, of the running process as well.
+    pub(crate) async fn set_model(&self, model: Option<String>) -> Result<(), Error> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(Command::SetModel { model, reply });
+        answer.await.unwrap_or_else(|_| Err(going_away()))
+    }
+
+    /// Adds a message to the running turn; its number.
+    pub(crate) async fn send(&self, text: String) -> Result<u64, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(Command::Send { text, reply });
+        answer.await.unwrap_or_else(|_| Err(going_away()))
+    }
+
+    /// Ends the running turn; returns when it is over.
+    pub(crate) async fn interrupt(&self) {
+        let (reply, done) = oneshot::channel();
+        self.tell(Command::Interrupt { reply });
+        // An error means that the task has ended, and the turn with it or left for the next hub.
+        let _ = done.await;
     }
 
     /// Ends the processes of the session for certain.

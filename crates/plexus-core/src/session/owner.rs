@@ -9,12 +9,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use plexus_protocol::arbor::Position;
-use plexus_protocol::{ErrorKind, NodeId, SessionId};
+use plexus_protocol::{Error, ErrorKind, NodeId, SessionId};
 use plexus_store::{Change, RunKey, SessionRow, StoreError};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::Command;
 use super::asks::{Ask, Call};
+use super::changes::Asked;
 use super::reading::Batch;
 use super::run::{Cause, LiveRun, Stir, child_stirs};
 use super::turn::{Progress, Turn};
@@ -47,6 +48,10 @@ pub(super) struct Owner {
     pub(super) asks: HashMap<String, Ask>,
     /// The assistant message being received, and its node.
     pub(super) message: Option<(String, NodeId)>,
+    /// Requests of ours that the child has not answered, and who waits for that.
+    pub(super) requests: HashMap<String, Asked>,
+    /// Who waits for the end of an interrupted turn.
+    pub(super) interrupting: Vec<oneshot::Sender<()>>,
     /// Runs whose processes are not ours.
     pub(super) external: Vec<RunKey>,
     /// Calls of this turn that Claude Code never shows to its hooks.
@@ -75,6 +80,11 @@ pub(super) async fn own(hub: Weak<Hub>, id: SessionId, inbox: mpsc::UnboundedRec
 impl Owner {
     async fn work(&mut self) -> Result<(), Closing> {
         loop {
+            if self.turn.is_none() {
+                for waiting in self.interrupting.drain(..) {
+                    let _ = waiting.send(());
+                }
+            }
             if let Some(command) = self.deferred.pop_front() {
                 if matches!(command, Command::Retire) {
                     return Ok(());
@@ -152,6 +162,11 @@ impl Owner {
         for line in batch.after {
             self.send(&line).await?;
         }
+        for (reply, outcome) in batch.answers {
+            let refused = |why| Error::new(ErrorKind::AgentRefused, format!("the agent refused: {why}"));
+            // Whoever asked may have gone.
+            let _ = reply.send(outcome.map_err(refused));
+        }
         if let Some(cause) = batch.alarm {
             return Box::pin(self.end_run(cause)).await;
         }
@@ -186,7 +201,7 @@ impl Owner {
                 command = self.inbox.recv() => match command {
                     Some(Command::Prompt { reply, .. }) => {
                         let why = "nothing can be written down now, so nothing was begun; try again later";
-                        let _ = reply.send(Err(plexus_protocol::Error::new(ErrorKind::StoreUnavailable, why)));
+                        let _ = reply.send(Err(Error::new(ErrorKind::StoreUnavailable, why)));
                     }
                     Some(command) => {
                         if matches!(command, Command::Stop { .. }) {

@@ -5,18 +5,17 @@ use plexus_agent::Entry;
 use plexus_claude::{
     Assistant, Block, GateAnswer, Incoming, PermissionResult, Request, RequestBody, System, TurnResult, User,
 };
-use plexus_protocol::claudecode::Channel;
+use plexus_protocol::claudecode::{Channel, PermissionMode};
 use plexus_protocol::{Event, NodeId, Object};
 use plexus_store::{Change, NodeRow, RunKey};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::changes::Reply;
 use super::owner::Owner;
 use super::run::{CONNECTING_PAUSE, Cause, Phase};
 use super::turn::{Ending, Turn};
 
-/// The mode every child is started in, and the other name newer versions have for it.
-const MODES: [&str; 2] = ["default", "manual"];
 /// The one tool Claude Code is known to run without asking its hooks; all it does is end the conversation.
 const NOT_AT_THE_GATE: &str = "EndConversation";
 
@@ -29,6 +28,8 @@ pub(super) struct Batch {
     pub(super) changes: Vec<Change>,
     /// Lines to send once it is.
     pub(super) after: Vec<String>,
+    /// What the child answered to requests of ours, for whoever waits.
+    pub(super) answers: Vec<(Reply, Result<(), String>)>,
     /// The child has become ready for a prompt.
     pub(super) ready: bool,
     /// The child has to be ended at once.
@@ -74,7 +75,8 @@ impl Owner {
             Incoming::Result(result) => self.on_result(key, result, batch),
             Incoming::Other { kind, data } => self.note(&kind, Value::Object(data), batch),
             Incoming::Rubbish { text } => self.note("rubbish", json!({"text": text}), batch),
-            Incoming::Delta(_) | Incoming::KeepAlive | Incoming::Blank => {}
+            Incoming::Delta(delta) => self.hub.deltas().tell(self.row.id, delta),
+            Incoming::KeepAlive | Incoming::Blank => {}
         }
     }
 
@@ -126,6 +128,13 @@ impl Owner {
 
     fn on_response(&mut self, response: plexus_claude::Response, batch: &mut Batch) {
         let asks_over_mcp = self.row.config.loopback_enabled && self.row.config.channel == Channel::Mcp;
+        if let Some(asked) = self.requests.remove(&response.request_id) {
+            let outcome = response.outcome.map(|_| ());
+            let (change, reply) = self.settle(asked, outcome.is_ok());
+            batch.changes.push(change);
+            batch.answers.push((reply, outcome));
+            return;
+        }
         let Some(run) = self.run.as_mut() else { return };
         match (run.phase, response.outcome) {
             (Phase::Initializing, outcome) if response.request_id == run.initialize_id() => match outcome {
@@ -161,9 +170,11 @@ impl Owner {
     }
 
     fn become_ready(&mut self, batch: &mut Batch) {
+        let changed = self.changed_since_launch();
         let Some(run) = self.run.as_mut() else { return };
         run.phase = Phase::Ready;
         batch.ready = true;
+        batch.after.extend(changed);
         let number = run.key.run;
         match self.turn.as_mut() {
             Some(turn) => turn.progress.ready = Some(number),
@@ -193,11 +204,10 @@ impl Owner {
                 if let Some(turn) = self.turn.as_mut() {
                     turn.progress.meet(key.run, &text("claude_code_version"));
                 }
-                let mode = text("permissionMode");
-                if !MODES.contains(&mode.as_str()) {
-                    let message = format!("the agent started in mode `{mode}`, not `{}`", MODES[0]);
-                    batch.alarm = Some(Cause::Failed("wrong_mode", message));
-                }
+                self.on_mode(key, &text("permissionMode"), batch);
+            }
+            "status" if system.data.get("permissionMode").is_some_and(Value::is_string) => {
+                self.on_mode(key, &text("permissionMode"), batch);
             }
             "task_started" => {
                 let ends_by_itself = matches!(text("task_type").as_str(), "local_agent" | "local_workflow");
@@ -216,6 +226,27 @@ impl Owner {
             _ => {}
         }
         self.note(&system.subtype, Value::Object(system.data), batch);
+    }
+
+    /// The child says which mode it is in. One that is looser than it was told ends it; one that is stricter, such as
+    /// planning of its own accord, is taken note of.
+    fn on_mode(&mut self, key: RunKey, reported: &str, batch: &mut Batch) {
+        let told = self.row.config.permission_mode;
+        let mode = PermissionMode::named(reported);
+        let progress = self.turn.as_mut().map_or(&mut self.last_progress, |turn| &mut turn.progress);
+        let is_first = progress.met.replace(key.run) != Some(key.run);
+        match mode {
+            Some(mode) if mode == told || self.is_asked_for(mode) => {}
+            Some(mode) if looseness(mode) < looseness(told) && !is_first => {
+                self.row.config.permission_mode = mode;
+                batch.changes.push(Change::Configure(self.row.id, Box::new(self.row.config.clone())));
+                self.note("mode_changed", json!({"mode": reported, "by": "agent"}), batch);
+            }
+            _ => {
+                let message = format!("the agent is in mode `{reported}`, not `{}`", told.as_str());
+                batch.alarm = Some(Cause::Failed("wrong_mode", message));
+            }
+        }
     }
 
     fn task_ended(&mut self, task_id: &str) {
@@ -252,10 +283,9 @@ impl Owner {
 
     fn on_user(&mut self, key: RunKey, user: User, batch: &mut Batch) {
         if user.is_replay {
-            if let Some(turn) = self.turn.as_mut()
-                && turn.bound.as_ref().is_some_and(|(_, uuid)| user.uuid.as_deref() == Some(uuid))
-            {
-                turn.progress.acknowledged = true;
+            if let (Some(turn), Some(read)) = (self.turn.as_mut(), user.uuid) {
+                turn.progress.acknowledged |= turn.bound.as_ref().is_some_and(|(_, uuid)| *uuid == read);
+                turn.progress.sends.retain(|message| message.uuid != read);
             }
             return;
         }
@@ -335,6 +365,10 @@ impl Owner {
     pub(super) fn end_turn(&mut self, ending: Ending, changes: &mut Vec<Change>) {
         let Some(turn) = self.turn.take() else { return };
         self.last_progress = turn.progress;
+        if let Some(run) = self.run.as_mut() {
+            run.interrupt_by = None;
+            run.idle_by = self.hub.settings().idle_after.map(|idle| Instant::now() + idle);
+        }
         self.message = None;
         self.ungated.clear();
         let (session, number) = (self.row.id, turn.number);
@@ -366,7 +400,16 @@ impl Owner {
         if let (Some(id), Some((current, node))) = (&id, &self.message)
             && id == current
         {
-            batch.changes.push(Change::ExtendNode(*node, content));
+            // What the same batch adds to a message is one change: each one rewrites the message.
+            let added = batch.changes.iter_mut().rev().find_map(|change| match change {
+                Change::ExtendNode(extended, blocks) if extended == node => Some(blocks),
+                Change::AddNode(_, added) if added.id == *node => added.content.as_array_mut(),
+                _ => None,
+            });
+            match added {
+                Some(blocks) => blocks.extend(content),
+                None => batch.changes.push(Change::ExtendNode(*node, content)),
+            }
             return;
         }
         let node = self.add_node(role, Value::Array(content), &mut batch.changes);
@@ -399,6 +442,15 @@ fn block_value(block: &Block) -> Value {
             json!({"type": "tool_result", "tool_use_id": tool_use_id, "content": content, "is_error": is_error})
         }
         Block::Other { kind, data } => json!({"type": kind, "data": data}),
+    }
+}
+
+/// How much a child may do by itself in a mode.
+pub(super) fn looseness(mode: PermissionMode) -> u8 {
+    match mode {
+        PermissionMode::Plan => 0,
+        PermissionMode::Default => 1,
+        PermissionMode::AcceptEdits => 2,
     }
 }
 

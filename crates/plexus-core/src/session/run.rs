@@ -14,6 +14,7 @@ use plexus_store::{Change, RunKey, RunState};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::changes::{Asked, Reply, Setting};
 use super::owner::{Closing, Owner};
 use super::turn::Ending;
 use crate::ChildMcp;
@@ -23,6 +24,9 @@ use crate::secret::{new_token, token_hash};
 const STDERR_LINES: usize = 20;
 /// How soon a child is asked again whether its permission tool is there; it has no way to say so by itself.
 pub(super) const CONNECTING_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a child may take to go once its stdin is closed.
+pub(super) const ENDING_WITHIN: Duration = Duration::from_secs(10);
 
 /// How far a process has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +40,11 @@ pub(super) enum Phase {
     },
     /// It may be sent prompts.
     Ready,
+    /// Its stdin is closed: prompts go to the next run.
+    Ending {
+        /// When it has to be gone.
+        by: Instant,
+    },
 }
 
 /// The process of a session.
@@ -53,6 +62,12 @@ pub(super) struct LiveRun {
     pub(super) ready_by: Instant,
     /// The journal may hold more than was read.
     pub(super) more: bool,
+    /// When a turn that someone interrupted has to be over.
+    pub(super) interrupt_by: Option<Instant>,
+    /// When it has been without a turn for long enough.
+    pub(super) idle_by: Option<Instant>,
+    /// What it was started with; nothing where an earlier hub started it.
+    pub(super) launched_with: Vec<Setting>,
 }
 
 impl LiveRun {
@@ -78,7 +93,8 @@ pub(super) async fn child_stirs(run: &mut Option<LiveRun>) -> Stir {
         return Stir::Wrote;
     }
     let late = match run.phase {
-        Phase::Ready => None,
+        Phase::Ready => run.interrupt_by.or(run.idle_by),
+        Phase::Ending { by } => Some(by),
         Phase::Connecting { again: Some(again) } => Some(again.min(run.ready_by)),
         Phase::Connecting { again: None } | Phase::Initializing => Some(run.ready_by),
     };
@@ -181,7 +197,7 @@ impl Owner {
         let line = LaunchLine {
             program: settings.claude.clone(),
             working_dir: PathBuf::from(&self.row.config.working_dir),
-            permission_mode: "default".to_owned(),
+            permission_mode: self.row.config.permission_mode.as_str().to_owned(),
             prompt_tool: self.row.config.loopback_enabled.then_some(match self.row.config.channel {
                 Channel::Control => PromptTool::Stdio,
                 Channel::Mcp => PromptTool::Mcp,
@@ -190,7 +206,7 @@ impl Owner {
             conversation: self.conversation(&env),
             model: self.row.config.model.clone(),
             system_prompt: self.row.config.system_prompt.clone(),
-            partial_messages: false,
+            partial_messages: self.row.config.deltas,
         };
         let launch = Launch {
             program: line.program.clone(),
@@ -199,7 +215,10 @@ impl Owner {
             nonce: nonce(key),
         };
         let keeper = Keeper::start(&settings.plexus, &dir, &launch, &env)?;
-        self.live_run(key, dir, Some(keeper), 0)
+        let mut run = self.live_run(key, dir, Some(keeper), 0)?;
+        let config = &self.row.config;
+        run.launched_with = vec![Setting::Mode(config.permission_mode), Setting::Model(config.model.clone())];
+        Ok(run)
     }
 
     pub(super) fn live_run(
@@ -221,6 +240,9 @@ impl Owner {
             phase: Phase::Initializing,
             ready_by: Instant::now() + self.hub.settings().initialize_within,
             more: true,
+            interrupt_by: None,
+            idle_by: self.hub.settings().idle_after.map(|idle| Instant::now() + idle),
+            launched_with: Vec::new(),
         })
     }
 
@@ -292,12 +314,43 @@ impl Owner {
             run.phase = Phase::Connecting { again: None };
             return self.ask_mcp_status().await;
         }
+        match run.phase {
+            Phase::Ending { .. } => return self.end_run(Cause::Ended).await,
+            Phase::Ready if self.turn.is_some() => {
+                run.idle_by = None;
+                if run.interrupt_by.take_if(|by| *by <= Instant::now()).is_some() {
+                    return self.end_run(Cause::Stopped("the turn was interrupted".to_owned())).await;
+                }
+                return Ok(());
+            }
+            Phase::Ready => return self.end_idle_run().await,
+            Phase::Initializing | Phase::Connecting { .. } => {}
+        }
         let within = self.hub.settings().initialize_within;
         let message = match run.phase {
             Phase::Initializing => format!("the agent did not answer within {} s", within.as_secs()),
             _ => format!("the agent did not reach Plexus's permission tool within {} s", within.as_secs()),
         };
         self.end_run(Cause::Failed("no_answer", message)).await
+    }
+
+    /// Lets a process go that has nothing to do. From here on prompts go to the next one.
+    async fn end_idle_run(&mut self) -> Result<(), Closing> {
+        let Some(run) = self.run.as_mut() else { return Ok(()) };
+        run.phase = Phase::Ending { by: Instant::now() + ENDING_WITHIN };
+        let key = run.key;
+        self.commit_held(vec![Change::RunState(key, RunState::Ending)]).await?;
+        self.close_stdin();
+        Ok(())
+    }
+
+    /// One that cannot be told is ended when its time is over.
+    pub(super) fn close_stdin(&mut self) {
+        if let Some(run) = self.run.as_mut()
+            && let Err(error) = run.outbox.close_stdin()
+        {
+            tracing::warn!(session = %self.row.id, %error, "an idle child could not be told to end");
+        }
     }
 
     pub(super) async fn ask_mcp_status(&mut self) -> Result<(), Closing> {
@@ -319,23 +372,28 @@ impl Owner {
     pub(super) async fn finish_run(&mut self, cause: Cause) -> Result<(), Closing> {
         Box::pin(self.read_all()).await?;
         let Some(run) = self.run.take() else { return Ok(()) };
+        // What it was asked to change holds for the next one.
+        let asked: Vec<Asked> = self.requests.drain().map(|(_, asked)| asked).collect();
+        let settled: Vec<(Change, Reply)> = asked.into_iter().map(|asked| self.settle(asked, true)).collect();
         self.hub.keeper_is(self.row.id, None);
         let exit = plexus_agent::read_exit(&run.dir);
         let stderr = plexus_agent::stderr_tail(&run.dir, STDERR_LINES);
         let mut changes = self.withdraw_all(run.key, "the agent's process ended");
         changes.push(Change::EndRun(run.key, serde_json::to_value(&exit).unwrap_or(Value::Null)));
 
+        // A prompt that was never sent to this process goes to the next as it is; one that it was sent but had not
+        // read, once.
         let unread = self.turn.as_ref().is_some_and(|turn| {
+            let sent = turn.bound.as_ref().is_some_and(|(bound, _)| *bound == run.key.run);
+            let was_ready = matches!(run.phase, Phase::Ready | Phase::Ending { .. });
             matches!(cause, Cause::Ended)
-                && run.phase == Phase::Ready
-                && !turn.progress.acknowledged
-                && !turn.progress.moved
-                && turn.progress.result.is_none()
+                && was_ready
+                && (!sent
+                    || !turn.progress.acknowledged && !turn.progress.moved && turn.progress.result.is_none())
         });
         if unread {
             if let Some(turn) = self.turn.as_mut() {
-                turn.bound = None;
-                turn.progress.moved = true;
+                turn.progress.moved |= turn.bound.take().is_some();
                 turn.progress.ready = None;
             }
         } else if let Some(turn) = &self.turn {
@@ -348,7 +406,12 @@ impl Owner {
             };
             self.end_turn(ending, &mut changes);
         }
+        let (configured, replies): (Vec<Change>, Vec<Reply>) = settled.into_iter().unzip();
+        changes.extend(configured);
         self.commit_held(changes).await?;
+        for reply in replies {
+            let _ = reply.send(Ok(()));
+        }
         if let Err(error) = run.dir.remove_secrets() {
             tracing::warn!(session = %self.row.id, %error, "the run's MCP config could not be removed");
         }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::Command;
 use super::asks::{Ask, Call};
 use super::owner::{Closing, Owner};
-use super::run::Phase;
+use super::run::{ENDING_WITHIN, Phase};
 use super::turn::{Progress, Turn};
 use crate::Hub;
 use crate::gate;
@@ -47,6 +47,8 @@ impl Owner {
             calls: HashMap::new(),
             asks: HashMap::new(),
             message: None,
+            requests: HashMap::new(),
+            interrupting: Vec::new(),
             external: Vec::new(),
             ungated: HashSet::new(),
         })
@@ -120,6 +122,11 @@ impl Owner {
             self.calls.insert(call.tool_use_id, kept);
         }
         for row in hub.store().living_approvals(run.key).await? {
+            let decision = row.approval.decision.as_ref().filter(|decision| decision.approve);
+            if let Some(mode) = decision.and_then(|decision| decision.mode) {
+                // An earlier hub may not have come to take note of it, and the child will say that it is in it.
+                self.row.config.permission_mode = mode;
+            }
             let ask = Ask {
                 approval: row.approval.id,
                 digest: row.approval.digest.clone().unwrap_or_default(),
@@ -142,7 +149,9 @@ impl Owner {
         }
         let mut live = self.live_run(run.key, dir, keeper, run.journal_offset)?;
         let progress = self.turn.as_ref().map_or(&self.last_progress, |turn| &turn.progress);
-        if progress.ready == Some(run.key.run) {
+        if run.state == RunState::Ending {
+            live.phase = Phase::Ending { by: Instant::now() + ENDING_WITHIN };
+        } else if progress.ready == Some(run.key.run) {
             live.phase = Phase::Ready;
         } else if progress.initialized == Some(run.key.run) {
             live.phase = Phase::Connecting { again: Some(Instant::now()) };
@@ -184,8 +193,13 @@ impl Owner {
         self.commit_held(changes).await?;
         match self.run.as_ref().map(|run| run.phase) {
             Some(Phase::Initializing) => self.resume_start().await?,
-            Some(Phase::Ready) => self.send_prompt().await?,
-            _ => {}
+            Some(Phase::Ready) => {
+                self.send_prompt().await?;
+                self.send_messages().await?;
+                self.send_interrupt().await?;
+            }
+            Some(Phase::Ending { .. }) => self.close_stdin(),
+            Some(Phase::Connecting { .. }) | None => {}
         }
         Ok(())
     }

@@ -27,6 +27,12 @@ pub(super) struct Progress {
     pub(super) moved: bool,
     /// Someone ended the turn.
     pub(super) interrupted: bool,
+    /// By asking the child to, and not with a denial.
+    pub(super) interrupt_asked: bool,
+    /// The run whose first `init` was seen.
+    pub(super) met: Option<u32>,
+    /// Messages added to the turn that the child has not said it read.
+    pub(super) sends: Vec<Message>,
     /// It was ended because the child waited on a connection that it had lost.
     pub(super) permit_lost: bool,
     /// The latest `result`, until the child is idle.
@@ -45,6 +51,13 @@ pub(super) struct Progress {
     pub(super) usage: Object,
     /// Model calls of results that were followed by another.
     pub(super) num_turns: u64,
+}
+
+/// A message that was added to a running turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Message {
+    pub(super) uuid: String,
+    pub(super) text: String,
 }
 
 /// What is kept of a `result` message.
@@ -130,14 +143,16 @@ impl Progress {
 
     /// Whether an `idle` that comes now ends the turn.
     pub(super) fn is_over_when_idle(&self) -> bool {
-        self.result.is_some() && self.tasks.is_empty()
+        // An interrupt takes back what was not read.
+        let all_read = self.sends.is_empty() || self.interrupt_asked;
+        self.result.is_some() && self.tasks.is_empty() && all_read
     }
 
     /// How the turn ended, by its last result.
     pub(super) fn ending(&self, head: Position) -> Option<Ending> {
         let outcome = self.result.clone()?;
         if self.interrupted && !outcome.is_good() {
-            return Some(Ending::interrupted("The turn was ended by whoever answered.".to_owned()));
+            return Some(Ending::interrupted("The turn was interrupted.".to_owned()));
         }
         if self.permit_lost && !outcome.is_good() {
             let message = "the agent lost the hub while it waited for an answer, so the turn was ended; prompt it again";
@@ -170,6 +185,7 @@ impl Progress {
             initialized: self.initialized,
             ready: self.ready,
             says_idle: self.says_idle,
+            met: self.met,
             cost_before: self.cost_now,
             cost_now: self.cost_now,
             cost_run: self.cost_run,

@@ -3,7 +3,7 @@
 
 mod handler;
 pub(crate) mod permit;
-mod sse;
+mod stream;
 
 use std::sync::Arc;
 

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, Interval};
 use tokio_util::sync::CancellationToken;
 
-use super::sse;
+use super::stream as sse;
 use crate::body;
 use crate::doors::Doors;
 use crate::refusal::Refusal;

@@ -12,7 +12,7 @@ use super::columns::{Json, Text, Word, int};
 use super::reads;
 use crate::{
     Change, Committed, EventRow, FeedKind, FeedRow, NewSession, NodeRow, Refusal, RunKey, RunState,
-    SessionRow, StoreError, TurnStatus,
+    SessionConfig, SessionRow, StoreError, TurnStatus,
 };
 
 /// Does all of `changes`, or fails with some of them done: the caller rolls back.
@@ -42,6 +42,7 @@ impl Applying<'_> {
         match change {
             Change::CreateSession(new) => self.create_session(new),
             Change::RenameSession(id, name) => self.rename_session(*id, name),
+            Change::Configure(id, config) => self.configure(*id, config),
             Change::DeleteSession(id) => self.delete_session(*id),
             Change::BeginRun { key, state, token_hash } => {
                 self.begin_run(*key, *state, token_hash.as_deref())
@@ -122,6 +123,14 @@ impl Applying<'_> {
             (Text(id), name.as_str()),
         )?;
         there(renamed, id)
+    }
+
+    fn configure(&self, id: SessionId, config: &SessionConfig) -> Result<(), StoreError> {
+        let configured = self.execute(
+            "UPDATE sessions SET config = ?2 WHERE id = ?1 AND deleted_at IS NULL",
+            (Text(id), Json(config)),
+        )?;
+        there(configured, id)
     }
 
     fn delete_session(&self, id: SessionId) -> Result<(), StoreError> {

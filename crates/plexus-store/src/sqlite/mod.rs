@@ -150,6 +150,10 @@ impl Store for SqliteStore {
         self.readers.read(move |file| reads::feed(file, &to, after, limit)).await
     }
 
+    async fn feed_of_all(&self, after: u64, limit: u64) -> Result<Vec<FeedRow>, StoreError> {
+        self.readers.read(move |file| reads::feed_of_all(file, after, limit)).await
+    }
+
     async fn feed_head(&self) -> Result<u64, StoreError> {
         self.readers.read(reads::feed_head).await
     }

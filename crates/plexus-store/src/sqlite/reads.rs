@@ -91,16 +91,22 @@ pub(super) fn living_calls(connection: &Connection, key: RunKey) -> Result<Vec<C
 }
 
 pub(super) fn feed(connection: &Connection, to: &str, after: u64, limit: u64) -> Result<Vec<FeedRow>> {
-    all(connection, sql::FEED, (to, int(after), int(limit)), |row| {
-        Ok(FeedRow {
-            number: row.get("number")?,
-            to: to.to_owned(),
-            kind: row.get::<_, Word<_>>("kind")?.0,
-            session: row.get::<_, Text<_>>("session")?.0,
-            approval: row.get::<_, Option<Text<_>>>("approval")?.map(|id| id.0),
-            turn: row.get("turn")?,
-            data: row.get::<_, Json<_>>("data")?.0,
-        })
+    all(connection, sql::FEED, (to, int(after), int(limit)), feed_row)
+}
+
+pub(super) fn feed_of_all(connection: &Connection, after: u64, limit: u64) -> Result<Vec<FeedRow>> {
+    all(connection, sql::FEED_OF_ALL, (int(after), int(limit)), feed_row)
+}
+
+fn feed_row(row: &Row<'_>) -> Result<FeedRow> {
+    Ok(FeedRow {
+        number: row.get("number")?,
+        to: row.get("addressee")?,
+        kind: row.get::<_, Word<_>>("kind")?.0,
+        session: row.get::<_, Text<_>>("session")?.0,
+        approval: row.get::<_, Option<Text<_>>>("approval")?.map(|id| id.0),
+        turn: row.get("turn")?,
+        data: row.get::<_, Json<_>>("data")?.0,
     })
 }
 

@@ -39,6 +39,7 @@ pub(super) const LIVING_CALLS: &str =
 
 pub(super) const FEED: &str =
     "SELECT * FROM feed WHERE addressee = ?1 AND number > ?2 ORDER BY number LIMIT ?3";
+pub(super) const FEED_OF_ALL: &str = "SELECT * FROM feed WHERE number > ?1 ORDER BY number LIMIT ?2";
 pub(super) const FEED_HEAD: &str = "SELECT coalesce(max(number), 0) FROM feed";
 
 pub(super) const PERMIT_STREAM: &str = "SELECT * FROM permit_streams WHERE event_id = ?1";
@@ -64,6 +65,7 @@ pub(super) const ALL: &[&str] = &[
     LIVING_APPROVALS,
     LIVING_CALLS,
     FEED,
+    FEED_OF_ALL,
     FEED_HEAD,
     PERMIT_STREAM,
     POSITION,

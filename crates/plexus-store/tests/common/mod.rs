@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use plexus_protocol::claudecode::Channel;
+use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
 use plexus_protocol::{
     Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, Event, NodeId, Object,
     Right, SessionId, SessionName, TreeId, UnixSeconds,
@@ -36,6 +36,9 @@ pub fn config() -> SessionConfig {
         system_prompt: None,
         loopback_enabled: true,
         channel: Channel::Mcp,
+        permission_mode: PermissionMode::AcceptEdits,
+        policy: PolicyName::AskAll,
+        deltas: true,
         env: BTreeMap::from([("KEY".to_owned(), "value".to_owned())]),
         hub_tools: false,
         approval_timeout_secs: Some(60),
@@ -116,6 +119,8 @@ pub fn question(session: SessionId, turn: u64, tool_use_id: &str) -> NewApproval
             reason: Some("because".to_owned()),
             suggestions: Some(json!([{"type": "addRules"}])),
             agent_id: None,
+            blocked_path: Some("/etc".to_owned()),
+            requires_user_interaction: None,
             cwd: "/work/here".to_owned(),
             digest: Some("digest".to_owned()),
             truncated: false,
@@ -143,6 +148,7 @@ pub fn decision(approve: bool) -> Decision {
         approve,
         message: Some("as I said".to_owned()),
         updated_input: Some(object(json!({"command": "ls -l"}))),
+        mode: None,
         interrupt: false,
         by: Decider::Operator,
         right: Right::Operator,

@@ -187,6 +187,14 @@ impl Host {
         self.changed.notify_all();
     }
 
+    /// Takes a prompt that waits out of the queue; says whether it was there.
+    pub(super) fn forget(&self, uuid: &str) -> bool {
+        let mut state = self.state();
+        let before = state.prompts.len();
+        state.prompts.retain(|prompt| prompt.uuid.as_deref() != Some(uuid));
+        state.prompts.len() < before
+    }
+
     /// Waits for the next prompt, whose turn then runs until [`Host::turn_ended`]; `None` once stdin has ended.
     pub(super) fn next_prompt(&self) -> Option<Prompt> {
         let mut state = self.state();

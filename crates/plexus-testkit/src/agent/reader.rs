@@ -48,6 +48,9 @@ fn answer(host: &Host, id: &Value, request: &Value) {
             host.interrupt();
             json!({"still_queued":[]})
         }
+        "cancel_async_message" => {
+            json!({"cancelled":host.forget(request["message_uuid"].as_str().unwrap_or_default())})
+        }
         "set_permission_mode" => {
             let mode = request["mode"].as_str().unwrap_or("default");
             host.set_permission_mode(mode);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
+use hyper::http::request::Builder;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
@@ -27,15 +28,15 @@ pub(super) enum HttpError {
 #[derive(Debug, Clone)]
 pub(super) struct Endpoint {
     authority: String,
-    path: &'static str,
+    path: String,
     token: String,
     limit: Duration,
 }
 
 impl Endpoint {
-    pub(super) fn new(url: &str, path: &'static str, token: &str) -> Self {
+    pub(super) fn new(url: &str, path: &str, token: &str) -> Self {
         let authority = url.trim_start_matches("http://").trim_end_matches('/').to_owned();
-        Self { authority, path, token: token.to_owned(), limit: LIMIT }
+        Self { authority, path: path.to_owned(), token: token.to_owned(), limit: LIMIT }
     }
 
     pub(super) fn set_limit(&mut self, limit: Duration) {
@@ -56,9 +57,22 @@ impl Endpoint {
         headers: &[(&str, &str)],
         body: String,
     ) -> Result<Response<Incoming>, HttpError> {
-        let mut request = Request::post(self.path)
-            .header("host", &self.authority)
-            .header("content-type", "application/json");
+        let request = Request::post(&self.path).header("content-type", "application/json");
+        self.send(request, headers, body).await
+    }
+
+    /// Gets the path; otherwise as [`Endpoint::post`].
+    pub(super) async fn get(&self, headers: &[(&str, &str)]) -> Result<Response<Incoming>, HttpError> {
+        self.send(Request::get(&self.path), headers, String::new()).await
+    }
+
+    async fn send(
+        &self,
+        request: Builder,
+        headers: &[(&str, &str)],
+        body: String,
+    ) -> Result<Response<Incoming>, HttpError> {
+        let mut request = request.header("host", &self.authority);
         if !self.token.is_empty() {
             request = request.header("authorization", format!("Bearer {}", self.token));
         }

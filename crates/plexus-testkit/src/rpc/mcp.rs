@@ -133,7 +133,7 @@ impl McpClient {
             let Some(piece) = frame.data_ref() else { continue };
             self.received.fetch_add(piece.len() as u64, Ordering::Relaxed);
             for event in events.push(piece) {
-                let message: Value = serde_json::from_str(&event).map_err(http::transport)?;
+                let message: Value = serde_json::from_str(&event.data).map_err(http::transport)?;
                 if message["id"] == id && message["method"].is_null() {
                     return Ok(message);
                 }

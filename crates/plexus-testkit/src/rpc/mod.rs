@@ -4,6 +4,7 @@
 
 mod http;
 mod json_rpc;
+mod listener;
 mod mcp;
 mod sse;
 
@@ -11,7 +12,9 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 pub use json_rpc::{Rpc, RpcError};
+pub use listener::Listener;
 pub use mcp::{McpClient, Traffic};
+pub use sse::SseEvent;
 
 /// A way to call the hub's methods, named as on `/rpc`: `claudecode.create`.
 #[async_trait]

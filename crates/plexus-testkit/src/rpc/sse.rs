@@ -1,35 +1,56 @@
 //! Reading server-sent events, whatever pieces they come in.
 
+/// An event of a stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SseEvent {
+    /// Its id, where it has one of its own.
+    pub id: Option<String>,
+    /// Its kind, where that is not `message`.
+    pub kind: Option<String>,
+    /// Its data.
+    pub data: String,
+}
+
 /// Gathers pieces of a stream into events.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     line: Vec<u8>,
-    data: String,
+    event: SseEvent,
 }
 
 impl Events {
-    /// Takes the next piece and returns the data of every event it completes. Events without data are left out.
-    pub(super) fn push(&mut self, piece: &[u8]) -> Vec<String> {
+    /// Takes the next piece and returns every event it completes. Events without data are left out.
+    pub(super) fn push(&mut self, piece: &[u8]) -> Vec<SseEvent> {
         let mut events = Vec::new();
-        for &byte in piece {
-            if byte != b'\n' {
-                self.line.push(byte);
-                continue;
+        for part in piece.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(part);
+            if !part.ends_with(b"\n") {
+                break;
             }
             let line = String::from_utf8_lossy(&self.line);
-            let line = line.trim_end_matches('\r');
-            if let Some(data) = line.strip_prefix("data:") {
-                if !self.data.is_empty() {
-                    self.data.push('\n');
+            let line = line.trim_end_matches(['\r', '\n']);
+            if let Some(data) = field(line, "data:") {
+                if !self.event.data.is_empty() {
+                    self.event.data.push('\n');
                 }
-                self.data.push_str(data.strip_prefix(' ').unwrap_or(data));
-            } else if line.is_empty() && !self.data.is_empty() {
-                events.push(std::mem::take(&mut self.data));
+                self.event.data.push_str(data);
+            } else if let Some(id) = field(line, "id:") {
+                self.event.id = Some(id.to_owned());
+            } else if let Some(kind) = field(line, "event:") {
+                self.event.kind = Some(kind.to_owned());
+            } else if line.is_empty() {
+                let event = std::mem::take(&mut self.event);
+                events.extend(Some(event).filter(|event| !event.data.is_empty()));
             }
             self.line.clear();
         }
         events
     }
+}
+
+fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let value = line.strip_prefix(name)?;
+    Some(value.strip_prefix(' ').unwrap_or(value))
 }
 
 #[cfg(test)]
@@ -44,7 +65,13 @@ mod tests {
             let (first, second) = stream.as_bytes().split_at(cut);
             let mut seen = events.push(first);
             seen.extend(events.push(second));
-            assert_eq!(seen, ["{\"a\":\n\"ü\"}", "x"]);
+            let event = |id: Option<&str>, kind: Option<&str>, data: &str| SseEvent {
+                id: id.map(str::to_owned),
+                kind: kind.map(str::to_owned),
+                data: data.to_owned(),
+            };
+            let wanted = [event(Some("1"), None, "{\"a\":\n\"ü\"}"), event(None, Some("message"), "x")];
+            assert_eq!(seen, wanted);
         }
     }
 }

@@ -78,6 +78,7 @@ fn config(args: &DemoArgs, folder: &Path) -> Result<Config, ExpectedError> {
         progress_every: Duration::from_secs(20),
         sse_retry: Duration::from_secs(5),
         initialize_within: Duration::from_secs(60),
+        idle_after: None,
         durability: Durability::Full,
     })
 }

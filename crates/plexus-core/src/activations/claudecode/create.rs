@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plexus_protocol::arbor::Position;
-use plexus_protocol::claudecode::{CreateParams, CreateResult};
+use plexus_protocol::claudecode::{CreateParams, CreateResult, PolicyName};
 use plexus_protocol::{Error, ErrorKind, NodeId, Principal, SessionId, TreeId};
 use plexus_store::{Change, NewSession, SessionConfig};
 
 use super::chat_async::{begin, check_prompt};
 use crate::Hub;
+use crate::gate::Policy;
 use crate::hub::store_error;
 use crate::method::{Audience, Caller, Method};
 
@@ -33,6 +34,11 @@ async fn create(hub: Arc<Hub>, caller: Caller, params: CreateParams) -> Result<C
         let message = "only the operator can make a session without a gate";
         return Err(Error::new(ErrorKind::Forbidden, message).with("field", "loopback_enabled"));
     }
+    let policy = params.policy.unwrap_or_default();
+    if policy == PolicyName::AllowAll && caller.principal != Principal::Operator {
+        let message = "only the operator can give a session the policy `allow_all`";
+        return Err(Error::new(ErrorKind::Forbidden, message).with("field", "policy"));
+    }
     if params.approval_timeout_secs == Some(0) {
         return Err(Error::invalid("approval_timeout_secs", "is at least 1; leave it out for no limit"));
     }
@@ -48,6 +54,9 @@ async fn create(hub: Arc<Hub>, caller: Caller, params: CreateParams) -> Result<C
             system_prompt: params.system_prompt,
             loopback_enabled: gated,
             channel: params.channel.unwrap_or_default(),
+            permission_mode: params.permission_mode.unwrap_or(Policy::named(policy).starts_in),
+            policy,
+            deltas: params.deltas.unwrap_or(false),
             env: params.env.unwrap_or_default(),
             hub_tools: params.hub_tools.unwrap_or(false),
             approval_timeout_secs: params.approval_timeout_secs,
@@ -67,8 +76,6 @@ async fn create(hub: Arc<Hub>, caller: Caller, params: CreateParams) -> Result<C
 
 fn refuse_what_is_not_built(params: &CreateParams) -> Result<(), Error> {
     let fields = [
-        ("deltas", &params.deltas),
-        ("policy", &params.policy),
         ("budget", &params.budget),
         ("isolation", &params.isolation),
         ("approve_scope", &params.approve_scope),
@@ -77,11 +84,7 @@ fn refuse_what_is_not_built(params: &CreateParams) -> Result<(), Error> {
     if let Some((field, _)) = fields.iter().find(|(_, value)| value.is_some()) {
         return Err(Error::not_yet(field));
     }
-    match params.permission_mode.as_deref() {
-        None | Some("default") => Ok(()),
-        Some("acceptEdits" | "plan") => Err(Error::not_yet("permission_mode")),
-        Some(other) => Err(Error::invalid("permission_mode", format!("`{other}` is not one of `default`"))),
-    }
+    Ok(())
 }
 
 /// A directory that is there, and that neither holds the hub's own data nor lies in it.

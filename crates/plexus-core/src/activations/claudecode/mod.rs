@@ -6,9 +6,13 @@ mod create;
 mod delete;
 mod event;
 mod get;
+mod interrupt;
 mod list;
 mod poll;
 mod rename;
+mod send;
+mod set_model;
+mod set_permission_mode;
 mod stop;
 mod streams;
 
@@ -31,6 +35,10 @@ impl Activation for ClaudeCode {
             event::method(),
             streams::method(),
             stop::method(),
+            interrupt::method(),
+            send::method(),
+            set_permission_mode::method(),
+            set_model::method(),
         ]
     }
 }

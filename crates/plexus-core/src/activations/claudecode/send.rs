@@ -1,0 +1,21 @@
+//! `claudecode.send`: adds a message to the running turn.
+
+use std::sync::Arc;
+
+use plexus_protocol::Error;
+use plexus_protocol::claudecode::{ChatParams, SendResult};
+
+use super::chat_async::check_prompt;
+use crate::Hub;
+use crate::method::{Audience, Caller, Method};
+
+pub(super) fn method() -> Method {
+    Method::new("claudecode.send", "Adds a message to the running turn of a session.", Audience::Agents, send)
+}
+
+async fn send(hub: Arc<Hub>, caller: Caller, params: ChatParams) -> Result<SendResult, Error> {
+    check_prompt(&params.prompt)?;
+    let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
+    let turn = hub.session(session.id).send(params.prompt).await?;
+    Ok(SendResult::Sent { session_id: session.id, turn })
+}

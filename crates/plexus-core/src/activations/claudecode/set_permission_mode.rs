@@ -1,0 +1,29 @@
+//! `claudecode.set_permission_mode`: what the agent may do by itself, from now on.
+
+use std::sync::Arc;
+
+use plexus_protocol::Error;
+use plexus_protocol::claudecode::{DoneResult, SetPermissionModeParams};
+
+use crate::Hub;
+use crate::method::{Audience, Caller, Method};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "claudecode.set_permission_mode",
+        "Changes what a session may do by itself, in mid-run as well.",
+        Audience::Programs,
+        set_permission_mode,
+    )
+    .repeatable()
+}
+
+async fn set_permission_mode(
+    hub: Arc<Hub>,
+    caller: Caller,
+    params: SetPermissionModeParams,
+) -> Result<DoneResult, Error> {
+    let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
+    hub.session(session.id).set_mode(params.mode).await?;
+    Ok(DoneResult::Ok { session_id: session.id })
+}

@@ -1,0 +1,58 @@
+//! `GET /approvals/events`: approvals as they are asked and come to their end. Ids are the numbers `loopback.wait` knows
+//! as cursors; it replays from `Last-Event-ID` or `?after=`, and else begins now.
+
+use axum::Extension;
+use axum::extract::{Query, State};
+use axum::response::Response;
+use bytes::Bytes;
+use http::HeaderMap;
+use plexus_core::ApprovalFollower;
+use plexus_protocol::{Error, Principal};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Teller, refused, response};
+use crate::doors::Doors;
+
+/// Where to begin.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct From {
+    after: Option<u64>,
+}
+
+/// The stream.
+pub(crate) async fn get(
+    State(doors): State<Doors>,
+    Extension(principal): Extension<Principal>,
+    Query(from): Query<From>,
+    headers: HeaderMap,
+) -> Response {
+    let begun = async {
+        let last = match headers.get("last-event-id") {
+            Some(last) => {
+                let number = last.to_str().ok().and_then(|last| last.parse().ok());
+                Some(number.ok_or_else(|| Error::invalid("Last-Event-ID", "is a number"))?)
+            }
+            None => from.after,
+        };
+        doors.hub.follow_approvals(&principal, last).await
+    };
+    match begun.await {
+        Ok(follower) => response(Approvals(follower), doors.stop.clone()),
+        Err(error) => refused(&error),
+    }
+}
+
+struct Approvals(ApprovalFollower);
+
+impl Teller for Approvals {
+    async fn next(&mut self) -> Result<Bytes, Error> {
+        let mut text = String::new();
+        for told in self.0.next().await? {
+            let data = json!({"type": told.what, "approval": told.approval});
+            text.push_str(&format!("id: {}\ndata: {data}\n\n", told.number));
+        }
+        Ok(Bytes::from(text))
+    }
+}

@@ -1,0 +1,91 @@
+//! `GET /sessions/{id}/events`: the events of a session. Ids are `TURN-SEQ`; it replays from `Last-Event-ID`, or from
+//! `?turn=&from_seq=`, or from the beginning of the latest turn, and then goes on live, over as many turns as come.
+
+use axum::Extension;
+use axum::extract::{Path, Query, State};
+use axum::response::Response;
+use bytes::Bytes;
+use http::HeaderMap;
+use plexus_core::{Place, SessionFollower, Told};
+use plexus_protocol::{Error, Principal, SessionId};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Teller, refused, response};
+use crate::doors::Doors;
+
+/// Where to begin.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct From {
+    turn: Option<u64>,
+    from_seq: Option<u64>,
+}
+
+/// The stream.
+pub(crate) async fn get(
+    State(doors): State<Doors>,
+    Extension(principal): Extension<Principal>,
+    Path(id): Path<String>,
+    Query(from): Query<From>,
+    headers: HeaderMap,
+) -> Response {
+    let begun = async {
+        let id: SessionId = id.parse().map_err(|_| Error::invalid("id", "is not a session's id"))?;
+        doors.hub.follow_session(&principal, id, place(&headers, &from)?).await
+    };
+    match begun.await {
+        Ok(follower) => response(Session(follower), doors.stop.clone()),
+        Err(error) => refused(&error),
+    }
+}
+
+fn place(headers: &HeaderMap, from: &From) -> Result<Option<Place>, Error> {
+    if let Some(last) = headers.get("last-event-id") {
+        let wrong = || Error::invalid("Last-Event-ID", "has the form TURN-SEQ");
+        let (turn, seq) = last.to_str().ok().and_then(|last| last.split_once('-')).ok_or_else(wrong)?;
+        let (turn, seq): (u64, u64) = turn.parse().ok().zip(seq.parse().ok()).ok_or_else(wrong)?;
+        return Ok(Some(Place { turn, seq: seq.saturating_add(1) }));
+    }
+    match (from.turn, from.from_seq) {
+        (None, None) => Ok(None),
+        (Some(turn), seq) => Ok(Some(Place { turn, seq: seq.unwrap_or(0) })),
+        (None, Some(_)) => Err(Error::invalid("from_seq", "goes with `turn`")),
+    }
+}
+
+struct Session(SessionFollower);
+
+impl Teller for Session {
+    async fn next(&mut self) -> Result<Bytes, Error> {
+        Ok(match self.0.next().await? {
+            Told::Events(events) => {
+                let mut text = String::new();
+                for told in events {
+                    let Place { turn, seq } = told.place;
+                    let data = json!({"turn": turn, "seq": seq, "event": told.event, "at": told.at});
+                    text.push_str(&format!("id: {turn}-{seq}\ndata: {data}\n\n"));
+                }
+                Bytes::from(text)
+            }
+            Told::Delta(delta) => Bytes::from(format!("event: delta\ndata: {}\n\n", json!(&*delta))),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_goes_on_after_the_last_event_it_saw() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(place(&headers, &From::default()), Ok(None));
+        let asked = From { turn: Some(2), from_seq: Some(5) };
+        assert_eq!(place(&headers, &asked), Ok(Some(Place { turn: 2, seq: 5 })));
+        headers.insert("last-event-id", "3-7".parse().unwrap());
+        assert_eq!(place(&headers, &asked), Ok(Some(Place { turn: 3, seq: 8 })), "what it saw counts first");
+        headers.insert("last-event-id", "rubbish".parse().unwrap());
+        assert!(place(&headers, &asked).is_err());
+    }
+}
