@@ -12,13 +12,15 @@ use tokio::time::Instant;
 const CHILDREN: usize = 3;
 const CALLS: usize = 30;
 const APPROVALS: usize = CHILDREN * CALLS;
-const PARENTS_TOOLS: [&str; 11] = [
+const PARENTS_TOOLS: [&str; 13] = [
     "claudecode_chat_async",
     "claudecode_create",
     "claudecode_event",
     "claudecode_get",
+    "claudecode_interrupt",
     "claudecode_list",
     "claudecode_poll",
+    "claudecode_send",
     "claudecode_stop",
     "loopback_get",
     "loopback_pending",
