@@ -22,7 +22,7 @@ pub use outgoing::{
     GATE_CALLBACK, GATE_TIMEOUT_SECS, GateAnswer, cancel_message, initialize, initialize_ungated, interrupt,
     mcp_status, reply_ask, reply_error, reply_gate, set_model, set_permission_mode, user_message,
 };
-pub use permission::{PermissionMode, PermissionResult, UnknownPermissionMode};
+pub use permission::PermissionResult;
 pub use sent::{SentId, sent_id};
 
 /// A JSON object, as it stands on the wire.

@@ -1,10 +1,7 @@
-//! Decisions and modes in Claude Code's own shape.
+//! Decisions in Claude Code's own shape.
 //!
 //! The same decision goes out as a control reply and as the text of an MCP permission tool; both use
 //! [`PermissionResult::to_value`].
-
-use std::fmt;
-use std::str::FromStr;
 
 use serde_json::{Value, json};
 
@@ -51,52 +48,6 @@ impl PermissionResult {
     }
 }
 
-/// The modes that a child may be put in. Those that let tools run unasked are not among them: "allow all" is a policy
-/// at the gate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum PermissionMode {
-    /// What is not allowed is asked.
-    #[default]
-    Default,
-    /// Edits inside the working directory run.
-    AcceptEdits,
-    /// Nothing is written before a plan is approved.
-    Plan,
-}
-
-impl PermissionMode {
-    /// The name that Claude Code knows it by.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::AcceptEdits => "acceptEdits",
-            Self::Plan => "plan",
-        }
-    }
-}
-
-impl fmt::Display for PermissionMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// A mode that no child may be put in.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown permission mode {0:?}: use default, acceptEdits or plan")]
-pub struct UnknownPermissionMode(pub String);
-
-impl FromStr for PermissionMode {
-    type Err = UnknownPermissionMode;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        [Self::Default, Self::AcceptEdits, Self::Plan]
-            .into_iter()
-            .find(|mode| mode.as_str() == name)
-            .ok_or_else(|| UnknownPermissionMode(name.to_owned()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,15 +70,5 @@ mod tests {
         let deny = |interrupt| PermissionResult::Deny { message: "no".into(), interrupt }.to_value();
         assert_eq!(deny(false), json!({"behavior":"deny","message":"no"}));
         assert_eq!(deny(true), json!({"behavior":"deny","message":"no","interrupt":true}));
-    }
-
-    #[test]
-    fn modes_are_read_by_the_name_they_are_written_with_and_no_other() {
-        for mode in [PermissionMode::Default, PermissionMode::AcceptEdits, PermissionMode::Plan] {
-            assert_eq!(mode.to_string().parse(), Ok(mode));
-        }
-        for unsafe_mode in ["bypassPermissions", "auto", "dontAsk", "Default", ""] {
-            assert!(unsafe_mode.parse::<PermissionMode>().is_err(), "{unsafe_mode}");
-        }
     }
 }
