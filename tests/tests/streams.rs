@@ -265,6 +265,7 @@ async fn a_hundred_listeners_hear_ten_thousand_events() -> anyhow::Result<()> {
     a_hundred_listeners(FLOOD).await
 }
 
+#[expect(clippy::print_stdout, reason = "the figures are part of what these tests show")]
 async fn a_hundred_listeners(events: usize) -> anyhow::Result<()> {
     let world = scripted().await?;
     let flood = script(&json!([{"flood": {"events": events, "bytes": 100}}]));
