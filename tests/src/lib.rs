@@ -305,11 +305,13 @@ macro_rules! over_everything {
             $crate::over_everything!(@one $name cli_197_relay_rpc "2.1.197" Relay Rpc);
             $crate::over_everything!(@one $name cli_197_relay_mcp "2.1.197" Relay Mcp);
             $crate::over_everything!(@one $name cli_197_http_rpc "2.1.197" Http Rpc);
+            $crate::over_everything!(@one $name cli_197_http_mcp "2.1.197" Http Mcp);
             $crate::over_everything!(@one $name cli_325_control_rpc "2.1.325" Control Rpc);
             $crate::over_everything!(@one $name cli_325_control_mcp "2.1.325" Control Mcp);
             $crate::over_everything!(@one $name cli_325_relay_rpc "2.1.325" Relay Rpc);
             $crate::over_everything!(@one $name cli_325_relay_mcp "2.1.325" Relay Mcp);
             $crate::over_everything!(@one $name cli_325_http_rpc "2.1.325" Http Rpc);
+            $crate::over_everything!(@one $name cli_325_http_mcp "2.1.325" Http Mcp);
         }
     )*};
     (@one $name:ident $test:ident $version:literal $channel:ident $door:ident) => {

@@ -3,7 +3,8 @@
 
 use anyhow::{Context as _, bail};
 use futures::{SinkExt as _, StreamExt as _};
-use plexus_e2e::{LIMIT, Setup, World, events, script, text};
+use plexus_e2e::{Channel, DoorKind, LIMIT, Setup, World, events, script, text};
+use plexus_testkit::model::Step;
 use plexus_testkit::rpc::{CallError, Door as _, McpClient, Rpc};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -85,6 +86,75 @@ async fn a_chat_over_websocket_tells_each_event_in_order_and_then_the_result() -
     assert_eq!(told, whole, "what was told is what happened");
     assert_eq!(events(&result, "complete")[0]["result"], "I am done.");
     assert!(world.file("ws.txt").exists());
+    Ok(())
+}
+
+/// Pieces of the model's answers come with the events of a chat, ahead of what they make up.
+async fn pieces(version: &'static str) -> anyhow::Result<()> {
+    let setup = Setup::cli(version, Channel::Control, DoorKind::Rpc);
+    let Some(world) = setup.world("deltas over websocket").await? else { return Ok(()) };
+    let answer = "A text that comes in three pieces.";
+    world.model.script("IN-PIECES", vec![Step::text(answer)]);
+    let session = world.create("talker", json!({"deltas": true})).await?;
+    let mut socket = Socket::connect(&world).await?;
+    socket.call(7, "claudecode.chat", json!({"session_id": session, "prompt": "IN-PIECES"})).await?;
+    let (mut pieces, mut seqs) = (String::new(), Vec::new());
+    loop {
+        let message = socket.next().await?;
+        let params = &message["params"];
+        match message["method"].as_str() {
+            Some("claudecode.chat.delta") => {
+                assert_eq!(params["id"], 7);
+                pieces.push_str(params["delta"]["event"]["delta"]["text"].as_str().unwrap_or_default());
+            }
+            Some("claudecode.chat.event") => {
+                assert!(params["event"]["type"] != "content" || pieces == answer, "{pieces:?}");
+                seqs.extend(params["seq"].as_u64());
+            }
+            _ => {
+                assert_eq!(message["result"]["status"], "complete", "{message}");
+                let total = message["result"]["total_events"].as_u64().unwrap_or_default();
+                assert_eq!(
+                    seqs,
+                    (0..total).collect::<Vec<_>>(),
+                    "each event once, in order, before the result"
+                );
+                return Ok(());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn deltas_come_with_a_chat_over_websocket_cli_197() -> anyhow::Result<()> {
+    pieces("2.1.197").await
+}
+
+#[tokio::test]
+async fn deltas_come_with_a_chat_over_websocket_cli_325() -> anyhow::Result<()> {
+    pieces("2.1.325").await
+}
+
+#[tokio::test]
+async fn a_chat_over_websocket_that_is_read_late_misses_nothing() -> anyhow::Result<()> {
+    let world = scripted("a slow websocket").await?;
+    let session = world.create("flooded", json!({})).await?;
+    let mut socket = Socket::connect(&world).await?;
+    let flood = script(&json!([{"flood": {"events": 10_000, "bytes": 1000}}]));
+    socket.call(7, "claudecode.chat", json!({"session_id": session, "prompt": flood})).await?;
+    // Nothing is read until the child is done: it does not wait for its reader.
+    let total = loop {
+        let poll = json!({"session_id": session, "wait_ms": 1000, "limit": 1});
+        let poll = world.call("claudecode.poll", poll).await?;
+        if poll["status"] == "complete" {
+            break poll["total_events"].as_u64().unwrap_or_default();
+        }
+    };
+    assert!(total > 10_000);
+    for seq in 0..total {
+        assert_eq!(socket.next().await?["params"]["seq"], seq);
+    }
+    assert_eq!(socket.next().await?["id"], 7);
     Ok(())
 }
 

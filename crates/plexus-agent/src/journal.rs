@@ -100,6 +100,11 @@ impl Journal {
         Ok(entries)
     }
 
+    /// A second reader of the same journal, from here on. It may begin with the rest of a line, as rubbish.
+    pub fn beside(&self, dir: &RunDir, watch: &JournalWatch) -> io::Result<Self> {
+        Self::open(dir, self.offset, watch)
+    }
+
     /// Reads again from `offset` on, which is 0 or the end of a line: for a batch that could not be stored.
     pub fn rewind(&mut self, offset: u64) {
         self.offset = offset;

@@ -51,16 +51,20 @@ pub(crate) fn pids() -> io::Result<impl Iterator<Item = i32>> {
     Ok(fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()))
 }
 
-/// The children of this process. It may miss one that comes or goes meanwhile: ask until there are none.
-pub(crate) fn own_children() -> io::Result<Vec<i32>> {
-    let own = std::process::id();
-    match fs::read_to_string(format!("/proc/self/task/{own}/children")) {
-        Ok(list) => Ok(list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect()),
+/// The children of a process. It may miss one that comes or goes meanwhile: ask until there are none.
+pub(crate) fn children(of: i32) -> Vec<i32> {
+    let threads = fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten();
+    let mut lists = threads.map(|thread| fs::read_to_string(thread.path().join("children"))).peekable();
+    if let Some(Err(error)) = lists.peek()
+        && error.kind() == io::ErrorKind::NotFound
+        && stat(of).is_ok()
+    {
         // A kernel without CONFIG_PROC_CHILDREN: look at every process there is.
-        Err(_) => {
-            Ok(pids()?.filter(|&pid| stat(pid).is_ok_and(|stat| stat.parent.unsigned_abs() == own)).collect())
-        }
+        let all = pids().into_iter().flatten();
+        return all.filter(|&pid| stat(pid).is_ok_and(|stat| stat.parent == of)).collect();
     }
+    let pids = |list: String| list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+    lists.flatten().flat_map(|list| -> Vec<i32> { pids(list) }).collect()
 }
 
 /// Whether the environment that the process was started with holds `variable` (`NAME=value`). One that

@@ -19,30 +19,51 @@ const MAX_DEPTH: usize = 10_000;
 /// keepers included, and never the caller itself. Returns how many there were: at zero the tree is empty.
 pub fn sweep(session_id: &str) -> io::Result<usize> {
     let variable = format!("{SESSION_ID_VARIABLE}={session_id}");
-    let own = std::process::id();
+    let own = std::process::id().cast_signed();
+    let carries_it = |pid| pid != own && proc::environment_holds(pid, variable.as_bytes());
     let mut swept = 0;
-    for pid in proc::pids()? {
-        if pid.unsigned_abs() == own || !proc::environment_holds(pid, variable.as_bytes()) {
-            continue;
-        }
-        let Some(pid) = Pid::from_raw(pid) else { continue };
-        let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
-            Ok(pidfd) => pidfd,
-            Err(Errno::SRCH) => continue,
-            Err(error) => return Err(error.into()),
-        };
-        // Looked at again: only now is it certain that the pid and the pidfd are the same process, or that
-        // the signal goes nowhere.
-        if !proc::environment_holds(pid.as_raw_pid(), variable.as_bytes()) {
-            continue;
-        }
-        match pidfd_send_signal(&pidfd, Signal::KILL) {
-            Ok(()) => swept += 1,
-            Err(Errno::SRCH) => {}
-            Err(error) => return Err(error.into()),
-        }
+    for pid in proc::pids()?.filter(|&pid| carries_it(pid)) {
+        swept += usize::from(signal_if(pid, Signal::KILL, carries_it)?);
     }
     Ok(swept)
+}
+
+/// Sends a signal to everything that stems from this process, wherever it went; never to this process.
+pub(crate) fn signal_below(signal: Signal) {
+    let own = std::process::id().cast_signed();
+    let mut found = proc::children(own);
+    let mut looked_at = 0;
+    // It grows while it is walked: first children, then theirs.
+    while let Some(&pid) = found.get(looked_at) {
+        looked_at += 1;
+        let below = proc::children(pid).into_iter().filter(|child| !found.contains(child));
+        found.extend(below.collect::<Vec<_>>());
+    }
+    for pid in found {
+        // One that cannot be signalled is met again in the next step, and by the sweep in the end.
+        let _ = signal_if(pid, signal, |pid| pid != own && descends_from(pid, &[own]));
+    }
+}
+
+/// Signals a process that is still ours once it is held; says whether it was.
+///
+/// Asked after its pidfd was opened: only then is it certain that the pid and the pidfd are the same process, or
+/// that the signal goes nowhere.
+fn signal_if(pid: i32, signal: Signal, is_ours: impl Fn(i32) -> bool) -> io::Result<bool> {
+    let Some(held) = Pid::from_raw(pid) else { return Ok(false) };
+    let pidfd = match pidfd_open(held, PidfdFlags::empty()) {
+        Ok(pidfd) => pidfd,
+        Err(Errno::SRCH) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    if !is_ours(pid) {
+        return Ok(false);
+    }
+    match pidfd_send_signal(&pidfd, signal) {
+        Ok(()) => Ok(true),
+        Err(Errno::SRCH) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Whether `pid` is one of `ancestors`, or stems from one of them.

@@ -51,11 +51,32 @@ async fn stop_is_certain_for_a_child_that_does_not_listen() {
 
 #[tokio::test]
 async fn stop_lets_a_child_that_listens_end_in_order() {
-    let mut run = Run::start("trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.01; done");
+    let mut run =
+        Run::start("trap '' INT; trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.01; done");
     assert_eq!(run.line().await, "ready");
     run.keeper.stop(&run.dir, &run.session).await;
     assert_eq!(run.line().await, "bye");
     assert_eq!(run.exit().await.code, Some(5));
+}
+
+#[tokio::test]
+async fn stop_asks_then_tells_then_kills_the_whole_tree() {
+    // Each says what it hears; what a shell starts in the background is deaf to SIGINT.
+    let straggler =
+        "(setsid sh -c 'trap \"echo straggler; exit\" TERM; echo up; while :; do sleep 0.01; done' &)";
+    let child =
+        "trap 'echo asked' INT; trap 'echo told' TERM; trap '' HUP; echo up; while :; do sleep 0.01; done";
+    let mut run = Run::start(&format!("{straggler}; {child}"));
+    for _ in 0..2 {
+        assert_eq!(run.line().await, "up");
+    }
+    run.keeper.stop(&run.dir, &run.session).await;
+    assert_eq!(run.line().await, "asked");
+    let mut told = [run.line().await, run.line().await];
+    told.sort();
+    assert_eq!(told, ["straggler", "told"]);
+    assert_eq!(run.exit().await.signal, Some(9), "and then killed");
+    assert_eq!(sweep(&run.session).unwrap(), 0);
 }
 
 #[tokio::test]

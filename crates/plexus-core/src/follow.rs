@@ -143,6 +143,26 @@ impl SessionFollower {
         }
     }
 
+    /// Goes on from another place.
+    pub(crate) fn go_to(&mut self, place: Place) {
+        self.place = place;
+    }
+
+    /// What comes next of one turn; `None` once its last event was told.
+    pub(crate) async fn next_of(&mut self, turn: u64) -> Result<Option<Told>, Error> {
+        if self.read.is_empty() && self.place.seq > 0 {
+            // In this order: a turn that is over has all its events.
+            let store = self.hub.store();
+            let row = store.turn(self.session, turn).await.map_err(store_error)?;
+            let over = row.is_none_or(|row| row.ended_at.is_some());
+            let all = store.event_count(self.session, turn).await.map_err(store_error)?;
+            if over && self.place.seq >= all {
+                return Ok(None);
+            }
+        }
+        self.next().await.map(Some)
+    }
+
     async fn page(&mut self) -> Result<Vec<Followed>, Error> {
         loop {
             let store = self.hub.store();

@@ -3,17 +3,21 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use plexus_claude::PermissionResult;
 use plexus_protocol::loopback::PermitParams;
 use plexus_protocol::{ApprovalId, ApprovalStatus, Principal, SessionId};
-use plexus_store::{ApprovalRow, Change, PermitStream, RunKey};
+use plexus_store::{ApprovalRow, Change, PermitStream, RunKey, StoreError};
 use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::Hub;
 use crate::approvals::permission_result;
 use crate::signals::{Topic, next};
+
+/// How long a store that fails is left alone.
+const BEFORE_ANOTHER_TRY: Duration = Duration::from_millis(200);
 
 /// A permit that was asked over HTTP: what its stream needs to begin, and to answer.
 #[derive(Debug)]
@@ -88,21 +92,17 @@ impl Hub {
     pub(crate) async fn permit_wait(&self, approval: ApprovalId) -> PermissionResult {
         let mut signal = self.signals().subscribe(Topic::Approval(approval));
         loop {
-            match self.store().approval(approval).await {
-                Ok(Some(row)) if row.approval.status != ApprovalStatus::Pending => {
+            match self.held(|| self.store().approval(approval)).await {
+                Some(row) if row.approval.status != ApprovalStatus::Pending => {
                     self.mark_delivered(&row).await;
                     return permission_result(&row);
                 }
-                Ok(Some(_)) => next(&mut signal).await,
-                Ok(None) => {
+                Some(_) => next(&mut signal).await,
+                None => {
                     return PermissionResult::Deny {
                         message: "Plexus has lost sight of this question, so it is denied.".to_owned(),
                         interrupt: false,
                     };
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a permit is held until the store can be read");
-                    sleep(std::time::Duration::from_millis(200)).await;
                 }
             }
         }
@@ -111,12 +111,22 @@ impl Hub {
     /// Notes that an answer is passed on, before it is: after a crash, one that was neither noted nor fetched in time
     /// is known to be lost.
     async fn mark_delivered(&self, row: &ApprovalRow) {
-        while row.approval.delivered_at.is_none() {
-            match self.commit(vec![Change::Delivered(row.approval.id)]).await {
-                Ok(_) => return,
+        if row.approval.delivered_at.is_none() {
+            self.held(|| self.commit(vec![Change::Delivered(row.approval.id)])).await;
+        }
+    }
+
+    /// Tries until the store can do it: what cannot be stored or read is held, never answered.
+    async fn held<T, F>(&self, step: impl Fn() -> F) -> T
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        loop {
+            match step().await {
+                Ok(done) => return done,
                 Err(error) => {
-                    tracing::warn!(%error, "an answer is held until it can be noted");
-                    sleep(std::time::Duration::from_millis(200)).await;
+                    tracing::warn!(%error, "a permit is held until the store can be used");
+                    sleep(BEFORE_ANOTHER_TRY).await;
                 }
             }
         }
@@ -184,18 +194,14 @@ impl Hub {
     ) -> Option<PermitTicket> {
         let Principal::Session { id, run } = principal else { return None };
         let key = RunKey { session: *id, run: *run };
-        let known = self.store().permit_stream(last_event_id).await.ok().flatten()?;
+        let known = self.held(|| self.store().permit_stream(last_event_id)).await?;
         if known.key != key {
             return None;
         }
         // A fresh id for each stream: the next kill must find one, too.
         let event_id = uuid::Uuid::new_v4().to_string();
-        let stream = NewStream {
-            event_id: event_id.clone(),
-            jsonrpc_id: known.jsonrpc_id.clone(),
-            progress_token: known.progress_token.clone(),
-        };
-        self.commit(vec![stream.of(key, known.approval)]).await.ok()?;
+        let stream = PermitStream { event_id: event_id.clone(), ..known.clone() };
+        self.held(|| self.commit(vec![Change::Stream(Box::new(stream.clone()))])).await;
         tracing::debug!(approval = %known.approval, "the stream of a permit is taken up again");
         Some(PermitTicket {
             event_id: Some(event_id),

@@ -37,6 +37,8 @@ pub struct Settings {
     pub initialize_within: Duration,
     /// How long a child without a turn is kept; `None` for good.
     pub idle_after: Option<Duration>,
+    /// How long a child may hear nothing from its model before it is said to have stalled.
+    pub stalled_after: Duration,
 }
 
 impl Settings {

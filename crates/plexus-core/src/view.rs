@@ -1,13 +1,16 @@
 //! How what is kept is shown: statuses worked out, long texts cut, misleading characters made visible.
 
+use std::collections::BTreeSet;
+
 use plexus_protocol::arbor::Position;
 use plexus_protocol::claudecode::{SessionView, Status};
-use plexus_protocol::{Approval, Error, MAX_TEXT_BYTES, NumberedEvent, Object, shorten, visible};
+use plexus_protocol::{Approval, Attention, Error, MAX_TEXT_BYTES, NumberedEvent, Object, shorten, visible};
 use plexus_store::{ApprovalRow, EventRow, Open, SessionRow, TurnRow, TurnStatus};
 use serde_json::Value;
 
 use crate::Hub;
 use crate::hub::store_error;
+use crate::session::trouble_of;
 
 /// An approval as readers see it: cut at `max_bytes` a field, and then without its digest.
 pub(crate) fn approval(row: ApprovalRow, max_bytes: usize) -> Approval {
@@ -53,6 +56,13 @@ pub(crate) fn status(turn: Option<&TurnRow>, approvals_open: bool) -> Status {
     }
 }
 
+/// What keeps an agent from going on, given what waits for an answer.
+pub(crate) fn attention(turn: Option<&TurnRow>, open: &[ApprovalRow]) -> Vec<Attention> {
+    let asked = open.iter().map(|row| Attention::from(row.approval.kind));
+    let trouble = turn.filter(|turn| turn.status == TurnStatus::Running).and_then(trouble_of);
+    asked.chain(trouble).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
 impl Hub {
     /// A session as `get` and `list` show it.
     pub(crate) async fn session_view(&self, session: SessionRow) -> Result<SessionView, Error> {
@@ -66,6 +76,7 @@ impl Hub {
             id: session.id,
             name: session.name,
             status: status(turn.as_ref(), !open.is_empty()),
+            attention: attention(turn.as_ref(), &open),
             turn: session.latest_turn,
             working_dir: session.config.working_dir,
             model: session.config.model,

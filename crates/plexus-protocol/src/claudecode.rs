@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::arbor::Position;
-use crate::{Approval, AskedOf, NumberedEvent, Object, SessionId, SessionName, UnixSeconds};
+use crate::{Approval, AskedOf, Attention, NumberedEvent, Object, SessionId, SessionName, UnixSeconds};
 
 /// How a child asks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -311,6 +311,9 @@ pub enum PollResult {
         turn: u64,
         /// Its events from the position asked for.
         events: Vec<NumberedEvent>,
+        /// What keeps the agent from going on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attention: Vec<Attention>,
         /// What of this session waits for an answer now.
         pending_approvals: Vec<Approval>,
         /// The first event the next poll returns.
@@ -366,6 +369,9 @@ pub struct SessionView {
     pub name: SessionName,
     /// Where it stands.
     pub status: Status,
+    /// What keeps it from going on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attention: Vec<Attention>,
     /// Its latest turn; 0 before the first.
     pub turn: u64,
     /// Where it works.
@@ -446,6 +452,9 @@ pub struct StreamView {
     pub turn: u64,
     /// Where it stands.
     pub status: Status,
+    /// What keeps the agent from going on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attention: Vec<Attention>,
     /// How many events it has.
     pub total_events: u64,
     /// The first event the caller's next poll returns.

@@ -5,6 +5,7 @@
 
 mod approval;
 pub mod arbor;
+mod attention;
 pub mod claudecode;
 mod error;
 mod event;
@@ -15,6 +16,7 @@ pub mod schema;
 mod text;
 
 pub use approval::{Approval, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, Right};
+pub use attention::Attention;
 pub use error::{Error, ErrorKind};
 pub use event::{Event, NumberedEvent};
 pub use ids::{ApprovalId, NodeId, SessionId, SessionName, TreeId};

@@ -46,6 +46,8 @@ pub struct Config {
     pub initialize_within: Duration,
     /// How long a child without a turn is kept; `None` for good.
     pub idle_after: Option<Duration>,
+    /// How long a child may hear nothing from its model before it is said to have stalled.
+    pub stalled_after: Duration,
     /// What a commit survives.
     pub durability: Durability,
 }
@@ -202,6 +204,7 @@ async fn start_core(config: Config, dir: &DataDir, url: &str) -> Result<Arc<Hub>
         sse_retry: config.sse_retry,
         initialize_within: config.initialize_within,
         idle_after: config.idle_after,
+        stalled_after: config.stalled_after,
     };
     Ok(HubBuilder::standard(settings, Arc::new(store)).start().await?)
 }

@@ -50,6 +50,7 @@ struct File {
     sse_retry_ms: Option<u64>,
     initialize_secs: Option<f64>,
     idle_secs: Option<f64>,
+    stalled_secs: Option<f64>,
     durability: DurabilityName,
 }
 
@@ -90,6 +91,7 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
             Some(0.0) => None,
             given => Some(seconds("idle_secs", given, 600.0)?),
         },
+        stalled_after: seconds("stalled_secs", file.stalled_secs, 300.0)?,
         durability: match file.durability {
             DurabilityName::Full => Durability::Full,
             DurabilityName::Normal => Durability::Normal,

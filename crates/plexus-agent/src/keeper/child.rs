@@ -1,27 +1,19 @@
-//! The child and all that stems from it: how it is started so that nobody can talk in its place, how its
-//! end is noticed, and how everything below the keeper is brought to an end.
+//! The child: how it is started so that nobody can talk in its place, and how its end is noticed, and that of
+//! all that stems from it.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process, set_parent_process_death_signal,
-    setsid, wait,
+    Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, set_parent_process_death_signal, setsid, wait,
 };
 
-use super::signals::Signals;
 use crate::exit::Exit;
 use crate::launch::Launch;
-use crate::proc;
-
-/// How often the tree is looked at while it is being ended: an orphan is handed to us without any signal.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Our ends of the child's stdin, stdout and stderr.
 pub(super) struct Ends {
@@ -51,14 +43,6 @@ impl Child {
         })
     }
 
-    /// Sends a signal to the child alone; to one that has ended, nothing.
-    pub(super) fn signal(&self, signal: Signal) {
-        // Its pid stays its own until we have reaped it, so this cannot reach another process.
-        if self.ended.is_none() {
-            let _ = kill_process(self.pid, signal);
-        }
-    }
-
     /// Takes in what has ended: the child, and orphans that were handed to us. Tells whether any are left.
     pub(super) fn reap(&mut self) -> Left {
         loop {
@@ -73,26 +57,6 @@ impl Child {
 
     pub(super) fn has_ended(&self) -> bool {
         self.ended.is_some()
-    }
-
-    /// Kills everything below this process until nothing is left, or until the limit.
-    ///
-    /// Only our own children are killed: their pids cannot be given away before we reap them. What they
-    /// leave behind becomes our child in turn, wherever it went, as we are its sub-reaper.
-    pub(super) fn end_all(&mut self, signals: &Signals, limit: Duration) {
-        let until = Instant::now() + limit;
-        while let Left::Some = self.reap() {
-            if Instant::now() >= until {
-                return;
-            }
-            for pid in proc::own_children().unwrap_or_default() {
-                if let Some(pid) = Pid::from_raw(pid) {
-                    let _ = kill_process(pid, Signal::KILL);
-                }
-            }
-            signals.drain();
-            super::wait(&mut [PollFd::new(signals, PollFlags::IN)], Some(Instant::now() + LOOK_AGAIN));
-        }
     }
 
     /// How it ended.

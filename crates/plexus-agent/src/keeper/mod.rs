@@ -18,13 +18,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::process::{Signal, getpid, set_child_subreaper, setsid};
 
-use self::child::Child;
+use self::child::{Child, Left};
 use self::feeder::{Feed, Feeder};
 use self::mover::{Mover, StderrLog};
 use self::signals::Signals;
 use crate::exit::Exit;
 use crate::launch::Launch;
 use crate::run_dir::{RunDir, append_to};
+use crate::tree::signal_below;
+
+/// How often what is left is killed again.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Why a keeper gave up. The same words stand in `exit.json` and on its stderr.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +61,7 @@ pub enum KeepError {
 pub struct Limits {
     /// For the word to start.
     pub go: Duration,
-    /// For the child after SIGTERM, and then once more for a full disk.
+    /// For the tree after SIGINT, again after SIGTERM, and then once more for a full disk.
     pub grace: Duration,
     /// For killed processes to be gone: one that hangs in the kernel must not hold the keeper for good.
     pub tree: Duration,
@@ -65,7 +69,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { go: Duration::from_secs(30), grace: Duration::from_secs(2), tree: Duration::from_secs(5) }
+        Self { go: Duration::from_secs(30), grace: Duration::from_secs(1), tree: Duration::from_secs(5) }
     }
 }
 
@@ -116,8 +120,8 @@ fn run(dir: &RunDir, limits: &Limits, signals: &Signals) -> Result<Exit, KeepErr
         signals,
         limits,
     };
-    let outcome = keeper.until_the_child_ends();
-    keeper.child.end_all(signals, limits.tree);
+    let outcome = keeper.until_the_end();
+    keeper.end_tree();
     keeper.drain();
     outcome?;
     Ok(keeper.child.exit())
@@ -160,13 +164,6 @@ fn held_start(
     }
 }
 
-/// How far the end of the child has been brought about.
-enum Ending {
-    NotAsked,
-    Asked { kill_at: Instant },
-    Killed { give_up_at: Instant },
-}
-
 struct Keeper<'a> {
     child: Child,
     feeder: Feeder,
@@ -178,41 +175,50 @@ struct Keeper<'a> {
 }
 
 impl Keeper<'_> {
-    /// Moves lines both ways until the child has ended, of itself or after a SIGTERM to this process.
-    fn until_the_child_ends(&mut self) -> Result<(), KeepError> {
-        let mut ending = Ending::NotAsked;
+    /// Moves lines both ways until the child has ended, or a SIGTERM says that it is to.
+    fn until_the_end(&mut self) -> Result<(), KeepError> {
         loop {
             // What wakes us is emptied before what it speaks of is looked at, so that nothing is slept over.
             self.signals.drain();
             drain_wake(&self.wake);
 
             self.child.reap();
-            if self.child.has_ended() {
+            let feed = self.feeder.feed().map_err(KeepError::Outbox)?;
+            if self.child.has_ended() || self.signals.terminate() {
                 return Ok(());
             }
-            let now = Instant::now();
-            ending = match ending {
-                Ending::NotAsked if self.signals.terminate() => {
-                    self.child.signal(Signal::TERM);
-                    Ending::Asked { kill_at: now + self.limits.grace }
-                }
-                Ending::Asked { kill_at } if now >= kill_at => {
-                    self.child.signal(Signal::KILL);
-                    Ending::Killed { give_up_at: now + self.limits.tree }
-                }
-                Ending::Killed { give_up_at } if now >= give_up_at => return Ok(()),
-                other => other,
-            };
-            let deadline = match ending {
-                Ending::NotAsked => None,
-                Ending::Asked { kill_at } => Some(kill_at),
-                Ending::Killed { give_up_at } => Some(give_up_at),
-            };
-
-            let feed = self.feeder.feed().map_err(KeepError::Outbox)?;
             self.stdout.move_on();
             self.stderr.move_on();
-            self.wait(feed, deadline);
+            self.wait(feed, None);
+        }
+    }
+
+    /// Ends all that is left below this process: asked first, then told, then killed. Lines are moved meanwhile, so
+    /// that nobody is stuck in the middle of a last word.
+    fn end_tree(&mut self) {
+        let (ask, tell) = ((Signal::INT, self.limits.grace), (Signal::TERM, self.limits.grace));
+        // A child that has ended of itself leaves only what it forgot, and much of that never hears a SIGINT.
+        let ask = (!self.child.has_ended()).then_some(ask);
+        for (signal, patience) in ask.into_iter().chain([tell, (Signal::KILL, self.limits.tree)]) {
+            let until = Instant::now() + patience;
+            let mut tell_at = Instant::now();
+            while Instant::now() < until {
+                self.signals.drain();
+                drain_wake(&self.wake);
+                if let Left::None = self.child.reap() {
+                    return;
+                }
+                if Instant::now() >= tell_at {
+                    signal_below(signal);
+                    // What is told to end may take its time; what is killed may have had a child a moment before.
+                    tell_at = if signal == Signal::KILL { Instant::now() + LOOK_AGAIN } else { until };
+                }
+                // An outbox that cannot be read was reported; here only the end counts.
+                let feed = self.feeder.feed().unwrap_or(Feed::WaitsForLines);
+                self.stdout.move_on();
+                self.stderr.move_on();
+                self.wait(feed, Some(tell_at));
+            }
         }
     }
 

@@ -78,6 +78,7 @@ impl Owner {
             verdict: gate::to_value(&answer),
         })));
         batch.after.push(plexus_claude::reply_gate(request_id, &answer));
+        self.at_work.insert(call.tool_use_id.clone(), call.tool_name.clone());
         self.calls.insert(call.tool_use_id.clone(), Call { answer, digest, cwd: Some(cwd), run: key.run });
     }
 

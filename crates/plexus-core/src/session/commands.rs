@@ -1,16 +1,21 @@
 //! What others want of a session.
 
-use plexus_claude::SentId;
+use std::time::Duration;
+
+use plexus_claude::{Incoming, SentId};
 use plexus_protocol::{Error, ErrorKind, Event};
 use plexus_store::{Change, RunKey, RunState};
 use serde_json::json;
 
 use super::Command;
-use super::owner::{Closing, Owner};
+use super::owner::{BATCH_BYTES, Closing, Owner};
 use super::run::{Cause, Phase};
 use super::turn::Turn;
 use crate::hub::store_error;
 use crate::secret::{new_token, token_hash};
+
+/// How long a child that is to end may take to leave off what it does, before it hears of signals.
+const LEAVE_OFF_WITHIN: Duration = Duration::from_millis(500);
 
 impl Owner {
     pub(super) async fn obey(&mut self, command: Command) -> Result<(), Closing> {
@@ -70,7 +75,8 @@ impl Owner {
             return Err(store_error(error));
         }
         self.row.latest_turn = number;
-        self.turn = Some(Turn { number, prompt, bound: None, progress: self.last_progress.next() });
+        self.turn =
+            Some(Turn { number, prompt, bound: None, stopped: None, progress: self.last_progress.next() });
         Ok(number)
     }
 
@@ -99,6 +105,7 @@ impl Owner {
             }
         }
         self.send(&line).await?;
+        self.listen_for_quiet();
         self.send_messages().await
     }
 
@@ -118,6 +125,7 @@ impl Owner {
     /// Ends the process, its tree, and every token of this session.
     async fn stop(&mut self, why: String) -> Result<(), Closing> {
         if self.run.is_some() {
+            self.leave_off(&why).await;
             self.end_run(Cause::Stopped(why.clone())).await?;
         }
         let mut changes = Vec::new();
@@ -126,5 +134,31 @@ impl Owner {
             changes.push(Change::EndRun(key, json!({"reason": why})));
         }
         self.commit_held(changes).await
+    }
+
+    /// Asks a child at work to leave off, and gives it a moment to say that it has: the gentlest step of a stop, the
+    /// keeper does the others. Looked for beside the owner's own reading, which a store that fails would hold up.
+    async fn leave_off(&mut self, why: &str) {
+        let (Some(run), Some(turn)) = (self.run.as_mut(), self.turn.as_mut()) else { return };
+        if run.phase != Phase::Ready || run.keeper.is_none() || turn.progress.interrupt_asked {
+            return;
+        }
+        turn.stopped = Some(why.to_owned());
+        let line = plexus_claude::interrupt(&format!("plexus-interrupt-{}", turn.number));
+        let Ok(mut beside) = run.journal.beside(&run.dir, self.hub.watch()) else { return };
+        if run.outbox.append(&line).is_err() {
+            return;
+        }
+        let has_left_off = async {
+            loop {
+                beside.changed().await;
+                match beside.read(BATCH_BYTES) {
+                    Ok(entries)
+                        if !entries.iter().any(|entry| matches!(entry.message, Incoming::Result(_))) => {}
+                    _ => return,
+                }
+            }
+        };
+        let _ = tokio::time::timeout(LEAVE_OFF_WITHIN, has_left_off).await;
     }
 }

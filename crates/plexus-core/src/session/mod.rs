@@ -8,6 +8,7 @@ mod owner;
 mod reading;
 mod run;
 mod take_up;
+mod trouble;
 mod turn;
 
 use std::panic::AssertUnwindSafe;
@@ -24,6 +25,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::Hub;
 use crate::permit::{NewStream, Permitted};
+
+pub(crate) use trouble::trouble_of;
 
 /// So that a fault that is met at once again does not keep a core busy.
 const AFTER_A_PANIC: Duration = Duration::from_secs(1);

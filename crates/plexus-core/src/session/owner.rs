@@ -22,7 +22,7 @@ use super::turn::{Progress, Turn};
 use crate::Hub;
 
 /// How much of a journal is read before commands are looked at again.
-const BATCH_BYTES: usize = 256 * 1024;
+pub(super) const BATCH_BYTES: usize = 256 * 1024;
 /// Pauses between tries to store what is held.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -54,6 +54,8 @@ pub(super) struct Owner {
     pub(super) interrupting: Vec<oneshot::Sender<()>>,
     /// Runs whose processes are not ours.
     pub(super) external: Vec<RunKey>,
+    /// Tools that are at work, and what they are called.
+    pub(super) at_work: HashMap<String, String>,
     /// Calls of this turn that Claude Code never shows to its hooks.
     pub(super) ungated: HashSet<String>,
 }

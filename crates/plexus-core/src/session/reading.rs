@@ -45,8 +45,10 @@ impl Owner {
         let mut end = 0;
         for entry in entries {
             end = entry.end;
+            self.look_for_trouble(&entry.message, &mut batch);
             self.on_message(key, entry.message, &mut batch);
         }
+        self.listen_for_quiet();
         let after = self.turn.as_ref().map(|turn| (turn.number, turn.progress.clone()));
         if after.is_some() && after != before {
             batch.changes.push(self.progress());
@@ -318,6 +320,7 @@ impl Owner {
         parent_tool_use_id: Option<String>,
         batch: &mut Batch,
     ) {
+        self.at_work.remove(&tool_use_id);
         let wrong = self.on_tool_result(key, &tool_use_id, is_error, &mut batch.changes);
         if let Some(wrong) = wrong.filter(|_| !self.ungated.contains(&tool_use_id)) {
             let message = format!("the call {tool_use_id} {wrong}; the session was stopped");
@@ -342,7 +345,13 @@ impl Owner {
             run: key.run,
             prompt_uuid: String::new(),
         });
-        let turn = Turn { number, prompt: String::new(), bound: Some((key.run, String::new())), progress };
+        let turn = Turn {
+            number,
+            prompt: String::new(),
+            bound: Some((key.run, String::new())),
+            stopped: None,
+            progress,
+        };
         self.turn = Some(turn);
         if let Some(turn) = self.turn.as_mut() {
             turn.progress.acknowledged = true;
@@ -355,7 +364,7 @@ impl Owner {
 
     fn end_turn_by_result(&mut self, key: RunKey, batch: &mut Batch) {
         let head = self.head();
-        let Some(ending) = self.turn.as_ref().and_then(|turn| turn.progress.ending(head)) else { return };
+        let Some(ending) = self.turn.as_ref().and_then(|turn| turn.ending(head)) else { return };
         let withdrawn = self.withdraw_all(key, "the turn is over");
         batch.changes.extend(withdrawn);
         self.end_turn(ending, &mut batch.changes);
@@ -367,10 +376,12 @@ impl Owner {
         self.last_progress = turn.progress;
         if let Some(run) = self.run.as_mut() {
             run.interrupt_by = None;
+            run.stall_by = None;
             run.idle_by = self.hub.settings().idle_after.map(|idle| Instant::now() + idle);
         }
         self.message = None;
         self.ungated.clear();
+        self.at_work.clear();
         let (session, number) = (self.row.id, turn.number);
         changes.push(self.progress());
         let Ending { status, last, summary } = ending;
@@ -378,10 +389,11 @@ impl Owner {
     }
 
     fn event(&mut self, event: Event, batch: &mut Batch) {
-        if let Event::ToolUse { tool_name, tool_use_id, .. } = &event
-            && tool_name == NOT_AT_THE_GATE
-        {
-            self.ungated.insert(tool_use_id.clone());
+        if let Event::ToolUse { tool_name, tool_use_id, .. } = &event {
+            self.at_work.insert(tool_use_id.clone(), tool_name.clone());
+            if tool_name == NOT_AT_THE_GATE {
+                self.ungated.insert(tool_use_id.clone());
+            }
         }
         batch.changes.push(Change::Event(self.row.id, self.event_turn(), Box::new(event)));
     }

@@ -66,6 +66,8 @@ pub(super) struct LiveRun {
     pub(super) interrupt_by: Option<Instant>,
     /// When it has been without a turn for long enough.
     pub(super) idle_by: Option<Instant>,
+    /// When it has heard nothing from its model for long enough to say so.
+    pub(super) stall_by: Option<Instant>,
     /// What it was started with; nothing where an earlier hub started it.
     pub(super) launched_with: Vec<Setting>,
 }
@@ -93,7 +95,7 @@ pub(super) async fn child_stirs(run: &mut Option<LiveRun>) -> Stir {
         return Stir::Wrote;
     }
     let late = match run.phase {
-        Phase::Ready => run.interrupt_by.or(run.idle_by),
+        Phase::Ready => run.interrupt_by.or(run.idle_by).into_iter().chain(run.stall_by).min(),
         Phase::Ending { by } => Some(by),
         Phase::Connecting { again: Some(again) } => Some(again.min(run.ready_by)),
         Phase::Connecting { again: None } | Phase::Initializing => Some(run.ready_by),
@@ -242,6 +244,7 @@ impl Owner {
             more: true,
             interrupt_by: None,
             idle_by: self.hub.settings().idle_after.map(|idle| Instant::now() + idle),
+            stall_by: None,
             launched_with: Vec::new(),
         })
     }
@@ -321,7 +324,7 @@ impl Owner {
                 if run.interrupt_by.take_if(|by| *by <= Instant::now()).is_some() {
                     return self.end_run(Cause::Stopped("the turn was interrupted".to_owned())).await;
                 }
-                return Ok(());
+                return self.on_quiet().await;
             }
             Phase::Ready => return self.end_idle_run().await,
             Phase::Initializing | Phase::Connecting { .. } => {}
@@ -401,7 +404,7 @@ impl Owner {
                 Cause::Stopped(why) => Ending::interrupted(why),
                 Cause::Failed(reason, message) => Ending::failed(reason, message, stderr),
                 Cause::Ended => {
-                    turn.progress.ending(self.head()).unwrap_or_else(|| ended_early(exit.as_ref(), stderr))
+                    turn.ending(self.head()).unwrap_or_else(|| ended_early(exit.as_ref(), stderr))
                 }
             };
             self.end_turn(ending, &mut changes);

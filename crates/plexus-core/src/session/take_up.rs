@@ -50,6 +50,7 @@ impl Owner {
             requests: HashMap::new(),
             interrupting: Vec::new(),
             external: Vec::new(),
+            at_work: HashMap::new(),
             ungated: HashSet::new(),
         })
     }
@@ -88,7 +89,8 @@ impl Owner {
             let progress: Progress = serde_json::from_value(turn.progress).unwrap_or_default();
             if turn.ended_at.is_none() {
                 let bound = turn.run.map(|run| (run, turn.prompt_uuid));
-                self.turn = Some(Turn { number: turn.turn, prompt: turn.prompt, bound, progress });
+                self.turn =
+                    Some(Turn { number: turn.turn, prompt: turn.prompt, bound, stopped: None, progress });
             } else {
                 self.last_progress = progress;
             }
@@ -118,6 +120,7 @@ impl Owner {
         let hub = Arc::clone(&self.hub);
         for call in hub.store().living_calls(run.key).await? {
             let answer = gate::from_value(&call.verdict);
+            self.at_work.insert(call.tool_use_id.clone(), call.tool_name.clone());
             let kept = Call { answer, digest: call.digest, cwd: None, run: run.key.run };
             self.calls.insert(call.tool_use_id, kept);
         }
@@ -197,6 +200,10 @@ impl Owner {
                 self.send_prompt().await?;
                 self.send_messages().await?;
                 self.send_interrupt().await?;
+                // Without a gate nobody remembers what tools are at work; the next line will tell.
+                if self.row.config.loopback_enabled {
+                    self.listen_for_quiet();
+                }
             }
             Some(Phase::Ending { .. }) => self.close_stdin(),
             Some(Phase::Connecting { .. }) | None => {}

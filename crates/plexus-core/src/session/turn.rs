@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use plexus_claude::TurnResult;
 use plexus_protocol::arbor::Position;
-use plexus_protocol::{Event, Object};
+use plexus_protocol::{Attention, Event, Object};
 use plexus_store::TurnStatus;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -51,6 +51,8 @@ pub(super) struct Progress {
     pub(super) usage: Object,
     /// Model calls of results that were followed by another.
     pub(super) num_turns: u64,
+    /// What is wrong between the child and its model.
+    pub(super) trouble: Option<Attention>,
 }
 
 /// A message that was added to a running turn.
@@ -97,7 +99,20 @@ pub(super) struct Turn {
     pub(super) prompt: String,
     /// The run the prompt is bound to, and the uuid it goes out under there.
     pub(super) bound: Option<(u32, String)>,
+    /// Why its process is being ended.
+    pub(super) stopped: Option<String>,
     pub(super) progress: Progress,
+}
+
+impl Turn {
+    /// How it ended, by its last result.
+    pub(super) fn ending(&self, head: Position) -> Option<Ending> {
+        let ending = self.progress.ending(head)?;
+        match &self.stopped {
+            Some(why) if ending.status != TurnStatus::Complete => Some(Ending::interrupted(why.clone())),
+            _ => Some(ending),
+        }
+    }
 }
 
 /// How a turn ended: its status, its last event, and one text for whoever waits for it.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use axum::extract::{DefaultBodyLimit, Json, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -52,6 +53,13 @@ async fn messages(State(book): State<Arc<Book>>, headers: HeaderMap, Json(body):
             Kind::Message(blocks) => return message(&body, &ids, &blocks),
             Kind::Error { status, kind, message } => return error(status, &kind, &message),
             Kind::Computed(answer) => answer(&body),
+            Kind::Failing { left, status, retry_after, then } => {
+                let tries = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+                if tries.is_ok() {
+                    return retryable(status, retry_after);
+                }
+                *then
+            }
             Kind::Held { mut released, then } => {
                 // An error means that the handle is gone, which releases as well.
                 drop(released.wait_for(|released| *released).await);
@@ -70,6 +78,14 @@ fn message(body: &Value, ids: &str, blocks: &[Block]) -> Response {
         Ok::<_, Infallible>(Event::default().event(name).data(event.to_string()))
     });
     Sse::new(futures::stream::iter(events)).into_response()
+}
+
+fn retryable(status: u16, retry_after: u64) -> Response {
+    let kind = if status == 429 { "rate_limit_error" } else { "overloaded_error" };
+    let mut response = error(status, kind, "try again");
+    response.headers_mut().remove("x-should-retry");
+    response.headers_mut().insert("retry-after", retry_after.into());
+    response
 }
 
 fn error(status: u16, kind: &str, message: &str) -> Response {

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use serde_json::Value;
 use tokio::sync::watch;
@@ -15,6 +16,7 @@ pub struct Step(pub(super) Kind);
 pub(super) enum Kind {
     Message(Vec<Block>),
     Error { status: u16, kind: String, message: String },
+    Failing { left: Arc<AtomicUsize>, status: u16, retry_after: u64, then: Box<Step> },
     Held { released: watch::Receiver<bool>, then: Box<Step> },
     Computed(Arc<dyn Fn(&Value) -> Step + Send + Sync>),
 }
@@ -74,6 +76,13 @@ impl Step {
         Self(Kind::Error { status, kind: kind.into(), message: message.into() })
     }
 
+    /// An error that the client may try again after so many seconds, for so many tries; then `then`.
+    #[must_use]
+    pub fn failing(times: usize, status: u16, retry_after: u64, then: Step) -> Self {
+        let left = Arc::new(AtomicUsize::new(times));
+        Self(Kind::Failing { left, status, retry_after, then: Box::new(then) })
+    }
+
     /// Keeps the model call open, without a byte of an answer, until the handle is released or dropped; then `then`.
     #[must_use]
     pub fn hold(then: Step) -> (Self, Hold) {
@@ -93,6 +102,7 @@ impl fmt::Debug for Step {
         match &self.0 {
             Kind::Message(blocks) => f.debug_tuple("Message").field(blocks).finish(),
             Kind::Error { status, message, .. } => write!(f, "Error({status}, {message:?})"),
+            Kind::Failing { left, status, then, .. } => write!(f, "Failing({left:?}, {status}, {then:?})"),
             Kind::Held { then, .. } => f.debug_tuple("Held").field(then).finish(),
             Kind::Computed(_) => f.write_str("Computed"),
         }

@@ -79,6 +79,7 @@ fn config(args: &DemoArgs, folder: &Path) -> Result<Config, ExpectedError> {
         sse_retry: Duration::from_secs(5),
         initialize_within: Duration::from_secs(60),
         idle_after: None,
+        stalled_after: Duration::from_secs(300),
         durability: Durability::Full,
     })
 }

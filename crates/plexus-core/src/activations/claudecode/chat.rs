@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use plexus_protocol::claudecode::{ChatParams, PollResult, Status};
-use plexus_protocol::{Error, ErrorKind, MAX_TEXT_BYTES, Object};
-use serde_json::Value;
+use plexus_protocol::claudecode::{ChatParams, PollResult};
+use plexus_protocol::{Error, ErrorKind, MAX_TEXT_BYTES};
+use plexus_store::SessionRow;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::Sender;
 
 use super::chat_async::check_prompt;
 use super::poll::{Reading, read};
 use crate::Hub;
+use crate::follow::{Place, Told};
+use crate::hub::store_error;
 use crate::method::{Audience, Caller, Door, Method, Notification};
 use crate::signals::{Topic, next};
-
-/// How many events are read at a time.
-const PAGE: u64 = 200;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -33,32 +34,45 @@ async fn chat(hub: Arc<Hub>, caller: Caller, params: ChatParams) -> Result<PollR
         return Err(Error::new(ErrorKind::WouldWaitForItself, message));
     }
     let mut signal = hub.signals().subscribe(Topic::Session(session.id));
+    // From before the prompt on, so that no delta is missed.
+    let mut follower = hub.follow_session(&caller.principal, session.id, None).await?;
     let turn = hub.session(session.id).prompt(params.prompt).await?;
-    let mut sent = 0;
-    loop {
-        let reading = Reading { turn, from: sent, limit: PAGE, max_bytes: MAX_TEXT_BYTES };
-        let PollResult::Ok { status, events, has_more, read_position, .. } =
-            read(&hub, &session, &reading).await?;
-        if let Some(notify) = &caller.notify {
-            for event in events {
-                let mut params = Object::new();
-                params.insert("seq".to_owned(), event.seq.into());
-                params.insert("event".to_owned(), event.event);
-                params.insert("turn".to_owned(), Value::from(turn));
-                let told = notify.send(Notification { method: "claudecode.chat.event", params }).await;
-                if told.is_err() {
-                    return Err(Error::new(ErrorKind::Internal, "the caller has gone"));
-                }
-            }
-            sent = read_position;
-            if has_more {
-                continue;
-            }
+    if let Some(notify) = &caller.notify {
+        follower.go_to(Place { turn, seq: 0 });
+        while let Some(told) = follower.next_of(turn).await? {
+            tell(notify, told).await?;
         }
-        if !matches!(status, Status::Running | Status::AwaitingPermission | Status::Idle) {
-            let whole = Reading { turn, from: 0, limit: u64::from(u32::MAX), max_bytes: MAX_TEXT_BYTES };
-            return read(&hub, &session, &whole).await;
-        }
+    }
+    while !has_ended(&hub, &session, turn).await? {
         next(&mut signal).await;
     }
+    let whole = Reading { turn, from: 0, limit: u64::from(u32::MAX), max_bytes: MAX_TEXT_BYTES };
+    read(&hub, &session, &whole).await
+}
+
+async fn has_ended(hub: &Hub, session: &SessionRow, turn: u64) -> Result<bool, Error> {
+    let row = hub.store().turn(session.id, turn).await.map_err(store_error)?;
+    Ok(row.is_none_or(|row| row.ended_at.is_some()))
+}
+
+async fn tell(notify: &Sender<Notification>, told: Told) -> Result<(), Error> {
+    let object = |value: Value| value.as_object().cloned().unwrap_or_default();
+    let notifications = match told {
+        Told::Events(events) => events
+            .into_iter()
+            .map(|told| Notification {
+                method: "claudecode.chat.event",
+                params: object(json!({"turn": told.place.turn, "seq": told.place.seq, "event": told.event})),
+            })
+            .collect(),
+        Told::Delta(delta) => {
+            vec![Notification { method: "claudecode.chat.delta", params: object(json!({"delta": &*delta})) }]
+        }
+    };
+    for notification in notifications {
+        // Waits for a client that is slow to read; nobody else does.
+        let told = notify.send(notification).await;
+        told.map_err(|_| Error::new(ErrorKind::Internal, "the caller has gone"))?;
+    }
+    Ok(())
 }

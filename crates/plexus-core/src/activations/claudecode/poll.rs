@@ -97,6 +97,7 @@ pub(super) async fn read(hub: &Hub, session: &SessionRow, reading: &Reading) -> 
     let read_position = events.last().map_or(from, |last| last.seq + 1);
     Ok(PollResult::Ok {
         status: view::status(row.as_ref(), awaiting),
+        attention: view::attention(row.as_ref(), &open),
         turn,
         events: events.into_iter().map(|event| view::event(event, max_bytes)).collect(),
         pending_approvals: open.into_iter().map(|row| view::approval(row, max_bytes)).collect(),

@@ -27,6 +27,7 @@ async fn streams(hub: Arc<Hub>, caller: Caller, _params: NoParams) -> Result<Str
             session_name: session.name,
             turn: turn.turn,
             status: view::status(Some(&turn), !open.is_empty()),
+            attention: view::attention(Some(&turn), &open),
             total_events: hub.store().event_count(session.id, turn.turn).await.map_err(store_error)?,
             read_position: hub.store().position(&reader, session.id, turn.turn).await.map_err(store_error)?,
             started_at: turn.started_at,

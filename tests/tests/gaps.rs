@@ -1,0 +1,115 @@
+//! Between two turns: background work that ends late, and prompts that come just then. A turn holds its own work and
+//! nothing else's, and no prompt is lost.
+
+use plexus_e2e::{World, events, until};
+use plexus_testkit::model::{Step, Tool};
+use serde_json::{Value, json};
+
+macro_rules! over_channels {
+    ($($name:ident),* $(,)?) => {$(
+        mod $name {
+            over_channels!(@one $name cli_197_control "2.1.197" Control);
+            over_channels!(@one $name cli_197_relay "2.1.197" Relay);
+            over_channels!(@one $name cli_325_control "2.1.325" Control);
+            over_channels!(@one $name cli_325_relay "2.1.325" Relay);
+        }
+    )*};
+    (@one $name:ident $test:ident $version:literal $channel:ident) => {
+        #[tokio::test]
+        async fn $test() -> anyhow::Result<()> {
+            use plexus_e2e::{Channel, DoorKind, Setup};
+            let name = concat!(stringify!($name), "::", stringify!($test));
+            match Setup::cli($version, Channel::$channel, DoorKind::Rpc).world(name).await? {
+                Some(world) => super::$name(world).await,
+                None => Ok(()),
+            }
+        }
+    };
+}
+
+over_channels!(
+    a_turn_ends_after_its_background_agent_and_takes_in_what_is_sent_meanwhile,
+    a_prompt_that_meets_a_background_command_keeps_its_turn,
+);
+
+async fn a_turn_ends_after_its_background_agent_and_takes_in_what_is_sent_meanwhile(
+    world: World,
+) -> anyhow::Result<()> {
+    let task = json!({
+        "description": "helper", "prompt": "SUB-TASK: wait", "subagent_type": "general-purpose",
+        "run_in_background": true,
+    });
+    let (held, hold) = Step::hold(Step::text("Sub done."));
+    world.model.script("LEAD", vec![Step::tool("Agent", task), Step::text("Led."), Step::text("Led on.")]);
+    world.model.script("SUB-TASK", vec![held]);
+    world.model.script("NEXT", vec![Step::text("Next.")]);
+    let session = world.create("lead", json!({})).await?;
+    world.chat(&session, "LEAD the way").await?;
+    // The main result is there, the sub-agent still waits for its model.
+    let led = |poll: &Value| events(poll, "content").iter().any(|event| event["text"] == "Led.");
+    world.model.seen(|request| request.marker.as_deref() == Some("SUB-TASK")).await?;
+    let poll = world.poll_until(&session, led).await?;
+    assert_eq!(poll["status"], "running", "{poll:#}");
+
+    let refused =
+        world.refused("claudecode.chat_async", json!({"session_id": session, "prompt": "NEXT"})).await?;
+    assert_eq!(refused.kind.as_deref(), Some("turn_in_progress"));
+    world.call("claudecode.send", json!({"session_id": session, "prompt": "By the way: ADDED."})).await?;
+    world.model.seen(|request| request.body["messages"].to_string().contains("ADDED")).await?;
+    hold.release();
+    let poll = world.ended(&session).await?;
+    assert_eq!((&poll["status"], &poll["turn"]), (&json!("complete"), &json!(1)), "{poll:#}");
+    assert_eq!(events(&poll, "complete").len(), 1);
+    let notified = world.model.requests().iter().any(|request| {
+        request.marker.as_deref() == Some("LEAD")
+            && request.body["messages"].to_string().contains("task-notification")
+    });
+    assert!(notified, "the end of the sub-agent is part of the turn");
+
+    world.chat(&session, "NEXT").await?;
+    let poll = world.ended(&session).await?;
+    assert_eq!((&poll["status"], &poll["turn"]), (&json!("complete"), &json!(2)), "{poll:#}");
+    assert_eq!(events(&poll, "complete")[0]["result"], "Next.");
+    Ok(())
+}
+
+async fn a_prompt_that_meets_a_background_command_keeps_its_turn(world: World) -> anyhow::Result<()> {
+    let command = "touch begun; until [ -e go ]; do sleep 0.02; done";
+    let call =
+        Tool::new("Bash", json!({"command": command, "description": "wait", "run_in_background": true}));
+    world.model.script("START", vec![Step::tools(vec![call]), Step::text("Started."), Step::text("Noted.")]);
+    world.model.script("NEXT", vec![Step::text("Next.")]);
+    let session = world.create("starter", json!({"policy": "allow_all"})).await?;
+    world.chat(&session, "START it").await?;
+    let poll = world.ended(&session).await?;
+    assert_eq!(events(&poll, "complete")[0]["result"], "Started.", "{poll:#}");
+    until("the command", || world.file("begun").exists()).await?;
+
+    std::fs::write(world.file("go"), "")?;
+    // The child may begin a turn of its own first: then the prompt is refused, and sent again when that is over.
+    let mut turn = None;
+    while turn.is_none() {
+        let prompt = json!({"session_id": session, "prompt": "NEXT"});
+        match world.door.call("claudecode.chat_async", prompt).await {
+            Ok(started) => turn = started["turn"].as_u64(),
+            Err(error) => {
+                assert_eq!(error.kind.as_deref(), Some("turn_in_progress"));
+                world.ended(&session).await?;
+            }
+        }
+    }
+    let of_turn = json!({"session_id": session, "turn": turn, "from_seq": 0});
+    let poll = loop {
+        let poll = world.call("claudecode.poll", of_turn.clone()).await?;
+        if poll["status"] != "running" {
+            break poll;
+        }
+        world.poll_until(&session, |poll| poll["status"] != "running").await?;
+    };
+    println!("{poll:#}");
+    assert_eq!(poll["status"], "complete", "{poll:#}");
+    let said: Vec<Value> = events(&poll, "content").into_iter().map(|event| event["text"].clone()).collect();
+    assert!(said.contains(&json!("Next.")), "its prompt was answered in it: {poll:#}");
+    assert_eq!(events(&poll, "complete")[0]["result"], "Next.", "{poll:#}");
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! Stopping for certain: whatever a command of the agent left running, wherever it went, nothing of it is there when
+//! `stop` returns, and nothing else was touched.
+
+use anyhow::Context as _;
+use plexus_e2e::{Channel, DoorKind, Setup, World, is_alive, processes_of, until};
+use plexus_testkit::model::Step;
+use serde_json::json;
+
+/// Leaves a process behind in a session of its own, with nothing of the agent's environment and deaf to all it can be
+/// deaf to; then goes on in the foreground.
+const LEAVES_A_STRAGGLER: &str = "env -i PATH=\"$PATH\" setsid sh -c 'trap \"\" HUP INT TERM; echo $$ > straggler; \
+                                  while :; do sleep 1; done' & touch begun; until [ -e never ]; do sleep 0.1; done";
+
+/// One round: a turn whose command leaves a straggler, then a stop in the midst of it.
+async fn stop_leaves_nothing(world: &World, session: &str) -> anyhow::Result<()> {
+    for name in ["straggler", "begun"] {
+        let _ = std::fs::remove_file(world.file(name));
+    }
+    world.chat(session, "LEAVE something behind").await?;
+    let pid = || std::fs::read_to_string(world.file("straggler")).ok()?.trim().parse::<u32>().ok();
+    until("the straggler", || pid().is_some() && world.file("begun").exists()).await?;
+    let straggler = pid().context("its pid")?;
+    let mut tree = processes_of(session);
+    tree.push(straggler);
+    assert!(tree.len() > 3 && tree.iter().all(|pid| is_alive(*pid)), "keeper, claude, shell and straggler");
+
+    world.call("claudecode.stop", json!({"session_id": session})).await?;
+    let left: Vec<u32> = tree.into_iter().filter(|pid| is_alive(*pid)).collect();
+    assert_eq!((left, processes_of(session)), (Vec::new(), Vec::new()));
+    let poll = world.ended(session).await?;
+    assert_eq!(poll["status"], "interrupted", "{poll:#}");
+    Ok(())
+}
+
+async fn rounds(version: &'static str, channel: Channel, rounds: usize, test: &str) -> anyhow::Result<()> {
+    let setup = Setup::cli(version, channel, DoorKind::Rpc);
+    let Some(world) = setup.world(test).await? else { return Ok(()) };
+    let bash = |command: &str| Step::tool("Bash", json!({"command": command, "description": "a step"}));
+    world.model.script("LEAVE", vec![bash(LEAVES_A_STRAGGLER), Step::text("never")]);
+    let session = world.create("messy", json!({"policy": "allow_all"})).await?;
+    // Not the session's: it has to outlive every stop.
+    let mut stranger = std::process::Command::new("sleep").arg("1000").env_clear().spawn()?;
+    for round in 0..rounds {
+        stop_leaves_nothing(&world, &session).await.with_context(|| format!("round {round}"))?;
+    }
+    assert!(is_alive(stranger.id()), "a stranger was ended");
+    stranger.kill()?;
+    stranger.wait()?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn stop_reaches_what_left_the_process_group_197() -> anyhow::Result<()> {
+    rounds("2.1.197", Channel::Control, 3, "stop_reaches_what_left_the_process_group_197").await
+}
+
+#[tokio::test]
+async fn stop_reaches_what_left_the_process_group_325() -> anyhow::Result<()> {
+    rounds("2.1.325", Channel::Relay, 3, "stop_reaches_what_left_the_process_group_325").await
+}
+
+#[tokio::test]
+#[ignore = "slow"]
+async fn stop_reaches_what_left_the_process_group_fifty_times_197() -> anyhow::Result<()> {
+    rounds("2.1.197", Channel::Relay, 50, "stop_reaches_what_left_the_process_group_fifty_times_197").await
+}
+
+#[tokio::test]
+#[ignore = "slow"]
+async fn stop_reaches_what_left_the_process_group_fifty_times_325() -> anyhow::Result<()> {
+    rounds("2.1.325", Channel::Control, 50, "stop_reaches_what_left_the_process_group_fifty_times_325").await
+}
+
+#[tokio::test]
+async fn a_stopped_session_goes_on_with_the_next_prompt() -> anyhow::Result<()> {
+    let setup = Setup::cli("2.1.325", Channel::Control, DoorKind::Rpc);
+    let Some(world) = setup.world("a_stopped_session_goes_on_with_the_next_prompt").await? else {
+        return Ok(());
+    };
+    world.model.script("FIRST", vec![Step::tool("Bash", json!({"command": "touch a"})), Step::text("never")]);
+    world.model.script("SECOND", vec![Step::text("Here again.")]);
+    let session = world.create("stopped", json!({})).await?;
+    world.chat(&session, "FIRST").await?;
+    world.asked(&session).await?;
+    world.call("claudecode.stop", json!({"session_id": session})).await?;
+    let poll = world.ended(&session).await?;
+    let end = poll["events"].as_array().and_then(|events| events.last()).context("an end")?;
+    assert_eq!(end["event"]["message"], "the session was stopped", "{poll:#}");
+    assert_eq!(poll["pending_approvals"], json!([]));
+
+    world.chat(&session, "SECOND").await?;
+    let poll = world.ended(&session).await?;
+    assert_eq!(poll["status"], "complete", "{poll:#}");
+    let asked = world.model.requests_for("SECOND").pop().unwrap_or_default();
+    assert!(asked["messages"].to_string().contains("FIRST"), "it remembers what was before: {asked}");
+    assert!(!world.file("a").exists());
+    Ok(())
+}
