@@ -88,6 +88,10 @@ impl Owner {
             self.note("result", json!({"result": result.result, "subtype": result.subtype}), batch);
             return;
         };
+        if turn.progress.is_of_other_work(&result) {
+            self.note("result", json!({"result": result.result, "subtype": result.subtype}), batch);
+            return;
+        }
         let earlier = turn.progress.take_result(result, key.run);
         let over = turn.progress.is_over_by_result();
         if let Some(earlier) = earlier {

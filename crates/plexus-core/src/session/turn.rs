@@ -137,6 +137,11 @@ impl Ending {
 }
 
 impl Progress {
+    /// Whether a result ends what the child began by itself just before it came to the prompt of this turn.
+    pub(super) fn is_of_other_work(&self, result: &TurnResult) -> bool {
+        result.origin_kind.as_deref() == Some("task-notification") && !self.acknowledged
+    }
+
     /// A result came; the one before it, if any, is handed back: it was not the last.
     pub(super) fn take_result(&mut self, result: TurnResult, run: u32) -> Option<Outcome> {
         if let Some(total) = result.total_cost_usd {
@@ -277,6 +282,16 @@ mod tests {
         assert!(!progress.is_over_when_idle());
         progress.tasks.clear();
         assert!(progress.is_over_when_idle() && !progress.is_over_by_result());
+    }
+
+    #[test]
+    fn what_the_child_did_by_itself_before_the_prompt_is_not_its_result() {
+        let by_itself =
+            TurnResult { origin_kind: Some("task-notification".to_owned()), ..result("noted", 1.0) };
+        let mut progress = Progress::default();
+        assert!(progress.is_of_other_work(&by_itself) && !progress.is_of_other_work(&result("done", 1.0)));
+        progress.acknowledged = true;
+        assert!(!progress.is_of_other_work(&by_itself), "the end of the turn's own background work");
     }
 
     #[test]
