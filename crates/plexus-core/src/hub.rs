@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::now;
 use crate::expiry::Expiry;
-use crate::follow::Deltas;
+use crate::follow::{Deltas, LiveSessions};
 use crate::method::{Audience, Caller, Method, Registry, Repeat, method_not_found};
 use crate::permit::Attachments;
 use crate::positions::Positions;
@@ -41,6 +41,7 @@ pub struct Hub {
     expiry: Expiry,
     attachments: Attachments,
     deltas: Deltas,
+    live_sessions: LiveSessions,
     positions: Positions,
     watch: JournalWatch,
     sessions: Mutex<HashMap<SessionId, SessionHandle>>,
@@ -66,6 +67,7 @@ impl Hub {
             expiry: Expiry::default(),
             attachments: Attachments::default(),
             deltas: Deltas::default(),
+            live_sessions: LiveSessions::default(),
             positions: Positions::default(),
             watch,
             sessions: Mutex::default(),
@@ -148,6 +150,10 @@ impl Hub {
 
     pub(crate) fn positions(&self) -> &Positions {
         &self.positions
+    }
+
+    pub(crate) fn live_sessions(&self) -> &LiveSessions {
+        &self.live_sessions
     }
 
     pub(crate) fn deltas(&self) -> &Deltas {

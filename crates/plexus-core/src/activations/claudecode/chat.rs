@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use plexus_protocol::claudecode::{ChatParams, PollResult};
-use plexus_protocol::{Error, ErrorKind, MAX_TEXT_BYTES};
+use plexus_protocol::{Error, ErrorKind, MAX_TEXT_BYTES, Object};
 use plexus_store::SessionRow;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::mpsc::Sender;
 
 use super::chat_async::check_prompt;
@@ -56,17 +56,17 @@ async fn has_ended(hub: &Hub, session: &SessionRow, turn: u64) -> Result<bool, E
 }
 
 async fn tell(notify: &Sender<Notification>, told: Told) -> Result<(), Error> {
-    let object = |value: Value| value.as_object().cloned().unwrap_or_default();
     let notifications = match told {
         Told::Events(events) => events
             .into_iter()
             .map(|told| Notification {
                 method: "claudecode.chat.event",
-                params: object(json!({"turn": told.place.turn, "seq": told.place.seq, "event": told.event})),
+                params: serde_json::from_str(&told.data).unwrap_or_default(),
             })
             .collect(),
         Told::Delta(delta) => {
-            vec![Notification { method: "claudecode.chat.delta", params: object(json!({"delta": &*delta})) }]
+            let params = Object::from_iter([("delta".to_owned(), Value::Object((*delta).clone()))]);
+            vec![Notification { method: "claudecode.chat.delta", params }]
         }
     };
     for notification in notifications {

@@ -1,0 +1,87 @@
+//! Following the approvals asked of one caller, or, for the operator, of anyone.
+
+use std::sync::Arc;
+
+use plexus_protocol::{Approval, Error, MAX_TEXT_BYTES, Principal};
+use plexus_store::FeedKind;
+use tokio::sync::watch;
+
+use super::PAGE;
+use crate::Hub;
+use crate::hub::store_error;
+use crate::signals::{Topic, next};
+use crate::view;
+
+/// An approval that was asked, or came to its end.
+#[derive(Debug)]
+pub struct ApprovalTold {
+    /// Its number, to go on from.
+    pub number: u64,
+    /// `asked` or `resolved`.
+    pub what: &'static str,
+    /// The approval as it is now.
+    pub approval: Approval,
+}
+
+/// Follows the approvals asked of one caller, or, for the operator, of anyone.
+pub struct ApprovalFollower {
+    hub: Arc<Hub>,
+    /// `None` for all.
+    to: Option<String>,
+    after: u64,
+    signal: watch::Receiver<()>,
+}
+
+impl Hub {
+    /// Follows the approvals after number `after`; from now on where none is given.
+    pub async fn follow_approvals(
+        self: &Arc<Self>,
+        principal: &Principal,
+        after: Option<u64>,
+    ) -> Result<ApprovalFollower, Error> {
+        self.check_may_call(principal).await?;
+        let to = (*principal != Principal::Operator).then(|| principal.asked_as().key());
+        let topic = to.clone().map_or(Topic::AnyFeed, Topic::Feed);
+        let signal = self.signals().subscribe(topic);
+        let after = match after {
+            Some(after) => after,
+            None => self.store().feed_head().await.map_err(store_error)?,
+        };
+        Ok(ApprovalFollower { hub: Arc::clone(self), to, after, signal })
+    }
+}
+
+impl ApprovalFollower {
+    /// What comes next, however long that takes. Cancel safe.
+    pub async fn next(&mut self) -> Result<Vec<ApprovalTold>, Error> {
+        loop {
+            let store = self.hub.store();
+            let rows = match &self.to {
+                Some(to) => store.feed(to, self.after, PAGE).await,
+                None => store.feed_of_all(self.after, PAGE).await,
+            };
+            let rows = rows.map_err(store_error)?;
+            let newest = rows.last().map(|row| row.number);
+            let mut told = Vec::new();
+            for row in rows {
+                let what = match row.kind {
+                    FeedKind::Asked => "asked",
+                    FeedKind::Resolved => "resolved",
+                    FeedKind::Finished | FeedKind::Notice => continue,
+                };
+                let Some(id) = row.approval else { continue };
+                if let Some(approval) = store.approval(id).await.map_err(store_error)? {
+                    let approval = view::approval(approval, MAX_TEXT_BYTES);
+                    told.push(ApprovalTold { number: row.number, what, approval });
+                }
+            }
+            self.after = newest.unwrap_or(self.after);
+            if !told.is_empty() {
+                return Ok(told);
+            }
+            if newest.is_none() {
+                next(&mut self.signal).await;
+            }
+        }
+    }
+}

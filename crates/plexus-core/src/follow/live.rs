@@ -1,0 +1,144 @@
+//! The latest events of a session that someone follows, read once for all who do. A task reads the store as it grows;
+//! followers take from what it read last, and go to the store themselves only where they are further behind.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use plexus_protocol::{Error, SessionId};
+use tokio::sync::watch;
+
+use super::{Followed, PAGE, Place, page};
+use crate::Hub;
+use crate::signals::{Topic, next};
+
+/// How much is kept for those who are not far behind.
+const KEPT_BYTES: usize = 512 * 1024;
+/// How long a store that fails is left alone.
+const BEFORE_ANOTHER_TRY: Duration = Duration::from_millis(200);
+
+/// The latest events of one session.
+#[derive(Debug)]
+pub(super) struct Live {
+    latest: Mutex<Latest>,
+    grown: watch::Sender<()>,
+}
+
+#[derive(Debug)]
+struct Latest {
+    /// From here on nothing is missing.
+    from: Place,
+    events: VecDeque<Arc<Followed>>,
+    bytes: usize,
+}
+
+/// What the latest events hold for a follower.
+pub(super) enum Found {
+    /// The next ones, none at the present end.
+    Next(Vec<Arc<Followed>>),
+    /// It is too far behind: they are in the store.
+    Past,
+}
+
+impl Live {
+    /// What comes after a place.
+    pub(super) fn after(&self, place: Place) -> Found {
+        let latest = self.latest();
+        if place < latest.from {
+            return Found::Past;
+        }
+        let first = latest.events.partition_point(|followed| followed.place < place);
+        Found::Next(latest.events.range(first..).take(PAGE as usize).cloned().collect())
+    }
+
+    /// Told whenever there is more.
+    pub(super) fn subscribe(&self) -> watch::Receiver<()> {
+        self.grown.subscribe()
+    }
+
+    fn add(&self, events: &[Arc<Followed>]) {
+        let mut latest = self.latest();
+        for followed in events {
+            latest.bytes += followed.data.len();
+            latest.events.push_back(Arc::clone(followed));
+        }
+        while latest.bytes > KEPT_BYTES
+            && let Some(oldest) = latest.events.pop_front()
+        {
+            latest.bytes -= oldest.data.len();
+            latest.from = oldest.place.next();
+        }
+        drop(latest);
+        self.grown.send_replace(());
+    }
+
+    fn latest(&self) -> MutexGuard<'_, Latest> {
+        // It is whole at every step, so a panic elsewhere has not harmed it.
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The sessions that someone follows.
+#[derive(Debug, Default)]
+pub(crate) struct LiveSessions {
+    sessions: Mutex<HashMap<SessionId, Weak<Live>>>,
+}
+
+impl LiveSessions {
+    /// The latest events of a session, kept for as long as someone holds them.
+    pub(super) async fn of(&self, hub: &Arc<Hub>, session: SessionId, turn: u64) -> Result<Arc<Live>, Error> {
+        if let Some(live) = self.known(session) {
+            return Ok(live);
+        }
+        // Subscribed before the end is looked for: what comes after it is never missed.
+        let signal = hub.signals().subscribe(Topic::Session(session));
+        let count = hub.store().event_count(session, turn).await.map_err(crate::hub::store_error)?;
+        let from = Place { turn, seq: count };
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(live) = sessions.get(&session).and_then(Weak::upgrade) {
+            return Ok(live);
+        }
+        sessions.retain(|_, live| live.strong_count() > 0);
+        let latest = Latest { from, events: VecDeque::new(), bytes: 0 };
+        let live = Arc::new(Live { latest: Mutex::new(latest), grown: watch::Sender::new(()) });
+        sessions.insert(session, Arc::downgrade(&live));
+        let reader = read(Arc::downgrade(hub), Arc::downgrade(&live), session, from, signal);
+        let closing = hub.closing().clone();
+        hub.tasks().spawn(async move { closing.run_until_cancelled(reader).await });
+        Ok(live)
+    }
+
+    fn known(&self, session: SessionId) -> Option<Arc<Live>> {
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.get(&session).and_then(Weak::upgrade)
+    }
+}
+
+/// Reads the store as it grows, until nobody follows the session any more.
+async fn read(
+    hub: Weak<Hub>,
+    live: Weak<Live>,
+    session: SessionId,
+    mut place: Place,
+    mut signal: watch::Receiver<()>,
+) {
+    loop {
+        let (Some(hub), Some(live)) = (hub.upgrade(), live.upgrade()) else { return };
+        signal.mark_unchanged();
+        match page(&hub, session, &mut place).await {
+            Ok(events) if events.is_empty() => {
+                let gone = live.grown.clone();
+                drop((hub, live));
+                tokio::select! {
+                    () = next(&mut signal) => {}
+                    () = gone.closed() => {}
+                }
+            }
+            Ok(events) => live.add(&events),
+            Err(error) => {
+                tracing::warn!(%session, %error, "the latest events cannot be read; tried again");
+                tokio::time::sleep(BEFORE_ANOTHER_TRY).await;
+            }
+        }
+    }
+}

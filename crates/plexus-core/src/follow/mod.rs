@@ -1,0 +1,179 @@
+//! Following what happens: the events of a session, or the approvals, from any position on and then live. A follower
+//! reads the store when its reader is ready for more, so a slow one holds up nobody and misses nothing; only deltas,
+//! which are not stored, are for those who listen at the time.
+
+mod approvals;
+mod deltas;
+mod live;
+
+use std::sync::Arc;
+
+use plexus_protocol::{Error, Object, Principal, SessionId};
+use plexus_store::EventRow;
+use serde_json::json;
+use tokio::sync::broadcast::error::TryRecvError;
+use tokio::sync::{broadcast, watch};
+
+pub use approvals::{ApprovalFollower, ApprovalTold};
+pub(crate) use deltas::Deltas;
+pub(crate) use live::LiveSessions;
+use live::{Found, Live};
+
+use crate::Hub;
+use crate::hub::store_error;
+use crate::signals::next;
+use crate::view;
+
+/// How many are read at a time.
+const PAGE: u64 = 200;
+/// A place in a session: before event `seq` of turn `turn`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The turn.
+    pub turn: u64,
+    /// The first event wanted.
+    pub seq: u64,
+}
+
+impl Place {
+    fn next(self) -> Self {
+        Self { seq: self.seq.saturating_add(1), ..self }
+    }
+}
+
+/// An event with its place.
+#[derive(Debug)]
+pub struct Followed {
+    /// Where it stands.
+    pub place: Place,
+    /// `{turn, seq, event, at}` as JSON, made once for all who follow.
+    pub data: String,
+}
+
+/// What a follower of a session is told.
+#[derive(Debug)]
+pub enum Told {
+    /// Events, in order.
+    Events(Vec<Arc<Followed>>),
+    /// A delta, as Claude Code sent it.
+    Delta(Arc<Object>),
+}
+
+/// Follows one session.
+pub struct SessionFollower {
+    hub: Arc<Hub>,
+    session: SessionId,
+    place: Place,
+    live: Arc<Live>,
+    grown: watch::Receiver<()>,
+    deltas: broadcast::Receiver<Arc<Object>>,
+    /// Events that were read and wait for the deltas before them.
+    read: Vec<Arc<Followed>>,
+}
+
+impl Hub {
+    /// Follows a session from a place on; from the beginning of its latest turn where none is given.
+    pub async fn follow_session(
+        self: &Arc<Self>,
+        principal: &Principal,
+        session: SessionId,
+        from: Option<Place>,
+    ) -> Result<SessionFollower, Error> {
+        self.check_may_call(principal).await?;
+        let row = self.find_session(principal, Some(session), None).await?;
+        let place = from.unwrap_or(Place { turn: row.latest_turn, seq: 0 });
+        let live = self.live_sessions().of(self, session, row.latest_turn).await?;
+        let grown = live.subscribe();
+        let deltas = self.deltas().listen(session);
+        Ok(SessionFollower { hub: Arc::clone(self), session, place, live, grown, deltas, read: Vec::new() })
+    }
+}
+
+impl SessionFollower {
+    /// What comes next, however long that takes. Cancel safe.
+    pub async fn next(&mut self) -> Result<Told, Error> {
+        loop {
+            if self.read.is_empty() {
+                self.read = self.more().await?;
+            }
+            if self.read.len() as u64 == PAGE {
+                // Who is behind does not listen at the time.
+                self.deltas = self.deltas.resubscribe();
+            }
+            // Deltas are told before what they make up is stored, so whatever was read has its deltas here by now.
+            match self.deltas.try_recv() {
+                Ok(delta) => return Ok(Told::Delta(delta)),
+                Err(TryRecvError::Lagged(_)) => continue,
+                Err(TryRecvError::Empty | TryRecvError::Closed) => {}
+            }
+            if !self.read.is_empty() {
+                return Ok(Told::Events(std::mem::take(&mut self.read)));
+            }
+            tokio::select! {
+                biased;
+                () = next(&mut self.grown) => {}
+                Ok(delta) = self.deltas.recv() => return Ok(Told::Delta(delta)),
+            }
+        }
+    }
+
+    /// Goes on from another place.
+    pub(crate) fn go_to(&mut self, place: Place) {
+        self.place = place;
+    }
+
+    /// What comes next of one turn; `None` once its last event was told.
+    pub(crate) async fn next_of(&mut self, turn: u64) -> Result<Option<Told>, Error> {
+        if self.read.is_empty() && self.place.seq > 0 {
+            // In this order: a turn that is over has all its events.
+            let store = self.hub.store();
+            let row = store.turn(self.session, turn).await.map_err(store_error)?;
+            let over = row.is_none_or(|row| row.ended_at.is_some());
+            let all = store.event_count(self.session, turn).await.map_err(store_error)?;
+            if over && self.place.seq >= all {
+                return Ok(None);
+            }
+        }
+        self.next().await.map(Some)
+    }
+
+    async fn more(&mut self) -> Result<Vec<Arc<Followed>>, Error> {
+        self.grown.mark_unchanged();
+        let events = match self.live.after(self.place) {
+            Found::Next(events) => events,
+            Found::Past => {
+                let mut place = self.place;
+                page(&self.hub, self.session, &mut place).await?
+            }
+        };
+        if let Some(last) = events.last() {
+            self.place = last.place.next();
+        }
+        Ok(events)
+    }
+}
+
+/// Reads the store from a place on, into the next turn if need be, and moves the place.
+async fn page(hub: &Hub, session: SessionId, place: &mut Place) -> Result<Vec<Arc<Followed>>, Error> {
+    loop {
+        let store = hub.store();
+        // Read first: a later turn begins only when all events of the one before are there.
+        let latest = store.session(session).await.map_err(store_error)?.map_or(0, |row| row.latest_turn);
+        let rows = store.events(session, place.turn, place.seq, PAGE).await.map_err(store_error)?;
+        if let Some(last) = rows.last() {
+            place.seq = last.seq + 1;
+            return Ok(rows.into_iter().map(|row| Arc::new(followed(row))).collect());
+        }
+        if place.turn >= latest {
+            return Ok(Vec::new());
+        }
+        *place = Place { turn: place.turn + 1, seq: 0 };
+    }
+}
+
+fn followed(row: EventRow) -> Followed {
+    let place = Place { turn: row.turn, seq: row.seq };
+    let shown = view::event(row, usize::MAX);
+    let data = json!({"turn": place.turn, "seq": place.seq, "event": shown.event, "at": shown.at});
+    Followed { place, data: data.to_string() }
+}
