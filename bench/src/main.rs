@@ -2,6 +2,7 @@
 //! too far from it: a number alone says nothing on another machine. `cargo xtask bench NAME` builds all it needs.
 
 mod figures;
+mod listeners;
 mod permit;
 mod place;
 
@@ -19,6 +20,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Benchmark {
+    /// How long a child takes to write its events, with a crowd of listeners beside none
+    Listeners(listeners::ListenersArgs),
     /// From `respond` to the tool released in the child, beside a bare fdatasync
     Permit(permit::PermitArgs),
 }
@@ -26,6 +29,7 @@ enum Benchmark {
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
     match Args::parse().benchmark {
+        Benchmark::Listeners(args) => listeners::run(&args).await,
         Benchmark::Permit(args) => permit::run(&args).await,
     }
 }

@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
-use plexus_testkit::hubproc::{HubOptions, HubProcess};
+use plexus_testkit::hubproc::HubProcess;
 use plexus_testkit::rpc::Rpc;
-use plexus_testkit::{binaries, clean_env};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -21,7 +20,6 @@ use crate::place;
 
 /// How many times a bare sync a permit may take.
 const GOAL: f64 = 10.0;
-const LOG: &str = "ran.jsonl";
 
 /// When each call's answer was sent, by tool_use_id, and the syncs before them.
 type Answered = (HashMap<String, u64>, Vec<Duration>);
@@ -40,7 +38,7 @@ pub(crate) struct PermitArgs {
 #[expect(clippy::print_stdout, reason = "this is what it is for")]
 pub(crate) async fn run(args: &PermitArgs) -> anyhow::Result<ExitCode> {
     let place = place::on_a_disk()?;
-    let hub = start_hub(place.path()).await?;
+    let hub = place::start_hub(place.path()).await?;
     let (one, sync) = measure(&hub, place.path(), 1, args.permits).await?;
     let (several, _) = measure(&hub, place.path(), args.children.into(), args.permits).await?;
     println!("fdatasync of 4 KiB appended     {sync}");
@@ -49,19 +47,6 @@ pub(crate) async fn run(args: &PermitArgs) -> anyhow::Result<ExitCode> {
     let ratio = one.ratio_to(&sync);
     println!("p50 of a permit is {ratio:.1} × that of the bare sync (goal: within {GOAL:.0})");
     Ok(if ratio <= GOAL { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-async fn start_hub(place: &Path) -> anyhow::Result<HubProcess> {
-    for folder in ["home", "data", "work"] {
-        std::fs::create_dir(place.join(folder))?;
-    }
-    let data_dir = place.join("data");
-    std::fs::write(data_dir.join("plexus.toml"), "durability = \"full\"\n")?;
-    // Scripted agents talk to no model.
-    let mut env = clean_env(&place.join("home"), "http://127.0.0.1:1");
-    env.push(("SCRIPTED_AGENT_LOG".to_owned(), place.join(LOG).display().to_string()));
-    let claude = binaries::scripted_agent()?;
-    HubProcess::start(HubOptions { data_dir, claude, extra_args: Vec::new(), env }).await
 }
 
 /// Answers `permits` questions of that many children, each child's one after another. With one child alone a bare
@@ -92,7 +77,7 @@ async fn measure(
         syncs.extend(before);
     }
     let mut waits = Vec::new();
-    for line in std::fs::read_to_string(place.join(LOG))?.lines() {
+    for line in std::fs::read_to_string(place.join(place::LOG))?.lines() {
         let ran: Value = serde_json::from_str(line)?;
         if let Some(sent) = sent.remove(ran["tool_use_id"].as_str().unwrap_or_default()) {
             let released = ran["at_ns"].as_u64().context("the agent notes the time")?;

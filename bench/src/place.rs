@@ -1,11 +1,17 @@
-//! Where a benchmark works: a folder on a real disk, and what a bare sync of that disk costs.
+//! Where a benchmark works: a folder on a real disk, what a bare sync of that disk costs, and a hub in it.
 
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use plexus_testkit::hubproc::{HubOptions, HubProcess};
+use plexus_testkit::{binaries, clean_env};
 use tempfile::TempDir;
+
+/// What the scripted agents ran, a line each.
+pub(crate) const LOG: &str = "ran.jsonl";
 
 const TMPFS: u64 = 0x0102_1994;
 /// The size of a page, which is what a small commit writes.
@@ -29,4 +35,18 @@ pub(crate) fn bare_sync(file: &mut File) -> io::Result<Duration> {
     file.write_all(&PIECE)?;
     file.sync_data()?;
     Ok(started.elapsed())
+}
+
+/// A hub of scripted agents, as durable as it is by default.
+pub(crate) async fn start_hub(place: &Path) -> anyhow::Result<HubProcess> {
+    for folder in ["home", "data", "work"] {
+        std::fs::create_dir(place.join(folder))?;
+    }
+    let data_dir = place.join("data");
+    std::fs::write(data_dir.join("plexus.toml"), "durability = \"full\"\n")?;
+    // Scripted agents talk to no model.
+    let mut env = clean_env(&place.join("home"), "http://127.0.0.1:1");
+    env.push(("SCRIPTED_AGENT_LOG".to_owned(), place.join(LOG).display().to_string()));
+    let claude = binaries::scripted_agent()?;
+    HubProcess::start(HubOptions { data_dir, claude, extra_args: Vec::new(), env }).await
 }

@@ -119,11 +119,12 @@ impl Turn<'_> {
     }
 
     fn flood(&self, events: usize, bytes: usize) {
-        let block = json!({"type":"text","text":"x".repeat(bytes)});
         let id = self.next_message();
         let mut lines = String::new();
-        for _ in 0..events {
-            lines.push_str(&self.host.message(assistant(&id, block.clone())).to_string());
+        for number in 0..events {
+            // Numbered, so that one that is lost or out of place is seen.
+            let block = json!({"type":"text","text":format!("{number:x<bytes$}")});
+            lines.push_str(&self.host.message(assistant(&id, block)).to_string());
             lines.push('\n');
             if lines.len() > 64 * 1024 {
                 self.host.write(lines.as_bytes());
