@@ -327,6 +327,35 @@ macro_rules! over_everything {
     };
 }
 
+/// Makes one test of an `async fn(World) -> anyhow::Result<()>` per pinned CLI, on the control channel and over the
+/// relay, by `/rpc`; with these lines in `plexus.toml`, if any.
+#[macro_export]
+macro_rules! over_channels {
+    ($config:literal: $($name:ident),* $(,)?) => {$(
+        mod $name {
+            use $crate::{Channel, DoorKind, Setup};
+            $crate::over_channels!(@one $config $name cli_197_control "2.1.197" Control);
+            $crate::over_channels!(@one $config $name cli_197_relay "2.1.197" Relay);
+            $crate::over_channels!(@one $config $name cli_325_control "2.1.325" Control);
+            $crate::over_channels!(@one $config $name cli_325_relay "2.1.325" Relay);
+        }
+    )*};
+    (@one $config:literal $name:ident $test:ident $version:literal $channel:ident) => {
+        #[tokio::test]
+        async fn $test() -> anyhow::Result<()> {
+            let name = concat!(stringify!($name), "::", stringify!($test));
+            let setup = Setup::cli($version, Channel::$channel, DoorKind::Rpc).with_config($config);
+            match setup.world(name).await? {
+                Some(world) => super::$name(world).await,
+                None => Ok(()),
+            }
+        }
+    };
+    ($($name:ident),* $(,)?) => {
+        $crate::over_channels!("": $($name),*);
+    };
+}
+
 impl World {
     /// What scripted agents have run so far: `{tool_use_id, tool, input}`, in order.
     pub fn ran(&self) -> Vec<Value> {

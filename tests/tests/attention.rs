@@ -2,7 +2,7 @@
 //! child for a busy one.
 
 use anyhow::Context as _;
-use plexus_e2e::{Channel, DoorKind, Setup, World, events, script, text};
+use plexus_e2e::{Setup, World, events, over_channels, script, text};
 use plexus_testkit::model::Step;
 use serde_json::{Value, json};
 
@@ -18,26 +18,7 @@ async fn attention(world: &World, session: &str) -> anyhow::Result<Value> {
     Ok(poll["attention"].clone())
 }
 
-macro_rules! both_clis {
-    ($($name:ident),* $(,)?) => {$(
-        mod $name {
-            use super::{Channel, DoorKind, Setup};
-            #[tokio::test]
-            async fn cli_197() -> anyhow::Result<()> { run("2.1.197", "cli_197").await }
-            #[tokio::test]
-            async fn cli_325() -> anyhow::Result<()> { run("2.1.325", "cli_325").await }
-            async fn run(version: &'static str, test: &str) -> anyhow::Result<()> {
-                let setup = Setup::cli(version, Channel::Control, DoorKind::Rpc).with_config("stalled_secs = 2");
-                match setup.world(&format!("{}::{test}", stringify!($name))).await? {
-                    Some(world) => super::$name(world).await,
-                    None => Ok(()),
-                }
-            }
-        }
-    )*};
-}
-
-both_clis!(
+over_channels!("stalled_secs = 2":
     a_rate_limit_is_shown_and_told,
     a_retry_is_shown_until_the_model_answers,
     a_silent_model_is_a_stall_and_a_long_tool_is_not,

@@ -1,31 +1,9 @@
 //! Between two turns: background work that ends late, and prompts that come just then. A turn holds its own work and
 //! nothing else's, and no prompt is lost.
 
-use plexus_e2e::{World, events, until};
+use plexus_e2e::{World, events, over_channels, until};
 use plexus_testkit::model::{Step, Tool};
 use serde_json::{Value, json};
-
-macro_rules! over_channels {
-    ($($name:ident),* $(,)?) => {$(
-        mod $name {
-            over_channels!(@one $name cli_197_control "2.1.197" Control);
-            over_channels!(@one $name cli_197_relay "2.1.197" Relay);
-            over_channels!(@one $name cli_325_control "2.1.325" Control);
-            over_channels!(@one $name cli_325_relay "2.1.325" Relay);
-        }
-    )*};
-    (@one $name:ident $test:ident $version:literal $channel:ident) => {
-        #[tokio::test]
-        async fn $test() -> anyhow::Result<()> {
-            use plexus_e2e::{Channel, DoorKind, Setup};
-            let name = concat!(stringify!($name), "::", stringify!($test));
-            match Setup::cli($version, Channel::$channel, DoorKind::Rpc).world(name).await? {
-                Some(world) => super::$name(world).await,
-                None => Ok(()),
-            }
-        }
-    };
-}
 
 over_channels!(
     a_turn_ends_after_its_background_agent_and_takes_in_what_is_sent_meanwhile,

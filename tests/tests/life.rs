@@ -4,37 +4,13 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use plexus_e2e::{LIMIT, Setup, World, events, is_alive, processes_of, script, text, until};
+use plexus_e2e::{LIMIT, Setup, World, events, is_alive, over_channels, processes_of, script, text, until};
 use plexus_testkit::model::{Recorded, Step};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 /// Far less than the time after which a child that does not obey is ended.
 const QUICKLY: Duration = Duration::from_secs(5);
-
-/// One test per pinned CLI and channel, with these lines in `plexus.toml`.
-macro_rules! over_channels {
-    ($config:literal: $($name:ident),* $(,)?) => {$(
-        mod $name {
-            over_channels!(@one $config $name cli_197_control "2.1.197" Control);
-            over_channels!(@one $config $name cli_197_relay "2.1.197" Relay);
-            over_channels!(@one $config $name cli_325_control "2.1.325" Control);
-            over_channels!(@one $config $name cli_325_relay "2.1.325" Relay);
-        }
-    )*};
-    (@one $config:literal $name:ident $test:ident $version:literal $channel:ident) => {
-        #[tokio::test]
-        async fn $test() -> anyhow::Result<()> {
-            use plexus_e2e::{Channel, DoorKind, Setup};
-            let name = concat!(stringify!($name), "::", stringify!($test));
-            let setup = Setup::cli($version, Channel::$channel, DoorKind::Rpc).with_config($config);
-            match setup.world(name).await? {
-                Some(world) => super::$name(world).await,
-                None => Ok(()),
-            }
-        }
-    };
-}
 
 over_channels!("":
     an_interrupted_command_ends_and_the_process_stays,

@@ -3,34 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use plexus_e2e::{Channel, Setup, World, events, script, text};
+use plexus_e2e::{Channel, Setup, World, events, over_channels, script, text};
 use plexus_testkit::model::{Step, Tool};
 use plexus_testkit::rpc::{CallError, Door as _};
 use serde_json::{Value, json};
-
-/// One test per pinned CLI and channel.
-macro_rules! over_channels {
-    ($($name:ident),* $(,)?) => {$(
-        mod $name {
-            over_channels!(@one $name cli_197_control "2.1.197" Control);
-            over_channels!(@one $name cli_197_relay "2.1.197" Relay);
-            over_channels!(@one $name cli_325_control "2.1.325" Control);
-            over_channels!(@one $name cli_325_relay "2.1.325" Relay);
-        }
-    )*};
-    (@one $name:ident $test:ident $version:literal $channel:ident) => {
-        #[tokio::test]
-        async fn $test() -> anyhow::Result<()> {
-            use plexus_e2e::{Channel, DoorKind, Setup};
-            let name = concat!(stringify!($name), "::", stringify!($test));
-            let setup = Setup::cli($version, Channel::$channel, DoorKind::Rpc);
-            match setup.world(name).await? {
-                Some(world) => super::$name(world).await,
-                None => Ok(()),
-            }
-        }
-    };
-}
 
 over_channels!(
     an_approved_plan_goes_on_in_the_mode_that_was_chosen,

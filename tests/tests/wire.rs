@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 const FLOOD: usize = 10_000;
 
-#[expect(clippy::print_stdout, reason = "how fast the child was is part of what this shows")]
 #[tokio::test]
 async fn a_wild_child_is_answered_and_nothing_of_it_is_lost() -> anyhow::Result<()> {
     let world = Setup::scripted().world("a wild child").await?;
@@ -98,6 +97,5 @@ async fn a_wild_child_is_answered_and_nothing_of_it_is_lost() -> anyhow::Result<
             && request["request"]["tool_use_id"] == fickle["tool_use_id"];
         assert_eq!(answers, usize::from(!taken_back), "{request}");
     }
-    println!("{} requests, {} events", asked.len(), told.len());
     Ok(())
 }

@@ -1,0 +1,79 @@
+//! Questions of the agent: several at once, with one choice, with several, in the asker's own words or in others.
+
+use plexus_e2e::{World, events, over_channels};
+use plexus_testkit::model::{Step, tool_results};
+use serde_json::{Value, json};
+
+over_channels!(
+    several_questions_get_an_answer_each,
+    an_answer_that_fits_no_question_is_refused_and_nothing_is_lost,
+    a_question_can_be_refused,
+);
+
+fn question(text: &str, header: &str, several: bool) -> Value {
+    let option = |label: &str| json!({"label": label, "description": format!("{label} it is")});
+    let options = ["Red", "Green", "Blue"].map(option);
+    json!({"question": text, "header": header, "multiSelect": several, "options": options})
+}
+
+/// A session that asks three questions; the approval.
+async fn asks(world: &World) -> anyhow::Result<(String, Value)> {
+    let questions = json!({"questions": [
+        question("Which wall?", "Wall", false),
+        question("Which doors?", "Doors", true),
+        question("Which floor?", "Floor", false),
+    ]});
+    world.model.script("PAINT", vec![Step::tool("AskUserQuestion", questions), Step::text("Painted.")]);
+    let session = world.create("painter", json!({})).await?;
+    world.chat(&session, "PAINT the house").await?;
+    let (_, approval) = world.asked(&session).await?;
+    assert_eq!(approval["kind"], "question");
+    assert_eq!(approval["input"]["questions"].as_array().map(Vec::len), Some(3));
+    Ok((session, approval))
+}
+
+/// What the model was told in the end.
+fn told(world: &World) -> String {
+    let last = world.model.requests_for("PAINT").pop().unwrap_or_default();
+    tool_results(&last).pop().map(|result| result.text).unwrap_or_default()
+}
+
+async fn several_questions_get_an_answer_each(world: World) -> anyhow::Result<()> {
+    let (session, approval) = asks(&world).await?;
+    let answers = json!({
+        "Which wall?": "Green",
+        "Which doors?": ["Red", "Blue"],
+        "Which floor?": "Leave the floor as it is, \"please\"",
+    });
+    world.respond(&approval, json!({"approve": true, "answers": answers})).await?;
+    let poll = world.ended(&session).await?;
+    assert_eq!(poll["status"], "complete", "{poll:#}");
+    assert_eq!(events(&poll, "approval_resolved")[0]["status"], "allowed");
+    let told = told(&world);
+    for answer in ["Green", "Red, Blue", "Leave the floor as it is"] {
+        assert!(told.contains(answer), "{answer}: {told}");
+    }
+    Ok(())
+}
+
+async fn an_answer_that_fits_no_question_is_refused_and_nothing_is_lost(world: World) -> anyhow::Result<()> {
+    let (session, approval) = asks(&world).await?;
+    let id = &approval["id"];
+    for wrong in [json!({"Which roof?": "Red"}), json!({"Which wall?": 7}), json!({})] {
+        world
+            .refused("loopback.respond", json!({"approval_id": id, "approve": true, "answers": wrong}))
+            .await?;
+    }
+    world.respond(&approval, json!({"approve": true, "answers": {"Which wall?": "Blue"}})).await?;
+    assert_eq!(world.ended(&session).await?["status"], "complete");
+    assert!(told(&world).contains("Blue"));
+    Ok(())
+}
+
+async fn a_question_can_be_refused(world: World) -> anyhow::Result<()> {
+    let (session, approval) = asks(&world).await?;
+    world.respond(&approval, json!({"approve": false, "message": "Decide yourself."})).await?;
+    assert_eq!(world.ended(&session).await?["status"], "complete");
+    assert!(told(&world).contains("Decide yourself."));
+    Ok(())
+}
