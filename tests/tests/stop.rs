@@ -22,7 +22,8 @@ async fn stop_leaves_nothing(world: &World, session: &str) -> anyhow::Result<()>
     let straggler = pid().context("its pid")?;
     let mut tree = processes_of(session);
     tree.push(straggler);
-    assert!(tree.len() > 3 && tree.iter().all(|pid| is_alive(*pid)), "keeper, claude, shell and straggler");
+    // The shell's own commands come and go meanwhile.
+    assert!(tree.len() > 3 && is_alive(straggler), "keeper, claude, shell and straggler: {tree:?}");
 
     world.call("claudecode.stop", json!({"session_id": session})).await?;
     let left: Vec<u32> = tree.into_iter().filter(|pid| is_alive(*pid)).collect();
