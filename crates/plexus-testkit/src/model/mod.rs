@@ -68,6 +68,12 @@ impl ScriptedModel {
         self.book.lock().scripts.insert(marker.to_owned(), steps);
     }
 
+    /// To write scripts with from elsewhere.
+    #[must_use]
+    pub fn scripts(&self) -> Scripts {
+        Scripts(Arc::clone(&self.book))
+    }
+
     /// Every request so far, in the order in which they came.
     #[must_use]
     pub fn requests(&self) -> Vec<Recorded> {
@@ -101,6 +107,17 @@ impl ScriptedModel {
             let count = self.book.lock().requests.len();
             Err(anyhow::anyhow!("none of {count} requests was the one waited for, in {SEEN_LIMIT:?}"))
         })
+    }
+}
+
+/// Writes the scripts of a [`ScriptedModel`].
+#[derive(Debug, Clone)]
+pub struct Scripts(Arc<Book>);
+
+impl Scripts {
+    /// As [`ScriptedModel::script`].
+    pub fn script(&self, marker: &str, steps: Vec<Step>) {
+        self.0.lock().scripts.insert(marker.to_owned(), steps);
     }
 }
 

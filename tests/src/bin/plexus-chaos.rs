@@ -1,0 +1,35 @@
+//! `cargo xtask chaos`: the long form of the chaos run. It fails when anything was seen that should never happen.
+#![expect(clippy::print_stdout, reason = "a command line tool talks to its terminal")]
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use plexus_e2e::chaos::{Options, run};
+
+/// Kill a hub at random instants and see whether anything is lost
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask chaos")]
+struct Args {
+    /// How often the hub is killed
+    #[arg(long, default_value_t = 200)]
+    kills: u32,
+
+    /// Make the choices of an earlier run again
+    #[arg(long)]
+    seed: Option<u64>,
+
+    /// How many scripted agents take part, beside the real ones
+    #[arg(long, default_value_t = 20)]
+    agents: usize,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<ExitCode> {
+    let args = Args::parse();
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
+    println!("seed {seed}: {} kills, {} scripted agents, 4 real ones", args.kills, args.agents);
+    let versions = plexus_testkit::PINNED.to_vec();
+    let report = run(&Options { kills: args.kills, seed, agents: args.agents, versions }).await?;
+    println!("{report}");
+    Ok(if report.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

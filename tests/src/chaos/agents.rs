@@ -1,0 +1,165 @@
+//! One agent of a chaos run and whoever drives it: turn after turn, each with calls that say which they are, read as
+//! they happen from one position on. What is told twice, out of order or differently is a fault.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use plexus_testkit::model::{Scripts, Step};
+use plexus_testkit::rpc::Rpc;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::Run;
+use crate::{Channel, script};
+
+/// How many calls a turn has.
+const CALLS: usize = 4;
+/// How soon a hub that is away is tried again.
+const TRY_AGAIN: Duration = Duration::from_millis(20);
+
+/// What an agent is.
+pub(super) enum Program {
+    /// The scripted agent.
+    Scripted(PathBuf),
+    /// A pinned `claude`.
+    Real {
+        /// The program.
+        claude: PathBuf,
+        /// Where its answers are written down.
+        model: Scripts,
+    },
+}
+
+/// An agent.
+pub(super) struct Agent {
+    pub(super) number: usize,
+    pub(super) program: Program,
+    pub(super) channel: Channel,
+    pub(super) work: PathBuf,
+}
+
+impl Agent {
+    /// Works turn by turn until the run is over.
+    pub(super) async fn live(self, run: Arc<Run>) -> anyhow::Result<()> {
+        let rpc = Rpc::new(&run.url, &run.token).with_limit(Duration::from_secs(10));
+        let name = format!("agent-{}", self.number);
+        let session = self.create(&rpc, &name).await;
+        let mut turn = 0;
+        while !run.over.load(Ordering::SeqCst) {
+            turn += 1;
+            self.begin(&rpc, &session, turn).await;
+            let (status, events) = follow(&run, &rpc, &session, turn).await;
+            run.book.turn(&self.number_of(turn), &session, turn, &status, events, &self.expected(turn));
+        }
+        Ok(())
+    }
+
+    fn number_of(&self, turn: u64) -> String {
+        format!("a{}t{turn}", self.number)
+    }
+
+    /// The texts a turn says, in order.
+    fn expected(&self, turn: u64) -> Vec<String> {
+        match self.program {
+            Program::Scripted(_) => {
+                (0..CALLS).map(|call| format!("{} says {call}", self.number_of(turn))).collect()
+            }
+            Program::Real { .. } => vec![format!("{} is done", self.number_of(turn))],
+        }
+    }
+
+    async fn create(&self, rpc: &Rpc, name: &str) -> String {
+        let (program, channel) = match (&self.program, self.channel) {
+            (Program::Scripted(program), _) => (program, "control"),
+            (Program::Real { claude, .. }, Channel::Control) => (claude, "control"),
+            (Program::Real { claude, .. }, _) => (claude, "mcp"),
+        };
+        let params = json!({
+            "name": name, "working_dir": self.work, "channel": channel, "env": {"CHAOS_CLAUDE": program},
+        });
+        loop {
+            match rpc.call("claudecode.create", params.clone()).await {
+                Ok(created) => return crate::text(&created["id"]),
+                // Nobody said so, but it was made.
+                Err(error) if error.data["type"] == "name_taken" => {
+                    if let Ok(got) = rpc.call("claudecode.get", json!({"name": name})).await {
+                        return crate::text(&got["session"]["id"]);
+                    }
+                }
+                Err(_) => sleep(TRY_AGAIN).await,
+            }
+        }
+    }
+
+    /// Begins turn `turn`, whatever becomes of the answer.
+    async fn begin(&self, rpc: &Rpc, session: &str, turn: u64) {
+        let me = self.number_of(turn);
+        let prompt = match &self.program {
+            Program::Scripted(_) => {
+                let steps = (0..CALLS).flat_map(|call| {
+                    let id = format!("{me}c{call}");
+                    [
+                        json!({"say": format!("{me} says {call}")}),
+                        json!({"tool": "Step", "id": id, "input": {"call": id}}),
+                    ]
+                });
+                script(&Value::Array(steps.collect()))
+            }
+            Program::Real { model, .. } => {
+                let marker = format!("CHAOS-{me}-");
+                let bash = |call: usize| {
+                    let command = format!("echo {me}c{call} >> {}", self.work.join("ran").display());
+                    Step::tool("Bash", json!({"command": command, "description": "a step"}))
+                };
+                let mut steps: Vec<Step> = (0..CALLS).map(bash).collect();
+                steps.push(Step::text(format!("{me} is done")));
+                model.script(&marker, steps);
+                format!("{marker} go on")
+            }
+        };
+        loop {
+            let begun =
+                rpc.call("claudecode.chat_async", json!({"session_id": session, "prompt": prompt})).await;
+            if begun.is_ok() {
+                return;
+            }
+            // Perhaps it was begun, and the answer was lost.
+            let got = rpc.call("claudecode.get", json!({"session_id": session})).await;
+            if got.is_ok_and(|got| got["session"]["turn"].as_u64() >= Some(turn)) {
+                return;
+            }
+            sleep(TRY_AGAIN).await;
+        }
+    }
+}
+
+/// Reads a turn to its end, each event once; how it ended.
+async fn follow(run: &Run, rpc: &Rpc, session: &str, turn: u64) -> (String, Vec<Value>) {
+    let mut events: Vec<Value> = Vec::new();
+    loop {
+        let poll = json!({
+            "session_id": session, "turn": turn, "from_seq": events.len(), "wait_ms": 2000, "limit": 50,
+        });
+        let Ok(poll) = rpc.call("claudecode.poll", poll).await else {
+            sleep(TRY_AGAIN).await;
+            continue;
+        };
+        for told in poll["events"].as_array().into_iter().flatten() {
+            if told["seq"].as_u64() != Some(events.len() as u64) {
+                run.book.fault(format!(
+                    "{session} turn {turn}: {} after {} events",
+                    told["seq"],
+                    events.len()
+                ));
+            }
+            events.push(told["event"].clone());
+        }
+        let ended =
+            ["complete", "failed", "interrupted"].contains(&poll["status"].as_str().unwrap_or_default());
+        if ended && poll["has_more"] == false {
+            return (crate::text(&poll["status"]), events);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! What was seen in a chaos run, and whether it fits together: every turn whole, every decision standing, every call
+//! run once if it was allowed and never if it was not.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use plexus_testkit::rpc::Rpc;
+use serde_json::{Value, json};
+
+use super::{Options, Run};
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    pages: Mutex<Pages>,
+}
+
+#[derive(Debug, Default)]
+struct Pages {
+    faults: Vec<String>,
+    /// Answers that were acknowledged, by approval.
+    decided: HashMap<String, bool>,
+    /// The status that someone who came second was told, by approval.
+    told: HashMap<String, String>,
+    /// The call of each approval.
+    asked: HashMap<String, String>,
+    turns: Vec<Turn>,
+}
+
+#[derive(Debug)]
+struct Turn {
+    session: String,
+    turn: u64,
+    events: Vec<Value>,
+}
+
+/// How a chaos run went.
+#[derive(Debug)]
+pub struct Report {
+    /// What should never have happened.
+    pub faults: Vec<String>,
+    seed: u64,
+    kills: u32,
+    turns: usize,
+    events: usize,
+    approvals: usize,
+    acknowledged: usize,
+    ran: usize,
+    absences: Vec<Duration>,
+}
+
+impl Report {
+    pub(super) fn with_absences(mut self, mut absences: Vec<Duration>) -> Self {
+        absences.sort();
+        self.absences = absences;
+        self
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let longest = self.absences.last().copied().unwrap_or_default();
+        let middle = self.absences.get(self.absences.len() / 2).copied().unwrap_or_default();
+        writeln!(f, "seed {}: {} kills", self.seed, self.kills)?;
+        writeln!(f, "  {} turns, {} events, each told once and in order", self.turns, self.events)?;
+        writeln!(
+            f,
+            "  {} questions, {} answers acknowledged, {} calls run",
+            self.approvals, self.acknowledged, self.ran
+        )?;
+        writeln!(f, "  a hub is ready again after {middle:.0?}, at most {longest:.0?}")?;
+        writeln!(f, "  {} faults", self.faults.len())?;
+        self.faults.iter().try_for_each(|fault| writeln!(f, "  - {fault}"))
+    }
+}
+
+impl Book {
+    fn pages(&self) -> MutexGuard<'_, Pages> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn fault(&self, fault: String) {
+        self.pages().faults.push(fault);
+    }
+
+    pub(super) fn asked(&self, approval: &str, call: &str) {
+        self.pages().asked.insert(approval.to_owned(), call.to_owned());
+    }
+
+    /// An answer was acknowledged: it has to stand.
+    pub(super) fn decided(&self, approval: &str, approve: bool) {
+        let mut pages = self.pages();
+        if pages.decided.insert(approval.to_owned(), approve).is_some() {
+            pages.faults.push(format!("{approval} was decided twice"));
+        }
+    }
+
+    /// Someone came second and was told how it stands.
+    pub(super) fn told(&self, approval: &str, status: &str) {
+        let mut pages = self.pages();
+        if let Some(before) = pages.told.insert(approval.to_owned(), status.to_owned())
+            && before != status
+        {
+            pages.faults.push(format!("{approval} was {before} and then {status}"));
+        }
+    }
+
+    /// A turn was read to its end.
+    pub(super) fn turn(
+        &self,
+        name: &str,
+        session: &str,
+        turn: u64,
+        status: &str,
+        events: Vec<Value>,
+        expected: &[String],
+    ) {
+        let mut faults = Vec::new();
+        if status != "complete" {
+            faults.push(format!("{name} ended as {status}: {}", events.last().unwrap_or(&Value::Null)));
+        }
+        let said: Vec<&str> = of(&events, "content").filter_map(|event| event["text"].as_str()).collect();
+        if status == "complete" && said != *expected {
+            faults.push(format!("{name} said {said:?} instead of {expected:?}"));
+        }
+        for (once, id) in [
+            ("tool_use", "tool_use_id"),
+            ("tool_result", "tool_use_id"),
+            ("approval_requested", "tool_use_id"),
+            ("approval_resolved", "approval_id"),
+        ] {
+            let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+            for event in of(&events, once) {
+                *seen.entry(event[id].as_str().unwrap_or_default()).or_default() += 1;
+            }
+            faults.extend(
+                seen.iter()
+                    .filter(|(_, n)| **n > 1)
+                    .map(|(id, n)| format!("{name}: {once} of {id} came {n} times")),
+            );
+        }
+        let count = |kind| of(&events, kind).count();
+        if status == "complete" && count("tool_use") != count("tool_result") {
+            faults.push(format!("{name}: {} calls, {} results", count("tool_use"), count("tool_result")));
+        }
+        let mut pages = self.pages();
+        pages.faults.append(&mut faults);
+        pages.turns.push(Turn { session: session.to_owned(), turn, events });
+    }
+
+    /// Compares what was seen with what the store says now, and with what the agents did.
+    pub(super) async fn close(
+        &self,
+        run: &Run,
+        options: &Options,
+        log: &Path,
+        work: &Path,
+    ) -> anyhow::Result<Report> {
+        let rpc = Rpc::new(&run.url, &run.token);
+        let Pages { mut faults, decided, told, asked, turns } = std::mem::take(&mut *self.pages());
+        let mut ran: HashMap<String, usize> = HashMap::new();
+        for line in std::fs::read_to_string(log).unwrap_or_default().lines() {
+            let line: Value = serde_json::from_str(line).context("a whole line in the agents' log")?;
+            *ran.entry(crate::text(&line["tool_use_id"])).or_default() += 1;
+        }
+        for line in std::fs::read_to_string(work.join("ran")).unwrap_or_default().lines() {
+            *ran.entry(line.to_owned()).or_default() += 1;
+        }
+        faults.extend(ran.iter().filter(|(_, n)| **n > 1).map(|(call, n)| format!("{call} ran {n} times")));
+
+        let mut resolved: HashMap<String, String> = HashMap::new();
+        let (mut events, mut known) = (0, HashMap::new());
+        for turn in &turns {
+            events += turn.events.len();
+            again(&rpc, turn, &mut faults).await?;
+            for event in of(&turn.events, "approval_resolved") {
+                resolved.insert(crate::text(&event["approval_id"]), crate::text(&event["status"]));
+            }
+            // A real call is known by what it runs, a scripted one by its id.
+            for call in of(&turn.events, "tool_use") {
+                let command = call["input"]["command"].as_str().and_then(|command| command.split(' ').nth(1));
+                let id = crate::text(&call["tool_use_id"]);
+                known.insert(id.clone(), command.map_or(id, str::to_owned));
+            }
+            for event in of(&turn.events, "approval_requested") {
+                let id = crate::text(&event["approval_id"]);
+                let status = resolved.get(&id).cloned().unwrap_or_default();
+                let call = known.get(&crate::text(&event["tool_use_id"])).cloned().unwrap_or_default();
+                let times = ran.get(&call).copied().unwrap_or(0);
+                match (status.as_str(), times) {
+                    ("allowed", 1) | ("denied", 0) => {}
+                    _ => faults.push(format!("{call} was {status:?} and ran {times} times")),
+                }
+            }
+        }
+        for (approval, approve) in &decided {
+            let status = resolved.get(approval).map_or("nowhere to be found", String::as_str);
+            if status != if *approve { "allowed" } else { "denied" } {
+                faults.push(format!(
+                    "{approval} of {:?} was answered {approve} and is {status}",
+                    asked.get(approval)
+                ));
+            }
+        }
+        for (approval, status) in &told {
+            if resolved.get(approval).is_some_and(|now| now != status) {
+                faults
+                    .push(format!("{approval} was told to be {status} and is {:?}", resolved.get(approval)));
+            }
+        }
+        let open = rpc.call("loopback.pending", json!({})).await?;
+        if open["approvals"] != json!([]) {
+            faults.push(format!("questions are left open: {open}"));
+        }
+        Ok(Report {
+            faults,
+            seed: options.seed,
+            kills: options.kills,
+            turns: turns.len(),
+            events,
+            approvals: resolved.len(),
+            acknowledged: decided.len(),
+            ran: ran.len(),
+            absences: Vec::new(),
+        })
+    }
+}
+
+fn of<'a>(events: &'a [Value], kind: &'static str) -> impl Iterator<Item = &'a Value> {
+    events.iter().filter(move |event| event["type"] == kind)
+}
+
+/// What was read while the hub was killed under the reader is what stands there now.
+async fn again(rpc: &Rpc, turn: &Turn, faults: &mut Vec<String>) -> anyhow::Result<()> {
+    let whole = json!({"session_id": turn.session, "turn": turn.turn, "from_seq": 0, "limit": 10_000});
+    let poll = rpc.call("claudecode.poll", whole).await?;
+    let now: Vec<&Value> =
+        poll["events"].as_array().into_iter().flatten().map(|told| &told["event"]).collect();
+    if now != turn.events.iter().collect::<Vec<_>>() {
+        let Turn { session, turn, events } = turn;
+        faults.push(format!(
+            "{session} turn {turn}: {} events were read, {} are there",
+            events.len(),
+            now.len()
+        ));
+    }
+    Ok(())
+}
