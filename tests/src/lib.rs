@@ -106,7 +106,7 @@ impl Setup {
         let hub =
             HubProcess::start(HubOptions { data_dir: data, claude, extra_args: Vec::new(), env }).await?;
         let door = open_door(&hub, self.door).await?;
-        Ok(World { hub, model, door, setup: self, work, home, log, _dir: dir })
+        Ok(World { hub, model, door, setup: self, work, home, log, dir })
     }
 }
 
@@ -134,7 +134,8 @@ pub struct World {
     pub home: PathBuf,
     /// What scripted agents ran, a line each.
     pub log: PathBuf,
-    _dir: TempDir,
+    /// Where all of it is.
+    dir: TempDir,
 }
 
 impl World {

@@ -335,3 +335,22 @@ async fn down_ends_children_that_a_dead_hub_left() -> anyhow::Result<()> {
     assert!(world.ran().is_empty());
     Ok(())
 }
+
+#[tokio::test]
+async fn a_prompt_taken_just_before_a_kill_goes_to_the_process_that_is_there() -> anyhow::Result<()> {
+    let setup = Setup::scripted().with_config("initialize_secs = 10");
+    let mut world = setup.world("a prompt just before a kill").await?.context("the scripted agent")?;
+    let session = world.create("steady", json!({"prompt": script(&json!([{"say": "turn 1"}]))})).await?;
+    assert_eq!(world.ended(&session).await?["status"], "complete");
+    for turn in 2..=12 {
+        world.chat(&session, &script(&json!([{"say": format!("turn {turn}")}]))).await?;
+        world.hub.kill9().await?;
+        world.hub.restart().await?;
+        let poll = world.ended(&session).await?;
+        assert_eq!((&poll["status"], &poll["turn"]), (&json!("complete"), &json!(turn)), "{poll:#}");
+        assert_eq!(events(&poll, "complete")[0]["result"], format!("turn {turn}"));
+        assert!(events(&poll, "complete")[0]["cost_usd"].as_f64() < Some(0.002), "its own cost: {poll:#}");
+    }
+    assert!(!world.run_dir(&session, 2).exists(), "one process for all of them");
+    Ok(())
+}

@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
 mod bench;
+mod chaos;
 mod fuzz;
 mod pinned;
 mod skipped;
@@ -28,6 +29,7 @@ struct Cli {
 enum Chore {
     Test(test::TestArgs),
     Bench(bench::BenchArgs),
+    Chaos(chaos::ChaosArgs),
     Fuzz(fuzz::FuzzArgs),
 }
 
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
     let done = Workspace::find().and_then(|workspace| match cli.chore {
         Chore::Test(args) => test::run(&workspace, &args),
         Chore::Bench(args) => bench::run(&workspace, &args),
+        Chore::Chaos(args) => chaos::run(&workspace, &args),
         Chore::Fuzz(args) => fuzz::run(&workspace, &args),
     });
     match done {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -51,13 +51,13 @@ pub struct Report {
     acknowledged: usize,
     ran: usize,
     absences: Vec<Duration>,
+    kept: Option<PathBuf>,
 }
 
 impl Report {
-    pub(super) fn with_absences(mut self, mut absences: Vec<Duration>) -> Self {
+    pub(super) fn with_the_rest(self, mut absences: Vec<Duration>, kept: Option<PathBuf>) -> Self {
         absences.sort();
-        self.absences = absences;
-        self
+        Self { absences, kept, ..self }
     }
 }
 
@@ -74,6 +74,9 @@ impl fmt::Display for Report {
         )?;
         writeln!(f, "  a hub is ready again after {middle:.0?}, at most {longest:.0?}")?;
         writeln!(f, "  {} faults", self.faults.len())?;
+        if let Some(kept) = &self.kept {
+            writeln!(f, "  all of it is kept in {}", kept.display())?;
+        }
         self.faults.iter().try_for_each(|fault| writeln!(f, "  - {fault}"))
     }
 }
@@ -226,6 +229,7 @@ impl Book {
             acknowledged: decided.len(),
             ran: ran.len(),
             absences: Vec::new(),
+            kept: None,
         })
     }
 }

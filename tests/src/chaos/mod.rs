@@ -71,7 +71,7 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
         deciders.spawn(deciders::decide(Arc::clone(&run), Rng::with_seed(options.seed ^ (number + 1))));
     }
 
-    let World { mut hub, model, work, log, .. } = world;
+    let World { mut hub, model, work, log, dir, .. } = world;
     let absences = kill(&mut hub, options).await?;
     run.over.store(true, Ordering::SeqCst);
     let settled = timeout(SETTLE_WITHIN, async {
@@ -88,7 +88,9 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
     deciders.abort_all();
     let report = run.book.close(&run, options, &log, &work).await?;
     drop((hub, model));
-    Ok(report.with_absences(absences))
+    // What went wrong has to be looked into.
+    let kept = (!report.faults.is_empty()).then(|| dir.keep());
+    Ok(report.with_the_rest(absences, kept))
 }
 
 /// A hub whose agents are what their environment says.

@@ -70,13 +70,15 @@ impl Owner {
         self.add_node("user", json!([{"type": "text", "text": prompt}]), &mut changes);
         let start = Event::Start { id: session, user_position: self.head(), origin: None };
         changes.push(Change::Event(session, number, Box::new(start)));
+        // What it inherits is durable with it: a hub that finds nothing but a prompt has to know its process.
+        let progress = self.last_progress.next();
+        changes.push(progress.change(session, number));
         if let Err(error) = self.hub.commit(changes).await {
             self.row.head = head;
             return Err(store_error(error));
         }
         self.row.latest_turn = number;
-        self.turn =
-            Some(Turn { number, prompt, bound: None, stopped: None, progress: self.last_progress.next() });
+        self.turn = Some(Turn { number, prompt, bound: None, stopped: None, progress });
         Ok(number)
     }
 

@@ -59,11 +59,10 @@ impl Owner {
 
     /// The progress of the turn in progress, to be stored.
     pub(super) fn progress(&self) -> Change {
-        let (number, progress) = self.turn.as_ref().map_or_else(
-            || (self.row.latest_turn, serde_json::to_value(&self.last_progress)),
-            |turn| (turn.number, serde_json::to_value(&turn.progress)),
-        );
-        Change::Progress(self.row.id, number, progress.unwrap_or(Value::Null))
+        match &self.turn {
+            Some(turn) => turn.progress.change(self.row.id, turn.number),
+            None => self.last_progress.change(self.row.id, self.row.latest_turn),
+        }
     }
 
     fn on_message(&mut self, key: RunKey, message: Incoming, batch: &mut Batch) {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use plexus_claude::TurnResult;
 use plexus_protocol::arbor::Position;
-use plexus_protocol::{Attention, Event, Object};
-use plexus_store::TurnStatus;
+use plexus_protocol::{Attention, Event, Object, SessionId};
+use plexus_store::{Change, TurnStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -137,6 +137,11 @@ impl Ending {
 }
 
 impl Progress {
+    /// Itself, to be stored with a turn.
+    pub(super) fn change(&self, session: SessionId, turn: u64) -> Change {
+        Change::Progress(session, turn, serde_json::to_value(self).unwrap_or(Value::Null))
+    }
+
     /// Whether a result ends what the child began by itself just before it came to the prompt of this turn.
     pub(super) fn is_of_other_work(&self, result: &TurnResult) -> bool {
         result.origin_kind.as_deref() == Some("task-notification") && !self.acknowledged
