@@ -50,17 +50,23 @@ pub struct Setup {
     pub door: DoorKind,
     /// More lines for `plexus.toml`.
     pub config: String,
+    /// More for the environment of the hub.
+    pub env: Vec<(String, String)>,
 }
 
 impl Setup {
     /// A pinned CLI.
     pub fn cli(version: &'static str, channel: Channel, door: DoorKind) -> Self {
-        Self { cli: Some(version), channel, door, config: String::new() }
+        Self::of(Some(version), channel, door)
+    }
+
+    fn of(cli: Option<&'static str>, channel: Channel, door: DoorKind) -> Self {
+        Self { cli, channel, door, config: String::new(), env: Vec::new() }
     }
 
     /// The scripted agent, on the control channel, over `/rpc`.
     pub fn scripted() -> Self {
-        Self { cli: None, channel: Channel::Control, door: DoorKind::Rpc, config: String::new() }
+        Self::of(None, Channel::Control, DoorKind::Rpc)
     }
 
     /// The same with more lines in `plexus.toml`.
@@ -102,6 +108,7 @@ impl Setup {
         let mut env = clean_env(&home, &model.url());
         let log = dir.path().join("ran.jsonl");
         env.push(("SCRIPTED_AGENT_LOG".to_owned(), log.display().to_string()));
+        env.extend(self.env.iter().cloned());
         env.push(("PLEXUS_LOG".to_owned(), "plexus=debug,info".to_owned()));
         let hub =
             HubProcess::start(HubOptions { data_dir: data, claude, extra_args: Vec::new(), env }).await?;

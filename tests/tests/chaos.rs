@@ -1,7 +1,7 @@
 //! The short form of the chaos run, see `cargo xtask chaos`: a hub killed with -9 at random instants loses nothing,
 //! contradicts nothing, runs nothing twice and leaves nobody waiting.
 
-use plexus_e2e::chaos::{Options, run};
+use plexus_e2e::chaos::{KILL_POINTS, Kills, Options, run};
 use plexus_testkit::{PINNED, require_claude};
 
 async fn nothing_is_lost(
@@ -15,15 +15,29 @@ async fn nothing_is_lost(
     Ok(())
 }
 
+/// Both pinned CLIs, if they are at hand.
+fn pinned(test: &str) -> Option<Vec<&'static str>> {
+    let here = PINNED.iter().filter(|version| require_claude(version, test).is_some()).count();
+    (here == PINNED.len()).then(|| PINNED.to_vec())
+}
+
 #[tokio::test]
 async fn nothing_is_lost_with_scripted_agents() -> anyhow::Result<()> {
-    nothing_is_lost(fastrand::u64(..), 20, 20, Vec::new()).await
+    nothing_is_lost(Kills::Random(20), 20, Vec::new()).await
 }
 
 #[tokio::test]
 async fn nothing_is_lost_with_real_agents() -> anyhow::Result<()> {
-    if PINNED.iter().any(|version| require_claude(version, "nothing_is_lost_with_real_agents").is_none()) {
-        return Ok(());
+    match pinned("nothing_is_lost_with_real_agents") {
+        Some(versions) => nothing_is_lost(Kills::Random(8), 4, versions).await,
+        None => Ok(()),
     }
-    nothing_is_lost(fastrand::u64(..), 8, 4, PINNED.to_vec()).await
+}
+
+#[tokio::test]
+async fn nothing_is_lost_between_any_two_steps() -> anyhow::Result<()> {
+    match pinned("nothing_is_lost_between_any_two_steps") {
+        Some(versions) => nothing_is_lost(Kills::At(KILL_POINTS.to_vec()), 6, versions).await,
+        None => Ok(()),
+    }
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::Hub;
 use crate::hub::store_error;
+use crate::kill_point::kill_point;
 
 impl Hub {
     /// Makes an answer count, if it is the first and the caller may give it.
@@ -22,7 +23,11 @@ impl Hub {
         }
         let approval = row.approval.id;
         let (status, decision) = decide(&row, answer, Decider::from(principal), right)?;
-        match self.commit(vec![Change::Resolve { approval, status, decision: Box::new(decision) }]).await {
+        kill_point("respond", "read");
+        let committed =
+            self.commit(vec![Change::Resolve { approval, status, decision: Box::new(decision) }]).await;
+        kill_point("respond", "stored");
+        match committed {
             Ok(_) => Ok(Answered::Ok { approval_id: approval }),
             Err(StoreError::Refused(Refusal::AlreadyResolved(row))) => Ok(already_resolved(&row)),
             Err(error) => Err(store_error(error)),

@@ -13,6 +13,7 @@ mod expiry;
 mod follow;
 mod gate;
 mod hub;
+mod kill_point;
 mod method;
 mod permit;
 mod positions;

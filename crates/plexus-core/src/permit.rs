@@ -14,6 +14,7 @@ use tokio::time::sleep;
 
 use crate::Hub;
 use crate::approvals::permission_result;
+use crate::kill_point::kill_point;
 use crate::signals::{Topic, next};
 
 /// How long a store that fails is left alone.
@@ -94,7 +95,9 @@ impl Hub {
         loop {
             match self.held(|| self.store().approval(approval)).await {
                 Some(row) if row.approval.status != ApprovalStatus::Pending => {
+                    kill_point("permit", "decided");
                     self.mark_delivered(&row).await;
+                    kill_point("permit", "noted");
                     return permission_result(&row);
                 }
                 Some(_) => next(&mut signal).await,

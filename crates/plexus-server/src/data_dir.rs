@@ -6,9 +6,15 @@ use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use thiserror::Error;
+
+/// How long a hub that is gone may seem to hold the lock: what it was starting when it was killed has it, too, until it
+/// has become the program it was to be.
+const LET_GO_WITHIN: Duration = Duration::from_secs(1);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Why a data directory cannot be used.
 #[derive(Debug, Error)]
@@ -146,14 +152,18 @@ fn lock(dir: &Path) -> Result<File, DataDirError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let mut file = options.open(&path).map_err(at(&path))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut text = String::new();
-            let pid = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
-            return Err(DataDirError::Locked { path: dir.to_owned(), pid });
+    let give_up_at = Instant::now() + LET_GO_WITHIN;
+    loop {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) if Instant::now() < give_up_at => std::thread::sleep(LOOK_AGAIN),
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                let pid = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+                return Err(DataDirError::Locked { path: dir.to_owned(), pid });
+            }
+            Err(TryLockError::Error(error)) => return Err(at(&path)(error)),
         }
-        Err(TryLockError::Error(error)) => return Err(at(&path)(error)),
     }
     // Only a note for people: the lock is the kernel's, so a disk that is full must not keep the hub from starting.
     let noted =

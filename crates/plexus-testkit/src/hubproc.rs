@@ -222,7 +222,8 @@ async fn ready(child: &mut Child, stderr: &Arc<Mutex<String>>) -> anyhow::Result
         Ok(Err(_)) => {
             // It has closed its output, so it is ending: its last words are still to be read.
             let _ = tokio::time::timeout(LIMIT, errors).await;
-            bail!("the hub ended before it was ready")
+            let status = tokio::time::timeout(LIMIT, child.wait()).await??;
+            bail!("the hub ended before it was ready ({status})")
         }
         Err(_) => bail!("the hub was not ready in {LIMIT:?}"),
     }

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use plexus_e2e::chaos::{Options, run};
+use plexus_e2e::chaos::{KILL_POINTS, Kills, Options, run};
 
 /// Kill a hub at random instants and see whether anything is lost
 #[derive(Debug, Parser)]
@@ -18,6 +18,10 @@ struct Args {
     #[arg(long)]
     seed: Option<u64>,
 
+    /// Kill it once between every two steps of what it does, instead of at random
+    #[arg(long, conflicts_with = "kills")]
+    points: bool,
+
     /// How many scripted agents take part, beside the real ones
     #[arg(long, default_value_t = 20)]
     agents: usize,
@@ -27,9 +31,10 @@ struct Args {
 async fn main() -> anyhow::Result<ExitCode> {
     let args = Args::parse();
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
-    println!("seed {seed}: {} kills, {} scripted agents, 4 real ones", args.kills, args.agents);
+    let kills = if args.points { Kills::At(KILL_POINTS.to_vec()) } else { Kills::Random(args.kills) };
+    println!("seed {seed}, {} scripted agents, 4 real ones", args.agents);
     let versions = plexus_testkit::PINNED.to_vec();
-    let report = run(&Options { kills: args.kills, seed, agents: args.agents, versions }).await?;
+    let report = run(&Options { kills, seed, agents: args.agents, versions }).await?;
     println!("{report}");
     Ok(if report.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use fastrand::Rng;
 use plexus_testkit::model::{Scripts, Step};
 use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
@@ -42,7 +43,7 @@ pub(super) struct Agent {
 
 impl Agent {
     /// Works turn by turn until the run is over.
-    pub(super) async fn live(self, run: Arc<Run>) -> anyhow::Result<()> {
+    pub(super) async fn live(self, run: Arc<Run>, mut rng: Rng) -> anyhow::Result<()> {
         let rpc = Rpc::new(&run.url, &run.token).with_limit(Duration::from_secs(10));
         let name = format!("agent-{}", self.number);
         let session = self.create(&rpc, &name).await;
@@ -52,6 +53,8 @@ impl Agent {
             self.begin(&rpc, &session, turn).await;
             let (status, events) = follow(&run, &rpc, &session, turn).await;
             run.book.turn(&self.number_of(turn), &session, turn, &status, events, &self.expected(turn));
+            // Sometimes the next prompt finds the process, sometimes none, and sometimes one on its way out.
+            sleep(Duration::from_millis(rng.u64(0..400))).await;
         }
         Ok(())
     }

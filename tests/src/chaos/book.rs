@@ -44,7 +44,7 @@ pub struct Report {
     /// What should never have happened.
     pub faults: Vec<String>,
     seed: u64,
-    kills: u32,
+    kills: usize,
     turns: usize,
     events: usize,
     approvals: usize,
@@ -57,7 +57,7 @@ pub struct Report {
 impl Report {
     pub(super) fn with_the_rest(self, mut absences: Vec<Duration>, kept: Option<PathBuf>) -> Self {
         absences.sort();
-        Self { absences, kept, ..self }
+        Self { kills: absences.len(), absences, kept, ..self }
     }
 }
 
@@ -222,7 +222,7 @@ impl Book {
         Ok(Report {
             faults,
             seed: options.seed,
-            kills: options.kills,
+            kills: 0,
             turns: turns.len(),
             events,
             approvals: resolved.len(),

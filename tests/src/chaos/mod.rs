@@ -8,6 +8,7 @@ mod deciders;
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -27,12 +28,60 @@ pub use book::Report;
 /// How long everything may take to come to its end once nothing is killed any more.
 const SETTLE_WITHIN: Duration = Duration::from_secs(180);
 const DECIDERS: u64 = 4;
+const KILL_POINT: &str = "kill-point";
+
+/// Where the hub comes by between two steps, see `kill_point` in `plexus-core`.
+pub const KILL_POINTS: [&str; 34] = [
+    "start: begun",
+    "start: keeper started",
+    "start: keeper known",
+    "start: told to go",
+    "start: initialize sent",
+    "ready: read",
+    "ready: stored",
+    "ready: answered",
+    "prompt: turn begun",
+    "prompt: bound",
+    "prompt: sent",
+    "lines: read",
+    "lines: stored",
+    "gate: read",
+    "gate: stored",
+    "gate: answered",
+    "ask: read",
+    "ask: stored",
+    "ask: answered",
+    "permit: asked",
+    "permit: stored",
+    "permit: decided",
+    "permit: noted",
+    "respond: read",
+    "respond: stored",
+    "answer: noted",
+    "answer: sent",
+    "answer: delivered",
+    "end of turn: read",
+    "end of turn: stored",
+    "idle end: committed",
+    "idle end: stdin closed",
+    "end: process gone",
+    "end: settled",
+];
+
+/// How a hub is killed.
+#[derive(Debug, Clone)]
+pub enum Kills {
+    /// So often, at random instants.
+    Random(u32),
+    /// Between two steps, each once.
+    At(Vec<&'static str>),
+}
 
 /// What a chaos run does.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How often the hub is killed.
-    pub kills: u32,
+    /// How the hub is killed.
+    pub kills: Kills,
     /// What all choices follow from.
     pub seed: u64,
     /// How many scripted agents there are.
@@ -55,7 +104,8 @@ struct Run {
 /// # Errors
 /// When it cannot be set up; what goes wrong in it is in the report.
 pub async fn run(options: &Options) -> anyhow::Result<Report> {
-    let (world, _dispatcher) = world().await?;
+    let tools = TempDir::new()?;
+    let world = world(tools.path()).await?;
     let run = Arc::new(Run {
         url: world.hub.url().to_owned(),
         token: world.hub.token()?,
@@ -64,7 +114,8 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
     });
     let mut agents = JoinSet::new();
     for agent in cast(&world, options)? {
-        agents.spawn(agent.live(Arc::clone(&run)));
+        let rng = Rng::with_seed(options.seed.wrapping_add(agent.number as u64));
+        agents.spawn(agent.live(Arc::clone(&run), rng));
     }
     let mut deciders = JoinSet::new();
     for number in 0..DECIDERS {
@@ -72,7 +123,10 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
     }
 
     let World { mut hub, model, work, log, dir, .. } = world;
-    let absences = kill(&mut hub, options).await?;
+    let absences = match &options.kills {
+        Kills::Random(kills) => kill_at_random(&mut hub, *kills, options.seed).await?,
+        Kills::At(points) => kill_at(&mut hub, points, &tools.path().join(KILL_POINT), &run.book).await?,
+    };
     run.over.store(true, Ordering::SeqCst);
     let settled = timeout(SETTLE_WITHIN, async {
         while let Some(lived) = agents.join_next().await {
@@ -94,14 +148,14 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
 }
 
 /// A hub whose agents are what their environment says.
-async fn world() -> anyhow::Result<(World, TempDir)> {
-    let dir = TempDir::new()?;
-    let dispatcher = dir.path().join("claude");
+async fn world(tools: &Path) -> anyhow::Result<World> {
+    let dispatcher = tools.join("claude");
     std::fs::write(&dispatcher, "#!/bin/sh\nexec \"$CHAOS_CLAUDE\" \"$@\"\n")?;
     std::fs::set_permissions(&dispatcher, Permissions::from_mode(0o755))?;
     // Processes come and go all the while: the ends of idle ones are part of it.
-    let world = Setup::scripted().with_config("idle_secs = 0.3").start(dispatcher).await?;
-    Ok((world, dir))
+    let mut setup = Setup::scripted().with_config("idle_secs = 0.2\ninitialize_secs = 20");
+    setup.env.push(("PLEXUS_KILL_POINT_FILE".to_owned(), tools.join(KILL_POINT).display().to_string()));
+    setup.start(dispatcher).await
 }
 
 /// Who takes part.
@@ -128,10 +182,10 @@ fn cast(world: &World, options: &Options) -> anyhow::Result<Vec<Agent>> {
 }
 
 /// Kills the hub again and again; how long it took to be back each time.
-async fn kill(hub: &mut HubProcess, options: &Options) -> anyhow::Result<Vec<Duration>> {
-    let mut rng = Rng::with_seed(options.seed);
+async fn kill_at_random(hub: &mut HubProcess, kills: u32, seed: u64) -> anyhow::Result<Vec<Duration>> {
+    let mut rng = Rng::with_seed(seed);
     let mut back = Vec::new();
-    for _ in 0..options.kills {
+    for _ in 0..kills {
         sleep(Duration::from_millis(rng.u64(5..900))).await;
         hub.kill9().await?;
         let away = match rng.u8(0..10) {
@@ -140,9 +194,36 @@ async fn kill(hub: &mut HubProcess, options: &Options) -> anyhow::Result<Vec<Dur
             _ => rng.u64(1000..4000),
         };
         sleep(Duration::from_millis(away)).await;
-        let started = Instant::now();
-        hub.restart().await?;
-        back.push(started.elapsed());
+        back.push(restart(hub).await?);
     }
     Ok(back)
+}
+
+/// Has the hub end at each of these points, once.
+async fn kill_at(
+    hub: &mut HubProcess,
+    points: &[&str],
+    file: &Path,
+    book: &Book,
+) -> anyhow::Result<Vec<Duration>> {
+    let mut back = Vec::new();
+    for point in points {
+        // In place at once or not at all: half a name would be no point.
+        let staged = file.with_extension("staged");
+        std::fs::write(&staged, point)?;
+        std::fs::rename(&staged, file)?;
+        if hub.wait().await.is_ok() {
+            back.push(restart(hub).await?);
+        } else {
+            let _ = std::fs::remove_file(file);
+            book.fault(format!("the hub never came to `{point}`"));
+        }
+    }
+    Ok(back)
+}
+
+async fn restart(hub: &mut HubProcess) -> anyhow::Result<Duration> {
+    let started = Instant::now();
+    hub.restart().await?;
+    Ok(started.elapsed())
 }

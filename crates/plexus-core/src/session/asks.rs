@@ -15,6 +15,7 @@ use super::reading::Batch;
 use crate::approvals::permission_result;
 use crate::clock::now;
 use crate::gate;
+use crate::kill_point::kill_point;
 use crate::permit::{NewStream, Permitted};
 use crate::secret::call_digest;
 
@@ -156,7 +157,9 @@ impl Owner {
         if let (Permitted::Waiting(approval), Some(stream)) = (&permitted, stream) {
             changes.push(stream.of(key, *approval));
         }
+        kill_point("permit", "asked");
         self.commit_held(changes).await?;
+        kill_point("permit", "stored");
         Ok(permitted)
     }
 
@@ -282,8 +285,11 @@ impl Owner {
             changes.push(Change::Configure(self.row.id, Box::new(self.row.config.clone())));
         }
         self.commit_held(std::mem::take(&mut changes)).await?;
+        kill_point("answer", "noted");
         self.deliver(&row, &mut changes).await?;
+        kill_point("answer", "sent");
         self.commit_held(changes).await?;
+        kill_point("answer", "delivered");
         self.pass_on_note(&row).await
     }
 

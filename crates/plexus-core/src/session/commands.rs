@@ -12,6 +12,7 @@ use super::owner::{BATCH_BYTES, Closing, Owner};
 use super::run::{Cause, Phase};
 use super::turn::Turn;
 use crate::hub::store_error;
+use crate::kill_point::kill_point;
 use crate::secret::{new_token, token_hash};
 
 /// How long a child that is to end may take to leave off what it does, before it hears of signals.
@@ -23,6 +24,7 @@ impl Owner {
             Command::Prompt { prompt, reply } => {
                 let begun = self.begin_turn(prompt).await;
                 let started = begun.is_ok();
+                kill_point("prompt", "turn begun");
                 // A caller that has gone finds its turn by polling.
                 let _ = reply.send(begun);
                 if started {
@@ -106,7 +108,9 @@ impl Owner {
                 turn.bound = Some((number, uuid.clone()));
             }
         }
+        kill_point("prompt", "bound");
         self.send(&line).await?;
+        kill_point("prompt", "sent");
         self.listen_for_quiet();
         self.send_messages().await
     }

@@ -20,6 +20,7 @@ use super::reading::Batch;
 use super::run::{Cause, LiveRun, Stir, child_stirs};
 use super::turn::{Progress, Turn};
 use crate::Hub;
+use crate::kill_point::kill_point;
 
 /// How much of a journal is read before commands are looked at again.
 pub(super) const BATCH_BYTES: usize = 256 * 1024;
@@ -149,6 +150,7 @@ impl Owner {
 
     /// Stores a batch, then acts upon it.
     pub(super) async fn perform(&mut self, batch: Batch) -> Result<(), Closing> {
+        let what = batch.what();
         if batch.alarm.is_some()
             && let Some(keeper) = self.run.as_ref().and_then(|run| run.keeper.as_ref())
             && let Err(error) = keeper.kill()
@@ -160,10 +162,13 @@ impl Owner {
         for line in batch.before {
             self.send(&line).await?;
         }
+        kill_point(what, "read");
         self.commit_held(batch.changes).await?;
+        kill_point(what, "stored");
         for line in batch.after {
             self.send(&line).await?;
         }
+        kill_point(what, "answered");
         for (reply, outcome) in batch.answers {
             let refused = |why| Error::new(ErrorKind::AgentRefused, format!("the agent refused: {why}"));
             // Whoever asked may have gone.

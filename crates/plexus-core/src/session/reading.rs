@@ -36,6 +36,24 @@ pub(super) struct Batch {
     pub(super) alarm: Option<Cause>,
 }
 
+impl Batch {
+    /// What is most notable in it, in a word.
+    pub(super) fn what(&self) -> &'static str {
+        let any = |notable: fn(&Change) -> bool| self.changes.iter().any(notable);
+        if any(|change| matches!(change, Change::Ask(_))) {
+            "ask"
+        } else if any(|change| matches!(change, Change::Call(_))) {
+            "gate"
+        } else if any(|change| matches!(change, Change::EndTurn { .. })) {
+            "end of turn"
+        } else if self.ready {
+            "ready"
+        } else {
+            "lines"
+        }
+    }
+}
+
 impl Owner {
     /// Turns lines into a batch.
     pub(super) fn digest(&mut self, entries: Vec<Entry>) -> Batch {

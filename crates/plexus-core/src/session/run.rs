@@ -18,6 +18,7 @@ use super::changes::{Asked, Reply, Setting};
 use super::owner::{Closing, Owner};
 use super::turn::Ending;
 use crate::ChildMcp;
+use crate::kill_point::kill_point;
 use crate::secret::{new_token, token_hash};
 
 /// How many lines of stderr a failed turn shows.
@@ -148,13 +149,16 @@ impl Owner {
         let state = RunState::Starting;
         self.commit_held(vec![Change::BeginRun { key, state, token_hash: Some(token_hash(&token)) }]).await?;
         self.row.latest_run = key.run;
+        kill_point("start", "begun");
         match self.start_process(key, &token) {
             Ok(run) => {
+                kill_point("start", "keeper started");
                 let identity = run.keeper.as_ref().map(|keeper| keeper.identity().clone());
                 self.hub.keeper_is(self.row.id, identity.as_ref().map(|identity| identity.pid));
                 self.run = Some(run);
                 let process = serde_json::to_value(identity).unwrap_or(Value::Null);
                 self.commit_held(vec![Change::RunProcess(key, process)]).await?;
+                kill_point("start", "keeper known");
                 self.go().await
             }
             Err(error) => {
@@ -176,6 +180,7 @@ impl Owner {
                 }
             }
         }
+        kill_point("start", "told to go");
         self.send_initialize().await
     }
 
@@ -187,7 +192,9 @@ impl Owner {
         } else {
             plexus_claude::initialize_ungated(&id)
         };
-        self.send(&line).await
+        self.send(&line).await?;
+        kill_point("start", "initialize sent");
+        Ok(())
     }
 
     fn start_process(&self, key: RunKey, token: &str) -> io::Result<LiveRun> {
@@ -343,7 +350,9 @@ impl Owner {
         run.phase = Phase::Ending { by: Instant::now() + ENDING_WITHIN };
         let key = run.key;
         self.commit_held(vec![Change::RunState(key, RunState::Ending)]).await?;
+        kill_point("idle end", "committed");
         self.close_stdin();
+        kill_point("idle end", "stdin closed");
         Ok(())
     }
 
@@ -381,6 +390,7 @@ impl Owner {
         self.hub.keeper_is(self.row.id, None);
         let exit = plexus_agent::read_exit(&run.dir);
         let stderr = plexus_agent::stderr_tail(&run.dir, STDERR_LINES);
+        kill_point("end", "process gone");
         let mut changes = self.withdraw_all(run.key, "the agent's process ended");
         changes.push(Change::EndRun(run.key, serde_json::to_value(&exit).unwrap_or(Value::Null)));
 
@@ -412,6 +422,7 @@ impl Owner {
         let (configured, replies): (Vec<Change>, Vec<Reply>) = settled.into_iter().unzip();
         changes.extend(configured);
         self.commit_held(changes).await?;
+        kill_point("end", "settled");
         for reply in replies {
             let _ = reply.send(Ok(()));
         }
