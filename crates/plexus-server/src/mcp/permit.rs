@@ -47,7 +47,7 @@ pub(crate) async fn post(
         Kind::Refused(answer) => (StatusCode::BAD_REQUEST, Json(answer)).into_response(),
         Kind::Other => {
             let request = Request::from_parts(parts, Full::new(bytes));
-            doors.mcp.handle(request).await.map(Body::new)
+            doors.mcp.handle(request).await
         }
     }
 }
