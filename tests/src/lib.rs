@@ -3,6 +3,7 @@
 //! Nothing here inherits the environment of whoever runs the tests.
 
 pub mod chaos;
+pub mod mcp_tools;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -3,8 +3,8 @@
 
 use clap::Args;
 
-use crate::pinned;
 use crate::workspace::{Workspace, run as run_command};
+use crate::{cache, pinned};
 
 /// Kill a hub with -9 at random instants while agents work, and see whether anything is lost
 ///
@@ -18,7 +18,7 @@ pub struct ChaosArgs {
 
 /// Does the chore.
 pub fn run(workspace: &Workspace, args: &ChaosArgs) -> anyhow::Result<()> {
-    let cache = pinned::cache_dir(|name| std::env::var_os(name))?;
+    let cache = cache::dir("PLEXUS_CLAUDE_CACHE", "claude", |name| std::env::var_os(name))?;
     pinned::provide(&cache);
     let packages = ["-p", "plexus", "-p", "plexus-testkit", "-p", "plexus-e2e"];
     run_command(workspace.cargo().arg("build").args(packages).arg("--bins"))?;

@@ -1,11 +1,14 @@
 //! `cargo xtask`: the chores of this workspace, the same on every machine. Each verb is a module of the same name;
-//! `workspace` runs cargo for them and `pinned` keeps the real Claude Code programs. What decides whether a
-//! change may go in is `.ci/run`, which calls `cargo xtask test` as one of its phases.
+//! `workspace` runs cargo for them, `pinned` brings the real Claude Code programs and `mcp_tools` the MCP inspector and
+//! conformance suite, both into a `cache`. What decides whether a change may go in is `.ci/run`, which calls `cargo
+//! xtask test` as one of its phases.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
 mod bench;
+mod cache;
 mod chaos;
 mod fuzz;
+mod mcp_tools;
 mod pinned;
 mod skipped;
 mod test;

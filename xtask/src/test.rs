@@ -1,5 +1,5 @@
 //! `cargo xtask test`: every test there is, real Claude Code included. It brings what the tests need (the pinned
-//! CLIs, our own programs built) and tells them by environment where that is; what to do with it is for
+//! CLIs, the MCP inspector and conformance suite, our own programs built) and tells them by environment where that is; what to do with it is for
 //! `plexus-testkit` and the tests themselves.
 
 use std::env;
@@ -8,16 +8,17 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use clap::Args;
 
-use crate::pinned;
 use crate::skipped::{Rule, Skipped};
 use crate::workspace::{Workspace, run as run_command};
+use crate::{cache, mcp_tools, pinned};
 
 /// Run every test, against the real Claude Code too
 ///
 /// The two pinned Claude Code programs are fetched once from the npm registry into a cache outside the checkout:
 /// $PLEXUS_CLAUDE_CACHE, else $XDG_CACHE_HOME/plexus/claude, else ~/.cache/plexus/claude. They talk to a scripted
-/// model on 127.0.0.1 and never to a real one: no account is needed. Where they cannot be had, the tests that
-/// need them are skipped and listed at the end by name; with CI set in the environment that is a failure.
+/// model on 127.0.0.1 and never to a real one: no account is needed. The MCP inspector and conformance suite are
+/// fetched likewise, into $PLEXUS_MCP_CACHE or plexus/mcp. Where any of these cannot be had, the tests that
+/// need it are skipped and listed at the end by name; with CI set in the environment that is a failure.
 #[derive(Debug, Args)]
 pub struct TestArgs {
     /// Then run the slow tests as well: those marked `#[ignore = "slow: …"]`, which take minutes each
@@ -31,8 +32,17 @@ pub struct TestArgs {
 
 /// Does the chore. All tests run even when one fails, and the skipped ones are listed whatever the outcome.
 pub fn run(workspace: &Workspace, args: &TestArgs) -> anyhow::Result<()> {
-    let cache = pinned::cache_dir(|name| env::var_os(name))?;
-    pinned::provide(&cache);
+    let claude_cache = cache::dir("PLEXUS_CLAUDE_CACHE", "claude", |name| env::var_os(name))?;
+    let mcp_cache = cache::dir("PLEXUS_MCP_CACHE", "mcp", |name| env::var_os(name))?;
+    if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        pinned::provide(&claude_cache);
+        mcp_tools::provide(&mcp_cache, &workspace.root().join("tests/conformance"));
+    } else {
+        eprintln!(
+            "xtask: the pinned programs are for Linux on x86-64 only: this platform is not supported, and"
+        );
+        eprintln!("xtask: the tests that need a real Claude Code or the MCP conformance suite are skipped");
+    }
 
     run_command(workspace.cargo().args(["build", "--workspace", "--bins"]))?;
     let plexus = workspace.debug_program("plexus");
@@ -42,7 +52,8 @@ pub fn run(workspace: &Workspace, args: &TestArgs) -> anyhow::Result<()> {
     let cargo_test = |first_args: &[&str]| {
         let mut command: Command = workspace.cargo();
         command.args(["test", "--workspace", "--no-fail-fast", "--"]).args(first_args).args(&args.args);
-        command.env("PLEXUS_CLAUDE_CACHE", &cache);
+        command.env("PLEXUS_CLAUDE_CACHE", &claude_cache);
+        command.env("PLEXUS_MCP_CACHE", &mcp_cache);
         command.env("PLEXUS_BIN", &plexus);
         command.env("PLEXUS_TEST_SKIPPED", skipped_file.path());
         run_command(&mut command)

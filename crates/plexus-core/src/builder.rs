@@ -19,6 +19,14 @@ pub enum StartError {
     Watch(#[from] std::io::Error),
 }
 
+/// The methods of a hub as it is shipped. They are known without one, to the relay for instance.
+pub fn standard_methods() -> Registry {
+    let activations: [&dyn Activation; 2] = [&ClaudeCode, &Loopback];
+    let mut registry = Registry::default();
+    activations.into_iter().for_each(|activation| registry.add(activation));
+    registry
+}
+
 /// Puts a hub together.
 pub struct HubBuilder {
     settings: Settings,
@@ -34,7 +42,7 @@ impl HubBuilder {
 
     /// The hub as it is shipped.
     pub fn standard(settings: Settings, store: Arc<dyn Store>) -> Self {
-        Self::new(settings, store).with(&ClaudeCode).with(&Loopback)
+        Self { settings, store, registry: standard_methods() }
     }
 
     /// Registers the methods of an activation.

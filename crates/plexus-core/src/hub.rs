@@ -8,14 +8,14 @@ use plexus_agent::{JournalWatch, ProcessIdentity};
 use plexus_protocol::claudecode::Channel;
 use plexus_protocol::{ApprovalStatus, Error, ErrorKind, Principal, SessionId};
 use plexus_store::{Change, Committed, Open, Refusal, RunRow, RunState, Store, StoreError};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::now;
 use crate::expiry::Expiry;
 use crate::follow::{Deltas, LiveSessions};
-use crate::method::{Audience, Caller, Method, Registry, Repeat, method_not_found};
+use crate::method::{Audience, Caller, Method, Registry, ToolUser, method_not_found};
 use crate::permit::Attachments;
 use crate::positions::Positions;
 use crate::secret::token_hash;
@@ -265,10 +265,6 @@ impl Hub {
         if name == "rpc.discover" {
             return Ok(self.registry.openrpc());
         }
-        if name == "rpc.tools" {
-            let tools = self.tools(&caller.principal).await?;
-            return Ok(tools.iter().map(describe_tool).collect());
-        }
         let method = self.registry.get(name).ok_or_else(|| method_not_found(name))?;
         if method.audience != Audience::Children {
             self.check_may_call(&caller.principal).await?;
@@ -278,14 +274,14 @@ impl Hub {
 
     /// The methods this caller finds as tools on `/mcp`.
     pub async fn tools(self: &Arc<Self>, principal: &Principal) -> Result<Vec<Method>, Error> {
-        let more = self.may_call_methods(principal).await?;
-        let child = matches!(principal, Principal::Session { .. });
-        let mine = |method: &&Method| match method.audience {
-            Audience::Programs => false,
-            Audience::Agents => more,
-            Audience::Children => child,
+        let user = match principal {
+            Principal::Operator | Principal::Parent { .. } => ToolUser::Parent,
+            Principal::Session { .. } if self.may_call_methods(principal).await? => {
+                ToolUser::ChildWithHubTools
+            }
+            Principal::Session { .. } => ToolUser::Child,
         };
-        Ok(self.registry.all().filter(mine).cloned().collect())
+        Ok(self.registry.tools_of(user).cloned().collect())
     }
 
     /// Refuses a session that may only ask.
@@ -318,16 +314,6 @@ impl Hub {
         self.tasks.wait().await;
         count
     }
-}
-
-fn describe_tool(method: &Method) -> Value {
-    json!({
-        "name": method.tool_name(),
-        "method": method.name,
-        "description": method.summary,
-        "inputSchema": method.params,
-        "repeatable": method.repeat == Repeat::Safe,
-    })
 }
 
 /// What a caller is told when the store did not do it.

@@ -23,11 +23,11 @@ mod settings;
 mod signals;
 mod view;
 
-pub use builder::{HubBuilder, StartError};
+pub use builder::{HubBuilder, StartError, standard_methods};
 pub use follow::{ApprovalFollower, ApprovalTold, Followed, Place, SessionFollower, Told};
 pub use hub::{Hub, ShutDown};
 pub use method::{
-    Activation, Audience, Caller, Door, Method, Notification, Registry, Repeat, method_not_found,
+    Activation, Audience, Caller, Door, Method, Notification, Registry, Repeat, ToolUser, method_not_found,
 };
 pub use permit::PermitTicket;
 pub use secret::new_token;

@@ -27,6 +27,27 @@ pub enum Audience {
     Children,
 }
 
+/// Who uses the tools, as far as it decides which of them are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolUser {
+    /// The operator's programs, and parent agents outside the hub.
+    Parent,
+    /// A supervised child: it may ask for permission.
+    Child,
+    /// A supervised child that was given the hub's tools, too.
+    ChildWithHubTools,
+}
+
+impl ToolUser {
+    fn is_shown(self, audience: Audience) -> bool {
+        match audience {
+            Audience::Programs => false,
+            Audience::Agents => self != Self::Child,
+            Audience::Children => self != Self::Parent,
+        }
+    }
+}
+
 /// Whether a call that got no answer may simply be made again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
@@ -170,6 +191,11 @@ impl Registry {
     /// Every method, by name.
     pub fn all(&self) -> impl Iterator<Item = &Method> {
         self.methods.values()
+    }
+
+    /// The methods that are shown as tools.
+    pub fn tools_of(&self, user: ToolUser) -> impl Iterator<Item = &Method> {
+        self.all().filter(move |method| user.is_shown(method.audience))
     }
 
     /// The method of this name.

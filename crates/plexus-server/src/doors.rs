@@ -46,10 +46,10 @@ impl Doors {
     pub(crate) fn new(
         hub: Arc<Hub>,
         way: Way,
+        mcp: McpService,
         stop: CancellationToken,
         down: mpsc::Sender<DownRequest>,
     ) -> Self {
-        let mcp = mcp::service(Arc::clone(&hub), &stop);
         Self { hub, way, mcp, stop, down }
     }
 

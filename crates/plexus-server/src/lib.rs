@@ -17,6 +17,6 @@ mod sse;
 
 pub use data_dir::{DataDir, DataDirError};
 pub use listen::ListenError;
-pub use mcp::INSTRUCTIONS;
+pub use mcp::{ToolServer, Toolbox};
 pub use serving::{Config, DownRequest, ServeError, Serving, end_children};
 pub use socket::PARENT_HEADER;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use axum::serve::ListenerExt;
 use plexus_core::{ChildMcp, Hub, HubBuilder, Settings, ShutDown, StartError};
 use plexus_store::{Durability, SqliteStore, StoreError};
+use rmcp::ServerHandler;
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::doors::{Doors, Way};
 use crate::listen::{ListenError, listen};
+use crate::mcp;
 use crate::socket::CheckedSocket;
 
 /// How long answers that are on their way may take once the doors are closing.
@@ -103,6 +105,18 @@ impl Serving {
     /// # Errors
     /// When any of that cannot be done; nothing is left behind then.
     pub async fn start(config: Config) -> Result<Self, ServeError> {
+        Self::start_with(config, mcp::server).await
+    }
+
+    /// The same with another MCP server behind `/mcp`: the conformance suite wants tools that no hub has, behind the
+    /// door that every hub has.
+    ///
+    /// # Errors
+    /// As [`Serving::start`].
+    pub async fn start_with<S: ServerHandler + Clone>(
+        config: Config,
+        mcp_server: impl FnOnce(&Arc<Hub>) -> S,
+    ) -> Result<Self, ServeError> {
         let dir = DataDir::open(&config.data_dir)?;
         let tcp = listen(config.listen, &dir).await?;
         let address =
@@ -115,7 +129,9 @@ impl Serving {
             .map_err(|source| ServeError::Socket { path, source })?;
         let (close, stop) = (CancellationToken::new(), CancellationToken::new());
         let (ask_down, down) = mpsc::channel(1);
-        let router = |way| Doors::new(Arc::clone(&hub), way, stop.clone(), ask_down.clone()).router();
+        let mcp = mcp::service(mcp_server(&hub), &stop);
+        let router =
+            |way| Doors::new(Arc::clone(&hub), way, mcp.clone(), stop.clone(), ask_down.clone()).router();
 
         let mut doors = JoinSet::new();
         // Without this, each event of a stream waits for the acknowledgement of the one before.

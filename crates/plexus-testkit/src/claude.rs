@@ -1,9 +1,9 @@
 //! The pinned Claude Code CLIs: which versions, where their cache is, and the only environment they may be started
-//! with. A test that needs one and does not find it says so by name, so that CI can count a skip as a failure.
+//! with.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
+
+use crate::skip::skip;
 
 /// The versions every test with a real CLI runs against.
 pub const PINNED: [&str; 2] = ["2.1.197", "2.1.325"];
@@ -24,30 +24,15 @@ fn cache_dir(var: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     })
 }
 
-/// As [`claude`], for a test: where the CLI is missing, the test's name goes to the file `$PLEXUS_TEST_SKIPPED` and
-/// to the output, and the test is to return.
+/// As [`claude`], for a test: where the CLI is missing, that is reported under the test's name, and the test is to
+/// return.
 #[must_use]
 pub fn require_claude(version: &str, test_name: &str) -> Option<PathBuf> {
     let found = claude(version);
     if found.is_none() {
-        let report = std::env::var_os("PLEXUS_TEST_SKIPPED").map(PathBuf::from);
-        report_skip(report.as_deref(), version, test_name);
+        skip(test_name, &format!("claude {version}"));
     }
     found
-}
-
-#[expect(clippy::print_stdout, reason = "a skipped test says so where its reader looks")]
-fn report_skip(report: Option<&Path>, version: &str, test_name: &str) {
-    println!("skipped: {test_name} (no claude {version}; run cargo xtask test)");
-    let Some(path) = report else { return };
-    let written = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path)
-        .and_then(|mut file| file.write_all(format!("{test_name}\n").as_bytes()));
-    if let Err(error) = written {
-        println!("cannot note the skipped test in {}: {error}", path.display());
-    }
 }
 
 /// The whole environment of a real CLI under test. Clear the inherited one first: then no test can reach a real
@@ -82,15 +67,6 @@ mod tests {
         assert_eq!(cache_dir(vars(&all[1..])), Some("/b/plexus/claude".into()));
         assert_eq!(cache_dir(vars(&all[2..])), Some("/c/.cache/plexus/claude".into()));
         assert_eq!(cache_dir(vars(&[])), None);
-    }
-
-    #[test]
-    fn every_skipped_test_is_noted_by_name() {
-        let dir = tempfile::tempdir().unwrap();
-        let report = dir.path().join("skipped");
-        report_skip(Some(&report), "2.1.197", "first");
-        report_skip(Some(&report), "2.1.197", "second");
-        assert_eq!(std::fs::read_to_string(report).unwrap(), "first\nsecond\n");
     }
 
     #[test]

@@ -271,6 +271,7 @@ impl Owner {
                 "env": {
                     "PLEXUS_HUB_URL": settings.url,
                     "PLEXUS_TOKEN": token,
+                    "PLEXUS_HUB_TOOLS": if self.row.config.hub_tools { "1" } else { "0" },
                     "PLEXUS_PROGRESS_MS": settings.progress_every.as_millis().to_string(),
                 },
                 "timeout": crate::activations::CALL_TIMEOUT_MS,

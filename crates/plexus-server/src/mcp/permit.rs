@@ -39,15 +39,15 @@ pub(crate) async fn post(
         Err(refusal) => return refusal.into_response(),
     };
     match Kind::of(&bytes) {
-        Kind::Permit(call) => {
+        Kind::Permit(call) if headers_agree(&parts.headers) => {
             let Call { id, arguments, progress_token } = *call;
             let ticket = doors.hub.permit_open(&principal, arguments, id, progress_token).await;
             stream_response(&doors, ticket)
         }
         Kind::Refused(answer) => (StatusCode::BAD_REQUEST, Json(answer)).into_response(),
-        Kind::Other => {
+        Kind::Permit(_) | Kind::Other => {
             let request = Request::from_parts(parts, Full::new(bytes));
-            doors.mcp.handle(request).await.map(Body::new)
+            doors.mcp.handle(request).await
         }
     }
 }
@@ -68,6 +68,14 @@ pub(crate) async fn get(
         Some(ticket) => stream_response(&doors, ticket),
         None => Refusal::UnknownStream.into_response(),
     }
+}
+
+/// Whether the headers of a permit say what its body says. From 2026-07-28 on they have to, so that what stands between
+/// client and server can go by them; a permit whose headers say something else is left to rmcp, which refuses it.
+fn headers_agree(headers: &HeaderMap) -> bool {
+    let says = |name: &str, value: &str| headers.get(name).is_some_and(|given| given == value);
+    let has_to = headers.get("mcp-protocol-version").is_some_and(|version| version >= "2026-07-28");
+    !has_to || (says("mcp-method", "tools/call") && says("mcp-name", "loopback_permit"))
 }
 
 /// What is needed of a `tools/call loopback_permit`.

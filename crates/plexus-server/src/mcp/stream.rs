@@ -28,7 +28,12 @@ pub(crate) fn decision(jsonrpc_id: &Value, decision: &Value) -> Bytes {
     message(&json!({
         "jsonrpc": "2.0",
         "id": jsonrpc_id,
-        "result": {"content": [{"type": "text", "text": decision.to_string()}], "isError": false},
+        // Protocol 2026-07-28 wants the kind of result said; before that, nobody looks.
+        "result": {
+            "resultType": "complete",
+            "content": [{"type": "text", "text": decision.to_string()}],
+            "isError": false,
+        },
     }))
 }
 
@@ -65,7 +70,7 @@ mod tests {
         assert_eq!(text.matches('\n').count(), 3, "{text}");
         let data: Value =
             serde_json::from_str(text.lines().nth(1).unwrap().strip_prefix("data: ").unwrap()).unwrap();
-        assert_eq!(data["id"], "x");
+        assert_eq!((&data["id"], &data["result"]["resultType"]), (&json!("x"), &json!("complete")));
         let block = &data["result"]["content"][0];
         assert_eq!(block["type"], "text");
         assert_eq!(serde_json::from_str::<Value>(block["text"].as_str().unwrap()).unwrap(), allow);

@@ -108,3 +108,13 @@ async fn there_is_no_stream_to_listen_on() {
         Request::get("/mcp").header("authorization", hub.bearer()).header("accept", "text/event-stream");
     assert_eq!(hub.send(request, "").await.status(), 405);
 }
+
+#[tokio::test]
+async fn what_was_not_declared_is_not_there() {
+    let hub = TestHub::start().await;
+    for method in ["prompts/list", "resources/list", "resources/templates/list"] {
+        assert_eq!(ask(&hub, method, json!({})).await["error"]["code"], -32601, "{method}");
+    }
+    let params = json!({"ref": {"type": "ref/prompt", "name": "a"}, "argument": {"name": "b", "value": "c"}});
+    assert_eq!(ask(&hub, "completion/complete", params).await["error"]["code"], -32601);
+}

@@ -138,3 +138,28 @@ async fn a_permit_is_always_answered_with_a_decision() {
     let batch = format!("[{}]", permit("t1"));
     assert_eq!(hub.send(post(&token), batch).await.status(), 400);
 }
+
+#[tokio::test]
+async fn headers_that_name_another_call_are_refused() {
+    let hub = TestHub::start().await;
+    let (session, token) = hub.outside_session("outside").await;
+    let mut body: Value = serde_json::from_str(&permit("t1")).unwrap();
+    body["params"]["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let modern =
+        || post(&token).header("mcp-protocol-version", "2026-07-28").header("mcp-method", "tools/call");
+    for request in [modern(), modern().header("mcp-name", "claudecode_list")] {
+        let (status, answer) = read(hub.send(request, body.to_string()).await).await;
+        assert_eq!((status.as_u16(), &answer["error"]["code"]), (400, &json!(-32020)), "{answer}");
+    }
+    let pending = hub.call("loopback.pending", json!({})).await.unwrap();
+    assert_eq!(pending["approvals"], json!([]), "nobody was asked");
+
+    let request = modern().header("mcp-name", "loopback_permit");
+    let mut events = Events::of(hub.send(request, body.to_string()).await);
+    let approval = hub.first_approval(&session).await;
+    hub.call("loopback.respond", json!({"approval_id": approval, "approve": true})).await.unwrap();
+    assert_eq!(decision(&mut events).await["behavior"], "allow");
+}

@@ -57,6 +57,11 @@ impl Relay {
         self.send(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})).await;
     }
 
+    async fn tools(&mut self) -> Value {
+        self.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).await;
+        self.answer(1).await["tools"].clone()
+    }
+
     async fn answer(&mut self, id: u64) -> Value {
         loop {
             let message = self.next().await;
@@ -152,19 +157,31 @@ async fn it_starts_before_the_hub_and_waits_for_it() {
     let mut hub = TestHub::start().await;
     hub.process.terminate().await.unwrap();
     let mut relay = Relay::parent(&hub, "me").await;
-    relay.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).await;
     relay.call_tool(2, "claudecode_list", json!({})).await;
     assert_eq!(relay.next().await["method"], "notifications/progress");
     hub.process.restart().await.unwrap();
-    let mut answered = Vec::new();
-    while answered.len() < 2 {
-        let message = relay.next().await;
-        if message.get("result").is_some() {
-            answered.push(message["id"].as_u64().unwrap());
-        }
-    }
-    answered.sort_unstable();
-    assert_eq!(answered, [1, 2]);
+    assert_eq!(relay.result(2).await["type"], "ok");
+}
+
+#[tokio::test]
+async fn its_tools_are_those_of_the_hub_whether_it_is_there_or_not() {
+    let mut hub = TestHub::start().await;
+    let (_, token) = hub.outside_session("outside").await;
+    let url = hub.process.url().to_owned();
+    let child = [("PLEXUS_HUB_URL", url.as_str()), ("PLEXUS_TOKEN", &token)];
+    let with_tools = [child[0], child[1], ("PLEXUS_HUB_TOOLS", "1")];
+    let for_parents = hub.tools(&hub.bearer()).await;
+    let for_children = hub.tools(&format!("Bearer {token}")).await;
+    assert_eq!(for_children[0]["name"], "loopback_permit", "{for_children}");
+    hub.process.terminate().await.unwrap();
+
+    let mut parent = Relay::parent(&hub, "me").await;
+    assert_eq!(parent.tools().await, for_parents);
+    let mut relay = Relay::start(hub.folder.path(), &[], &child).await;
+    assert_eq!(relay.tools().await, for_children);
+    let mut relay = Relay::start(hub.folder.path(), &[], &with_tools).await;
+    let (with_tools, parents) = (relay.tools().await, for_parents.as_array().unwrap().len());
+    assert_eq!(with_tools.as_array().unwrap().len(), parents + 1, "{with_tools}");
 }
 
 #[tokio::test]

@@ -157,10 +157,7 @@ async fn the_token_of_a_session_may_ask_and_nothing_else() {
     let (_, answer) =
         read(hub.send(Request::post("/rpc").header("authorization", &bearer), list).await).await;
     assert_eq!(answer["error"]["data"]["type"], "forbidden");
-    let tools = r#"{"jsonrpc":"2.0","id":1,"method":"rpc.tools"}"#;
-    let (_, answer) =
-        read(hub.send(Request::post("/rpc").header("authorization", &bearer), tools).await).await;
-    let names: Vec<_> =
-        answer["result"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+    let tools = hub.tools(&bearer).await;
+    let names: Vec<_> = tools.as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
     assert_eq!(names, ["loopback_permit"]);
 }

@@ -84,6 +84,17 @@ impl TestHub {
         }
     }
 
+    /// The tools on `/mcp` of whoever shows this `Authorization`.
+    pub(crate) async fn tools(&self, authorization: &str) -> Value {
+        let request = Request::post("/mcp")
+            .header("authorization", authorization)
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+        let answer = Events::of(self.send(request, list).await).message().await.unwrap();
+        answer["result"]["tools"].clone()
+    }
+
     /// A session that runs this script, and the id of its first approval.
     pub(crate) async fn asking_session(&self, name: &str) -> (String, String) {
         let prompt = json!([{"tool": "Bash", "input": {"command": "touch made"}}]).to_string();
