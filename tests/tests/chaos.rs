@@ -4,13 +4,8 @@
 use plexus_e2e::chaos::{KILL_POINTS, Kills, Options, run};
 use plexus_testkit::{PINNED, require_claude};
 
-async fn nothing_is_lost(
-    seed: u64,
-    kills: u32,
-    agents: usize,
-    versions: Vec<&'static str>,
-) -> anyhow::Result<()> {
-    let report = run(&Options { kills, seed, agents, versions }).await?;
+async fn nothing_is_lost(kills: Kills, agents: usize, versions: Vec<&'static str>) -> anyhow::Result<()> {
+    let report = run(&Options { kills, seed: fastrand::u64(..), agents, versions }).await?;
     assert!(report.faults.is_empty(), "{report}");
     Ok(())
 }
