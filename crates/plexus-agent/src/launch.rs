@@ -118,6 +118,20 @@ pub struct Launch {
     pub cwd: PathBuf,
     /// What the first line of the outbox has to repeat before anything is started.
     pub nonce: String,
+    /// What becomes of what it reads and writes.
+    #[serde(default)]
+    pub streams: Streams,
+}
+
+/// What becomes of what a child reads and writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Streams {
+    /// It is spoken with, line by line: the outbox is its stdin, its stdout the journal.
+    #[default]
+    Lines,
+    /// It is let run: it reads nothing, and the tail of all it writes is kept in the log.
+    Log,
 }
 
 impl Launch {

@@ -23,7 +23,7 @@ pub use exit::{Exit, read_exit, stderr_tail};
 pub use identity::ProcessIdentity;
 pub use journal::{Entry, Journal, MAX_LINE};
 pub use keeper::{KeepError, Limits, keep, keep_within};
-pub use launch::{Conversation, Launch, LaunchLine, PromptTool};
+pub use launch::{Conversation, Launch, LaunchLine, PromptTool, Streams};
 pub use outbox::Outbox;
 pub use run_dir::RunDir;
 pub use supervise::Keeper;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::{NONCE, Run, environment, keep_program, within};
-use plexus_agent::{Keeper, Launch, Outbox, ProcessIdentity, RunDir, read_exit, stderr_tail};
+use plexus_agent::{Keeper, Launch, Outbox, ProcessIdentity, RunDir, Streams, read_exit, stderr_tail};
 
 #[test]
 fn without_the_word_to_start_nothing_starts_and_the_keeper_leaves() {
@@ -21,6 +21,7 @@ fn without_the_word_to_start_nothing_starts_and_the_keeper_leaves() {
         args: vec![started.to_str().unwrap().to_owned()],
         cwd: home.path().to_owned(),
         nonce: NONCE.to_owned(),
+        streams: Streams::Lines,
     };
     std::fs::write(dir.launch(), serde_json::to_vec(&launch).unwrap()).unwrap();
     let status = Command::new(keep_program())
@@ -191,4 +192,21 @@ async fn a_keeper_is_found_again_by_its_identity_and_no_other_process_is() {
     within("the keeper to end", run.keeper.ended()).await;
     assert!(Keeper::attach(&identity).unwrap().is_none());
     found.terminate().unwrap();
+}
+
+#[tokio::test]
+async fn a_command_that_is_let_run_reads_nothing_and_leaves_the_tail_of_all_it_wrote() {
+    let run = Run::start_logged(
+        "cat; echo to stdout; echo to stderr >&2; echo by name > /dev/stderr; \
+         (setsid sleep 300 &); yes | head -c 3000000; echo; echo last; exit 4",
+    );
+    let exit = run.exit().await;
+    assert_eq!((exit.code, exit.signal, exit.error), (Some(4), None, None));
+    assert_eq!(stderr_tail(&run.dir, 1), ["last"]);
+    assert!(std::fs::metadata(run.dir.stderr()).unwrap().len() < 2_000_000, "only the tail is kept");
+    assert_eq!(std::fs::read(run.dir.journal()).unwrap(), b"");
+    assert_eq!(plexus_agent::sweep(&run.session).unwrap(), 0, "nothing it started is left");
+    let run = Run::start_logged("echo one; echo two >&2; echo three > /dev/stderr");
+    assert_eq!(run.exit().await.code, Some(0));
+    assert_eq!(stderr_tail(&run.dir, 9), ["one", "two", "three"]);
 }

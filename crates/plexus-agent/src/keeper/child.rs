@@ -6,19 +6,20 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, set_parent_process_death_signal, setsid, wait,
 };
 
 use crate::exit::Exit;
-use crate::launch::Launch;
+use crate::launch::{Launch, Streams};
 
-/// Our ends of the child's stdin, stdout and stderr.
+/// Our ends of the child's streams; reading from one never waits.
 pub(super) struct Ends {
-    pub(super) stdin: OwnedFd,
-    pub(super) stdout: OwnedFd,
+    pub(super) stdin: Option<OwnedFd>,
+    pub(super) stdout: Option<OwnedFd>,
     pub(super) stderr: OwnedFd,
 }
 
@@ -31,8 +32,8 @@ pub(super) struct Child {
 impl Child {
     /// Starts it, or says in words why not.
     ///
-    /// Its three streams are socketpairs: a pipe or a file could be opened once more through
-    /// `/proc/<child>/fd` by any command of the child, and fed with answers that nobody gave.
+    /// The streams of one that is spoken with are socketpairs: a pipe or a file could be opened once more
+    /// through `/proc/<child>/fd` by any command of the child, and fed with answers that nobody gave.
     pub(super) fn start(launch: &Launch) -> Result<(Self, Ends), String> {
         if !launch.cwd.is_dir() {
             return Err(format!("the working directory {} cannot be entered", launch.cwd.display()));
@@ -75,18 +76,28 @@ pub(super) enum Left {
 }
 
 fn spawn(launch: &Launch) -> io::Result<(Child, Ends)> {
-    let pair = || socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
-    let (stdin, child_stdin) = pair()?;
-    let (stdout, child_stdout) = pair()?;
-    let (stderr, child_stderr) = pair()?;
     let keeper = getpid();
     let mut command = Command::new(&launch.program);
-    command
-        .args(&launch.args)
-        .current_dir(&launch.cwd)
-        .stdin(Stdio::from(child_stdin))
-        .stdout(Stdio::from(child_stdout))
-        .stderr(Stdio::from(child_stderr));
+    command.args(&launch.args).current_dir(&launch.cwd);
+    let ends = match launch.streams {
+        Streams::Lines => {
+            let pair = || socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+            let (stdin, child_stdin) = pair()?;
+            let (stdout, child_stdout) = pair()?;
+            let (stderr, child_stderr) = pair()?;
+            command.stdin(child_stdin).stdout(child_stdout).stderr(child_stderr);
+            Ends { stdin: Some(stdin), stdout: Some(stdout), stderr }
+        }
+        Streams::Log => {
+            // A pipe, as scripts open `/dev/stderr` to write to it, which a socket does not let them.
+            let (log, child_log) = pipe_with(PipeFlags::CLOEXEC)?;
+            command.stdin(Stdio::null()).stdout(child_log.try_clone()?).stderr(child_log);
+            Ends { stdin: None, stdout: None, stderr: log }
+        }
+    };
+    for end in ends.stdout.iter().chain([&ends.stderr]) {
+        ioctl_fionbio(end, true)?;
+    }
     let prepare = move || {
         // A child without its keeper could be neither answered nor stopped.
         set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -101,5 +112,5 @@ fn spawn(launch: &Launch) -> io::Result<(Child, Ends)> {
     unsafe { command.pre_exec(prepare) };
     let child = command.spawn()?;
     let pid = Pid::from_child(&child);
-    Ok((Child { pid, ended: None }, Ends { stdin, stdout, stderr }))
+    Ok((Child { pid, ended: None }, ends))
 }

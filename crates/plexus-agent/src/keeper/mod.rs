@@ -110,7 +110,9 @@ fn run(dir: &RunDir, limits: &Limits, signals: &Signals) -> Result<Exit, KeepErr
         Ok(started) => started,
         Err(reason) => return Ok(Exit::now(None, None, Some(reason))),
     };
-    feeder.connect(ends.stdin);
+    if let Some(stdin) = ends.stdin {
+        feeder.connect(stdin);
+    }
     let mut keeper = Keeper {
         child,
         feeder,

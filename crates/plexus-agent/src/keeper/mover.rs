@@ -10,8 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
+use rustix::io::{Errno, read};
 
 const PIECE: usize = 64 * 1024;
 /// Pieces in one go, before the other streams have their turn.
@@ -62,8 +61,9 @@ struct Retry {
 }
 
 impl<F: Write> Mover<F> {
-    pub(super) fn new(source: OwnedFd, file: F) -> Self {
-        Self { source: Some(source), file, buffer: vec![0; PIECE].into(), held: 0..0, retry: None }
+    /// Of a source from which reading never waits, or of none.
+    pub(super) fn new(source: Option<OwnedFd>, file: F) -> Self {
+        Self { source, file, buffer: vec![0; PIECE].into(), held: 0..0, retry: None }
     }
 
     /// What to wait for before the next go; nothing while the file takes no more.
@@ -154,13 +154,13 @@ impl StderrLog {
     }
 }
 
-/// Takes what is in the socket, without waiting; forgets a socket that has come to its end.
+/// Takes what is there, without waiting; forgets a source that has come to its end.
 fn receive(source: &mut Option<OwnedFd>, buffer: &mut [u8]) -> Result<usize, Stream> {
     loop {
-        let Some(socket) = source else { return Err(Stream::Ended) };
-        match recv(socket, &mut *buffer, RecvFlags::DONTWAIT) {
-            Ok((0, _)) => *source = None,
-            Ok((read, _)) => return Ok(read),
+        let Some(open) = source else { return Err(Stream::Ended) };
+        match read(open, &mut *buffer) {
+            Ok(0) => *source = None,
+            Ok(read) => return Ok(read),
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => return Err(Stream::Empty),
             Err(_) => *source = None,
@@ -199,7 +199,8 @@ mod tests {
     #[test]
     fn a_full_disk_loses_and_doubles_nothing() {
         let (ours, mut child) = UnixStream::pair().unwrap();
-        let mut mover = Mover::new(ours.into(), Disk { taken: Vec::new(), room: 10 });
+        ours.set_nonblocking(true).unwrap();
+        let mut mover = Mover::new(Some(ours.into()), Disk { taken: Vec::new(), room: 10 });
         child.write_all(b"0123456789abcdef\n").unwrap();
         assert_eq!(mover.move_on(), Stream::Held);
         assert_eq!(mover.file.taken, b"0123456789");
@@ -222,6 +223,7 @@ mod tests {
         let (ours, mut child) = UnixStream::pair().unwrap();
         let path = tempfile::NamedTempFile::new().unwrap();
         let file = File::options().read(true).append(true).open(path.path()).unwrap();
+        ours.set_nonblocking(true).unwrap();
         let mut log = StderrLog::new(ours.into(), file);
         for number in 0..40_000 {
             // In one write and read at once, so that the socket is never full.

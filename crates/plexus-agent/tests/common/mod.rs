@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use plexus_agent::{
-    Entry, Exit, Journal, JournalWatch, Keeper, Launch, Outbox, ProcessIdentity, RunDir, read_exit,
+    Entry, Exit, Journal, JournalWatch, Keeper, Launch, Outbox, ProcessIdentity, RunDir, Streams, read_exit,
 };
 
 pub const NONCE: &str = "a nonce";
@@ -59,6 +59,10 @@ impl Run {
     }
 
     pub fn prepare_program(program: &Path, args: &[&str]) -> Self {
+        Self::prepare_with(program, args, Streams::Lines)
+    }
+
+    fn prepare_with(program: &Path, args: &[&str], streams: Streams) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let session = format!("agent-test-{}-{count}", std::process::id());
@@ -70,6 +74,7 @@ impl Run {
             args: args.iter().map(|&arg| arg.to_owned()).collect(),
             cwd: home.path().to_owned(),
             nonce: NONCE.to_owned(),
+            streams,
         };
         let environment = environment(home.path(), &session);
         let keeper = Keeper::start(&keep_program(), &dir, &launch, &environment).unwrap();
@@ -80,6 +85,13 @@ impl Run {
 
     pub fn start(script: &str) -> Self {
         let mut run = Self::prepare(script);
+        run.outbox.go(NONCE).unwrap();
+        run
+    }
+
+    /// A child that is `sh -c SCRIPT` and is let run.
+    pub fn start_logged(script: &str) -> Self {
+        let mut run = Self::prepare_with(Path::new("/bin/sh"), &["-c", script], Streams::Log);
         run.outbox.go(NONCE).unwrap();
         run
     }

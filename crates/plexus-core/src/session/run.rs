@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use plexus_agent::{Conversation, Journal, Keeper, Launch, LaunchLine, Outbox, PromptTool, RunDir};
+use plexus_agent::{Conversation, Journal, Keeper, Launch, LaunchLine, Outbox, PromptTool, RunDir, Streams};
 use plexus_claude::SentId;
 use plexus_protocol::claudecode::Channel;
 use plexus_store::{Change, RunKey, RunState};
@@ -222,6 +222,7 @@ impl Owner {
             args: line.args(),
             cwd: line.working_dir.clone(),
             nonce: nonce(key),
+            streams: Streams::Lines,
         };
         let keeper = Keeper::start(&settings.plexus, &dir, &launch, &env)?;
         let mut run = self.live_run(key, dir, Some(keeper), 0)?;
