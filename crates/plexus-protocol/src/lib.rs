@@ -14,6 +14,7 @@ pub mod loopback;
 mod principal;
 pub mod schema;
 mod text;
+pub mod worktree;
 
 pub use approval::{Approval, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, Right};
 pub use attention::Attention;

@@ -1,0 +1,116 @@
+//! What a session has made of its worktree: in figures for whoever asks, and as a verdict for whoever wants to remove
+//! it. The verdict errs on one side only: whatever is not certainly unchanged is changed.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use git2::{Index, Oid, Repository};
+use plexus_protocol::worktree::{Worktree, WorktreeChanges};
+
+use crate::error::at;
+use crate::files::read_at_most;
+use crate::look::Look;
+use crate::{Record, Result, WorktreeError, admin_dir, lines, open};
+
+/// How long lines are counted.
+const COUNTED_FOR: Duration = Duration::from_secs(10);
+/// How many commits are counted.
+const MOST_COMMITS: usize = 10_000;
+/// What git leaves beside HEAD while something is under way, and to say that a worktree has to stay.
+const UNDER_WAY: [&str; 8] = [
+    "MERGE_HEAD",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "BISECT_LOG",
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
+    "locked",
+];
+
+/// How the worktree differs from the commit it began at, uncommitted and untracked work included.
+pub fn changes(worktree: &Worktree, record: &Record) -> Result<WorktreeChanges> {
+    let look = Look::at(worktree, record, record.baseline()?)?;
+    let mut changes = WorktreeChanges { commits: commits(worktree, &look)?, ..WorktreeChanges::default() };
+    let until = Instant::now() + COUNTED_FOR;
+    // What the child has told git of is in its own index, and nowhere else before it is committed.
+    let theirs = Index::open(&admin_dir(worktree)?.join("index")).ok();
+    let is_known = |path: &Path| theirs.as_ref().is_some_and(|index| index.get_path(path, 0).is_some());
+    for difference in look.differences()? {
+        if Instant::now() > until {
+            return Err(WorktreeError::TooMuch);
+        }
+        let lines = lines::count(&look, Path::new(&worktree.path), &difference)?;
+        changes.files += 1;
+        changes.untracked += u64::from(difference.untracked && !is_known(&difference.path));
+        changes.insertions += lines.new;
+        changes.deletions += lines.gone;
+    }
+    Ok(changes)
+}
+
+/// Whether nothing would be lost with it but what git ignores, what was copied in and what setup made.
+pub fn is_unchanged(worktree: &Worktree, record: &Record) -> Result<bool> {
+    let base: Oid = worktree.base.parse()?;
+    let repo = open(&worktree.repo)?;
+    let admin = admin_dir(worktree)?;
+    let branch_moved = branch_tip(&repo, worktree)?.is_some_and(|tip| tip != base);
+    if branch_moved || UNDER_WAY.iter().any(|name| admin.join(name).symlink_metadata().is_ok()) {
+        return Ok(false);
+    }
+    match Path::new(&worktree.path).symlink_metadata() {
+        // Somebody removed it; what its HEAD was went with it.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(at(Path::new(&worktree.path))(error)),
+        Ok(_) => {}
+    }
+    if head(&repo, &admin)? != Some(base) || is_staged(&repo, base, &admin)? {
+        return Ok(false);
+    }
+    let look = Look::at(worktree, record, record.baseline()?)?;
+    Ok(!look.has_submodules() && look.differences()?.is_empty())
+}
+
+fn commits(worktree: &Worktree, look: &Look) -> Result<u64> {
+    let tips = [head(&look.repo, &admin_dir(worktree)?)?, branch_tip(&look.repo, worktree)?];
+    let mut walk = look.repo.revwalk()?;
+    for tip in tips.into_iter().flatten().filter(|tip| *tip != look.base) {
+        walk.push(tip)?;
+    }
+    walk.hide(look.base)?;
+    let mut count = 0;
+    for commit in walk.take(MOST_COMMITS) {
+        commit?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn branch_tip(repo: &Repository, worktree: &Worktree) -> Result<Option<Oid>> {
+    match repo.refname_to_id(&format!("refs/heads/{}", worktree.branch)) {
+        Ok(tip) => Ok(Some(tip)),
+        Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The commit that HEAD of the worktree names, or `None` when it names a branch that is not born.
+fn head(repo: &Repository, admin: &Path) -> Result<Option<Oid>> {
+    let path = admin.join("HEAD");
+    let text = read_at_most(&path, 4096).map_err(at(&path))?.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let Some(name) = text.trim().strip_prefix("ref: ") else { return Ok(Some(text.trim().parse()?)) };
+    match repo.refname_to_id(name.trim()) {
+        Ok(id) => Ok(Some(id)),
+        Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether the child's own index holds anything that the base does not: it may be nowhere else.
+fn is_staged(repo: &Repository, base: Oid, admin: &Path) -> Result<bool> {
+    let index = Index::open(&admin.join("index"))?;
+    let tree = repo.find_commit(base)?.tree()?;
+    Ok(repo.diff_tree_to_index(Some(&tree), Some(&index), None)?.deltas().len() > 0)
+}

@@ -1,0 +1,80 @@
+//! How many lines of a file are new and how many are gone. The contents are fetched here, up to a limit, and handed
+//! to libgit2 without a name: by its name a file would be treated by whatever attributes and diff drivers a child
+//! has set up for it.
+
+use std::path::Path;
+
+use git2::{DiffOptions, Patch};
+
+use crate::Result;
+use crate::files::read_at_most;
+use crate::look::{Difference, Look};
+
+/// Of a larger file no lines are counted, as of one that is not text.
+const LARGEST: u64 = 1024 * 1024;
+/// Where git, too, looks for a zero byte to know what is not text.
+const LOOKED_AT: usize = 8000;
+
+/// Lines of one file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Lines {
+    pub(crate) new: u64,
+    pub(crate) gone: u64,
+}
+
+/// Counts the lines of one difference.
+pub(crate) fn count(look: &Look, root: &Path, difference: &Difference) -> Result<Lines> {
+    let old = match difference.old {
+        None => Vec::new(),
+        Some(id) => match look.repo.odb()?.read_header(id)? {
+            (size, _) if size as u64 > LARGEST => return Ok(Lines::default()),
+            _ => look.repo.find_blob(id)?.content().to_vec(),
+        },
+    };
+    // It may be gone by now, or be no file: then there is nothing to count.
+    let new = match difference.there.then(|| read_at_most(&root.join(&difference.path), LARGEST)) {
+        None => Vec::new(),
+        Some(Ok(Some(content))) => content,
+        Some(Ok(None) | Err(_)) => return Ok(Lines::default()),
+    };
+    between(&old, &new)
+}
+
+fn between(old: &[u8], new: &[u8]) -> Result<Lines> {
+    let is_text = |content: &[u8]| !content[..content.len().min(LOOKED_AT)].contains(&0);
+    if !is_text(old) || !is_text(new) {
+        return Ok(Lines::default());
+    }
+    if old.is_empty() || new.is_empty() {
+        return Ok(Lines { new: all(new), gone: all(old) });
+    }
+    let patch = Patch::from_buffers(old, None, new, None, Some(DiffOptions::new().context_lines(0)))?;
+    let (_, new, gone) = patch.line_stats()?;
+    Ok(Lines { new: new as u64, gone: gone as u64 })
+}
+
+fn all(content: &[u8]) -> u64 {
+    let ended = content.iter().filter(|&&byte| byte == b'\n').count() as u64;
+    ended + u64::from(content.last().is_some_and(|&byte| byte != b'\n'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_as_git_counts_them() {
+        for (old, new, counted) in [
+            ("", "a\nb\n", (2, 0)),
+            ("", "a\nb", (2, 0)),
+            ("a\nb\nc\n", "", (0, 3)),
+            ("a\nb\nc\n", "a\nB\nc\nd\n", (2, 1)),
+            ("a\n", "a\n", (0, 0)),
+            ("a\0b\n", "c\n", (0, 0)),
+            ("", "\0\n\n", (0, 0)),
+        ] {
+            let lines = between(old.as_bytes(), new.as_bytes()).unwrap();
+            assert_eq!((lines.new, lines.gone), counted, "{old:?} {new:?}");
+        }
+    }
+}

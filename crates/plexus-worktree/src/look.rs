@@ -1,0 +1,142 @@
+//! One look at a worktree: which files differ from the commit it began at and from the record. The repository is
+//! opened by the path the hub remembers and the files by the path the hub made, so that nothing a child writes into
+//! either can lead the look astray; and before libgit2 walks the files, they are counted.
+
+use std::path::PathBuf;
+
+use git2::{Delta, DiffOptions, FileMode, Index, Oid, Repository};
+use plexus_protocol::worktree::Worktree;
+
+use crate::error::at;
+use crate::record::Baseline;
+use crate::{Record, Result, WorktreeError, open};
+
+/// How many files git does not know of are looked at.
+const MOST_UNTRACKED: usize = 100_000;
+
+/// A worktree being looked at.
+pub(crate) struct Look {
+    pub(crate) repo: Repository,
+    pub(crate) base: Oid,
+    root: PathBuf,
+    index: Index,
+    baseline: Baseline,
+}
+
+/// A file that differs.
+#[derive(Debug)]
+pub(crate) struct Difference {
+    /// From the root of the worktree.
+    pub(crate) path: PathBuf,
+    /// What the base has there.
+    pub(crate) old: Option<Oid>,
+    /// Whether there is a file now.
+    pub(crate) there: bool,
+    /// Whether git does not know of it.
+    pub(crate) untracked: bool,
+}
+
+impl Look {
+    /// Opens a worktree and the repository it belongs to.
+    pub(crate) fn at(worktree: &Worktree, record: &Record, baseline: Baseline) -> Result<Self> {
+        let root = PathBuf::from(&worktree.path);
+        let real = root.canonicalize().map_err(at(&root))?;
+        if real != root || !real.is_dir() {
+            return Err(WorktreeError::Moved(root));
+        }
+        if !record.index_file().is_file() {
+            return Err(WorktreeError::NoRecord);
+        }
+        let repo = open(&worktree.repo)?;
+        repo.set_workdir(&root, false)?;
+        let mut index = Index::open(&record.index_file())?;
+        // Attributes are looked up in it as well.
+        repo.set_index(&mut index)?;
+        Ok(Self { base: worktree.base.parse()?, repo, root, index, baseline })
+    }
+
+    /// What differs from the base and is not as the record has it.
+    pub(crate) fn differences(&self) -> Result<Vec<Difference>> {
+        let inner = self.walk()?;
+        let mut options = DiffOptions::new();
+        options
+            .include_untracked(true)
+            .recurse_untracked_dirs(true)
+            .include_typechange(true)
+            .include_unreadable(true)
+            .ignore_submodules(true)
+            .disable_pathspec_match(true);
+        let diff = self.repo.diff_index_to_workdir(Some(&self.index), Some(&mut options))?;
+        let mut differences: Vec<Difference> =
+            diff.deltas().filter_map(|delta| self.difference(&delta)).collect();
+        // libgit2 passes over these.
+        for path in inner {
+            let is_submodule = self.index.get_path(&path, 0).is_some();
+            if !is_submodule && differences.iter().all(|difference| !difference.path.starts_with(&path)) {
+                differences.push(Difference { path, old: None, there: true, untracked: true });
+            }
+        }
+        Ok(differences)
+    }
+
+    fn difference(&self, delta: &git2::DiffDelta<'_>) -> Option<Difference> {
+        let (old, new) = (delta.old_file(), delta.new_file());
+        let path = new.path().or_else(|| old.path())?.to_owned();
+        if let Some(begun_as) = path.to_str().and_then(|path| self.baseline.get(path)) {
+            let full = self.root.join(&path);
+            let same = match begun_as {
+                Some(fingerprint) => fingerprint.is_of(&full),
+                None => full.symlink_metadata().is_err(),
+            };
+            if same {
+                return None;
+            }
+        }
+        Some(Difference {
+            path,
+            old: (old.exists() && old.mode() != FileMode::Commit).then(|| old.id()),
+            there: new.exists(),
+            untracked: matches!(delta.status(), Delta::Untracked | Delta::Unreadable),
+        })
+    }
+
+    /// Whether a submodule was filled, of whose changes nothing is seen here.
+    pub(crate) fn has_submodules(&self) -> bool {
+        let filled = |path: PathBuf| path.read_dir().is_ok_and(|mut entries| entries.next().is_some());
+        self.index
+            .iter()
+            .filter(|entry| entry.mode == u32::from(FileMode::Commit))
+            .any(|entry| filled(self.root.join(String::from_utf8_lossy(&entry.path).as_ref())))
+    }
+
+    /// Goes through what libgit2 is about to go through, and gives up where that would take too long. Hands back the
+    /// repositories inside.
+    fn walk(&self) -> Result<Vec<PathBuf>> {
+        let limit = self.index.len() + MOST_UNTRACKED;
+        let mut seen = 0;
+        let mut inner = Vec::new();
+        let mut waiting = vec![PathBuf::new()];
+        while let Some(dir) = waiting.pop() {
+            let full = self.root.join(&dir);
+            // What cannot be entered is no work; libgit2 says of it that it cannot be read.
+            let Ok(entries) = full.read_dir() else { continue };
+            for entry in entries {
+                let entry = entry.map_err(at(&full))?;
+                seen += 1;
+                if seen > limit {
+                    return Err(WorktreeError::TooMuch);
+                }
+                let path = dir.join(entry.file_name());
+                if entry.file_name() == ".git" {
+                    inner.extend((!dir.as_os_str().is_empty()).then(|| dir.clone()));
+                } else if entry.file_type().is_ok_and(|kind| kind.is_dir())
+                    // With the slash that tells a directory from a file of the same name.
+                    && !self.repo.is_path_ignored(path.join(""))?
+                {
+                    waiting.push(path);
+                }
+            }
+        }
+        Ok(inner)
+    }
+}

@@ -1,0 +1,130 @@
+//! A real repository with one commit, and worktrees made from it.
+
+#![expect(dead_code, reason = "each test program uses its own part")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use git2::{Oid, Repository, Signature};
+use plexus_protocol::worktree::{Worktree, WorktreeChanges};
+use plexus_worktree::{Plan, Record, Request, WorktreeError, changes, is_unchanged};
+
+pub struct Ground {
+    pub dir: tempfile::TempDir,
+    pub root: PathBuf,
+    pub repo: Repository,
+}
+
+/// A worktree and the hub's record of it.
+pub struct Made {
+    pub worktree: Worktree,
+    pub working_dir: PathBuf,
+    pub record: Record,
+}
+
+impl Ground {
+    /// `app` with `a.txt`, `sub/b.txt` and a `.gitignore` for `*.log` and `out/`.
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap().join("app");
+        let repo = Repository::init(&root).unwrap();
+        let ground = Self { dir, root, repo };
+        ground.write("a.txt", "one\ntwo\nthree\n");
+        ground.write("sub/b.txt", "b\n");
+        ground.write(".gitignore", "*.log\nout/\n.env\n");
+        ground.commit();
+        ground
+    }
+
+    pub fn write(&self, path: &str, text: &str) {
+        write(&self.root, path, text);
+    }
+
+    /// Commits all there is.
+    pub fn commit(&self) -> Oid {
+        commit(&self.repo)
+    }
+
+    pub fn request(&self) -> Request {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        Request {
+            working_dir: self.root.clone(),
+            worktrees_dir: self.worktrees_dir(),
+            name: format!("fix-{}", COUNT.fetch_add(1, Ordering::Relaxed)),
+            base: None,
+            copy: Vec::new(),
+        }
+    }
+
+    pub fn worktrees_dir(&self) -> PathBuf {
+        self.root.with_file_name("worktrees")
+    }
+
+    pub fn try_make(&self, request: &Request) -> Result<Made, WorktreeError> {
+        let plan = Plan::of(request)?;
+        let record = Record::new(self.root.with_file_name("records").join(&request.name));
+        plan.make(&record)?;
+        let (worktree, working_dir) = (plan.worktree().clone(), plan.working_dir().to_owned());
+        Ok(Made { worktree, working_dir, record })
+    }
+
+    pub fn make(&self) -> Made {
+        self.try_make(&self.request()).unwrap()
+    }
+
+    pub fn copying(&self, paths: &[&str]) -> Made {
+        let copy = paths.iter().map(|&path| path.to_owned()).collect();
+        self.try_make(&Request { copy, ..self.request() }).unwrap()
+    }
+}
+
+impl Made {
+    pub fn path(&self) -> &Path {
+        Path::new(&self.worktree.path)
+    }
+
+    pub fn write(&self, path: &str, text: &str) {
+        write(self.path(), path, text);
+    }
+
+    pub fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.path().join(path)).unwrap()
+    }
+
+    /// Files, insertions, deletions, untracked, commits.
+    pub fn figures(&self) -> [u64; 5] {
+        let WorktreeChanges { files, insertions, deletions, untracked, commits } =
+            changes(&self.worktree, &self.record).unwrap();
+        [files, insertions, deletions, untracked, commits]
+    }
+
+    pub fn unchanged(&self) -> bool {
+        is_unchanged(&self.worktree, &self.record).unwrap()
+    }
+
+    pub fn admin(&self) -> PathBuf {
+        Path::new(&self.worktree.repo).join("worktrees").join(self.path().file_name().unwrap())
+    }
+
+    pub fn repo(&self) -> Repository {
+        Repository::open(self.path()).unwrap()
+    }
+}
+
+pub fn write(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+pub fn commit(repo: &Repository) -> Oid {
+    let mut index = repo.index().unwrap();
+    index.add_all(["*"], git2::IndexAddOption::DEFAULT, None).unwrap();
+    index.write().unwrap();
+    let tree = repo.find_tree(index.write_tree().unwrap()).unwrap();
+    let me = Signature::now("a tester", "tester@localhost").unwrap();
+    let parent = repo.head().ok().map(|head| head.peel_to_commit().unwrap());
+    let parents: Vec<_> = parent.iter().collect();
+    repo.commit(Some("HEAD"), &me, &me, "a commit", &tree, &parents).unwrap()
+}
