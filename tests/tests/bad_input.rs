@@ -114,6 +114,17 @@ async fn a_wrong_field_is_named(world: World) -> anyhow::Result<()> {
         (create(json!({"permission_mode": "bypassPermissions"})), "invalid_params", "permission_mode"),
         (create(json!({"prompt": " "})), "invalid_params", "prompt"),
         (create(json!({"colour": "red"})), "unknown_field", "colour"),
+        (create(json!({"isolation": "container"})), "invalid_params", "isolation"),
+        (
+            create(json!({"isolation": {"type": "worktree", "colour": 1}})),
+            "unknown_field",
+            "isolation.colour",
+        ),
+        (
+            create(json!({"isolation": {"type": "worktree", "copy": [1]}})),
+            "invalid_params",
+            "isolation.copy[0]",
+        ),
         (("claudecode.create", json!({"name": "a"})), "invalid_params", "working_dir"),
         (("claudecode.list", json!({"all": true})), "unknown_field", "all"),
         (("claudecode.get", json!({})), "invalid_params", "session_id"),
@@ -159,12 +170,9 @@ async fn each_failure_has_its_json_rpc_code() -> anyhow::Result<()> {
 }
 
 async fn fields_of_later_work_are_refused_by_name(world: World) -> anyhow::Result<()> {
-    for (field, value) in [
-        ("budget", json!({"usd": 1})),
-        ("isolation", json!("none")),
-        ("approve_scope", json!([])),
-        ("mcp_servers", json!({})),
-    ] {
+    for (field, value) in
+        [("budget", json!({"usd": 1})), ("approve_scope", json!([])), ("mcp_servers", json!({}))]
+    {
         let params = json!({"name": "later", "working_dir": world.work, field: value});
         names(&world.refused("claudecode.create", params).await?, "not_supported_yet", field);
     }

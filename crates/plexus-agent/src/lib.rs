@@ -26,6 +26,6 @@ pub use keeper::{KeepError, Limits, keep, keep_within};
 pub use launch::{Conversation, Launch, LaunchLine, PromptTool, Streams};
 pub use outbox::Outbox;
 pub use run_dir::RunDir;
-pub use supervise::Keeper;
+pub use supervise::{Keeper, sweep_all};
 pub use tree::{SESSION_ID_VARIABLE, descends_from, sweep};
 pub use watch::JournalWatch;

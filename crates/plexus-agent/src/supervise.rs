@@ -125,18 +125,7 @@ impl Keeper {
                 tracing::warn!(session_id, %error, "a keeper could not be killed");
             }
         }
-        let mut look = FIRST_LOOK;
-        loop {
-            let id = session_id.to_owned();
-            match tokio::task::spawn_blocking(move || sweep(&id)).await {
-                Ok(Ok(0)) => break,
-                Ok(Ok(swept)) => tracing::debug!(session_id, swept, "stragglers were killed"),
-                Ok(Err(error)) => tracing::warn!(session_id, %error, "stragglers cannot be looked for"),
-                Err(error) => tracing::warn!(session_id, %error, "stragglers cannot be looked for"),
-            }
-            tokio::time::sleep(look).await;
-            look = (look * 2).min(LONGEST_LOOK);
-        }
+        sweep_all(session_id).await;
         if let Err(error) = dir.remove_secrets() {
             tracing::warn!(session_id, %error, "the run's MCP config could not be removed");
         }
@@ -147,6 +136,22 @@ impl Keeper {
             Ok(()) | Err(Errno::SRCH) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// Kills everything that carries the session's id in its environment, and returns when nothing of it is left.
+pub async fn sweep_all(session_id: &str) {
+    let mut look = FIRST_LOOK;
+    loop {
+        let id = session_id.to_owned();
+        match tokio::task::spawn_blocking(move || sweep(&id)).await {
+            Ok(Ok(0)) => break,
+            Ok(Ok(swept)) => tracing::debug!(session_id, swept, "stragglers were killed"),
+            Ok(Err(error)) => tracing::warn!(session_id, %error, "stragglers cannot be looked for"),
+            Err(error) => tracing::warn!(session_id, %error, "stragglers cannot be looked for"),
+        }
+        tokio::time::sleep(look).await;
+        look = (look * 2).min(LONGEST_LOOK);
     }
 }
 

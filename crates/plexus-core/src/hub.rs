@@ -21,6 +21,7 @@ use crate::positions::Positions;
 use crate::secret::token_hash;
 use crate::session::{self, SessionHandle};
 use crate::signals::{Signals, Topic};
+use crate::worktrees::Worktrees;
 use crate::{ChildMcp, Settings};
 
 /// What becomes of the children when a hub goes away.
@@ -44,6 +45,7 @@ pub struct Hub {
     live_sessions: LiveSessions,
     positions: Positions,
     watch: JournalWatch,
+    worktrees: Worktrees,
     sessions: Mutex<HashMap<SessionId, SessionHandle>>,
     /// The pids of the keepers, by session: what descends from one of them is a child.
     keepers: Mutex<HashMap<SessionId, i32>>,
@@ -59,6 +61,7 @@ impl Hub {
         registry: Registry,
     ) -> io::Result<Arc<Self>> {
         let watch = JournalWatch::new()?;
+        let closing = CancellationToken::new();
         let hub = Arc::new_cyclic(|this: &Weak<Self>| Self {
             settings,
             registry,
@@ -70,9 +73,10 @@ impl Hub {
             live_sessions: LiveSessions::default(),
             positions: Positions::default(),
             watch,
+            worktrees: Worktrees::new(closing.clone()),
             sessions: Mutex::default(),
             keepers: Mutex::default(),
-            closing: CancellationToken::new(),
+            closing,
             tasks: TaskTracker::new(),
             this: this.clone(),
         });
@@ -88,6 +92,7 @@ impl Hub {
     /// Finds what an earlier hub left: children that live or ended meanwhile, turns in progress, open approvals.
     pub(crate) async fn take_up(self: &Arc<Self>) -> Result<(), StoreError> {
         self.tasks.spawn(Expiry::run(Arc::clone(self)));
+        self.take_up_worktrees().await?;
         let runs = self.store.open_runs().await?;
         // Known before any door opens: what stems from them must find none open.
         for run in &runs {
@@ -162,6 +167,10 @@ impl Hub {
 
     pub(crate) fn watch(&self) -> &JournalWatch {
         &self.watch
+    }
+
+    pub(crate) fn worktrees(&self) -> &Worktrees {
+        &self.worktrees
     }
 
     pub(crate) fn closing(&self) -> &CancellationToken {
@@ -303,7 +312,10 @@ impl Hub {
 
     /// Ends the hub's work; says how many children were left or ended.
     pub async fn shut_down(self: &Arc<Self>, how: ShutDown) -> usize {
-        let count = self.keepers.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let keepers: Vec<SessionId> =
+            self.keepers.lock().unwrap_or_else(PoisonError::into_inner).keys().copied().collect();
+        // A worktree that is being made ready is kept as well, but nobody's child yet; it is undone.
+        let count = keepers.into_iter().filter(|id| self.known_session(*id).is_some()).count();
         if how == ShutDown::EndChildren {
             let handles: Vec<SessionHandle> =
                 self.sessions.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();

@@ -9,6 +9,7 @@ pub mod activations;
 mod approvals;
 mod builder;
 mod clock;
+mod environment;
 mod expiry;
 mod follow;
 mod gate;
@@ -22,6 +23,7 @@ mod session;
 mod settings;
 mod signals;
 mod view;
+mod worktrees;
 
 pub use builder::{HubBuilder, StartError, standard_methods};
 pub use follow::{ApprovalFollower, ApprovalTold, Followed, Place, SessionFollower, Told};

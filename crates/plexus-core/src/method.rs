@@ -273,24 +273,28 @@ fn read_params<P: DeserializeOwned>(schema: &Object, value: Value) -> Result<P, 
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = error.path().to_string();
         let text = error.inner().to_string();
-        if let Some(field) = text.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next()) {
-            let known: Vec<&String> = schema
-                .get("properties")
-                .and_then(Value::as_object)
-                .into_iter()
-                .flat_map(|p| p.keys())
-                .collect();
+        // At the top the schema knows best: fields of what is not built yet are not in it.
+        let quoted = |text: &str| text.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+        if text.starts_with("unknown field `") {
+            let nested = path.contains('.');
+            let known = if nested { quoted(&text).split_off(1) } else { properties(schema) };
             return Error::new(
                 ErrorKind::UnknownField,
-                format!("`{field}` is not known here; known are {known:?}"),
+                format!("`{path}` is not known here; known are {known:?}"),
             )
-            .with("field", field);
+            .with("field", path);
         }
-        if let Some(field) = text.strip_prefix("missing field `").and_then(|rest| rest.split('`').next()) {
-            return Error::invalid(field, "is missing");
+        if let (true, [field]) = (text.starts_with("missing field `"), quoted(&text).as_slice()) {
+            let field = if path == "." { field.clone() } else { format!("{path}.{field}") };
+            return Error::invalid(&field, "is missing");
         }
         Error::invalid(&path, text)
     })
+}
+
+fn properties(schema: &Object) -> Vec<String> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.into_iter().flat_map(|properties| properties.keys().cloned()).collect()
 }
 
 #[cfg(test)]
@@ -318,6 +322,22 @@ mod tests {
         assert_eq!(typed.details["field"], "working_dir");
         let nested = read(json!({"name": "a", "working_dir": "/", "env": {"A": 1}}));
         assert_eq!(nested.details["field"], "env.A");
+        let unknown =
+            read(json!({"name": "a", "working_dir": "/", "isolation": {"type": "worktree", "colour": 1}}));
+        assert_eq!(
+            (unknown.kind, unknown.details["field"].as_str()),
+            (ErrorKind::UnknownField, Some("isolation.colour"))
+        );
+        assert!(unknown.message.contains("setup") && !unknown.message.contains("working_dir"), "{unknown}");
+        let missing = read(json!({"name": "a", "working_dir": "/", "isolation": {"setup": "make"}}));
+        assert_eq!(missing.details["field"], "isolation.type");
+        let typed =
+            read(json!({"name": "a", "working_dir": "/", "isolation": {"type": "worktree", "copy": "x"}}));
+        assert_eq!(typed.details["field"], "isolation.copy");
+        assert_eq!(
+            read(json!({"name": "a", "working_dir": "/", "isolation": "vm"})).details["field"],
+            "isolation"
+        );
         assert_eq!(read(json!([1])).kind, ErrorKind::InvalidParams);
     }
 }

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use plexus_protocol::SessionId;
+
 /// How children on the `mcp` channel that the hub starts itself reach it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChildMcp {
@@ -17,6 +19,8 @@ pub enum ChildMcp {
 pub struct Settings {
     /// Where everything lives.
     pub data_dir: PathBuf,
+    /// Where the worktrees of sessions that have one are made.
+    pub worktrees_dir: PathBuf,
     /// The Claude Code program: a path, or a name to look up in `PATH`.
     pub claude: PathBuf,
     /// This program, for keepers and relays.
@@ -42,9 +46,14 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Where everything of a session lives that is no row of the store.
+    pub fn session_dir(&self, session: SessionId) -> PathBuf {
+        self.data_dir.join("sessions").join(session.to_string())
+    }
+
     /// Where the runs of a session live.
     pub fn run_dir(&self, key: plexus_store::RunKey) -> PathBuf {
-        self.data_dir.join("sessions").join(key.session.to_string()).join("runs").join(key.run.to_string())
+        self.session_dir(key.session).join("runs").join(key.run.to_string())
     }
 
     /// How long a permit over HTTP may be without a stream: the client's two tries, and a little.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use plexus_protocol::arbor::Position;
 use plexus_protocol::claudecode::{SessionView, Status};
+use plexus_protocol::worktree::WorktreeView;
 use plexus_protocol::{Approval, Attention, Error, MAX_TEXT_BYTES, NumberedEvent, Object, shorten, visible};
 use plexus_store::{ApprovalRow, EventRow, Open, SessionRow, TurnRow, TurnStatus};
 use serde_json::Value;
@@ -79,6 +80,13 @@ impl Hub {
             attention: attention(turn.as_ref(), &open),
             turn: session.latest_turn,
             working_dir: session.config.working_dir,
+            worktree: session.config.worktree.map(|worktree| WorktreeView {
+                path: worktree.path,
+                branch: worktree.branch,
+                base: None,
+                changes: None,
+                error: None,
+            }),
             model: session.config.model,
             channel: session.config.channel,
             loopback_enabled: session.config.loopback_enabled,

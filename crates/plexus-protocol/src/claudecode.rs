@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::arbor::Position;
+use crate::worktree::{Isolation, LeftBelow, LeftWorktree, WorktreeView};
 use crate::{Approval, AskedOf, Attention, NumberedEvent, Object, SessionId, SessionName, UnixSeconds};
 
 /// How a child asks.
@@ -133,14 +134,13 @@ pub struct CreateParams {
     /// Live listeners get token deltas as well.
     #[serde(default)]
     pub deltas: Option<bool>,
+    /// A git worktree and branch of its own, made from `working_dir`.
+    #[serde(default)]
+    pub isolation: Option<Isolation>,
     /// Not supported yet.
     #[serde(default)]
     #[schemars(skip)]
     pub budget: Option<Value>,
-    /// Not supported yet.
-    #[serde(default)]
-    #[schemars(skip)]
-    pub isolation: Option<Value>,
     /// Not supported yet.
     #[serde(default)]
     #[schemars(skip)]
@@ -376,6 +376,9 @@ pub struct SessionView {
     pub turn: u64,
     /// Where it works.
     pub working_dir: String,
+    /// Its own worktree, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<WorktreeView>,
     /// The model it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -438,6 +441,23 @@ pub enum DoneResult {
     Ok {
         /// To which session.
         session_id: SessionId,
+    },
+}
+
+/// Result of `claudecode.delete`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum DeleteResult {
+    /// It is deleted.
+    Ok {
+        /// Which session.
+        session_id: SessionId,
+        /// What became of its worktree.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worktree: Option<LeftWorktree>,
+        /// What became of the worktrees of sessions below it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        below: Vec<LeftBelow>,
     },
 }
 

@@ -32,6 +32,10 @@ pub enum ErrorKind {
     NotSupportedYet,
     /// The working directory cannot be used.
     BadWorkingDir,
+    /// A worktree could not be made.
+    WorktreeFailed,
+    /// The command that makes a worktree ready failed, or took too long.
+    SetupFailed,
     /// A prompt or body over the limit.
     TooLarge,
     /// A turn is running.
@@ -70,6 +74,8 @@ impl ErrorKind {
             Self::UnknownField => "unknown_field",
             Self::NotSupportedYet => "not_supported_yet",
             Self::BadWorkingDir => "bad_working_dir",
+            Self::WorktreeFailed => "worktree_failed",
+            Self::SetupFailed => "setup_failed",
             Self::TooLarge => "too_large",
             Self::TurnInProgress => "turn_in_progress",
             Self::NoTurn => "no_turn",

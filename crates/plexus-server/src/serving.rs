@@ -3,7 +3,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub struct Config {
     /// Where everything lives.
     pub data_dir: PathBuf,
+    /// Where the worktrees of sessions are made; beside the data directory unless said.
+    pub worktrees_dir: Option<PathBuf>,
     /// Where to listen; port 0 takes a free one, the same at every start.
     pub listen: SocketAddr,
     /// The Claude Code program: a path, or a name to look up in `PATH`.
@@ -210,6 +212,7 @@ async fn start_core(config: Config, dir: &DataDir, url: &str) -> Result<Arc<Hub>
     let store = SqliteStore::open(&dir.store(), config.durability)?;
     let settings = Settings {
         data_dir: dir.path().to_owned(),
+        worktrees_dir: config.worktrees_dir.unwrap_or_else(|| beside(dir.path())),
         claude: config.claude,
         plexus: config.plexus,
         url: url.to_owned(),
@@ -223,4 +226,11 @@ async fn start_core(config: Config, dir: &DataDir, url: &str) -> Result<Arc<Hub>
         stalled_after: config.stalled_after,
     };
     Ok(HubBuilder::standard(settings, Arc::new(store)).start().await?)
+}
+
+/// `DIR-worktrees`: what an agent works in may neither hold the data directory nor lie in it.
+fn beside(data_dir: &Path) -> PathBuf {
+    let mut name = data_dir.as_os_str().to_owned();
+    name.push("-worktrees");
+    name.into()
 }

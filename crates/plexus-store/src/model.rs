@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
+use plexus_protocol::worktree::Worktree;
 use plexus_protocol::{
     Approval, ApprovalId, ApprovalStatus, AskedOf, Decision, Event, NodeId, Object, SessionId, SessionName,
     TreeId, UnixSeconds,
@@ -24,6 +25,9 @@ pub struct RunKey {
 pub struct SessionConfig {
     /// Where the agent works.
     pub working_dir: String,
+    /// The worktree that is its own, if it has one; the agent works in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Worktree>,
     /// The model it was given.
     pub model: Option<String>,
     /// The system prompt it was given.

@@ -44,6 +44,7 @@ impl DataDirArg {
 struct File {
     listen: Option<SocketAddr>,
     claude: Option<PathBuf>,
+    worktrees_dir: Option<PathBuf>,
     clean_env: bool,
     child_mcp: ChildMcpName,
     progress_secs: Option<f64>,
@@ -78,6 +79,7 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
     Ok(Config {
         listen: args.listen.or(file.listen).unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 4445))),
         claude: located(claude)?,
+        worktrees_dir: file.worktrees_dir.map(|dir| apart(dir, &data_dir)).transpose()?,
         plexus: std::env::current_exe().map_err(system)?,
         clean_env: file.clean_env,
         child_mcp: match file.child_mcp {
@@ -117,6 +119,21 @@ fn located(program: PathBuf) -> Result<PathBuf, ExpectedError> {
     if program.components().count() > 1 { std::path::absolute(&program).map_err(system) } else { Ok(program) }
 }
 
+/// A folder for worktrees that has nothing to do with the data directory.
+fn apart(dir: PathBuf, data_dir: &Path) -> Result<PathBuf, ExpectedError> {
+    if !dir.is_absolute() {
+        let message =
+            format!("`worktrees_dir` in plexus.toml is relative ({}); give an absolute path", dir.display());
+        return Err(ExpectedError::Settings(message));
+    }
+    if dir.starts_with(data_dir) || data_dir.starts_with(&dir) {
+        let message =
+            "`worktrees_dir` in plexus.toml holds the data directory, or lies in it; choose another";
+        return Err(ExpectedError::Settings(message.to_owned()));
+    }
+    Ok(dir)
+}
+
 fn seconds(key: &str, given: Option<f64>, usual: f64) -> Result<Duration, ExpectedError> {
     Duration::try_from_secs_f64(given.unwrap_or(usual))
         .ok()
@@ -154,6 +171,21 @@ mod tests {
         assert!(refused.contains("lisen") && refused.contains("plexus.toml"), "{refused}");
         std::fs::write(dir.path().join("plexus.toml"), "progress_secs = -1\n").unwrap();
         assert!(config(args(dir.path())).unwrap_err().to_string().contains("progress_secs"));
+    }
+
+    #[test]
+    fn worktrees_are_kept_apart_from_the_data() {
+        let dir = tempfile::tempdir().unwrap();
+        let with = |worktrees: &str| {
+            let text = format!("worktrees_dir = \"{worktrees}\"\n");
+            std::fs::write(dir.path().join("plexus.toml"), text).unwrap();
+            config(args(dir.path())).map(|config| config.worktrees_dir).map_err(|error| error.to_string())
+        };
+        assert_eq!(with("/elsewhere"), Ok(Some("/elsewhere".into())));
+        let (inside, around) = (dir.path().join("in"), dir.path().parent().unwrap());
+        for bad in ["relative", inside.to_str().unwrap(), around.to_str().unwrap()] {
+            assert!(with(bad).unwrap_err().contains("worktrees_dir"), "{bad}");
+        }
     }
 
     #[test]

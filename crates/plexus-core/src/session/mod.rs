@@ -179,6 +179,6 @@ impl SessionHandle {
     }
 }
 
-fn going_away() -> Error {
+pub(crate) fn going_away() -> Error {
     Error::new(ErrorKind::ShuttingDown, "the hub is going away; try again when it is back")
 }

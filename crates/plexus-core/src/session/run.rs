@@ -18,6 +18,7 @@ use super::changes::{Asked, Reply, Setting};
 use super::owner::{Closing, Owner};
 use super::turn::Ending;
 use crate::ChildMcp;
+use crate::environment::environment;
 use crate::kill_point::kill_point;
 use crate::secret::{new_token, token_hash};
 
@@ -202,7 +203,7 @@ impl Owner {
         let dir = RunDir::new(settings.run_dir(key));
         dir.create()?;
         write_private(&dir.mcp_config(), &self.mcp_config(token))?;
-        let env = self.environment();
+        let env = environment(settings, self.row.id, &self.row.config.env);
         let line = LaunchLine {
             program: settings.claude.clone(),
             working_dir: PathBuf::from(&self.row.config.working_dir),
@@ -281,26 +282,6 @@ impl Owner {
             ChildMcp::Http => crate::activations::http_server(&settings.url, token),
         };
         json!({"mcpServers": {"plexus": server}})
-    }
-
-    /// What the child and all that stems from it has as environment.
-    fn environment(&self) -> BTreeMap<OsString, OsString> {
-        let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
-        if !self.hub.settings().clean_env {
-            let ours =
-                |name: &OsString| name == "CLAUDECODE" || name.to_string_lossy().starts_with("PLEXUS_");
-            env.extend(std::env::vars_os().filter(|(name, _)| !ours(name)));
-        }
-        env.extend(self.row.config.env.iter().map(|(name, value)| (name.into(), value.into())));
-        for (name, value) in [
-            ("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS", "1"),
-            ("CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD", "1"),
-            ("MCP_CONNECTION_NONBLOCKING", "0"),
-            ("PLEXUS_SESSION_ID", self.row.id.to_string().as_str()),
-        ] {
-            env.insert(name.into(), value.into());
-        }
-        env
     }
 
     /// Goes on with the conversation where Claude Code has a transcript of it. A child that was killed early leaves

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
+use plexus_protocol::worktree::Worktree;
 use plexus_protocol::{
     Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, Event, NodeId, Object,
     Right, SessionId, SessionName, TreeId, UnixSeconds,
@@ -32,6 +33,12 @@ pub fn object(value: serde_json::Value) -> Object {
 pub fn config() -> SessionConfig {
     SessionConfig {
         working_dir: "/work/here".to_owned(),
+        worktree: Some(Worktree {
+            path: "/worktrees/app/a-1".to_owned(),
+            branch: "plexus/a-1".to_owned(),
+            base: "0".repeat(40),
+            repo: "/work/app/.git".to_owned(),
+        }),
         model: Some("a-model".to_owned()),
         system_prompt: None,
         loopback_enabled: true,

@@ -70,6 +70,7 @@ fn config(args: &DemoArgs, folder: &Path) -> Result<Config, ExpectedError> {
     };
     Ok(Config {
         data_dir,
+        worktrees_dir: None,
         listen: ([127, 0, 0, 1], 0).into(),
         claude,
         plexus,

@@ -35,6 +35,7 @@ async fn main() -> anyhow::Result<()> {
 fn config(data_dir: PathBuf) -> anyhow::Result<Config> {
     Ok(Config {
         data_dir,
+        worktrees_dir: None,
         listen: ([127, 0, 0, 1], 0).into(),
         claude: "claude".into(),
         plexus: std::env::current_exe()?,

@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use plexus_protocol::arbor::Position;
 use plexus_protocol::claudecode::{CreateParams, CreateResult, PolicyName};
+use plexus_protocol::worktree::{Isolation, WorktreeIsolation};
 use plexus_protocol::{Error, ErrorKind, NodeId, Principal, SessionId, TreeId};
-use plexus_store::{Change, NewSession, SessionConfig};
+use plexus_store::{Change, NewSession, Refusal, SessionConfig, StoreError};
+use tokio_util::sync::CancellationToken;
 
 use super::chat_async::{begin, check_prompt};
 use crate::Hub;
 use crate::gate::Policy;
 use crate::hub::store_error;
 use crate::method::{Audience, Caller, Method};
+use crate::worktrees::Making;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -50,6 +53,7 @@ async fn create(hub: Arc<Hub>, caller: Caller, params: CreateParams) -> Result<C
         answers_to: caller.principal.asked_as(),
         config: SessionConfig {
             working_dir,
+            worktree: None,
             model: params.model,
             system_prompt: params.system_prompt,
             loopback_enabled: gated,
@@ -65,19 +69,78 @@ async fn create(hub: Arc<Hub>, caller: Caller, params: CreateParams) -> Result<C
         tree: TreeId::random(),
         root: NodeId::random(),
     };
+    let Some(Isolation(isolation)) = params.isolation else {
+        return enter(&hub, session, params.prompt, None).await;
+    };
+    check_isolation(&caller, &isolation)?;
+    // A caller that goes away takes this function with it, but not the task: what was begun is undone, or seen through.
+    let gone = CancellationToken::new();
+    let _tells_it = gone.clone().drop_guard();
+    let task = hub.tasks().spawn(isolated(Arc::clone(&hub), session, isolation, params.prompt, gone));
+    task.await.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the hub could not make the session")))
+}
+
+/// Makes the worktree, and then the session that works in it.
+async fn isolated(
+    hub: Arc<Hub>,
+    mut session: NewSession,
+    isolation: WorktreeIsolation,
+    prompt: Option<String>,
+    gone: CancellationToken,
+) -> Result<CreateResult, Error> {
+    // Told before the work is done rather than after; the commit decides all the same.
+    let name = session.name.as_str();
+    if hub.store().session_named(name).await.map_err(store_error)?.is_some() {
+        return Err(store_error(StoreError::Refused(Refusal::NameTaken(name.to_owned()))));
+    }
+    let making = Making::ready(&hub, &session, isolation, &gone).await?;
+    session.config.working_dir = making.working_dir().to_owned();
+    session.config.worktree = Some(making.worktree().clone());
+    enter(&hub, session, prompt, Some(making)).await
+}
+
+/// The session is there from here on.
+async fn enter(
+    hub: &Hub,
+    session: NewSession,
+    prompt: Option<String>,
+    making: Option<Making>,
+) -> Result<CreateResult, Error> {
     let (id, head) = (session.id, Position { tree_id: session.tree, node_id: session.root });
-    hub.commit(vec![Change::CreateSession(Box::new(session))]).await.map_err(store_error)?;
-    let (turn, cursor) = match params.prompt {
-        Some(prompt) => begin(&hub, id, prompt).await.map(|(turn, cursor)| (Some(turn), Some(cursor)))?,
+    let committed = hub.commit(vec![Change::CreateSession(Box::new(session))]).await;
+    match (committed, making) {
+        (Ok(_), making) => drop(making.map(Making::handed_over)),
+        (Err(error), None) => return Err(store_error(error)),
+        (Err(error), Some(making)) => {
+            making.undo().await;
+            return Err(store_error(error));
+        }
+    }
+    let (turn, cursor) = match prompt {
+        Some(prompt) => begin(hub, id, prompt).await.map(|(turn, cursor)| (Some(turn), Some(cursor)))?,
         None => (None, None),
     };
     Ok(CreateResult::Created { id, head, turn, cursor })
 }
 
+/// A session may have its children work apart, but not have commands run that nobody was asked about.
+fn check_isolation(caller: &Caller, isolation: &WorktreeIsolation) -> Result<(), Error> {
+    if isolation.setup.is_some() && matches!(caller.principal, Principal::Session { .. }) {
+        let message = "a session cannot give `setup`: it would run without having been asked about";
+        return Err(Error::new(ErrorKind::Forbidden, message).with("field", "isolation.setup"));
+    }
+    if isolation.setup.as_ref().is_some_and(|setup| setup.trim().is_empty() || setup.contains('\0')) {
+        return Err(Error::invalid("isolation.setup", "is empty, or no command"));
+    }
+    if isolation.setup_timeout_secs == Some(0) {
+        return Err(Error::invalid("isolation.setup_timeout_secs", "is at least 1"));
+    }
+    Ok(())
+}
+
 fn refuse_what_is_not_built(params: &CreateParams) -> Result<(), Error> {
     let fields = [
         ("budget", &params.budget),
-        ("isolation", &params.isolation),
         ("approve_scope", &params.approve_scope),
         ("mcp_servers", &params.mcp_servers),
     ];

@@ -1,33 +1,61 @@
-//! `claudecode.delete`: stops a session and all below it, frees the name and keeps the record.
+//! `claudecode.delete`: stops a session and all below it, frees the name and keeps the record. Of its worktree
+//! nothing stays that nobody has changed.
 
 use std::sync::Arc;
 
-use plexus_protocol::Error;
-use plexus_protocol::claudecode::{DoneResult, SessionParams};
-use plexus_store::Change;
+use plexus_protocol::claudecode::{DeleteResult, SessionParams};
+use plexus_protocol::worktree::{LeftBelow, LeftWorktree};
+use plexus_protocol::{Error, ErrorKind};
+use plexus_store::{Change, SessionRow};
 
 use super::stop::stop_tree;
 use crate::Hub;
 use crate::hub::store_error;
+use crate::kill_point::kill_point;
 use crate::method::{Audience, Caller, Method};
 
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.delete",
-        "Stops a session and those below it, frees their names and keeps the record.",
+        "Stops a session and those below it, frees their names and keeps the record; a worktree with changes stays.",
         Audience::Programs,
         delete,
     )
 }
 
-async fn delete(hub: Arc<Hub>, caller: Caller, params: SessionParams) -> Result<DoneResult, Error> {
+async fn delete(hub: Arc<Hub>, caller: Caller, params: SessionParams) -> Result<DeleteResult, Error> {
     let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
     let below = stop_tree(&hub, &session, "the session was deleted").await?;
-    let mut changes: Vec<Change> = below.iter().map(|child| Change::DeleteSession(child.id)).collect();
-    changes.push(Change::DeleteSession(session.id));
-    hub.commit(changes).await.map_err(store_error)?;
-    for gone in below.iter().map(|child| child.id).chain([session.id]) {
-        hub.session(gone).retire();
+    // Seen through, whether or not the caller waits for it.
+    let task = hub.tasks().spawn(forget(Arc::clone(&hub), session, below));
+    task.await
+        .unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the hub could not delete the session")))
+}
+
+async fn forget(hub: Arc<Hub>, session: SessionRow, below: Vec<SessionRow>) -> Result<DeleteResult, Error> {
+    let all: Vec<&SessionRow> = below.iter().chain([&session]).collect();
+    for row in &all {
+        if let Some(worktree) = &row.config.worktree {
+            hub.about_to_leave(row.id, worktree).await;
+        }
     }
-    Ok(DoneResult::Ok { session_id: session.id })
+    kill_point("delete", "noted");
+    hub.commit(all.iter().map(|row| Change::DeleteSession(row.id)).collect()).await.map_err(store_error)?;
+    kill_point("delete", "committed");
+    for row in &all {
+        hub.session(row.id).retire();
+    }
+    let left = futures::future::join_all(below.iter().map(|row| left_below(&hub, row))).await;
+    let worktree = leave(&hub, &session).await;
+    Ok(DeleteResult::Ok { session_id: session.id, worktree, below: left.into_iter().flatten().collect() })
+}
+
+async fn leave(hub: &Hub, row: &SessionRow) -> Option<LeftWorktree> {
+    let worktree = row.config.worktree.clone()?;
+    Some(hub.leave(row.id, worktree).await)
+}
+
+async fn left_below(hub: &Hub, row: &SessionRow) -> Option<LeftBelow> {
+    let worktree = leave(hub, row).await?;
+    Some(LeftBelow { session_id: row.id, session_name: row.name.clone(), worktree })
 }

@@ -9,11 +9,21 @@ use crate::Hub;
 use crate::method::{Audience, Caller, Method};
 
 pub(super) fn method() -> Method {
-    Method::new("claudecode.get", "One session: its status, turn and settings.", Audience::Agents, get)
-        .repeatable()
+    Method::new(
+        "claudecode.get",
+        "One session: its status, turn and settings, and what it has changed in its worktree.",
+        Audience::Agents,
+        get,
+    )
+    .repeatable()
 }
 
 async fn get(hub: Arc<Hub>, caller: Caller, params: SessionParams) -> Result<GetResult, Error> {
     let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
-    Ok(GetResult::Ok { session: hub.session_view(session).await? })
+    let (id, worktree) = (session.id, session.config.worktree.clone());
+    let mut view = hub.session_view(session).await?;
+    if let Some(worktree) = worktree {
+        view.worktree = Some(hub.worktree_view(id, worktree).await);
+    }
+    Ok(GetResult::Ok { session: view })
 }

@@ -1,0 +1,141 @@
+//! What becomes of a worktree without a session: unchanged it goes, otherwise it stays and is named. A note outlives
+//! a hub that is killed on the way, so that the next one finds what was its predecessor's to remove, and that alone.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use plexus_protocol::SessionId;
+use plexus_protocol::worktree::{LeftWorktree, Worktree};
+use plexus_store::{SessionRow, StoreError};
+use plexus_worktree::{Note, Stage, is_unchanged, remove};
+
+use super::making::erase_note;
+use super::setup::end_left_over;
+use super::{WorkError, notes, record, told};
+use crate::Hub;
+use crate::kill_point::kill_point;
+
+/// What can be said of a worktree that nobody has.
+enum Verdict {
+    Unchanged,
+    Changed,
+    Unknown(WorkError),
+}
+
+impl Hub {
+    /// Notes that the session of a worktree is about to be deleted.
+    pub(crate) async fn about_to_leave(&self, session: SessionId, worktree: &Worktree) {
+        let note = Note { session, stage: Stage::Deleting, worktree: worktree.clone() };
+        let notes = notes(self.settings());
+        // Without it a hub that is killed now leaves a worktree that nobody has; nothing is lost.
+        if let Err(error) = self.worktrees().make(move || notes.write(&note)).await {
+            tracing::warn!(%session, error = told(&error), "a worktree could not be noted");
+        }
+    }
+
+    /// The session is deleted: removes its worktree, or leaves it.
+    pub(crate) async fn leave(&self, session: SessionId, worktree: Worktree) -> LeftWorktree {
+        if self.is_worked_in(&worktree).await {
+            erase_note(self, session);
+            return left(worktree, Some("another session works in it".to_owned()));
+        }
+        match self.verdict(session, &worktree).await {
+            Verdict::Unchanged => {}
+            Verdict::Changed => {
+                erase_note(self, session);
+                return left(worktree, None);
+            }
+            Verdict::Unknown(error) => {
+                erase_note(self, session);
+                return left(worktree, Some(told(&error)));
+            }
+        }
+        let error = self.remove(session, worktree.clone()).await.err().map(|error| told(&error));
+        LeftWorktree { kept: false, ..left(worktree, error) }
+    }
+
+    /// Whether another session was made to work there. What cannot be read is not known to be otherwise.
+    async fn is_worked_in(&self, worktree: &Worktree) -> bool {
+        let works_there =
+            |session: &SessionRow| Path::new(&session.config.working_dir).starts_with(&worktree.path);
+        self.store().sessions().await.map_or(true, |sessions| sessions.iter().any(works_there))
+    }
+
+    async fn verdict(&self, session: SessionId, worktree: &Worktree) -> Verdict {
+        let (record, worktree) = (record(self.settings(), session), worktree.clone());
+        match self.worktrees().look(move || is_unchanged(&worktree, &record)).await {
+            Ok(true) => Verdict::Unchanged,
+            Ok(false) => Verdict::Changed,
+            Err(error) => Verdict::Unknown(error),
+        }
+    }
+
+    async fn remove(&self, session: SessionId, worktree: Worktree) -> Result<(), WorkError> {
+        self.worktrees().make(move || remove(&worktree)).await?;
+        kill_point("delete", "removed");
+        erase_note(self, session);
+        Ok(())
+    }
+
+    /// Finds what a hub that was killed left half made or half removed. What ran there is ended before any door opens;
+    /// the rest has time.
+    pub(crate) async fn take_up_worktrees(self: &Arc<Self>) -> Result<(), StoreError> {
+        let notes = notes(self.settings());
+        let noted = self.worktrees().look(move || notes.all()).await.unwrap_or_else(|error| {
+            tracing::warn!(error = told(&error), "worktrees without an owner cannot be looked for");
+            Vec::new()
+        });
+        let mut orphans = Vec::new();
+        for note in noted {
+            let session = self.store().session(note.session).await?;
+            if session.is_some_and(|session| session.deleted_at.is_none()) {
+                erase_note(self, note.session);
+            } else {
+                orphans.push(note);
+            }
+        }
+        futures::future::join_all(orphans.iter().map(|note| end_left_over(self, note.session))).await;
+        let hub = Arc::clone(self);
+        self.tasks().spawn(async move {
+            for note in orphans {
+                if !hub.closing().is_cancelled() {
+                    hub.tidy_up(note).await;
+                }
+            }
+        });
+        Ok(())
+    }
+
+    async fn tidy_up(&self, note: Note) {
+        let Note { session, stage, worktree } = note;
+        // Before its record was taken nobody but the hub had been in it.
+        let untouched = stage == Stage::Making && !record(self.settings(), session).is_taken();
+        let verdict = if untouched { Verdict::Unchanged } else { self.verdict(session, &worktree).await };
+        let path = worktree.path.clone();
+        match verdict {
+            Verdict::Changed => {
+                erase_note(self, session);
+                tracing::warn!(%session, path, "a worktree without a session is left, as there are changes in it");
+            }
+            Verdict::Unknown(error) => {
+                tracing::warn!(%session, path, error = told(&error), "a worktree without a session is left");
+            }
+            Verdict::Unchanged => match self.remove(session, worktree).await {
+                Ok(()) => {
+                    if stage == Stage::Making {
+                        // There never was a session that anything in it could be of.
+                        let _ = std::fs::remove_dir_all(self.settings().session_dir(session));
+                    }
+                    tracing::info!(%session, path, "a worktree without a session was removed");
+                }
+                Err(error) => {
+                    tracing::warn!(%session, path, error = told(&error), "a worktree could not be removed");
+                }
+            },
+        }
+    }
+}
+
+fn left(worktree: Worktree, error: Option<String>) -> LeftWorktree {
+    LeftWorktree { path: worktree.path, branch: worktree.branch, kept: true, error }
+}

@@ -1,0 +1,544 @@
+//! Sessions with a git worktree of their own: made ready or not at all, seen by whoever asks, and at the end gone when
+//! nothing was done in it and kept when something was. On both pinned CLIs where an agent works in one.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use git2::{BranchType, Repository, Signature};
+use plexus_e2e::{Channel, DoorKind, Setup, World, events, is_alive, processes_of, text, until};
+use plexus_testkit::model::Step;
+use plexus_testkit::rpc::{Door as _, Rpc};
+use serde_json::{Value, json};
+
+/// Leaves a process behind that has nothing of its parent's environment and is deaf to all it can be deaf to; its pid
+/// stands in the file.
+fn straggler(pid_file: &Path) -> String {
+    format!(
+        "env -i PATH=\"$PATH\" setsid sh -c 'trap \"\" HUP INT TERM; echo $$ > {}; while :; do sleep 1; done' &",
+        pid_file.display()
+    )
+}
+
+fn pid_in(file: &Path) -> Option<u32> {
+    std::fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
+/// The working directory of a world, made a repository with one commit.
+struct Checkout {
+    root: PathBuf,
+    worktrees: PathBuf,
+}
+
+impl Checkout {
+    fn of(world: &World) -> anyhow::Result<Self> {
+        let root = world.work.canonicalize()?;
+        let repo = Repository::init(&root)?;
+        std::fs::create_dir(root.join("sub"))?;
+        std::fs::write(root.join("a.txt"), "one\n")?;
+        std::fs::write(root.join("sub/b.txt"), "b\n")?;
+        std::fs::write(root.join(".gitignore"), ".env\n*.log\n")?;
+        let mut index = repo.index()?;
+        index.add_all(["*"], git2::IndexAddOption::DEFAULT, None)?;
+        index.write()?;
+        let tree = repo.find_tree(index.write_tree()?)?;
+        let me = Signature::now("a tester", "tester@localhost")?;
+        repo.commit(Some("HEAD"), &me, &me, "first", &tree, &[])?;
+        let worktrees = world.hub.data_dir().with_file_name("data-worktrees");
+        Ok(Self { root, worktrees })
+    }
+
+    fn repo(&self) -> anyhow::Result<Repository> {
+        Ok(Repository::open(&self.root)?)
+    }
+
+    /// Files and directories below the worktrees' folder, and branches: all that can be left over.
+    fn traces(&self) -> anyhow::Result<BTreeSet<String>> {
+        let mut traces = BTreeSet::new();
+        for branch in self.repo()?.branches(Some(BranchType::Local))? {
+            traces.extend(branch?.0.name()?.filter(|name| name.starts_with("plexus/")).map(str::to_owned));
+        }
+        traces.extend(self.repo()?.worktrees()?.iter().flatten().map(|name| format!("admin {name:?}")));
+        let mut waiting = vec![self.worktrees.clone()];
+        while let Some(dir) = waiting.pop() {
+            for entry in dir.read_dir().into_iter().flatten() {
+                let entry = entry?;
+                traces.insert(entry.path().display().to_string());
+                if entry.file_type()?.is_dir() {
+                    waiting.push(entry.path());
+                }
+            }
+        }
+        Ok(traces)
+    }
+
+    /// Nothing is left of anything: no files, no branch, no notes, nothing of a session.
+    async fn is_bare_of_worktrees(&self, world: &World) -> anyhow::Result<()> {
+        until("everything to be gone", || self.traces().is_ok_and(|traces| traces.is_empty()))
+            .await
+            .with_context(|| format!("{:?}\n{}", self.traces(), world.hub.stderr()))?;
+        let data = world.hub.data_dir();
+        let empty =
+            |dir: &str| data.join(dir).read_dir().map_or(true, |mut entries| entries.next().is_none());
+        until("no note and no session's files", || empty("worktrees") && empty("sessions")).await
+    }
+}
+
+async fn scripted() -> anyhow::Result<(World, Checkout)> {
+    let world = Setup::scripted().world("scripted").await?.context("always there")?;
+    let checkout = Checkout::of(&world)?;
+    Ok((world, checkout))
+}
+
+async fn worktree_of(world: &World, session: &str) -> anyhow::Result<Value> {
+    let got = world.call("claudecode.get", json!({"session_id": session})).await?;
+    Ok(got["session"]["worktree"].clone())
+}
+
+async fn delete(world: &World, session: &str) -> anyhow::Result<Value> {
+    world.call("claudecode.delete", json!({"session_id": session})).await
+}
+
+/// Calls `create` and does not wait for it.
+fn creating(world: &World, name: &str, isolation: Value) -> anyhow::Result<tokio::task::JoinHandle<()>> {
+    let rpc = Rpc::new(world.hub.url(), &world.hub.token()?);
+    let params = json!({"name": name, "working_dir": world.work, "isolation": isolation});
+    Ok(tokio::spawn(async move {
+        let _ = rpc.call("claudecode.create", params).await;
+    }))
+}
+
+fn worktree(setup: &str) -> Value {
+    json!({"type": "worktree", "setup": setup})
+}
+
+async fn an_agent_works_in_its_own_worktree(world: World) -> anyhow::Result<()> {
+    let checkout = Checkout::of(&world)?;
+    let session = world.create("fix", json!({"isolation": "worktree"})).await?;
+    let begun = worktree_of(&world, &session).await?;
+    let path = PathBuf::from(text(&begun["path"]));
+    let short = &session[..8];
+    assert_eq!(path, checkout.worktrees.join("work").join(format!("fix-{short}")));
+    assert_eq!(begun["branch"], format!("plexus/fix-{short}"));
+    assert_eq!(begun["base"], checkout.repo()?.head()?.peel_to_commit()?.id().to_string());
+    assert_eq!(begun["changes"], json!({"files": 0, "insertions": 0, "deletions": 0, "commits": 0}));
+
+    let write = Step::tool("Write", json!({"file_path": path.join("new.txt"), "content": "x\ny\n"}));
+    let append = Step::tool(
+        "Bash",
+        json!({"command": "echo two >> a.txt; pwd > sub/where.log", "description": "a step"}),
+    );
+    world.model.script("WORK", vec![write, append, Step::text("Done.")]);
+    world.chat(&session, "WORK on it").await?;
+    for _ in 0..2 {
+        let (_, approval) = world.asked(&session).await?;
+        world.allow(&approval).await?;
+        world.poll_until(&session, |poll| poll["pending_approvals"][0]["id"] != approval["id"]).await?;
+    }
+    let poll = world.ended(&session).await?;
+    assert_eq!(poll["status"], "complete", "{poll:#}");
+
+    assert_eq!(std::fs::read_to_string(path.join("a.txt"))?, "one\ntwo\n");
+    assert_eq!(std::fs::read_to_string(path.join("sub/where.log"))?.trim(), path.display().to_string());
+    assert_eq!(std::fs::read_to_string(checkout.root.join("a.txt"))?, "one\n");
+    assert!(checkout.repo()?.statuses(None)?.is_empty(), "the checkout is as it was");
+    let changes = json!({"files": 2, "insertions": 3, "deletions": 0, "untracked": 1, "commits": 0});
+    assert_eq!(worktree_of(&world, &session).await?["changes"], changes);
+    let listed = world.call("claudecode.list", json!({})).await?["sessions"][0]["worktree"].clone();
+    assert_eq!(listed, json!({"path": begun["path"], "branch": begun["branch"]}));
+
+    // The next process goes on in the same place.
+    world.call("claudecode.stop", json!({"session_id": session})).await?;
+    let again = Step::tool("Bash", json!({"command": "pwd > again.log", "description": "a step"}));
+    world.model.script("AGAIN", vec![again, Step::text("Done.")]);
+    world.chat(&session, "AGAIN please").await?;
+    let (_, approval) = world.asked(&session).await?;
+    world.allow(&approval).await?;
+    assert_eq!(world.ended(&session).await?["status"], "complete");
+    assert_eq!(std::fs::read_to_string(path.join("again.log"))?.trim(), path.display().to_string());
+
+    let idle = world.create("idle", json!({"isolation": "worktree"})).await?;
+    let unchanged = worktree_of(&world, &idle).await?;
+    let (path_of, branch_of) = (|w: &Value| w["path"].clone(), |w: &Value| w["branch"].clone());
+    let gone = delete(&world, &idle).await?;
+    let expected = json!({"path": path_of(&unchanged), "branch": branch_of(&unchanged), "kept": false});
+    assert_eq!(gone, json!({"type": "ok", "session_id": idle, "worktree": expected}));
+    let kept = delete(&world, &session).await?;
+    let expected = json!({"path": path_of(&begun), "branch": branch_of(&begun), "kept": true});
+    assert_eq!(kept, json!({"type": "ok", "session_id": session, "worktree": expected}));
+    assert!(path.join("new.txt").exists() && !Path::new(&text(&unchanged["path"])).exists());
+    let branches = checkout.repo()?;
+    assert!(branches.find_branch(&text(&begun["branch"]), BranchType::Local).is_ok());
+    assert!(branches.find_branch(&text(&unchanged["branch"]), BranchType::Local).is_err());
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_works_in_its_own_worktree_197() -> anyhow::Result<()> {
+    let setup = Setup::cli("2.1.197", Channel::Control, DoorKind::Rpc);
+    match setup.world("an_agent_works_in_its_own_worktree_197").await? {
+        Some(world) => an_agent_works_in_its_own_worktree(world).await,
+        None => Ok(()),
+    }
+}
+
+#[tokio::test]
+async fn an_agent_works_in_its_own_worktree_325() -> anyhow::Result<()> {
+    let setup = Setup::cli("2.1.325", Channel::Relay, DoorKind::Mcp);
+    match setup.world("an_agent_works_in_its_own_worktree_325").await? {
+        Some(world) => an_agent_works_in_its_own_worktree(world).await,
+        None => Ok(()),
+    }
+}
+
+#[tokio::test]
+async fn a_worktree_is_ready_when_create_returns() -> anyhow::Result<()> {
+    let (world, checkout) = scripted().await?;
+    std::fs::write(checkout.root.join(".env"), "SECRET=1\n")?;
+    std::fs::write(checkout.root.join("local.conf"), "x\n")?;
+    let left = world.file("left");
+    let setup = format!(
+        "set -e; cat ../.env ../local.conf > seen.log; echo \"$GIVEN $PLEXUS_SESSION_ID\" > env.log; \
+         test -z \"$PLEXUS_LOG\"; ! read -r nothing; echo made > ../generated.txt; echo loud > /dev/stderr; {} \
+         until [ -s {} ]; do sleep 0.05; done",
+        straggler(&left),
+        left.display()
+    );
+    let session = world
+        .create(
+            "ready",
+            json!({
+                "working_dir": checkout.root.join("sub"), "env": {"GIVEN": "value"},
+                "isolation": {"type": "worktree", "setup": setup, "copy": [".env", "local.conf"]},
+            }),
+        )
+        .await?;
+    let got = world.call("claudecode.get", json!({"session_id": session})).await?["session"].clone();
+    let path = PathBuf::from(text(&got["worktree"]["path"]));
+    assert_eq!(got["working_dir"], json!(path.join("sub")));
+    assert_eq!(std::fs::read_to_string(path.join("sub/seen.log"))?, "SECRET=1\nx\n");
+    assert_eq!(std::fs::read_to_string(path.join("sub/env.log"))?, format!("value {session}\n"));
+    assert!(!is_alive(pid_in(&left).context("its pid")?), "what setup started has ended");
+    assert_eq!((got["status"].clone(), got["pid"].clone()), (json!("idle"), Value::Null));
+    // Neither what was copied nor what setup made is the session's work.
+    assert_eq!(got["worktree"]["changes"]["files"], 0, "{got:#}");
+    assert_eq!(delete(&world, &session).await?["worktree"]["kept"], false);
+    assert!(!path.exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_setup_that_fails_leaves_nothing_and_says_why() -> anyhow::Result<()> {
+    let (world, checkout) = scripted().await?;
+    let left = world.file("left");
+    let setup = format!(
+        "{} until [ -s {} ]; do sleep 0.05; done; echo changed > a.txt; echo out; echo err >&2; exit 7",
+        straggler(&left),
+        left.display()
+    );
+    let params = json!({"name": "failing", "working_dir": world.work, "isolation": worktree(&setup)});
+    let error = world.refused("claudecode.create", params.clone()).await?;
+    assert_eq!(
+        (error.data["type"].as_str(), &error.data["exit_code"]),
+        (Some("setup_failed"), &json!(7)),
+        "{error}"
+    );
+    assert_eq!(error.data["output"], json!(["out", "err"]));
+    assert!(!is_alive(pid_in(&left).context("its pid")?));
+    checkout.is_bare_of_worktrees(&world).await?;
+    assert_eq!(world.call("claudecode.list", json!({})).await?["sessions"], json!([]));
+    // Not even the name is taken.
+    world.create("failing", json!({"isolation": "worktree"})).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_setup_that_takes_too_long_is_ended_with_all_it_started() -> anyhow::Result<()> {
+    let (world, checkout) = scripted().await?;
+    let left = world.file("left");
+    let setup = format!("{} echo waiting; while :; do sleep 1; done", straggler(&left));
+    let isolation = json!({"type": "worktree", "setup": setup, "setup_timeout_secs": 2});
+    let params = json!({"name": "slow", "working_dir": world.work, "isolation": isolation});
+    let error = world.refused("claudecode.create", params).await?;
+    assert_eq!(error.data["type"], "setup_failed", "{error}");
+    assert!(error.message.contains("after 2 s") && error.data["output"] == json!(["waiting"]), "{error}");
+    assert!(!is_alive(pid_in(&left).context("its pid")?));
+    checkout.is_bare_of_worktrees(&world).await
+}
+
+#[tokio::test]
+async fn a_hub_killed_during_setup_leaves_nothing_after_its_restart() -> anyhow::Result<()> {
+    let (mut world, checkout) = scripted().await?;
+    let [begun, left] = ["begun", "left"].map(|name| world.file(name));
+    let setup = format!(
+        "echo $PLEXUS_SESSION_ID > {}; {} while :; do sleep 1; done",
+        begun.display(),
+        straggler(&left)
+    );
+    std::fs::write(checkout.root.join("local.conf"), "x\n")?;
+    let isolation = json!({"type": "worktree", "setup": setup, "copy": ["local.conf"]});
+    let call = creating(&world, "cut-off", isolation)?;
+    until("setup to run", || pid_in(&left).is_some()).await?;
+    let session = std::fs::read_to_string(&begun)?.trim().to_owned();
+    assert!(!checkout.traces()?.is_empty() && !processes_of(&session).is_empty());
+    world.hub.kill9().await?;
+    call.await?;
+    world.hub.restart().await?;
+    let world = reopened(world)?;
+    let straggler = pid_in(&left).context("its pid")?;
+    assert!(processes_of(&session).is_empty() && !is_alive(straggler), "ended before any door opened");
+    checkout.is_bare_of_worktrees(&world).await?;
+    assert_eq!(world.call("claudecode.list", json!({})).await?["sessions"], json!([]));
+    world.create("cut-off", json!({"isolation": "worktree"})).await?;
+    Ok(())
+}
+
+/// Has the hub die at `point` while `call` is on its way, and starts it again.
+async fn killed_at(
+    mut world: World,
+    file: &Path,
+    point: &str,
+    method: &str,
+    params: Value,
+) -> anyhow::Result<World> {
+    std::fs::write(file, point)?;
+    let answer = world.door.call(method, params).await;
+    assert!(answer.is_err() && !file.exists(), "it died at {point}: {answer:?}");
+    world.hub.wait().await?;
+    world.hub.restart().await?;
+    reopened(world)
+}
+
+#[tokio::test]
+async fn a_hub_killed_between_any_two_steps_leaves_all_or_nothing() -> anyhow::Result<()> {
+    let files = tempfile::tempdir()?;
+    let file = files.path().join("kill-point");
+    let mut setup = Setup::scripted();
+    setup.env.push(("PLEXUS_KILL_POINT_FILE".to_owned(), file.display().to_string()));
+    let mut world = setup.world("killed between steps").await?.context("always there")?;
+    let checkout = Checkout::of(&world)?;
+    std::fs::write(checkout.root.join("local.conf"), "x\n")?;
+    let isolation = json!({"type": "worktree", "setup": "true", "copy": ["local.conf"]});
+    let create = json!({"name": "one", "working_dir": world.work, "isolation": isolation});
+    let sessions = |listed: Value| listed["sessions"].as_array().map_or(0, Vec::len);
+    for step in ["noted", "made", "set up"] {
+        let point = format!("worktree: {step}");
+        world = killed_at(world, &file, &point, "claudecode.create", create.clone()).await?;
+        checkout.is_bare_of_worktrees(&world).await.with_context(|| point.clone())?;
+        assert_eq!(sessions(world.call("claudecode.list", json!({})).await?), 0, "{point}");
+    }
+    world = killed_at(world, &file, "worktree: committed", "claudecode.create", create).await?;
+    let notes = world.hub.data_dir().join("worktrees");
+    until("the note to go", || notes.read_dir().is_ok_and(|mut notes| notes.next().is_none())).await?;
+    let one = world.call("claudecode.get", json!({"name": "one"})).await?["session"].clone();
+    assert_eq!(one["worktree"]["changes"]["files"], 0, "{one}");
+
+    let delete = json!({"name": "one"});
+    world = killed_at(world, &file, "delete: noted", "claudecode.delete", delete.clone()).await?;
+    until("the note to go", || notes.read_dir().is_ok_and(|mut notes| notes.next().is_none())).await?;
+    let still = world.call("claudecode.get", delete.clone()).await?["session"].clone();
+    assert_eq!(still["worktree"]["changes"]["files"], 0, "{still}");
+    for step in ["committed", "removed"] {
+        let point = format!("delete: {step}");
+        world = killed_at(world, &file, &point, "claudecode.delete", delete.clone()).await?;
+        until("all of it to go", || checkout.traces().is_ok_and(|traces| traces.is_empty())).await?;
+        assert_eq!(sessions(world.call("claudecode.list", json!({})).await?), 0, "{point}");
+        world.create("one", json!({"isolation": "worktree"})).await?;
+    }
+    Ok(())
+}
+
+/// The world with a door into the hub that was started again.
+fn reopened(mut world: World) -> anyhow::Result<World> {
+    world.door = Box::new(Rpc::new(world.hub.url(), &world.hub.token()?));
+    Ok(world)
+}
+
+#[tokio::test]
+async fn a_killed_hub_removes_nothing_that_has_changes_in_it_and_keeps_what_has_an_owner()
+-> anyhow::Result<()> {
+    let (mut world, checkout) = scripted().await?;
+    let owned = world.create("owned", json!({"isolation": "worktree"})).await?;
+    let begun = world.file("begun");
+    let setup = format!("echo mine > unknown.txt; pwd > {}; while :; do sleep 1; done", begun.display());
+    let call = creating(&world, "cut-off", worktree(&setup))?;
+    until("setup to run", || {
+        begun.exists() && std::fs::read_to_string(&begun).is_ok_and(|t| t.ends_with('\n'))
+    })
+    .await?;
+    let path = PathBuf::from(std::fs::read_to_string(&begun)?.trim());
+    world.hub.kill9().await?;
+    call.await?;
+    world.hub.restart().await?;
+    let world = reopened(world)?;
+    let notes = world.hub.data_dir().join("worktrees");
+    until("the notes to be seen to", || notes.read_dir().is_ok_and(|mut notes| notes.next().is_none()))
+        .await?;
+    assert_eq!(std::fs::read_to_string(path.join("unknown.txt"))?, "mine\n");
+    assert!(world.hub.stderr().contains(&path.display().to_string()), "{}", world.hub.stderr());
+    let owned = worktree_of(&world, &owned).await?;
+    assert_eq!(owned["changes"]["files"], 0, "{owned}");
+    assert_eq!(checkout.repo()?.worktrees()?.len(), 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_caller_that_hangs_up_leaves_nothing_half_made() -> anyhow::Result<()> {
+    for door in [DoorKind::Rpc, DoorKind::Mcp] {
+        let world = Setup { door, ..Setup::scripted() }.world("hang up").await?.context("always there")?;
+        let checkout = Checkout::of(&world)?;
+        let begun = world.file("begun");
+        let setup = format!("touch {}; while :; do sleep 1; done", begun.display());
+        let params = json!({"name": "left", "working_dir": world.work, "isolation": worktree(&setup)});
+        tokio::select! {
+            answer = world.door.call("claudecode.create", params) => anyhow::bail!("it is not over: {answer:?}"),
+            begun = until("setup to run", || begun.exists()) => begun?,
+        }
+        checkout.is_bare_of_worktrees(&world).await?;
+        assert_eq!(world.call("claudecode.list", json!({})).await?["sessions"], json!([]));
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_hub_that_ends_during_setup_undoes_it_first() -> anyhow::Result<()> {
+    let (mut world, checkout) = scripted().await?;
+    let begun = world.file("begun");
+    let setup = format!("touch {}; while :; do sleep 1; done", begun.display());
+    let call = creating(&world, "cut-off", worktree(&setup))?;
+    until("setup to run", || begun.exists()).await?;
+    world.hub.terminate().await?;
+    call.await?;
+    assert_eq!(checkout.traces()?, BTreeSet::new(), "{}", world.hub.stderr());
+    assert!(!world.hub.stderr().contains("paused"), "{}", world.hub.stderr());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_session_may_isolate_its_children_but_not_have_setup_run() -> anyhow::Result<()> {
+    let (world, checkout) = scripted().await?;
+    let prompt = json!({"steps": [{"tool": "Bash", "input": {"command": "true"}}]}).to_string();
+    let boss = world.create("boss", json!({"hub_tools": true, "prompt": prompt})).await?;
+    world.asked(&boss).await?;
+    let door = world.door_of(&boss).await?;
+    let mark = world.file("mark");
+    let create = |name: &str, isolation: Value| json!({"name": name, "working_dir": world.work, "isolation": isolation});
+    let setup = worktree(&format!("touch {}", mark.display()));
+    let error = door.call("claudecode.create", create("sneak", setup)).await.err().context("refused")?;
+    assert_eq!((&error.data["type"], &error.data["field"]), (&json!("forbidden"), &json!("isolation.setup")));
+    assert!(!mark.exists());
+    assert_eq!(checkout.traces()?, BTreeSet::new());
+    let child = door.call("claudecode.create", create("child", json!("worktree"))).await?;
+    let path = text(&worktree_of(&world, &text(&child["id"])).await?["path"]);
+    std::fs::write(Path::new(&path).join("new.txt"), "x\n")?;
+    // Whoever deletes it is told of the worktrees below as well.
+    let deleted = delete(&world, &boss).await?;
+    assert_eq!(deleted["below"][0]["session_name"], "child", "{deleted}");
+    assert_eq!(deleted["below"][0]["worktree"]["path"], path.as_str());
+    assert_eq!(deleted["below"][0]["worktree"]["kept"], true);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_cannot_be_isolated_is_refused_by_field() -> anyhow::Result<()> {
+    let (world, checkout) = scripted().await?;
+    let elsewhere = |name: &str| -> anyhow::Result<PathBuf> {
+        let dir = world.home.with_file_name(name);
+        std::fs::create_dir(&dir)?;
+        Ok(dir)
+    };
+    let [plain, bare, empty] = [elsewhere("plain")?, elsewhere("bare")?, elsewhere("empty")?];
+    Repository::init_bare(&bare)?;
+    Repository::init(&empty)?;
+    let with = |more: Value| {
+        let mut isolation = json!({"type": "worktree"});
+        for (field, value) in more.as_object().into_iter().flatten() {
+            isolation[field] = value.clone();
+        }
+        isolation
+    };
+    for (dir, isolation, kind, field, says) in [
+        (&plain, json!("worktree"), "bad_working_dir", "working_dir", "not in a git repository"),
+        (&bare, json!("worktree"), "bad_working_dir", "working_dir", "bare"),
+        (&empty, json!("worktree"), "bad_working_dir", "working_dir", "no commits"),
+        (&world.work, with(json!({"base": "nowhere"})), "invalid_params", "isolation.base", "nowhere"),
+        (&world.work, with(json!({"copy": ["nothing"]})), "invalid_params", "isolation.copy", "nothing"),
+        (&world.work, with(json!({"copy": ["../home"]})), "invalid_params", "isolation.copy", "../home"),
+        (&world.work, with(json!({"copy": [".git"]})), "invalid_params", "isolation.copy", ".git"),
+        (&world.work, with(json!({"setup": " "})), "invalid_params", "isolation.setup", "empty"),
+        (
+            &world.work,
+            with(json!({"setup": "true", "setup_timeout_secs": 0})),
+            "invalid_params",
+            "isolation.setup_timeout_secs",
+            "at least 1",
+        ),
+    ] {
+        let params = json!({"name": "no", "working_dir": dir, "isolation": isolation});
+        let error = world.refused("claudecode.create", params).await?;
+        assert_eq!((&error.data["type"], &error.data["field"]), (&json!(kind), &json!(field)), "{error}");
+        assert!(error.message.contains(says), "{error}");
+    }
+    assert_eq!(checkout.repo()?.worktrees()?.len(), 0);
+    world.create("taken", json!({})).await?;
+    let mark = world.file("mark");
+    let setup = worktree(&format!("touch {}", mark.display()));
+    let taken = json!({"name": "taken", "working_dir": world.work, "isolation": setup});
+    assert_eq!(world.refused("claudecode.create", taken).await?.data["type"], "name_taken");
+    assert!(!mark.exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_worktree_that_vanished_fails_the_turn_and_one_that_cannot_be_read_is_kept() -> anyhow::Result<()> {
+    let (world, checkout) = scripted().await?;
+    let session = world.create("lost", json!({"isolation": "worktree"})).await?;
+    let path = PathBuf::from(text(&worktree_of(&world, &session).await?["path"]));
+    std::fs::rename(&path, path.with_file_name("aside"))?;
+    let shown = worktree_of(&world, &session).await?;
+    assert!(shown["changes"].is_null() && shown["error"].is_string(), "{shown}");
+    world.chat(&session, r#"{"steps": [{"say": "never"}]}"#).await?;
+    let poll = world.ended(&session).await?;
+    let end = events(&poll, "error").pop().context("an end")?;
+    assert_eq!((&poll["status"], &end["reason"]), (&json!("failed"), &json!("cannot_start")), "{poll:#}");
+    assert!(text(&end["message"]).contains(&path.display().to_string()), "{end}");
+    std::fs::rename(path.with_file_name("aside"), &path)?;
+    world.chat(&session, r#"{"steps": [{"say": "here"}]}"#).await?;
+    assert_eq!(world.ended(&session).await?["status"], "complete");
+
+    std::fs::rename(checkout.root.join(".git"), checkout.root.join("git"))?;
+    let shown = worktree_of(&world, &session).await?;
+    assert!(shown["changes"].is_null() && shown["error"].is_string(), "{shown}");
+    let deleted = delete(&world, &session).await?;
+    assert_eq!(deleted["worktree"]["kept"], true, "{deleted}");
+    assert!(deleted["worktree"]["error"].is_string() && path.join("a.txt").exists(), "{deleted}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_hub_runs_nothing_that_the_repository_names() -> anyhow::Result<()> {
+    let (world, checkout) = scripted().await?;
+    let mark = world.home.join("mark");
+    let trap = format!("sh -c 'touch {}'", mark.display());
+    let mut config = checkout.repo()?.config()?;
+    for key in ["core.fsmonitor", "diff.external", "filter.t.smudge", "filter.t.clean", "filter.t.process"] {
+        config.set_str(key, &trap)?;
+    }
+    std::fs::write(checkout.root.join(".git/info/attributes"), "* filter=t diff=t\n")?;
+    let hook = checkout.root.join(".git/hooks/post-checkout");
+    std::fs::create_dir_all(hook.parent().context("hooks")?)?;
+    std::fs::write(&hook, format!("#!/bin/sh\n{trap}\n"))?;
+    std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    for changed in [true, false] {
+        let session = world.create("wary", json!({"isolation": "worktree"})).await?;
+        let path = PathBuf::from(text(&worktree_of(&world, &session).await?["path"]));
+        if changed {
+            std::fs::write(path.join("a.txt"), "ONE\n")?;
+        }
+        let shown = worktree_of(&world, &session).await?;
+        assert_eq!(shown["changes"]["files"], u64::from(changed), "{shown}");
+        assert_eq!(delete(&world, &session).await?["worktree"]["kept"], changed);
+    }
+    assert!(!mark.exists());
+    Ok(())
+}
