@@ -1,11 +1,15 @@
 //! The short form of the chaos run, see `cargo xtask chaos`: a hub killed with -9 at random instants loses nothing,
 //! contradicts nothing, runs nothing twice and leaves nobody waiting.
 
-use plexus_e2e::chaos::{KILL_POINTS, Kills, Options, run};
+use plexus_e2e::chaos::{KILL_POINTS, Kills, Options, Victims, run};
 use plexus_testkit::{PINNED, require_claude};
 
 async fn nothing_is_lost(kills: Kills, agents: usize, versions: Vec<&'static str>) -> anyhow::Result<()> {
-    let report = run(&Options { kills, seed: fastrand::u64(..), agents, versions }).await?;
+    go(Options { kills, seed: fastrand::u64(..), agents, versions, victims: Victims::Nobody }).await
+}
+
+async fn go(options: Options) -> anyhow::Result<()> {
+    let report = run(&options).await?;
     assert!(report.faults.is_empty(), "{report}");
     Ok(())
 }
@@ -27,6 +31,12 @@ async fn nothing_is_lost_with_real_agents() -> anyhow::Result<()> {
         Some(versions) => nothing_is_lost(Kills::Random(8), 4, versions).await,
         None => Ok(()),
     }
+}
+
+#[tokio::test]
+async fn nothing_is_lost_when_agents_are_killed_as_well() -> anyhow::Result<()> {
+    let (kills, seed, victims) = (Kills::Random(15), fastrand::u64(..), Victims::Children);
+    go(Options { kills, seed, agents: 20, versions: Vec::new(), victims }).await
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use plexus_e2e::chaos::{KILL_POINTS, Kills, Options, run};
+use plexus_e2e::chaos::{KILL_POINTS, Kills, Options, Victims, run};
 
 /// Kill a hub at random instants and see whether anything is lost
 #[derive(Debug, Parser)]
@@ -22,6 +22,10 @@ struct Args {
     #[arg(long, conflicts_with = "kills")]
     points: bool,
 
+    /// Kill agents and keepers as well
+    #[arg(long)]
+    children: bool,
+
     /// How many scripted agents take part, beside the real ones
     #[arg(long, default_value_t = 20)]
     agents: usize,
@@ -34,7 +38,8 @@ async fn main() -> anyhow::Result<ExitCode> {
     let kills = if args.points { Kills::At(KILL_POINTS.to_vec()) } else { Kills::Random(args.kills) };
     println!("seed {seed}, {} scripted agents, 4 real ones", args.agents);
     let versions = plexus_testkit::PINNED.to_vec();
-    let report = run(&Options { kills, seed, agents: args.agents, versions }).await?;
+    let victims = if args.children { Victims::Children } else { Victims::Nobody };
+    let report = run(&Options { kills, seed, agents: args.agents, versions, victims }).await?;
     println!("{report}");
     Ok(if report.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

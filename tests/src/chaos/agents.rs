@@ -47,12 +47,21 @@ impl Agent {
         let rpc = Rpc::new(&run.url, &run.token).with_limit(Duration::from_secs(10));
         let name = format!("agent-{}", self.number);
         let session = self.create(&rpc, &name).await;
+        run.book.joined(&session);
         let mut turn = 0;
         while !run.over.load(Ordering::SeqCst) {
             turn += 1;
             self.begin(&rpc, &session, turn).await;
             let (status, events) = follow(&run, &rpc, &session, turn).await;
-            run.book.turn(&self.number_of(turn), &session, turn, &status, events, &self.expected(turn));
+            run.book.turn(
+                run.victims,
+                &self.number_of(turn),
+                &session,
+                turn,
+                &status,
+                events,
+                &self.expected(turn),
+            );
             // Sometimes the next prompt finds the process, sometimes none, and sometimes one on its way out.
             sleep(Duration::from_millis(rng.u64(0..400))).await;
         }

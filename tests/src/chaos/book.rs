@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 
-use super::{Options, Run};
+use super::{Options, Run, Victims};
 
 /// What was seen.
 #[derive(Debug, Default)]
@@ -29,6 +29,7 @@ struct Pages {
     /// The call of each approval.
     asked: HashMap<String, String>,
     turns: Vec<Turn>,
+    sessions: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -90,6 +91,14 @@ impl Book {
         self.pages().faults.push(fault);
     }
 
+    pub(super) fn joined(&self, session: &str) {
+        self.pages().sessions.push(session.to_owned());
+    }
+
+    pub(super) fn sessions(&self) -> Vec<String> {
+        self.pages().sessions.clone()
+    }
+
     pub(super) fn asked(&self, approval: &str, call: &str) {
         self.pages().asked.insert(approval.to_owned(), call.to_owned());
     }
@@ -115,6 +124,7 @@ impl Book {
     /// A turn was read to its end.
     pub(super) fn turn(
         &self,
+        victims: Victims,
         name: &str,
         session: &str,
         turn: u64,
@@ -123,8 +133,10 @@ impl Book {
         expected: &[String],
     ) {
         let mut faults = Vec::new();
-        if status != "complete" {
-            faults.push(format!("{name} ended as {status}: {}", events.last().unwrap_or(&Value::Null)));
+        let last = events.last().unwrap_or(&Value::Null);
+        let killed = ["killed", "orphaned", "exited"].contains(&last["reason"].as_str().unwrap_or_default());
+        if status != "complete" && !(victims == Victims::Children && killed) {
+            faults.push(format!("{name} ended as {status}: {last}"));
         }
         let said: Vec<&str> = of(&events, "content").filter_map(|event| event["text"].as_str()).collect();
         if status == "complete" && said != *expected {
@@ -164,7 +176,7 @@ impl Book {
         work: &Path,
     ) -> anyhow::Result<Report> {
         let rpc = Rpc::new(&run.url, &run.token);
-        let Pages { mut faults, decided, told, asked, turns } = std::mem::take(&mut *self.pages());
+        let Pages { mut faults, decided, told, asked, turns, .. } = std::mem::take(&mut *self.pages());
         let mut ran: HashMap<String, usize> = HashMap::new();
         for line in std::fs::read_to_string(log).unwrap_or_default().lines() {
             let line: Value = serde_json::from_str(line).context("a whole line in the agents' log")?;
@@ -196,6 +208,8 @@ impl Book {
                 let times = ran.get(&call).copied().unwrap_or(0);
                 match (status.as_str(), times) {
                     ("allowed", 1) | ("denied", 0) => {}
+                    // The agent, its relay or the command was killed before it came to it.
+                    ("allowed" | "withdrawn", 0) if run.victims == Victims::Children => {}
                     _ => faults.push(format!("{call} was {status:?} and ran {times} times")),
                 }
             }
@@ -245,7 +259,7 @@ async fn again(rpc: &Rpc, turn: &Turn, faults: &mut Vec<String>) -> anyhow::Resu
     let now: Vec<&Value> =
         poll["events"].as_array().into_iter().flatten().map(|told| &told["event"]).collect();
     if now != turn.events.iter().collect::<Vec<_>>() {
-        let Turn { session, turn, events } = turn;
+        let Turn { session, turn, events, .. } = turn;
         faults.push(format!(
             "{session} turn {turn}: {} events were read, {} are there",
             events.len(),

@@ -16,6 +16,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use fastrand::Rng;
 use plexus_testkit::hubproc::HubProcess;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -88,12 +89,24 @@ pub struct Options {
     pub agents: usize,
     /// Pinned versions of `claude`, each with a session on either channel.
     pub versions: Vec<&'static str>,
+    /// Who else is killed.
+    pub victims: Victims,
+}
+
+/// Who is killed beside the hub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Victims {
+    /// Nobody: every turn comes to a good end.
+    Nobody,
+    /// Agents and their keepers, too: their turns fail and say so.
+    Children,
 }
 
 /// What everyone in a run shares.
 struct Run {
     url: String,
     token: String,
+    victims: Victims,
     book: Book,
     /// Nothing new is begun from here on.
     over: AtomicBool,
@@ -109,6 +122,7 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
     let run = Arc::new(Run {
         url: world.hub.url().to_owned(),
         token: world.hub.token()?,
+        victims: options.victims,
         book: Book::default(),
         over: AtomicBool::new(false),
     });
@@ -124,7 +138,7 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
 
     let World { mut hub, model, work, log, dir, .. } = world;
     let absences = match &options.kills {
-        Kills::Random(kills) => kill_at_random(&mut hub, *kills, options.seed).await?,
+        Kills::Random(kills) => kill_at_random(&mut hub, *kills, options, &run).await?,
         Kills::At(points) => kill_at(&mut hub, points, &tools.path().join(KILL_POINT), &run.book).await?,
     };
     run.over.store(true, Ordering::SeqCst);
@@ -182,10 +196,21 @@ fn cast(world: &World, options: &Options) -> anyhow::Result<Vec<Agent>> {
 }
 
 /// Kills the hub again and again; how long it took to be back each time.
-async fn kill_at_random(hub: &mut HubProcess, kills: u32, seed: u64) -> anyhow::Result<Vec<Duration>> {
-    let mut rng = Rng::with_seed(seed);
+async fn kill_at_random(
+    hub: &mut HubProcess,
+    kills: u32,
+    options: &Options,
+    run: &Run,
+) -> anyhow::Result<Vec<Duration>> {
+    let mut rng = Rng::with_seed(options.seed);
     let mut back = Vec::new();
     for _ in 0..kills {
+        if options.victims == Victims::Children {
+            for _ in 0..rng.u8(0..4) {
+                kill_one(run, &mut rng)?;
+                sleep(Duration::from_millis(rng.u64(0..200))).await;
+            }
+        }
         sleep(Duration::from_millis(rng.u64(5..900))).await;
         hub.kill9().await?;
         let away = match rng.u8(0..10) {
@@ -220,6 +245,22 @@ async fn kill_at(
         }
     }
     Ok(back)
+}
+
+/// Kills one process of one session with -9: a keeper, an agent, or what it runs.
+fn kill_one(run: &Run, rng: &mut Rng) -> anyhow::Result<()> {
+    let sessions = run.book.sessions();
+    let Some(session) = rng.choice(&sessions) else { return Ok(()) };
+    let processes = crate::processes_of(session);
+    let Some(pid) = rng.choice(&processes).and_then(|pid| Pid::from_raw(pid.cast_signed())) else {
+        return Ok(());
+    };
+    // Opened first and looked at again: the pid may have become another process.
+    let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return Ok(()) };
+    if crate::processes_of(session).contains(&pid.as_raw_pid().cast_unsigned()) {
+        let _ = pidfd_send_signal(&pidfd, Signal::KILL);
+    }
+    Ok(())
 }
 
 async fn restart(hub: &mut HubProcess) -> anyhow::Result<Duration> {

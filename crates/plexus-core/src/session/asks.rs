@@ -124,7 +124,8 @@ impl Owner {
         stream: Option<NewStream>,
     ) -> Result<Permitted, Closing> {
         let key = RunKey { session: self.row.id, run };
-        if self.run.as_ref().is_some_and(|live| live.key == key) {
+        let is_ours = self.run.as_ref().is_some_and(|live| live.key == key);
+        if is_ours {
             self.read_all().await?;
         } else if !self.external.contains(&key) {
             let message = "The run that asks is over.".to_owned();
@@ -146,6 +147,12 @@ impl Owner {
             Known::Open(approval) => {
                 tracing::debug!(%approval, "a permit is asked again");
                 Permitted::Waiting(approval)
+            }
+            // Every call of ours was at the gate first. One that has left it has its result: this is the voice of a relay
+            // that was killed, or no call at all, and nobody is to be asked about that.
+            Known::New if is_ours && !self.calls.contains_key(&question.tool_use_id) => {
+                let message = "This call is not at the gate, so it is denied.".to_owned();
+                Permitted::Decided(PermissionResult::Deny { message, interrupt: false })
             }
             Known::New => Permitted::Waiting(self.ask(key, question, Channel::Mcp, None, &mut changes)),
             Known::Mismatch => {
