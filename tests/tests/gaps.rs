@@ -1,8 +1,9 @@
 //! Between two turns: background work that ends late, and prompts that come just then. A turn holds its own work and
 //! nothing else's, and no prompt is lost.
 
-use plexus_e2e::{World, events, over_channels, until};
+use plexus_e2e::{Channel, DoorKind, Setup, World, events, over_channels, until};
 use plexus_testkit::model::{Step, Tool};
+use plexus_testkit::rpc::Door as _;
 use serde_json::{Value, json};
 
 over_channels!(
@@ -91,4 +92,36 @@ async fn a_prompt_that_meets_a_background_command_keeps_its_turn(world: World) -
     let last = world.model.requests().pop().map(|request| request.body["messages"].to_string());
     assert_eq!(last.unwrap_or_default().matches("\"NEXT\"").count(), 1, "it was heard once");
     Ok(())
+}
+
+/// What a relay that was killed had asked may be heard when the call has its result already.
+async fn an_echo(version: &'static str, test: &str) -> anyhow::Result<()> {
+    let setup = Setup::cli(version, Channel::Relay, DoorKind::Rpc);
+    let Some(world) = setup.world(test).await? else { return Ok(()) };
+    world
+        .model
+        .script("ONCE", vec![Step::tool("Bash", json!({"command": "touch once"})), Step::text("Done.")]);
+    let session = world.create("echo", json!({})).await?;
+    world.chat(&session, "ONCE").await?;
+    let (_, approval) = world.asked(&session).await?;
+    world.allow(&approval).await?;
+    assert_eq!(world.ended(&session).await?["status"], "complete");
+
+    let relay = world.door_of(&session).await?;
+    for id in [approval["tool_use_id"].clone(), json!("toolu_never")] {
+        let again = json!({"tool_name": "Bash", "input": {"command": "touch twice"}, "tool_use_id": id});
+        assert_eq!(relay.call("loopback.permit", again).await?["behavior"], "deny");
+    }
+    assert_eq!(world.call("loopback.pending", json!({})).await?["approvals"], json!([]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn nobody_is_asked_about_a_call_that_is_over_197() -> anyhow::Result<()> {
+    an_echo("2.1.197", "nobody_is_asked_about_a_call_that_is_over_197").await
+}
+
+#[tokio::test]
+async fn nobody_is_asked_about_a_call_that_is_over_325() -> anyhow::Result<()> {
+    an_echo("2.1.325", "nobody_is_asked_about_a_call_that_is_over_325").await
 }
