@@ -99,11 +99,13 @@ mod tests {
 
     #[test]
     fn a_sweep_reaches_its_own_session_only() {
-        let mut swept = waiting("tree-test-a");
-        let mut spared = waiting("tree-test-ab");
-        assert_eq!(sweep("tree-test-a").unwrap(), 1);
+        // Another run of this test may be under way on the same machine.
+        let session = format!("tree-test-{}", std::process::id());
+        let mut swept = waiting(&session);
+        let mut spared = waiting(&format!("{session}-b"));
+        assert_eq!(sweep(&session).unwrap(), 1);
         assert!(!swept.wait().unwrap().success());
-        assert_eq!(sweep("tree-test-a").unwrap(), 0);
+        assert_eq!(sweep(&session).unwrap(), 0);
         assert_eq!(spared.try_wait().unwrap(), None, "another session's process goes on");
         drop(spared.stdin.take());
         assert!(spared.wait().unwrap().success());

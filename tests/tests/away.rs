@@ -1,0 +1,119 @@
+//! A hub that is away for longer than anyone hoped: with many questions open, or for longer than a client waits for it.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use plexus_e2e::{Channel, DoorKind, Setup, World, events, script, text};
+use plexus_testkit::model::Step;
+use serde_json::{Value, json};
+
+const OPEN: usize = 50;
+
+#[tokio::test]
+#[expect(clippy::print_stdout, reason = "how soon the hub is ready again is part of what this shows")]
+async fn fifty_open_approvals_are_there_again() -> anyhow::Result<()> {
+    let mut world = Setup::scripted().world("fifty open approvals").await?.context("the scripted agent")?;
+    let mut sessions = Vec::new();
+    for n in 0..OPEN {
+        let prompt =
+            script(&json!([{"tool": "Step", "id": format!("call-{n}"), "input": {"n": n}}, {"say": "done"}]));
+        sessions.push(world.create(&format!("agent-{n}"), json!({"prompt": prompt})).await?);
+    }
+    for session in &sessions {
+        world.asked(session).await?;
+    }
+    let before = world.call("loopback.pending", json!({})).await?;
+    assert_eq!(before["approvals"].as_array().map(Vec::len), Some(OPEN));
+
+    world.hub.kill9().await?;
+    let started = Instant::now();
+    world.hub.restart().await?;
+    let ready = started.elapsed();
+    let after = world.call("loopback.pending", json!({})).await?;
+    assert_eq!(after, before);
+    println!(
+        "ready again after {ready:?} with {OPEN} open approvals, all there after {:?}",
+        started.elapsed()
+    );
+
+    let allow = |approval: &Value| json!({"approval_id": approval["id"], "approve": true});
+    let decisions: Vec<Value> = after["approvals"].as_array().into_iter().flatten().map(allow).collect();
+    world.call("loopback.respond", json!({"decisions": decisions})).await?;
+    for session in &sessions {
+        assert_eq!(world.ended(session).await?["status"], "complete");
+    }
+    let mut ran: Vec<String> = world.ran().iter().map(|ran| text(&ran["tool_use_id"])).collect();
+    ran.sort();
+    ran.dedup();
+    assert_eq!((ran.len(), world.ran().len()), (OPEN, OPEN), "each ran once");
+    Ok(())
+}
+
+/// The hub is away, with a question open, for longer than a client over HTTP waits for it.
+async fn away_too_long(
+    version: &'static str,
+    channel: Channel,
+    test: &str,
+) -> anyhow::Result<Option<(World, Value)>> {
+    let setup = Setup::cli(version, channel, DoorKind::Rpc).with_config("sse_retry_ms = 300");
+    let Some(mut world) = setup.world(test).await? else { return Ok(None) };
+    world
+        .model
+        .script("AWAY", vec![Step::tool("Bash", json!({"command": "touch ran"})), Step::text("Went on.")]);
+    world.model.script("NEXT", vec![Step::text("Next.")]);
+    let session = world.create("left", json!({})).await?;
+    world.chat(&session, "AWAY").await?;
+    let (_, approval) = world.asked(&session).await?;
+    world.hub.kill9().await?;
+    // The client tries twice, this far apart; nothing in the world says when it has given up.
+    tokio::time::sleep(Duration::from_millis(3000)).await;
+    world.hub.restart().await?;
+    if channel == Channel::Relay {
+        world.allow(&approval).await?;
+    }
+    let poll = world.ended(&session).await?;
+    assert_eq!(poll["pending_approvals"], json!([]));
+    // However it ended, the session goes on.
+    world.chat(&session, "NEXT").await?;
+    assert_eq!(world.ended(&session).await?["status"], "complete");
+    Ok(Some((world, poll)))
+}
+
+/// Over HTTP the turn ends with a reason, or the agent goes on without the call; it never hangs, and nothing runs.
+async fn over_http(version: &'static str, test: &str) -> anyhow::Result<()> {
+    let Some((world, poll)) = away_too_long(version, Channel::Http, test).await? else { return Ok(()) };
+    assert!(!world.file("ran").exists(), "nobody allowed it");
+    match poll["status"].as_str() {
+        Some("complete") => assert_eq!(events(&poll, "tool_result")[0]["is_error"], true, "{poll:#}"),
+        _ => assert_eq!(events(&poll, "error")[0]["reason"], "permit_lost", "{poll:#}"),
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_turn_whose_permit_was_lost_ends_with_a_reason_or_goes_on_197() -> anyhow::Result<()> {
+    over_http("2.1.197", "a_turn_whose_permit_was_lost_ends_with_a_reason_or_goes_on_197").await
+}
+
+#[tokio::test]
+async fn a_turn_whose_permit_was_lost_ends_with_a_reason_or_goes_on_325() -> anyhow::Result<()> {
+    over_http("2.1.325", "a_turn_whose_permit_was_lost_ends_with_a_reason_or_goes_on_325").await
+}
+
+/// The relay knows no window: the same permit is answered.
+async fn over_the_relay(version: &'static str, test: &str) -> anyhow::Result<()> {
+    let Some((world, poll)) = away_too_long(version, Channel::Relay, test).await? else { return Ok(()) };
+    assert_eq!(poll["status"], "complete", "{poll:#}");
+    assert!(world.file("ran").exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_permit_through_the_relay_waits_for_the_hub_197() -> anyhow::Result<()> {
+    over_the_relay("2.1.197", "a_permit_through_the_relay_waits_for_the_hub_197").await
+}
+
+#[tokio::test]
+async fn a_permit_through_the_relay_waits_for_the_hub_325() -> anyhow::Result<()> {
+    over_the_relay("2.1.325", "a_permit_through_the_relay_waits_for_the_hub_325").await
+}
