@@ -305,6 +305,18 @@ pub fn is_alive(pid: u32) -> bool {
         .is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| !rest.trim_start().starts_with('Z')))
 }
 
+/// Lets a process write no file any longer than this; what the kernel then says is what a full disk says.
+///
+/// # Errors
+/// When it cannot be set.
+pub fn limit_files(pid: u32, limit: &str) -> anyhow::Result<()> {
+    let pid = pid.to_string();
+    let set =
+        std::process::Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={limit}:")]).status()?;
+    anyhow::ensure!(set.success(), "prlimit");
+    Ok(())
+}
+
 /// Makes one test of an `async fn(World) -> anyhow::Result<()>` per pinned CLI, channel and door.
 #[macro_export]
 macro_rules! over_everything {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use anyhow::Context as _;
-use plexus_e2e::{Setup, World, events, is_alive, processes_of, script, text, until};
+use plexus_e2e::{Setup, World, events, is_alive, limit_files, processes_of, script, text, until};
 use plexus_testkit::binaries;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -316,15 +316,6 @@ async fn stop_ends_all_that_stems_from_a_child() -> anyhow::Result<()> {
     assert!(processes_of(&session).is_empty());
     world.chat(&session, &script(&json!([{"say": "again"}]))).await?;
     assert_eq!(events(&world.ended(&session).await?, "complete")[0]["result"], "again");
-    Ok(())
-}
-
-/// Lets a process write no file any longer than this; what the kernel then says is what a full disk says.
-fn limit_files(pid: u32, limit: &str) -> anyhow::Result<()> {
-    let pid = pid.to_string();
-    let set =
-        std::process::Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={limit}:")]).status()?;
-    anyhow::ensure!(set.success(), "prlimit");
     Ok(())
 }
 

@@ -58,6 +58,7 @@ impl Expiry {
                 Ok(_) => hub.expiry().done(deadline),
                 Err(error) => {
                     tracing::warn!(%error, "an expiry is held until it can be stored");
+                    let _held = hub.metrics().hold();
                     tokio::time::sleep(RETRY).await;
                 }
             }

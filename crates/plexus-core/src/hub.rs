@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
 
 use plexus_agent::{JournalWatch, ProcessIdentity};
 use plexus_protocol::claudecode::Channel;
@@ -16,6 +17,7 @@ use crate::clock::now;
 use crate::expiry::Expiry;
 use crate::follow::{Deltas, LiveSessions};
 use crate::method::{Audience, Caller, Method, Registry, ToolUser, method_not_found};
+use crate::metrics::Metrics;
 use crate::permit::Attachments;
 use crate::positions::Positions;
 use crate::secret::token_hash;
@@ -44,6 +46,7 @@ pub struct Hub {
     deltas: Deltas,
     live_sessions: LiveSessions,
     positions: Positions,
+    metrics: Metrics,
     watch: JournalWatch,
     worktrees: Worktrees,
     sessions: Mutex<HashMap<SessionId, SessionHandle>>,
@@ -72,6 +75,7 @@ impl Hub {
             deltas: Deltas::default(),
             live_sessions: LiveSessions::default(),
             positions: Positions::default(),
+            metrics: Metrics::default(),
             watch,
             worktrees: Worktrees::new(closing.clone()),
             sessions: Mutex::default(),
@@ -165,6 +169,10 @@ impl Hub {
         &self.deltas
     }
 
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
     pub(crate) fn watch(&self) -> &JournalWatch {
         &self.watch
     }
@@ -186,10 +194,14 @@ impl Hub {
     /// The store itself does the telling: a caller that vanishes in between leaves nobody untold of what is durable,
     /// and a child's owner hears of an answer without a detour.
     pub(crate) async fn commit(&self, changes: Vec<Change>) -> Result<Committed, StoreError> {
-        self.store.commit(now(), changes).await
+        let since = Instant::now();
+        let answer = self.store.commit(now(), changes).await;
+        self.metrics.committed(since.elapsed(), &answer);
+        answer
     }
 
     fn tell(&self, committed: &Committed) {
+        self.metrics.told(committed);
         let mut sessions: Vec<SessionId> = committed.events.iter().map(|event| event.session).collect();
         for row in &committed.approvals {
             sessions.push(row.approval.session_id);
@@ -243,6 +255,11 @@ impl Hub {
 
     pub(crate) fn keeper_of(&self, session: SessionId) -> Option<i32> {
         self.keepers.lock().unwrap_or_else(PoisonError::into_inner).get(&session).copied()
+    }
+
+    /// How many children have a process.
+    pub(crate) fn children(&self) -> usize {
+        self.keepers.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// Whether a process stems from a supervised child.

@@ -16,6 +16,7 @@ mod gate;
 mod hub;
 mod kill_point;
 mod method;
+mod metrics;
 mod permit;
 mod positions;
 mod secret;

@@ -124,11 +124,13 @@ impl Hub {
     where
         F: Future<Output = Result<T, StoreError>>,
     {
+        let mut held = None;
         loop {
             match step().await {
                 Ok(done) => return done,
                 Err(error) => {
                     tracing::warn!(%error, "a permit is held until the store can be used");
+                    held.get_or_insert_with(|| self.metrics().hold());
                     sleep(BEFORE_ANOTHER_TRY).await;
                 }
             }

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router, middleware};
+use http::header;
 use plexus_core::Hub;
 use plexus_protocol::Principal;
 use serde_json::json;
@@ -59,7 +60,8 @@ impl Doors {
             .route("/rpc", post(rpc::http::post).get(rpc::websocket::upgrade))
             .route("/mcp", post(mcp::permit::post).get(mcp::permit::get))
             .route("/sessions/{id}/events", get(sse::sessions::get))
-            .route("/approvals/events", get(sse::approvals::get));
+            .route("/approvals/events", get(sse::approvals::get))
+            .route("/metrics", get(metrics));
         if self.way == Way::Socket {
             guarded = guarded.route("/down", post(down));
         }
@@ -74,6 +76,15 @@ impl Doors {
 
 async fn health() -> Response {
     Json(json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")})).into_response()
+}
+
+/// What an operator watches.
+async fn metrics(State(doors): State<Doors>, Extension(principal): Extension<Principal>) -> Response {
+    if principal != Principal::Operator {
+        return Refusal::NotForYou.into_response();
+    }
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], doors.hub.figures().await).into_response()
 }
 
 /// Ends the children and then the hub; answered when the children are gone.

@@ -12,7 +12,7 @@ use plexus_protocol::{ApprovalId, SessionId, UnixSeconds};
 
 pub use model::{
     ApprovalRow, CallRow, Change, Committed, EventRow, FeedKind, FeedRow, NewApproval, NewSession, NodeRow,
-    Open, PermitStream, RunKey, RunRow, RunState, SessionConfig, SessionRow, TurnRow, TurnStatus,
+    Open, PermitStream, RunKey, RunRow, RunState, SessionConfig, SessionRow, Tally, TurnRow, TurnStatus,
 };
 pub use sqlite::{Durability, SqliteStore};
 
@@ -112,4 +112,7 @@ pub trait Store: Send + Sync + 'static {
     async fn permit_stream(&self, event_id: &str) -> Result<Option<PermitStream>, StoreError>;
     /// How far this reader has read a turn; 0 when it never did.
     async fn position(&self, reader: &str, session: SessionId, turn: u64) -> Result<u64, StoreError>;
+
+    /// How much is alive and open, without reading any of it.
+    async fn tally(&self) -> Result<Tally, StoreError>;
 }

@@ -305,6 +305,17 @@ pub enum Open {
     AskedOf(String),
 }
 
+/// How much is alive and open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Living sessions.
+    pub sessions: u64,
+    /// Pending approvals.
+    pub open_approvals: u64,
+    /// When the oldest of them was asked.
+    pub oldest_open: Option<UnixSeconds>,
+}
+
 /// One thing to be made durable.
 #[derive(Debug, Clone)]
 pub enum Change {

@@ -56,7 +56,8 @@ macro_rules! whole_contract {
                 calls_live_until_their_result_came,
                 the_first_delivery_counts,
                 a_question_outside_any_turn_is_kept,
-                a_permit_stream_is_found_by_its_event_id;
+                a_permit_stream_is_found_by_its_event_id,
+                what_is_alive_and_open_is_counted;
             commits:
                 a_commit_is_done_whole_or_not_at_all,
                 a_commit_returns_approvals_as_they_are_at_its_end,

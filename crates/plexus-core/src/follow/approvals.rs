@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use super::PAGE;
 use crate::Hub;
 use crate::hub::store_error;
+use crate::metrics::{Raised, Stream};
 use crate::signals::{Topic, next};
 use crate::view;
 
@@ -30,6 +31,7 @@ pub struct ApprovalFollower {
     to: Option<String>,
     after: u64,
     signal: watch::Receiver<()>,
+    _counted: Raised,
 }
 
 impl Hub {
@@ -47,7 +49,8 @@ impl Hub {
             Some(after) => after,
             None => self.store().feed_head().await.map_err(store_error)?,
         };
-        Ok(ApprovalFollower { hub: Arc::clone(self), to, after, signal })
+        let _counted = self.metrics().listen(Stream::Approvals);
+        Ok(ApprovalFollower { hub: Arc::clone(self), to, after, signal, _counted })
     }
 }
 

@@ -21,6 +21,7 @@ use live::{Found, Live};
 
 use crate::Hub;
 use crate::hub::store_error;
+use crate::metrics::{Raised, Stream};
 use crate::signals::next;
 use crate::view;
 
@@ -69,6 +70,7 @@ pub struct SessionFollower {
     deltas: broadcast::Receiver<Arc<Object>>,
     /// Events that were read and wait for the deltas before them.
     read: Vec<Arc<Followed>>,
+    _counted: Raised,
 }
 
 impl Hub {
@@ -85,7 +87,9 @@ impl Hub {
         let live = self.live_sessions().of(self, session, row.latest_turn).await?;
         let grown = live.subscribe();
         let deltas = self.deltas().listen(session);
-        Ok(SessionFollower { hub: Arc::clone(self), session, place, live, grown, deltas, read: Vec::new() })
+        let (hub, read) = (Arc::clone(self), Vec::new());
+        let _counted = self.metrics().listen(Stream::Session);
+        Ok(SessionFollower { hub, session, place, live, grown, deltas, read, _counted })
     }
 }
 

@@ -190,6 +190,7 @@ impl Owner {
             return Ok(());
         }
         let mut pause = FIRST_PAUSE;
+        let mut held = None;
         loop {
             let why = match self.hub.commit(changes.clone()).await {
                 Ok(_) => return Ok(()),
@@ -202,6 +203,7 @@ impl Owner {
                 }
             };
             tracing::warn!(session = %self.row.id, why, "held until it can be stored");
+            held.get_or_insert_with(|| self.hub.metrics().hold());
             tokio::select! {
                 () = self.hub.closing().cancelled() => return Err(Closing),
                 () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
@@ -236,6 +238,7 @@ impl Owner {
     pub(super) async fn send(&mut self, line: &str) -> Result<(), Closing> {
         let id = plexus_claude::sent_id(line.as_bytes());
         let mut pause = FIRST_PAUSE;
+        let mut held = None;
         loop {
             let Some(run) = self.run.as_mut() else { return Ok(()) };
             if id.as_ref().is_some_and(|id| run.sent.contains(id)) {
@@ -247,7 +250,8 @@ impl Owner {
                     return Ok(());
                 }
                 Err(error) => {
-                    tracing::warn!(session = %self.row.id, %error, "a line is held until it can be sent")
+                    tracing::warn!(session = %self.row.id, %error, "a line is held until it can be sent");
+                    held.get_or_insert_with(|| self.hub.metrics().hold());
                 }
             }
             tokio::select! {

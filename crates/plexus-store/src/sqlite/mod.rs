@@ -26,7 +26,7 @@ use writer::{Apply, Writer};
 
 use crate::{
     ApprovalRow, CallRow, Change, Committed, EventRow, FeedRow, Observer, Open, PermitStream, RunKey, RunRow,
-    SessionRow, Store, StoreError, TurnRow,
+    SessionRow, Store, StoreError, Tally, TurnRow,
 };
 
 /// A [`Store`] in one SQLite file. Dropping it stores what is queued and closes the file.
@@ -166,6 +166,10 @@ impl Store for SqliteStore {
     async fn position(&self, reader: &str, session: SessionId, turn: u64) -> Result<u64, StoreError> {
         let reader = reader.to_owned();
         self.readers.read(move |file| reads::position(file, &reader, session, turn)).await
+    }
+
+    async fn tally(&self) -> Result<Tally, StoreError> {
+        self.readers.read(reads::tally).await
     }
 }
 

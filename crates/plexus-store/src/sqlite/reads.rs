@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Result, Row};
 use super::columns::{Json, Text, Word, int};
 use super::sql;
 use crate::{
-    ApprovalRow, CallRow, EventRow, FeedRow, Open, PermitStream, RunKey, RunRow, SessionRow, TurnRow,
+    ApprovalRow, CallRow, EventRow, FeedRow, Open, PermitStream, RunKey, RunRow, SessionRow, Tally, TurnRow,
 };
 
 pub(super) fn session(connection: &Connection, id: SessionId) -> Result<Option<SessionRow>> {
@@ -129,6 +129,16 @@ pub(super) fn permit_stream(connection: &Connection, event_id: &str) -> Result<O
 pub(super) fn position(connection: &Connection, reader: &str, session: SessionId, turn: u64) -> Result<u64> {
     let position = one(connection, sql::POSITION, (reader, Text(session), int(turn)), |row| row.get(0))?;
     Ok(position.unwrap_or(0))
+}
+
+pub(super) fn tally(connection: &Connection) -> Result<Tally> {
+    connection.prepare_cached(sql::TALLY)?.query_row([], |row| {
+        Ok(Tally {
+            sessions: row.get("sessions")?,
+            open_approvals: row.get("open_approvals")?,
+            oldest_open: row.get("oldest_open")?,
+        })
+    })
 }
 
 fn session_row(row: &Row<'_>) -> Result<SessionRow> {

@@ -46,6 +46,13 @@ pub(super) const PERMIT_STREAM: &str = "SELECT * FROM permit_streams WHERE event
 pub(super) const POSITION: &str =
     "SELECT position FROM positions WHERE reader = ?1 AND session = ?2 AND turn = ?3";
 
+// Of the open approvals only the oldest is looked into: what they ask may be large.
+pub(super) const TALLY: &str = "SELECT \
+    (SELECT count(*) FROM sessions WHERE deleted_at IS NULL) AS sessions, \
+    (SELECT count(*) FROM approvals WHERE status = 'pending') AS open_approvals, \
+    (SELECT json_extract(question, '$.created_at') FROM approvals WHERE status = 'pending' ORDER BY number LIMIT 1) \
+        AS oldest_open";
+
 /// All of them that must be answered by an index, whatever the size of the tables.
 #[cfg(test)]
 pub(super) const ALL: &[&str] = &[
@@ -69,4 +76,5 @@ pub(super) const ALL: &[&str] = &[
     FEED_HEAD,
     PERMIT_STREAM,
     POSITION,
+    TALLY,
 ];

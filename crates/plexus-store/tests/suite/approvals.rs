@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use plexus_protocol::claudecode::Channel;
 use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, SessionId};
-use plexus_store::{CallRow, Change, FeedKind, Open, PermitStream, Refusal, RunKey, Store, StoreError};
+use plexus_store::{
+    CallRow, Change, FeedKind, Open, PermitStream, Refusal, RunKey, Store, StoreError, Tally,
+};
 use serde_json::json;
 
 use crate::common::*;
@@ -263,4 +265,21 @@ pub async fn a_permit_stream_is_found_by_its_event_id(store: Arc<dyn Store>) {
     assert!(store.permit_stream("e3").await.unwrap().is_none());
     let unknown = stream("e4", ApprovalId::random(), None);
     assert!(matches!(refused(&*store, unknown).await, Refusal::NoSuchApproval(_)));
+}
+
+pub async fn what_is_alive_and_open_is_counted(store: Arc<dyn Store>) {
+    assert_eq!(store.tally().await.unwrap(), Tally::default());
+    let (first, second) = (create(&*store, "a").await, create(&*store, "b").await);
+    let mut questions = Vec::new();
+    for (session, asked_at) in [(first, 70), (first, 80), (second, 90)] {
+        let mut new = question(session, 1, &asked_at.to_string());
+        new.approval.created_at = asked_at;
+        questions.push(ask(&*store, new).await);
+    }
+    let tally = store.tally().await.unwrap();
+    assert_eq!(tally, Tally { sessions: 2, open_approvals: 3, oldest_open: Some(70) });
+    commit(&*store, denies(questions[0])).await;
+    commit(&*store, Change::DeleteSession(second)).await;
+    let tally = store.tally().await.unwrap();
+    assert_eq!(tally, Tally { sessions: 1, open_approvals: 2, oldest_open: Some(80) });
 }

@@ -75,3 +75,13 @@ impl From<RpcError> for CallError {
         Self::of_json_rpc(&error)
     }
 }
+
+/// Gets a page of the hub, such as `/metrics`.
+///
+/// # Errors
+/// Any status but a success, or that the hub could not be reached.
+pub async fn get(url: &str, path: &str, token: &str) -> Result<String, CallError> {
+    let endpoint = http::Endpoint::new(url, path, token);
+    let exchange = async { http::whole(endpoint.get(&[]).await?).await };
+    Ok(String::from_utf8_lossy(&endpoint.within(exchange).await?).into_owned())
+}

@@ -1,0 +1,243 @@
+//! What an operator watches: every figure that `/metrics` shows, in one place. What happens is counted as it happens,
+//! by an atomic or two; what is the case (sessions, open approvals, journals) is read when someone asks, from the
+//! store and the run directories, so that it is right after a restart. `docs/metrics.md` says what each one means.
+
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use plexus_agent::RunDir;
+use plexus_protocol::ApprovalStatus;
+use plexus_store::{Committed, FeedKind, RunRow, RunState, StoreError};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::Hub;
+use crate::clock::now;
+
+/// One label and its value.
+type Label = [(&'static str, &'static str); 1];
+/// A figure that is set when it is asked for; not a number where it cannot be known.
+type State = Gauge<f64, AtomicU64>;
+
+const TURN_OUTCOMES: [&str; 3] = ["complete", "failed", "interrupted"];
+const ANSWERS: [&str; 4] = ["allowed", "denied", "expired", "withdrawn"];
+
+/// What someone listens to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Stream {
+    Session,
+    Approvals,
+}
+
+/// All figures.
+pub(crate) struct Metrics {
+    registry: Registry,
+    asked: Counter,
+    decisions: Family<Label, Histogram, fn() -> Histogram>,
+    turns: Family<Label, Counter>,
+    commits: Histogram,
+    failures: Counter,
+    held: Gauge,
+    listeners: Family<Label, Gauge>,
+    sessions: State,
+    children: State,
+    open: State,
+    oldest: State,
+    lag: State,
+    worst_lag: State,
+}
+
+/// Raises a gauge by one for as long as it is held, however that ends.
+#[derive(Debug)]
+pub(crate) struct Raised(Gauge);
+
+impl Raised {
+    fn by_one(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut metrics = Self {
+            registry: Registry::with_prefix("plexus"),
+            asked: Counter::default(),
+            // From one second to three days: people sleep.
+            decisions: Family::new_with_constructor(|| {
+                Histogram::new([1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0, 259_200.0])
+            }),
+            turns: Family::default(),
+            commits: Histogram::new(exponential_buckets(0.000_5, 2.0, 15)),
+            failures: Counter::default(),
+            held: Gauge::default(),
+            listeners: Family::default(),
+            sessions: State::default(),
+            children: State::default(),
+            open: State::default(),
+            oldest: State::default(),
+            lag: State::default(),
+            worst_lag: State::default(),
+        };
+        metrics.register();
+        metrics
+    }
+}
+
+impl Metrics {
+    fn register(&mut self) {
+        // A figure that is there from the start can be watched before the first time that it moves.
+        for outcome in TURN_OUTCOMES {
+            drop(self.turns.get_or_create(&[("outcome", outcome)]));
+        }
+        for answer in ANSWERS {
+            drop(self.decisions.get_or_create(&[("answer", answer)]));
+        }
+        for stream in [Stream::Session, Stream::Approvals] {
+            drop(self.listeners.get_or_create(&label_of(stream)));
+        }
+        let (to, seconds, bytes) = (&mut self.registry, Unit::Seconds, Unit::Bytes);
+        to.register("sessions", "Living sessions", self.sessions.clone());
+        to.register("children", "Agents whose process runs", self.children.clone());
+        to.register("approvals_open", "Approvals that wait for an answer", self.open.clone());
+        let help = "Age of the oldest approval that waits for an answer, 0 without one";
+        to.register_with_unit("approvals_oldest", help, seconds.clone(), self.oldest.clone());
+        to.register("approvals_asked", "Approvals asked since the hub was started", self.asked.clone());
+        let help = "Time from the question to its answer, in whole seconds";
+        to.register_with_unit("decision", help, seconds.clone(), self.decisions.clone());
+        to.register("turns", "Turns that have ended since the hub was started", self.turns.clone());
+        let help = "What agents have written and the hub has not stored yet, in all";
+        to.register_with_unit("journal_lag", help, bytes.clone(), self.lag.clone());
+        let help = "The same of the agent that is furthest ahead";
+        to.register_with_unit("journal_lag_worst", help, bytes, self.worst_lag.clone());
+        let help = "Time until a commit was answered, queue and disk included";
+        to.register_with_unit("store_commit", help, seconds, self.commits.clone());
+        to.register("store_failures", "Commits that the store could not take", self.failures.clone());
+        let help = "Records and answers that wait because they cannot be written now";
+        to.register("held", help, self.held.clone());
+        to.register("listeners", "Clients that follow events live", self.listeners.clone());
+    }
+
+    /// The store has answered a commit, after this long.
+    pub(crate) fn committed<T>(&self, after: Duration, answer: &Result<T, StoreError>) {
+        self.commits.observe(after.as_secs_f64());
+        if matches!(answer, Err(StoreError::Unavailable(_) | StoreError::Unusable(_))) {
+            self.failures.inc();
+        }
+    }
+
+    /// This has become durable.
+    pub(crate) fn told(&self, committed: &Committed) {
+        for entry in &committed.feed {
+            match entry.kind {
+                FeedKind::Asked => _ = self.asked.inc(),
+                FeedKind::Finished => {
+                    let said = entry.data["status"].as_str();
+                    if let Some(outcome) = TURN_OUTCOMES.into_iter().find(|outcome| said == Some(outcome)) {
+                        self.turns.get_or_create(&[("outcome", outcome)]).inc();
+                    }
+                }
+                FeedKind::Resolved | FeedKind::Notice => {}
+            }
+        }
+        for approval in committed.approvals.iter().map(|row| &row.approval) {
+            let answer = match approval.status {
+                ApprovalStatus::Pending => continue,
+                ApprovalStatus::Allowed => "allowed",
+                ApprovalStatus::Denied => "denied",
+                ApprovalStatus::Expired => "expired",
+                ApprovalStatus::Withdrawn => "withdrawn",
+            };
+            let took = approval.resolved_at.unwrap_or_else(now).saturating_sub(approval.created_at);
+            self.decisions.get_or_create(&[("answer", answer)]).observe(took as f64);
+        }
+    }
+
+    /// Something cannot be written and waits, until the returned value is dropped.
+    pub(crate) fn hold(&self) -> Raised {
+        Raised::by_one(&self.held)
+    }
+
+    /// Someone listens, until the returned value is dropped.
+    pub(crate) fn listen(&self, stream: Stream) -> Raised {
+        Raised::by_one(&self.listeners.get_or_create(&label_of(stream)))
+    }
+}
+
+fn label_of(stream: Stream) -> Label {
+    match stream {
+        Stream::Session => [("stream", "session")],
+        Stream::Approvals => [("stream", "approvals")],
+    }
+}
+
+impl Hub {
+    /// All figures, in the text format of OpenMetrics, which Prometheus reads.
+    pub async fn figures(&self) -> String {
+        let metrics = self.metrics();
+        let (tally, lags) = tokio::join!(self.store().tally(), self.lags());
+        // What cannot be read now is not a number; the rest is shown all the same, now more than ever.
+        let (mut sessions, mut open, mut oldest) = (f64::NAN, f64::NAN, f64::NAN);
+        if let Ok(tally) = tally {
+            (sessions, open) = (tally.sessions as f64, tally.open_approvals as f64);
+            oldest = tally.oldest_open.map_or(0.0, |since| now().saturating_sub(since) as f64);
+        }
+        let (mut lag, mut worst) = (f64::NAN, f64::NAN);
+        if let Ok(lags) = lags {
+            lag = lags.iter().sum::<u64>() as f64;
+            worst = lags.iter().max().copied().unwrap_or(0) as f64;
+        }
+        metrics.sessions.set(sessions);
+        metrics.children.set(self.children() as f64);
+        metrics.open.set(open);
+        metrics.oldest.set(oldest);
+        metrics.lag.set(lag);
+        metrics.worst_lag.set(worst);
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = encode(&mut text, &metrics.registry);
+        text
+    }
+
+    /// What each living run has written and the store has not, in bytes.
+    async fn lags(&self) -> Result<Vec<u64>, StoreError> {
+        let runs = self.store().open_runs().await?;
+        let with_a_process = |run: &RunRow| matches!(run.state, RunState::Running | RunState::Ending);
+        let journals: Vec<_> = runs
+            .iter()
+            .filter(|run| with_a_process(run))
+            .map(|run| (RunDir::new(self.settings().run_dir(run.key)).journal(), run.journal_offset))
+            .collect();
+        let lags = move || {
+            let size = |path| std::fs::metadata(path).map_or(0, |journal| journal.len());
+            journals.into_iter().map(|(path, stored)| size(path).saturating_sub(stored)).collect()
+        };
+        Ok(tokio::task::spawn_blocking(lags).await.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_counts_until_it_is_let_go() {
+        let metrics = Metrics::default();
+        let (one, other) = (metrics.hold(), metrics.hold());
+        assert_eq!(metrics.held.get(), 2);
+        drop(one);
+        assert_eq!(metrics.held.get(), 1);
+        drop(other);
+        assert_eq!(metrics.held.get(), 0);
+    }
+}
