@@ -43,7 +43,10 @@ pub(crate) async fn start_hub(place: &Path) -> anyhow::Result<HubProcess> {
         std::fs::create_dir(place.join(folder))?;
     }
     let data_dir = place.join("data");
-    std::fs::write(data_dir.join("plexus.toml"), "durability = \"full\"\n")?;
+    std::fs::write(
+        data_dir.join("plexus.toml"),
+        "durability = \"full\"\nlimits.asks_per_minute = 1000000\n",
+    )?;
     // Scripted agents talk to no model.
     let mut env = clean_env(&place.join("home"), "http://127.0.0.1:1");
     env.push(("SCRIPTED_AGENT_LOG".to_owned(), place.join(LOG).display().to_string()));

@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use crate::clock::now;
 use crate::expiry::Expiry;
 use crate::follow::{Deltas, LiveSessions};
+use crate::limits::Room;
 use crate::method::{Audience, Caller, Method, Registry, ToolUser, method_not_found};
 use crate::metrics::Metrics;
 use crate::permit::Attachments;
@@ -47,6 +48,7 @@ pub struct Hub {
     live_sessions: LiveSessions,
     positions: Positions,
     metrics: Metrics,
+    room: Room,
     watch: JournalWatch,
     worktrees: Worktrees,
     sessions: Mutex<HashMap<SessionId, SessionHandle>>,
@@ -76,6 +78,7 @@ impl Hub {
             live_sessions: LiveSessions::default(),
             positions: Positions::default(),
             metrics: Metrics::default(),
+            room: Room::default(),
             watch,
             worktrees: Worktrees::new(closing.clone()),
             sessions: Mutex::default(),
@@ -108,6 +111,7 @@ impl Hub {
         }
         let mut sessions: Vec<SessionId> = runs.iter().map(|run| run.key.session).collect();
         for session in self.store.sessions().await? {
+            self.room.lives(session.id);
             let turn = self.store.turn(session.id, session.latest_turn).await?;
             if turn.is_some_and(|turn| turn.ended_at.is_none()) {
                 sessions.push(session.id);
@@ -115,6 +119,7 @@ impl Hub {
         }
         for approval in self.store.open_approvals(Open::All).await? {
             self.expiry.watch(&approval);
+            self.room.is_open(approval.approval.id);
         }
         let over_http =
             |run: &&RunRow| run.state == RunState::External || self.settings.child_mcp == ChildMcp::Http;
@@ -173,6 +178,10 @@ impl Hub {
         &self.metrics
     }
 
+    pub(crate) fn room(&self) -> &Room {
+        &self.room
+    }
+
     pub(crate) fn watch(&self) -> &JournalWatch {
         &self.watch
     }
@@ -208,6 +217,7 @@ impl Hub {
             if row.approval.status == ApprovalStatus::Pending {
                 self.expiry.watch(row);
             } else {
+                self.room.resolved(row.approval.id);
                 // Its owner hears of an answer before anyone who could pass it on to the child.
                 if let Some(session) = self.known_session(row.approval.session_id) {
                     session.resolved(row.clone());

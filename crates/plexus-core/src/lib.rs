@@ -15,6 +15,7 @@ mod follow;
 mod gate;
 mod hub;
 mod kill_point;
+mod limits;
 mod method;
 mod metrics;
 mod permit;
@@ -29,6 +30,7 @@ mod worktrees;
 pub use builder::{HubBuilder, StartError, standard_methods};
 pub use follow::{ApprovalFollower, ApprovalTold, Followed, Place, SessionFollower, Told};
 pub use hub::{Hub, ShutDown};
+pub use limits::Limits;
 pub use method::{
     Activation, Audience, Caller, Door, Method, Notification, Registry, Repeat, ToolUser, method_not_found,
 };

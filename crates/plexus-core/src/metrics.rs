@@ -17,6 +17,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::Hub;
 use crate::clock::now;
+use crate::limits::Limit;
 
 /// One label and its value.
 type Label = [(&'static str, &'static str); 1];
@@ -41,6 +42,7 @@ pub(crate) struct Metrics {
     turns: Family<Label, Counter>,
     commits: Histogram,
     failures: Counter,
+    refused: Family<Label, Counter>,
     held: Gauge,
     listeners: Family<Label, Gauge>,
     sessions: State,
@@ -80,6 +82,7 @@ impl Default for Metrics {
             turns: Family::default(),
             commits: Histogram::new(exponential_buckets(0.000_5, 2.0, 15)),
             failures: Counter::default(),
+            refused: Family::default(),
             held: Gauge::default(),
             listeners: Family::default(),
             sessions: State::default(),
@@ -106,6 +109,9 @@ impl Metrics {
         for stream in [Stream::Session, Stream::Approvals] {
             drop(self.listeners.get_or_create(&label_of(stream)));
         }
+        for limit in Limit::ALL {
+            drop(self.refused.get_or_create(&[("limit", limit.name())]));
+        }
         let (to, seconds, bytes) = (&mut self.registry, Unit::Seconds, Unit::Bytes);
         to.register("sessions", "Living sessions", self.sessions.clone());
         to.register("children", "Agents whose process runs", self.children.clone());
@@ -125,6 +131,7 @@ impl Metrics {
         to.register("store_failures", "Commits that the store could not take", self.failures.clone());
         let help = "Records and answers that wait because they cannot be written now";
         to.register("held", help, self.held.clone());
+        to.register("refused", "What was refused because a limit was reached", self.refused.clone());
         to.register("listeners", "Clients that follow events live", self.listeners.clone());
     }
 
@@ -161,6 +168,11 @@ impl Metrics {
             let took = approval.resolved_at.unwrap_or_else(now).saturating_sub(approval.created_at);
             self.decisions.get_or_create(&[("answer", answer)]).observe(took as f64);
         }
+    }
+
+    /// Something was refused because of a limit.
+    pub(crate) fn refused(&self, limit: Limit) {
+        self.refused.get_or_create(&[("limit", limit.name())]).inc();
     }
 
     /// Something cannot be written and waits, until the returned value is dropped.

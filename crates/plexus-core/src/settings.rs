@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use plexus_protocol::SessionId;
 
+use crate::Limits;
+
 /// How children on the `mcp` channel that the hub starts itself reach it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChildMcp {
@@ -43,6 +45,8 @@ pub struct Settings {
     pub idle_after: Option<Duration>,
     /// How long a child may hear nothing from its model before it is said to have stalled.
     pub stalled_after: Duration,
+    /// How much there may be of everything.
+    pub limits: Limits,
 }
 
 impl Settings {

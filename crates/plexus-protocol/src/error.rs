@@ -52,6 +52,8 @@ pub enum ErrorKind {
     InputNotSeen,
     /// The caller is known but may not do this.
     Forbidden,
+    /// There is as much of it as there may be.
+    LimitReached,
     /// The store cannot take writes now: nothing was done, try again.
     StoreUnavailable,
     /// The hub is going away.
@@ -84,6 +86,7 @@ impl ErrorKind {
             Self::AnswersRequired => "answers_required",
             Self::InputNotSeen => "input_not_seen",
             Self::Forbidden => "forbidden",
+            Self::LimitReached => "limit_reached",
             Self::StoreUnavailable => "store_unavailable",
             Self::ShuttingDown => "shutting_down",
             Self::Internal => "internal",

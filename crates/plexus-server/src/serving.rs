@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::ListenerExt;
-use plexus_core::{ChildMcp, Hub, HubBuilder, Settings, ShutDown, StartError};
+use plexus_core::{ChildMcp, Hub, HubBuilder, Limits, Settings, ShutDown, StartError};
 use plexus_store::{Durability, SqliteStore, StoreError};
 use rmcp::ServerHandler;
 use thiserror::Error;
@@ -52,6 +52,8 @@ pub struct Config {
     pub idle_after: Option<Duration>,
     /// How long a child may hear nothing from its model before it is said to have stalled.
     pub stalled_after: Duration,
+    /// How much there may be of everything.
+    pub limits: Limits,
     /// What a commit survives.
     pub durability: Durability,
 }
@@ -224,6 +226,7 @@ async fn start_core(config: Config, dir: &DataDir, url: &str) -> Result<Arc<Hub>
         initialize_within: config.initialize_within,
         idle_after: config.idle_after,
         stalled_after: config.stalled_after,
+        limits: config.limits,
     };
     Ok(HubBuilder::standard(settings, Arc::new(store)).start().await?)
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use plexus_core::ChildMcp;
+use plexus_core::{ChildMcp, Limits};
 use plexus_server::Config;
 use plexus_store::Durability;
 use serde::Deserialize;
@@ -53,6 +53,33 @@ struct File {
     idle_secs: Option<f64>,
     stalled_secs: Option<f64>,
     durability: DurabilityName,
+    limits: LimitsTable,
+}
+
+/// `[limits]`.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct LimitsTable {
+    sessions: Option<usize>,
+    open_approvals: Option<usize>,
+    open_approvals_per_session: Option<usize>,
+    asks_per_minute: Option<u32>,
+}
+
+impl LimitsTable {
+    fn limits(self) -> Result<Limits, ExpectedError> {
+        let usual = Limits::default();
+        Ok(Limits {
+            sessions: at_least_one("sessions", self.sessions, usual.sessions)?,
+            open_approvals: at_least_one("open_approvals", self.open_approvals, usual.open_approvals)?,
+            open_approvals_per_session: at_least_one(
+                "open_approvals_per_session",
+                self.open_approvals_per_session,
+                usual.open_approvals_per_session,
+            )?,
+            asks_per_minute: at_least_one("asks_per_minute", self.asks_per_minute, usual.asks_per_minute)?,
+        })
+    }
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
@@ -98,6 +125,7 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
             DurabilityName::Full => Durability::Full,
             DurabilityName::Normal => Durability::Normal,
         },
+        limits: file.limits.limits()?,
         data_dir,
     })
 }
@@ -139,6 +167,14 @@ fn seconds(key: &str, given: Option<f64>, usual: f64) -> Result<Duration, Expect
         .ok()
         .filter(|duration| !duration.is_zero())
         .ok_or_else(|| ExpectedError::Settings(format!("`{key}` in plexus.toml has to be a time above 0")))
+}
+
+fn at_least_one<T: PartialEq + From<u8>>(key: &str, given: Option<T>, usual: T) -> Result<T, ExpectedError> {
+    let given = given.unwrap_or(usual);
+    if given == T::from(0) {
+        return Err(ExpectedError::Settings(format!("`{key}` under [limits] in plexus.toml is at least 1")));
+    }
+    Ok(given)
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Questions: a call at the gate, `can_use_tool` on the control channel and `loopback.permit` over MCP, into one
 //! book. Asking again under a living key is the same question; with another input it is denied and recorded.
 
+use std::time::Instant;
+
 use plexus_claude::{CanUseTool, GateAnswer, PermissionResult, PreToolUse};
 use plexus_protocol::claudecode::Channel;
 use plexus_protocol::loopback::PermitParams;
@@ -16,6 +18,7 @@ use crate::approvals::permission_result;
 use crate::clock::now;
 use crate::gate;
 use crate::kill_point::kill_point;
+use crate::limits::Limit;
 use crate::permit::{NewStream, Permitted};
 use crate::secret::call_digest;
 
@@ -101,8 +104,14 @@ impl Owner {
         let refuse = |message: &str| PermissionResult::Deny { message: message.to_owned(), interrupt: false };
         let answer = match self.known(&question, must_ask) {
             Known::New => {
-                self.ask(key, question, Channel::Control, Some(request_id.to_owned()), &mut batch.changes);
-                return;
+                let id = ApprovalId::random();
+                match self.room_to_ask(id) {
+                    Ok(()) => {
+                        let request_id = Some(request_id.to_owned());
+                        return self.ask(key, id, question, Channel::Control, request_id, &mut batch.changes);
+                    }
+                    Err(limit) => self.turn_away(&question, limit, &mut batch.changes),
+                }
             }
             Known::Settled(answer) => answer,
             Known::Open(_) => refuse("This call is being asked about already."),
@@ -154,7 +163,16 @@ impl Owner {
                 let message = "This call is not at the gate, so it is denied.".to_owned();
                 Permitted::Decided(PermissionResult::Deny { message, interrupt: false })
             }
-            Known::New => Permitted::Waiting(self.ask(key, question, Channel::Mcp, None, &mut changes)),
+            Known::New => {
+                let id = ApprovalId::random();
+                match self.room_to_ask(id) {
+                    Ok(()) => {
+                        self.ask(key, id, question, Channel::Mcp, None, &mut changes);
+                        Permitted::Waiting(id)
+                    }
+                    Err(limit) => Permitted::Decided(self.turn_away(&question, limit, &mut changes)),
+                }
+            }
             Known::Mismatch => {
                 changes.push(self.mismatch(&question));
                 let message = "This call was asked about before with another input.".to_owned();
@@ -221,17 +239,59 @@ impl Owner {
         call_digest(&question.tool_name, &question.input, &self.cwd_of(&question.tool_use_id))
     }
 
+    /// Whether one more question may be asked under this id.
+    fn room_to_ask(&mut self, id: ApprovalId) -> Result<(), Limit> {
+        let limits = &self.hub.settings().limits;
+        let open = self.asks.values().filter(|ask| ask.status == ApprovalStatus::Pending).count();
+        if open >= limits.open_approvals_per_session {
+            return Err(Limit::OpenApprovalsPerSession);
+        }
+        if !self.pace.take(Instant::now(), limits.asks_per_minute) {
+            return Err(Limit::AsksPerMinute);
+        }
+        if !self.hub.room().ask(id, limits) {
+            return Err(Limit::OpenApprovals);
+        }
+        Ok(())
+    }
+
+    /// A question that is one too many is denied, and recorded. The model is told that it may ask again.
+    fn turn_away(
+        &mut self,
+        question: &Question,
+        limit: Limit,
+        changes: &mut Vec<Change>,
+    ) -> PermissionResult {
+        self.hub.metrics().refused(limit);
+        let message = limit.to_agent(&self.hub.settings().limits);
+        if let Some(call) = self.calls.get_mut(&question.tool_use_id) {
+            // From here on it counts as denied at the gate: it must not run, and asking again changes nothing.
+            call.answer = GateAnswer::Deny { reason: message.clone() };
+        }
+        let data = json!({
+            "tool_use_id": question.tool_use_id,
+            "tool_name": question.tool_name,
+            "limit": limit.name(),
+            "why": message,
+        });
+        let data = data.as_object().cloned().unwrap_or_default();
+        let event = Event::System { subtype: "ask_denied".to_owned(), data };
+        changes.push(Change::Event(self.row.id, self.event_turn(), Box::new(event)));
+        PermissionResult::Deny { message, interrupt: false }
+    }
+
     fn ask(
         &mut self,
         key: RunKey,
+        id: ApprovalId,
         question: Question,
         channel: Channel,
         request_id: Option<String>,
         changes: &mut Vec<Change>,
-    ) -> ApprovalId {
+    ) {
         let digest = self.digest_of(&question);
         let approval = Approval {
-            id: ApprovalId::random(),
+            id,
             session_id: self.row.id,
             session_name: self.row.name.clone(),
             kind: ApprovalKind::of_tool(&question.tool_name),
@@ -254,7 +314,6 @@ impl Owner {
             resolved_at: None,
             decision: None,
         };
-        let id = approval.id;
         let status = ApprovalStatus::Pending;
         let kept = Ask { approval: id, digest, status, request_id: request_id.clone(), run: key.run };
         self.asks.insert(question.tool_use_id, kept);
@@ -266,7 +325,6 @@ impl Owner {
             channel,
             request_id,
         })));
-        id
     }
 
     fn mismatch(&self, question: &Question) -> Change {

@@ -21,6 +21,7 @@ use super::run::{Cause, LiveRun, Stir, child_stirs};
 use super::turn::{Progress, Turn};
 use crate::Hub;
 use crate::kill_point::kill_point;
+use crate::limits::Pace;
 
 /// How much of a journal is read before commands are looked at again.
 pub(super) const BATCH_BYTES: usize = 256 * 1024;
@@ -47,6 +48,8 @@ pub(super) struct Owner {
     pub(super) calls: HashMap<String, Call>,
     /// Questions whose key lives, by tool_use_id.
     pub(super) asks: HashMap<String, Ask>,
+    /// How often it asks.
+    pub(super) pace: Pace,
     /// The assistant message being received, and its node.
     pub(super) message: Option<(String, NodeId)>,
     /// Requests of ours that the child has not answered, and who waits for that.

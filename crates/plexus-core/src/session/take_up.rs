@@ -19,6 +19,7 @@ use super::run::{ENDING_WITHIN, Phase};
 use super::turn::{Progress, Turn};
 use crate::Hub;
 use crate::gate;
+use crate::limits::Pace;
 
 impl Owner {
     /// What the store knows of a session. While it cannot be read, nothing is done with the session.
@@ -46,6 +47,7 @@ impl Owner {
             last_progress: Progress::default(),
             calls: HashMap::new(),
             asks: HashMap::new(),
+            pace: Pace::default(),
             message: None,
             requests: HashMap::new(),
             interrupting: Vec::new(),

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus_core::{Caller, ChildMcp, Door, Hub, ShutDown};
+use plexus_core::{Caller, ChildMcp, Door, Hub, Limits, ShutDown};
 use plexus_protocol::Principal;
 use plexus_server::{Config, Serving};
 use plexus_store::Durability;
@@ -81,6 +81,7 @@ fn config(args: &DemoArgs, folder: &Path) -> Result<Config, ExpectedError> {
         initialize_within: Duration::from_secs(60),
         idle_after: None,
         stalled_after: Duration::from_secs(300),
+        limits: Limits::default(),
         durability: Durability::Full,
     })
 }

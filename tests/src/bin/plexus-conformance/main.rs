@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use plexus_core::{ChildMcp, ShutDown};
+use plexus_core::{ChildMcp, Limits, ShutDown};
 use plexus_server::{Config, Serving};
 use plexus_store::Durability;
 use tokio::io::AsyncReadExt as _;
@@ -46,6 +46,7 @@ fn config(data_dir: PathBuf) -> anyhow::Result<Config> {
         initialize_within: Duration::from_secs(60),
         idle_after: None,
         stalled_after: Duration::from_secs(300),
+        limits: Limits::default(),
         durability: Durability::Normal,
     })
 }

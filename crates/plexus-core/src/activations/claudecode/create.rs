@@ -14,6 +14,7 @@ use super::chat_async::{begin, check_prompt};
 use crate::Hub;
 use crate::gate::Policy;
 use crate::hub::store_error;
+use crate::limits::Limit;
 use crate::method::{Audience, Caller, Method};
 use crate::worktrees::Making;
 
@@ -70,14 +71,21 @@ async fn create(hub: Arc<Hub>, caller: Caller, params: CreateParams) -> Result<C
         root: NodeId::random(),
     };
     let Some(Isolation(isolation)) = params.isolation else {
+        admit(&hub, session.id)?;
         return enter(&hub, session, params.prompt, None).await;
     };
     check_isolation(&caller, &isolation)?;
+    admit(&hub, session.id)?;
     // A caller that goes away takes this function with it, but not the task: what was begun is undone, or seen through.
     let gone = CancellationToken::new();
     let _tells_it = gone.clone().drop_guard();
     let task = hub.tasks().spawn(isolated(Arc::clone(&hub), session, isolation, params.prompt, gone));
     task.await.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the hub could not make the session")))
+}
+
+/// Makes room for a session that is about to be made.
+fn admit(hub: &Hub, id: SessionId) -> Result<(), Error> {
+    hub.room().admit(id, &hub.settings().limits).inspect_err(|_| hub.metrics().refused(Limit::Sessions))
 }
 
 /// Makes the worktree, and then the session that works in it.
@@ -88,12 +96,15 @@ async fn isolated(
     prompt: Option<String>,
     gone: CancellationToken,
 ) -> Result<CreateResult, Error> {
-    // Told before the work is done rather than after; the commit decides all the same.
-    let name = session.name.as_str();
-    if hub.store().session_named(name).await.map_err(store_error)?.is_some() {
-        return Err(store_error(StoreError::Refused(Refusal::NameTaken(name.to_owned()))));
-    }
-    let making = Making::ready(&hub, &session, isolation, &gone).await?;
+    let making = async {
+        // Told before the work is done rather than after; the commit decides all the same.
+        let name = session.name.as_str();
+        if hub.store().session_named(name).await.map_err(store_error)?.is_some() {
+            return Err(store_error(StoreError::Refused(Refusal::NameTaken(name.to_owned()))));
+        }
+        Making::ready(&hub, &session, isolation, &gone).await
+    };
+    let making = making.await.inspect_err(|_| hub.room().leaves(session.id))?;
     session.config.working_dir = making.working_dir().to_owned();
     session.config.worktree = Some(making.worktree().clone());
     enter(&hub, session, prompt, Some(making)).await
@@ -107,7 +118,11 @@ async fn enter(
     making: Option<Making>,
 ) -> Result<CreateResult, Error> {
     let (id, head) = (session.id, Position { tree_id: session.tree, node_id: session.root });
+    // A caller that goes away meanwhile may have its session all the same: then it counts.
     let committed = hub.commit(vec![Change::CreateSession(Box::new(session))]).await;
+    if committed.is_err() {
+        hub.room().leaves(id);
+    }
     match (committed, making) {
         (Ok(_), making) => drop(making.map(Making::handed_over)),
         (Err(error), None) => return Err(store_error(error)),

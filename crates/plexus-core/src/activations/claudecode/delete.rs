@@ -44,6 +44,7 @@ async fn forget(hub: Arc<Hub>, session: SessionRow, below: Vec<SessionRow>) -> R
     kill_point("delete", "committed");
     for row in &all {
         hub.session(row.id).retire();
+        hub.room().leaves(row.id);
     }
     let left = futures::future::join_all(below.iter().map(|row| left_below(&hub, row))).await;
     let worktree = leave(&hub, &session).await;

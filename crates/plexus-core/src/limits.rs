@@ -1,0 +1,181 @@
+//! How much there may be of everything, so that neither one agent nor many can use the hub up. The settings, and the
+//! two counts that are needed before something is stored; each limit is enforced where what it limits comes from.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use plexus_protocol::{ApprovalId, Error, ErrorKind, SessionId};
+
+/// How much there may be of everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Living sessions.
+    pub sessions: usize,
+    /// Open approvals of all sessions together.
+    pub open_approvals: usize,
+    /// Open approvals of one session.
+    pub open_approvals_per_session: usize,
+    /// Questions of one session in a minute, and at once after a quiet one.
+    pub asks_per_minute: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { sessions: 1000, open_approvals: 5000, open_approvals_per_session: 100, asks_per_minute: 600 }
+    }
+}
+
+/// A limit that was reached, by the name of its setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Limit {
+    Sessions,
+    OpenApprovals,
+    OpenApprovalsPerSession,
+    AsksPerMinute,
+}
+
+impl Limit {
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Sessions, Self::OpenApprovals, Self::OpenApprovalsPerSession, Self::AsksPerMinute];
+
+    /// The name of its setting.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Sessions => "sessions",
+            Self::OpenApprovals => "open_approvals",
+            Self::OpenApprovalsPerSession => "open_approvals_per_session",
+            Self::AsksPerMinute => "asks_per_minute",
+        }
+    }
+
+    /// What an agent is told whose question was not even asked.
+    pub(crate) fn to_agent(self, limits: &Limits) -> String {
+        let why: &dyn fmt::Display = match self {
+            Self::OpenApprovals => {
+                &format_args!("{} questions of all agents are open", limits.open_approvals)
+            }
+            Self::OpenApprovalsPerSession => {
+                &format_args!("{} questions of this session are open", limits.open_approvals_per_session)
+            }
+            _ => &format_args!("this session asks more than {} times a minute", limits.asks_per_minute),
+        };
+        format!(
+            "Nobody was asked about this call, because {why}; so it did not run. This is no refusal: wait until some \
+             are answered, or for a while, and then try again."
+        )
+    }
+}
+
+/// What is counted before it is stored. Ids, so that nothing counts twice however often it is told.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    sessions: Mutex<HashSet<SessionId>>,
+    open: Mutex<HashSet<ApprovalId>>,
+}
+
+impl Room {
+    /// Makes room for a session that is about to be stored.
+    pub(crate) fn admit(&self, session: SessionId, limits: &Limits) -> Result<(), Error> {
+        if take(&self.sessions, session, limits.sessions) {
+            return Ok(());
+        }
+        let most = limits.sessions;
+        let message = format!(
+            "there are {most} sessions, and more are not allowed: delete some with claudecode.delete, or raise \
+             `sessions` under [limits] in plexus.toml"
+        );
+        Err(Error::new(ErrorKind::LimitReached, message)
+            .with("limit", Limit::Sessions.name())
+            .with("most", most))
+    }
+
+    /// A session is there from before.
+    pub(crate) fn lives(&self, session: SessionId) {
+        locked(&self.sessions).insert(session);
+    }
+
+    /// A session is gone, or did not come to be.
+    pub(crate) fn leaves(&self, session: SessionId) {
+        locked(&self.sessions).remove(&session);
+    }
+
+    /// Makes room for an approval that is about to be stored; says whether there was any.
+    pub(crate) fn ask(&self, approval: ApprovalId, limits: &Limits) -> bool {
+        take(&self.open, approval, limits.open_approvals)
+    }
+
+    /// An approval is open from before.
+    pub(crate) fn is_open(&self, approval: ApprovalId) {
+        locked(&self.open).insert(approval);
+    }
+
+    /// An approval has come to its end.
+    pub(crate) fn resolved(&self, approval: ApprovalId) {
+        locked(&self.open).remove(&approval);
+    }
+}
+
+fn locked<T>(ids: &Mutex<HashSet<T>>) -> MutexGuard<'_, HashSet<T>> {
+    ids.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn take<T: Eq + std::hash::Hash>(ids: &Mutex<HashSet<T>>, id: T, most: usize) -> bool {
+    let mut ids = locked(ids);
+    let free = ids.len() < most;
+    if free {
+        ids.insert(id);
+    }
+    free
+}
+
+/// A token bucket: so many a minute on the long run, and as many at once after a quiet minute.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    /// When the bucket will be full again, if nothing is taken.
+    full_at: Option<Instant>,
+}
+
+impl Pace {
+    /// Takes one now, if there is one.
+    pub(crate) fn take(&mut self, now: Instant, per_minute: u32) -> bool {
+        let minute = Duration::from_secs(60);
+        let full_at = self.full_at.filter(|at| *at > now).unwrap_or(now) + minute / per_minute.max(1);
+        let free = full_at - now <= minute;
+        if free {
+            self.full_at = Some(full_at);
+        }
+        free
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pace_allows_a_burst_and_then_one_after_the_other() {
+        let (mut pace, start) = (Pace::default(), Instant::now());
+        let mut free_after = |millis| {
+            let now = start + Duration::from_millis(millis);
+            (0..100).filter(|_| pace.take(now, 60)).count()
+        };
+        assert_eq!(free_after(0), 60);
+        assert_eq!(free_after(0), 0);
+        assert_eq!(free_after(2500), 2);
+        assert_eq!(free_after(3_600_000), 60, "an hour is no more than a minute");
+    }
+
+    #[test]
+    fn room_is_counted_once_however_often_it_is_told() {
+        let (room, limits) = (Room::default(), Limits { open_approvals: 2, ..Limits::default() });
+        let [one, two, three] = [(); 3].map(|()| ApprovalId::random());
+        room.is_open(one);
+        room.is_open(one);
+        assert!(room.ask(two, &limits) && !room.ask(three, &limits));
+        room.resolved(one);
+        room.resolved(one);
+        assert!(room.ask(three, &limits) && !room.ask(one, &limits));
+    }
+}

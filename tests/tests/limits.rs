@@ -1,0 +1,138 @@
+//! Limits: one child, or many, cannot use the hub up. What is one too many is refused or denied in words that say what
+//! to do, and the others go on.
+
+use anyhow::Context as _;
+use plexus_e2e::{Setup, World, events, script, text};
+use plexus_testkit::rpc::{Door as _, McpClient, Rpc};
+use serde_json::{Value, json};
+
+async fn world(limits: &str) -> anyhow::Result<World> {
+    let config = format!("[limits]\n{limits}");
+    Setup::scripted()
+        .with_config(&config)
+        .world("limits")
+        .await?
+        .context("the scripted agent is always there")
+}
+
+fn bash(command: &str) -> Value {
+    json!({"tool": "Bash", "input": {"command": command}})
+}
+
+async fn begin(world: &World, name: &str, steps: Value) -> anyhow::Result<String> {
+    world.create(name, json!({"prompt": script(&steps)})).await
+}
+
+/// What was denied without having been asked.
+fn turned_away(poll: &Value) -> Vec<Value> {
+    let denied = events(poll, "system").into_iter().filter(|event| event["subtype"] == "ask_denied");
+    denied.map(|event| event["data"].clone()).collect()
+}
+
+#[tokio::test]
+async fn sessions_are_made_up_to_the_limit_and_again_when_one_is_gone() -> anyhow::Result<()> {
+    let mut world = world("sessions = 3").await?;
+    let create = |name: &str| {
+        let params = json!({"name": name, "working_dir": world.work});
+        async { world.door.call("claudecode.create", params).await }
+    };
+    let (a, b, c, d, e) = tokio::join!(create("a"), create("b"), create("c"), create("d"), create("e"));
+    let refused: Vec<_> = [a, b, c, d, e].into_iter().filter_map(Result::err).collect();
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    for refusal in refused {
+        assert_eq!(refusal.kind.as_deref(), Some("limit_reached"), "{refusal}");
+        assert_eq!((&refusal.data["limit"], &refusal.data["most"]), (&json!("sessions"), &json!(3)));
+        assert!(refusal.message.contains("claudecode.delete") && refusal.message.contains("plexus.toml"));
+    }
+    world.hub.restart().await?;
+    world.door = Box::new(Rpc::new(world.hub.url(), &world.hub.token()?));
+    let listed = world.call("claudecode.list", json!({})).await?;
+    assert_eq!(listed["sessions"].as_array().map(Vec::len), Some(3));
+    let more = json!({"name": "more", "working_dir": world.work});
+    let refusal = world.refused("claudecode.create", more.clone()).await?;
+    assert_eq!(refusal.kind.as_deref(), Some("limit_reached"), "the next hub counts them, too");
+    // A name that is taken takes no place.
+    world.call("claudecode.delete", json!({"session_id": listed["sessions"][0]["id"]})).await?;
+    let taken = json!({"name": listed["sessions"][1]["name"], "working_dir": world.work});
+    for _ in 0..3 {
+        let refusal = world.refused("claudecode.create", taken.clone()).await?;
+        assert_eq!(refusal.kind.as_deref(), Some("name_taken"), "{refusal}");
+    }
+    world.call("claudecode.create", more).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_question_too_many_of_one_session_is_denied_and_recorded() -> anyhow::Result<()> {
+    let world = world("open_approvals_per_session = 2").await?;
+    let calls: Vec<Value> = (0..4).map(|n| bash(&format!("touch {n}.txt"))).collect();
+    let session =
+        begin(&world, "eager", json!([{"tools": calls, "parallel": true}, {"say": "done"}])).await?;
+    let poll = world.poll_until(&session, |poll| events(poll, "tool_result").len() == 2).await?;
+    assert_eq!(poll["pending_approvals"].as_array().map(Vec::len), Some(2), "{poll:#}");
+    for result in events(&poll, "tool_result") {
+        assert_eq!(result["is_error"], true);
+        assert!(result["output"].to_string().contains("2 questions of this session are open"), "{result}");
+        assert!(result["output"].to_string().contains("try again"), "{result}");
+    }
+    let denied = turned_away(&poll);
+    assert_eq!(denied.len(), 2, "{poll:#}");
+    assert_eq!(denied[0]["limit"], "open_approvals_per_session");
+    assert!(denied[0]["tool_use_id"].is_string() && denied[0]["tool_name"] == "Bash", "{denied:?}");
+    assert!(world.ran().is_empty());
+    // Another session has its own.
+    let other = begin(&world, "other", json!([bash("true")])).await?;
+    world.asked(&other).await?;
+    for approval in poll["pending_approvals"].as_array().into_iter().flatten() {
+        world.allow(approval).await?;
+    }
+    assert_eq!(world.ended(&session).await?["status"], "complete");
+    assert_eq!(world.ran().len(), 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_question_too_many_of_all_is_denied_on_either_channel() -> anyhow::Result<()> {
+    let world = world("open_approvals = 1").await?;
+    let first = begin(&world, "first", json!([bash("true"), bash("true"), {"say": "done"}])).await?;
+    let (_, approval) = world.asked(&first).await?;
+    let second = begin(&world, "second", json!([bash("true"), {"say": "done"}])).await?;
+    let poll = world.ended(&second).await?;
+    assert_eq!(turned_away(&poll)[0]["limit"], "open_approvals", "{poll:#}");
+
+    let elsewhere = world.create("elsewhere", json!({})).await?;
+    let configured = world.call("loopback.configure", json!({"session_id": elsewhere})).await?;
+    let header = text(&configured["mcp_config"]["mcpServers"]["plexus"]["headers"]["Authorization"]);
+    let token = header.strip_prefix("Bearer ").context("a token")?;
+    let client = McpClient::connect(world.hub.url(), token).await?;
+    let question = json!({"tool_name": "Bash", "input": {"command": "ls"}, "tool_use_id": "t"});
+    let answer = client.call("loopback.permit", question).await?;
+    assert_eq!(answer["behavior"], "deny", "{answer}");
+    assert!(text(&answer["message"]).contains("1 questions of all agents are open"), "{answer}");
+
+    // With an answer there is room for the next.
+    world.allow(&approval).await?;
+    let (_, approval) = world.asked(&first).await?;
+    world.allow(&approval).await?;
+    assert_eq!(world.ended(&first).await?["status"], "complete");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_child_that_asks_too_often_is_slowed_down_and_the_others_are_not() -> anyhow::Result<()> {
+    let world = world("asks_per_minute = 2").await?;
+    let session =
+        begin(&world, "hasty", json!([bash("true"), bash("true"), bash("true"), {"say": "done"}])).await?;
+    for _ in 0..2 {
+        let (_, approval) = world.asked(&session).await?;
+        world.allow(&approval).await?;
+    }
+    let poll = world.ended(&session).await?;
+    assert_eq!(turned_away(&poll)[0]["limit"], "asks_per_minute", "{poll:#}");
+    let last = events(&poll, "tool_result").pop().unwrap_or_default();
+    assert!(last["output"].to_string().contains("more than 2 times a minute"), "{last}");
+    assert_eq!(world.ran().len(), 2);
+    let other = begin(&world, "patient", json!([bash("true")])).await?;
+    world.asked(&other).await?;
+    Ok(())
+}
