@@ -203,14 +203,29 @@ impl World {
             // Waits for an event after the last one seen, then reads the whole turn.
             let wait = json!({"session_id": session, "from_seq": wait_after, "wait_ms": 1000, "limit": 1});
             self.call("claudecode.poll", wait).await?;
-            let all = json!({"session_id": session, "from_seq": 0, "limit": 10_000});
-            let poll = self.call("claudecode.poll", all).await?;
+            let poll = self.poll_all(session).await?;
             if enough(&poll) {
                 return Ok(poll);
             }
             wait_after = poll["total_events"].as_u64().unwrap_or(0);
             if Instant::now() > deadline {
                 bail!("not in time; the last poll: {poll:#}\nhub: {}", self.hub.stderr());
+            }
+        }
+    }
+
+    /// The latest turn with all its events. Large ones come in several pages.
+    async fn poll_all(&self, session: &str) -> anyhow::Result<Value> {
+        let mut events = Vec::new();
+        loop {
+            let page = json!({"session_id": session, "from_seq": events.len(), "limit": 10_000});
+            let mut poll = self.call("claudecode.poll", page).await?;
+            let more = poll["events"].as_array_mut().map(std::mem::take).unwrap_or_default();
+            let is_last = poll["has_more"] == false || more.is_empty();
+            events.extend(more);
+            if is_last {
+                poll["events"] = Value::Array(events);
+                return Ok(poll);
             }
         }
     }

@@ -136,3 +136,36 @@ async fn a_child_that_asks_too_often_is_slowed_down_and_the_others_are_not() -> 
     world.asked(&other).await?;
     Ok(())
 }
+
+#[tokio::test]
+async fn a_large_event_is_kept_cut_and_whole_in_the_journal_and_a_question_always_whole() -> anyhow::Result<()>
+{
+    let world = world("event_kb = 1").await?;
+    let said = "ü".repeat(5000);
+    let large = json!({"tool": "Bash", "input": {"command": "true"}, "big_input": 5000});
+    let steps = json!([{"say": said}, large, {"big_line": 9_000_000}, {"say": "done"}]);
+    let session = begin(&world, "wordy", steps).await?;
+    let (_, approval) = world.asked(&session).await?;
+    let read = world.call("loopback.get", json!({"approval_id": approval["id"]})).await?;
+    assert!(read["approval"]["input"].to_string().len() > 5000, "{read}");
+    world.respond(&approval, json!({"approve": true, "digest": read["approval"]["digest"]})).await?;
+    let poll = world.ended(&session).await?;
+    assert_eq!(poll["status"], "complete", "{poll:#}");
+
+    let [first, second, last] =
+        <[Value; 3]>::try_from(events(&poll, "content")).map_err(|all| anyhow::anyhow!("{all:?}"))?;
+    assert!(said.starts_with(&text(&first["text"])) && text(&first["text"]).len() > 900, "{first}");
+    assert_eq!(last, json!({"type": "content", "text": "done"}), "what is not cut does not say so");
+    let journal = std::fs::read(world.run_dir(&session, 1).join("journal.jsonl"))?;
+    let whole = |event: &Value| -> anyhow::Result<Value> {
+        let at = |name: &str| event["truncated"][name].as_u64().with_context(|| event.to_string());
+        assert_eq!(event["truncated"]["run"], 1);
+        Ok(serde_json::from_slice(&journal[at("start")? as usize..at("end")? as usize])?)
+    };
+    assert_eq!(whole(&first)?["message"]["content"][0]["text"], said);
+    let line = whole(&second)?;
+    assert!(line["message"]["content"][0]["text"].as_str().is_some_and(|text| text.len() >= 9_000_000));
+    let called = &events(&poll, "tool_use")[0];
+    assert_eq!(whole(called)?["message"]["content"][0]["id"], called["tool_use_id"]);
+    Ok(())
+}

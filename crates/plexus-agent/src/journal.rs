@@ -11,8 +11,12 @@ use plexus_claude::{Incoming, Line, LineSplitter, parse, parse_oversized};
 use crate::run_dir::RunDir;
 use crate::watch::{JournalWatch, Watched};
 
-/// Longer lines are never held in memory: they stay a range of the journal.
+/// Longer lines are never in memory: they stay a range of the journal.
 pub const MAX_LINE: usize = 8 * 1024 * 1024;
+
+/// How much of an unfinished line is held; a longer one is read again once it is whole. A thousand children may each
+/// have stopped in the middle of one.
+const HELD: usize = 16 * 1024;
 
 const PIECE: usize = 64 * 1024;
 
@@ -53,13 +57,7 @@ impl Journal {
         let path = dir.journal();
         let file = File::open(&path)?;
         let watched = watch.add(&path)?;
-        Ok(Self {
-            file,
-            offset,
-            splitter: LineSplitter::new(offset, MAX_LINE),
-            watched,
-            end: End::NotReached,
-        })
+        Ok(Self { file, offset, splitter: LineSplitter::new(offset, HELD), watched, end: End::NotReached })
     }
 
     /// Returns when there may be more to read: at once, until a `read` has come to the end. Cancel safe; it
@@ -78,9 +76,10 @@ impl Journal {
         self.watched.mark_seen();
         let mut entries = Vec::new();
         let mut buffer = [0; PIECE];
+        let buffer = &mut buffer[..PIECE.min(max_bytes.max(1))];
         let mut taken = 0;
         while taken < max_bytes || entries.is_empty() {
-            let read = match self.file.read_at(&mut buffer, self.offset) {
+            let read = match self.file.read_at(buffer, self.offset) {
                 Ok(0) => {
                     self.end = End::Reached;
                     return Ok(entries);
@@ -100,6 +99,11 @@ impl Journal {
         Ok(entries)
     }
 
+    /// How many bytes are there that no line was made of yet.
+    pub fn waiting(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len().saturating_sub(self.splitter.offset()))
+    }
+
     /// A second reader of the same journal, from here on. It may begin with the rest of a line, as rubbish.
     pub fn beside(&self, dir: &RunDir, watch: &JournalWatch) -> io::Result<Self> {
         Self::open(dir, self.offset, watch)
@@ -108,7 +112,7 @@ impl Journal {
     /// Reads again from `offset` on, which is 0 or the end of a line: for a batch that could not be stored.
     pub fn rewind(&mut self, offset: u64) {
         self.offset = offset;
-        self.splitter = LineSplitter::new(offset, MAX_LINE);
+        self.splitter = LineSplitter::new(offset, HELD);
         self.end = End::NotReached;
     }
 }
@@ -116,9 +120,22 @@ impl Journal {
 fn entry(file: &File, line: Line<'_>) -> Entry {
     match line {
         Line::Whole { bytes, start, end } => Entry { message: parse(bytes), start, end },
-        Line::Oversized { start, len, end } => {
-            Entry { message: parse_oversized(Range { file, at: start, left: len }, len), start, end }
+        Line::Oversized { start, len, end } => Entry { message: read_again(file, start, len), start, end },
+    }
+}
+
+/// A line that was not held.
+fn read_again(file: &File, start: u64, len: u64) -> Incoming {
+    let range = Range { file, at: start, left: len };
+    match usize::try_from(len) {
+        Ok(length) if length <= MAX_LINE => {
+            let mut line = vec![0; length];
+            match file.read_exact_at(&mut line, start) {
+                Ok(()) => parse(&line),
+                Err(_) => parse_oversized(range, len),
+            }
         }
+        _ => parse_oversized(range, len),
     }
 }
 

@@ -10,6 +10,7 @@ use plexus_protocol::claudecode::Channel;
 use plexus_protocol::{ApprovalStatus, Error, ErrorKind, Principal, SessionId};
 use plexus_store::{Change, Committed, Open, Refusal, RunRow, RunState, Store, StoreError};
 use serde_json::Value;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -26,6 +27,9 @@ use crate::session::{self, SessionHandle};
 use crate::signals::{Signals, Topic};
 use crate::worktrees::Worktrees;
 use crate::{ChildMcp, Settings};
+
+/// How many sessions may hold much of what their child wrote, between reading and storing it.
+const READING_AT_ONCE: usize = 4;
 
 /// What becomes of the children when a hub goes away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +53,7 @@ pub struct Hub {
     positions: Positions,
     metrics: Metrics,
     room: Room,
+    reading: Arc<Semaphore>,
     watch: JournalWatch,
     worktrees: Worktrees,
     sessions: Mutex<HashMap<SessionId, SessionHandle>>,
@@ -79,6 +84,7 @@ impl Hub {
             positions: Positions::default(),
             metrics: Metrics::default(),
             room: Room::default(),
+            reading: Arc::new(Semaphore::new(READING_AT_ONCE)),
             watch,
             worktrees: Worktrees::new(closing.clone()),
             sessions: Mutex::default(),
@@ -180,6 +186,11 @@ impl Hub {
 
     pub(crate) fn room(&self) -> &Room {
         &self.room
+    }
+
+    /// The places for those who read much at once.
+    pub(crate) fn reading(&self) -> &Arc<Semaphore> {
+        &self.reading
     }
 
     pub(crate) fn watch(&self) -> &JournalWatch {

@@ -19,11 +19,19 @@ pub struct Limits {
     pub open_approvals_per_session: usize,
     /// Questions of one session in a minute, and at once after a quiet one.
     pub asks_per_minute: u32,
+    /// Bytes of one event; what is larger is cut.
+    pub event_bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { sessions: 1000, open_approvals: 5000, open_approvals_per_session: 100, asks_per_minute: 600 }
+        Self {
+            sessions: 1000,
+            open_approvals: 5000,
+            open_approvals_per_session: 100,
+            asks_per_minute: 600,
+            event_bytes: 1024 * 1024,
+        }
     }
 }
 

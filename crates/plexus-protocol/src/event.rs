@@ -7,6 +7,17 @@ use serde_json::Value;
 use crate::arbor::Position;
 use crate::{ApprovalId, ApprovalStatus, Decider, Object, SessionId, UnixSeconds};
 
+/// Where a line of a child stands: bytes of `sessions/<id>/runs/<run>/journal.jsonl`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JournalRange {
+    /// The run.
+    pub run: u32,
+    /// Its first byte.
+    pub start: u64,
+    /// The first byte after it.
+    pub end: u64,
+}
+
 /// One thing that happened in a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -28,6 +39,9 @@ pub enum Event {
         /// The call of the sub-agent that said it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_tool_use_id: Option<String>,
+        /// Where the whole of it stands, if it was too large to be kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        truncated: Option<JournalRange>,
     },
     /// The agent thought something.
     Thinking {
@@ -36,6 +50,9 @@ pub enum Event {
         /// The call of the sub-agent that thought it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_tool_use_id: Option<String>,
+        /// Where the whole of it stands, if it was too large to be kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        truncated: Option<JournalRange>,
     },
     /// The agent wants to use a tool.
     ToolUse {
@@ -48,6 +65,9 @@ pub enum Event {
         /// The call of the sub-agent that wants it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_tool_use_id: Option<String>,
+        /// Where the whole of it stands, if it was too large to be kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        truncated: Option<JournalRange>,
     },
     /// The call stopped at the gate and someone was asked.
     ApprovalRequested {
@@ -82,6 +102,9 @@ pub enum Event {
         /// The call of the sub-agent that used it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_tool_use_id: Option<String>,
+        /// Where the whole of it stands, if it was too large to be kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        truncated: Option<JournalRange>,
     },
     /// The turn ended well.
     Complete {

@@ -19,7 +19,7 @@ pub mod worktree;
 pub use approval::{Approval, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, Right};
 pub use attention::Attention;
 pub use error::{Error, ErrorKind};
-pub use event::{Event, NumberedEvent};
+pub use event::{Event, JournalRange, NumberedEvent};
 pub use ids::{ApprovalId, NodeId, SessionId, SessionName, TreeId};
 pub use principal::Principal;
 pub use text::{MAX_TEXT_BYTES, is_cut_at, shorten, visible};

@@ -81,7 +81,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// One turn.
     async fn turn(&self, session: SessionId, turn: u64) -> Result<Option<TurnRow>, StoreError>;
-    /// Events of a turn from `from` on, at most `limit`.
+    /// Events of a turn from `from` on, at most `limit`; fewer where they are large, yet at least one if there is any.
     async fn events(
         &self,
         session: SessionId,

@@ -42,6 +42,7 @@ macro_rules! whole_contract {
                 a_turn_ends_once,
                 events_are_numbered_from_zero_in_each_turn,
                 events_are_read_in_pages,
+                a_page_of_large_events_ends_early,
                 an_event_is_read_exactly_as_it_was_written,
                 positions_belong_to_one_reader_and_one_turn;
             approvals:

@@ -74,7 +74,14 @@ async fn check_after_kill(path: &Path, acknowledged: &BTreeMap<u64, u64>) {
     let store = open(path);
     let session = store.session_named("a").await.unwrap().unwrap().id;
     for (&turn, &count) in acknowledged {
-        let events = store.events(session, turn, 0, u64::MAX).await.unwrap();
+        let mut events = Vec::new();
+        loop {
+            let page = store.events(session, turn, events.len() as u64, u64::MAX).await.unwrap();
+            if page.is_empty() {
+                break;
+            }
+            events.extend(page);
+        }
         let notices = store.feed(&turn.to_string(), 0, u64::MAX).await.unwrap();
         assert!(notices.len() as u64 >= count, "{count} acknowledged, {} there", notices.len());
         assert_eq!(events.len(), 2 * notices.len(), "half a commit");

@@ -64,6 +64,7 @@ struct LimitsTable {
     open_approvals: Option<usize>,
     open_approvals_per_session: Option<usize>,
     asks_per_minute: Option<u32>,
+    event_kb: Option<usize>,
 }
 
 impl LimitsTable {
@@ -78,6 +79,8 @@ impl LimitsTable {
                 usual.open_approvals_per_session,
             )?,
             asks_per_minute: at_least_one("asks_per_minute", self.asks_per_minute, usual.asks_per_minute)?,
+            event_bytes: at_least_one("event_kb", self.event_kb, usual.event_bytes / 1024)?
+                .saturating_mul(1024),
         })
     }
 }

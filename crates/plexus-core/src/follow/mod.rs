@@ -27,6 +27,9 @@ use crate::view;
 
 /// How many are read at a time.
 const PAGE: u64 = 200;
+/// How much is told at a time: what a reader that never reads keeps in memory.
+const TOLD_BYTES: usize = 64 * 1024;
+
 /// A place in a session: before event `seq` of turn `turn`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
@@ -70,6 +73,8 @@ pub struct SessionFollower {
     deltas: broadcast::Receiver<Arc<Object>>,
     /// Events that were read and wait for the deltas before them.
     read: Vec<Arc<Followed>>,
+    /// There was more to read than it took.
+    behind: bool,
     _counted: Raised,
 }
 
@@ -89,7 +94,7 @@ impl Hub {
         let deltas = self.deltas().listen(session);
         let (hub, read) = (Arc::clone(self), Vec::new());
         let _counted = self.metrics().listen(Stream::Session);
-        Ok(SessionFollower { hub, session, place, live, grown, deltas, read, _counted })
+        Ok(SessionFollower { hub, session, place, live, grown, deltas, read, behind: false, _counted })
     }
 }
 
@@ -100,7 +105,7 @@ impl SessionFollower {
             if self.read.is_empty() {
                 self.read = self.more().await?;
             }
-            if self.read.len() as u64 == PAGE {
+            if self.behind {
                 // Who is behind does not listen at the time.
                 self.deltas = self.deltas.resubscribe();
             }
@@ -143,13 +148,21 @@ impl SessionFollower {
 
     async fn more(&mut self) -> Result<Vec<Arc<Followed>>, Error> {
         self.grown.mark_unchanged();
-        let events = match self.live.after(self.place) {
-            Found::Next(events) => events,
+        let (mut events, past) = match self.live.after(self.place) {
+            Found::Next(events) => (events, false),
             Found::Past => {
                 let mut place = self.place;
-                page(&self.hub, self.session, &mut place).await?
+                (page(&self.hub, self.session, &mut place).await?, true)
             }
         };
+        let mut bytes = 0;
+        let fits = events.iter().take_while(|followed| {
+            bytes += followed.data.len();
+            bytes <= TOLD_BYTES
+        });
+        let fits = fits.count().max(1);
+        self.behind = past || events.len() > fits || events.len() as u64 == PAGE;
+        events.truncate(fits);
         if let Some(last) = events.last() {
             self.place = last.place.next();
         }

@@ -4,6 +4,7 @@
 mod asks;
 mod changes;
 mod commands;
+mod cut;
 mod owner;
 mod reading;
 mod run;

@@ -9,14 +9,14 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use plexus_protocol::arbor::Position;
-use plexus_protocol::{Error, ErrorKind, NodeId, SessionId};
+use plexus_protocol::{Error, ErrorKind, SessionId};
 use plexus_store::{Change, RunKey, SessionRow, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Command;
 use super::asks::{Ask, Call};
 use super::changes::Asked;
-use super::reading::Batch;
+use super::reading::{Batch, Message};
 use super::run::{Cause, LiveRun, Stir, child_stirs};
 use super::turn::{Progress, Turn};
 use crate::Hub;
@@ -25,6 +25,11 @@ use crate::limits::Pace;
 
 /// How much of a journal is read before commands are looked at again.
 pub(super) const BATCH_BYTES: usize = 256 * 1024;
+/// What any session may read at any time, however many there are. More takes a place that few have at once: what is
+/// read is in memory several times over until it is stored.
+const LITTLE: usize = 8 * 1024;
+/// How long such a place is waited for; after that a little is read without.
+const PLACE_WITHIN: Duration = Duration::from_millis(100);
 /// Pauses between tries to store what is held.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -50,8 +55,8 @@ pub(super) struct Owner {
     pub(super) asks: HashMap<String, Ask>,
     /// How often it asks.
     pub(super) pace: Pace,
-    /// The assistant message being received, and its node.
-    pub(super) message: Option<(String, NodeId)>,
+    /// The assistant message being received.
+    pub(super) message: Option<Message>,
     /// Requests of ours that the child has not answered, and who waits for that.
     pub(super) requests: HashMap<String, Asked>,
     /// Who waits for the end of an interrupted turn.
@@ -116,7 +121,12 @@ impl Owner {
     /// Reads what the child has written, up to a limit; says whether there was anything.
     pub(super) async fn read_some(&mut self) -> Result<bool, Closing> {
         let Some(run) = self.run.as_mut() else { return Ok(false) };
-        let entries = match run.journal.read(BATCH_BYTES) {
+        let much = run.journal.waiting().is_ok_and(|waiting| waiting > LITTLE as u64);
+        let place = match much.then(|| Arc::clone(self.hub.reading()).acquire_owned()) {
+            Some(place) => tokio::time::timeout(PLACE_WITHIN, place).await.ok(),
+            None => None,
+        };
+        let entries = match run.journal.read(if place.is_some() { BATCH_BYTES } else { LITTLE }) {
             Ok(entries) => entries,
             Err(error) => {
                 tracing::error!(session = %self.row.id, %error, "the journal cannot be read; tried again");
@@ -129,7 +139,8 @@ impl Owner {
             return Ok(false);
         }
         self.note_answers();
-        let batch = self.digest(entries);
+        let mut batch = self.digest(entries);
+        batch.place = place.and_then(Result::ok);
         self.perform(batch).await?;
         Ok(true)
     }
@@ -167,6 +178,7 @@ impl Owner {
         }
         kill_point(what, "read");
         self.commit_held(batch.changes).await?;
+        drop(batch.place);
         kill_point(what, "stored");
         for line in batch.after {
             self.send(&line).await?;

@@ -6,18 +6,31 @@ use plexus_claude::{
     Assistant, Block, GateAnswer, Incoming, PermissionResult, Request, RequestBody, System, TurnResult, User,
 };
 use plexus_protocol::claudecode::{Channel, PermissionMode};
-use plexus_protocol::{Event, NodeId, Object};
+use plexus_protocol::{Event, JournalRange, NodeId, Object};
 use plexus_store::{Change, NodeRow, RunKey};
 use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::changes::Reply;
+use super::cut::cut;
 use super::owner::Owner;
 use super::run::{CONNECTING_PAUSE, Cause, Phase};
 use super::turn::{Ending, Turn};
 
 /// The one tool Claude Code is known to run without asking its hooks; all it does is end the conversation.
 const NOT_AT_THE_GATE: &str = "EndConversation";
+
+/// A message that has grown to this goes on in another node: what is added to a node is written with all of it.
+const NODE_BYTES: u64 = 256 * 1024;
+
+/// The assistant message being received.
+#[derive(Debug)]
+pub(super) struct Message {
+    id: String,
+    node: NodeId,
+    bytes: u64,
+}
 
 /// What came of some lines.
 #[derive(Default)]
@@ -34,6 +47,12 @@ pub(super) struct Batch {
     pub(super) ready: bool,
     /// The child has to be ended at once.
     pub(super) alarm: Option<Cause>,
+    /// Held until it is stored, where it is large.
+    pub(super) place: Option<OwnedSemaphorePermit>,
+    /// The length of the line that is being looked at.
+    line_bytes: u64,
+    /// Where that line stands, if its events are not the whole of it.
+    cut: Option<JournalRange>,
 }
 
 impl Batch {
@@ -60,11 +79,19 @@ impl Owner {
         let mut batch = Batch::default();
         let Some(key) = self.run.as_ref().map(|run| run.key) else { return batch };
         let before = self.turn.as_ref().map(|turn| (turn.number, turn.progress.clone()));
+        let most = self.hub.settings().limits.event_bytes;
         let mut end = 0;
         for entry in entries {
-            end = entry.end;
-            self.look_for_trouble(&entry.message, &mut batch);
-            self.on_message(key, entry.message, &mut batch);
+            let Entry { mut message, start, end: after } = entry;
+            end = after;
+            batch.line_bytes = after - start;
+            batch.cut = if batch.line_bytes > most as u64 {
+                cut(&mut message, most, JournalRange { run: key.run, start, end })
+            } else {
+                None
+            };
+            self.look_for_trouble(&message, &mut batch);
+            self.on_message(key, message, &mut batch);
         }
         self.listen_for_quiet();
         let after = self.turn.as_ref().map(|turn| (turn.number, turn.progress.clone()));
@@ -285,15 +312,15 @@ impl Owner {
             self.add_message(assistant.message_id, "assistant", &assistant.blocks, batch);
         }
         for block in assistant.blocks {
-            let parent_tool_use_id = parent.clone();
+            let (parent_tool_use_id, truncated) = (parent.clone(), batch.cut);
             let event = match block {
-                Block::Text { text } => Event::Content { text, parent_tool_use_id },
-                Block::Thinking { text } => Event::Thinking { text, parent_tool_use_id },
+                Block::Text { text } => Event::Content { text, parent_tool_use_id, truncated },
+                Block::Thinking { text } => Event::Thinking { text, parent_tool_use_id, truncated },
                 Block::ToolUse { id, name, input } => {
-                    Event::ToolUse { tool_name: name, tool_use_id: id, input, parent_tool_use_id }
+                    Event::ToolUse { tool_name: name, tool_use_id: id, input, parent_tool_use_id, truncated }
                 }
-                Block::ToolResult { tool_use_id, content, is_error } => {
-                    Event::ToolResult { tool_use_id, output: content, is_error, parent_tool_use_id }
+                Block::ToolResult { tool_use_id, content: output, is_error } => {
+                    Event::ToolResult { tool_use_id, output, is_error, parent_tool_use_id, truncated }
                 }
                 Block::Other { kind, data } => Event::System { subtype: kind, data },
             };
@@ -347,7 +374,8 @@ impl Owner {
             let message = format!("the call {tool_use_id} {wrong}; the session was stopped");
             batch.alarm = Some(Cause::Failed("gate_bypassed", message));
         }
-        self.event(Event::ToolResult { tool_use_id, output, is_error, parent_tool_use_id }, batch);
+        let truncated = batch.cut;
+        self.event(Event::ToolResult { tool_use_id, output, is_error, parent_tool_use_id, truncated }, batch);
     }
 
     /// A message that comes when no turn runs is the child's own doing: that is a turn, too.
@@ -427,12 +455,14 @@ impl Owner {
         self.event(Event::System { subtype: subtype.to_owned(), data }, batch);
     }
 
-    /// One node per message. Claude Code sends a message's blocks one by one under one id.
+    /// One node per message, unless it is very long. Claude Code sends a message's blocks one by one under one id.
     fn add_message(&mut self, id: Option<String>, role: &'static str, blocks: &[Block], batch: &mut Batch) {
         let content: Vec<Value> = blocks.iter().map(block_value).collect();
-        if let (Some(id), Some((current, node))) = (&id, &self.message)
+        if let (Some(id), Some(Message { id: current, node, bytes })) = (&id, &mut self.message)
             && id == current
+            && *bytes < NODE_BYTES
         {
+            *bytes += batch.line_bytes;
             // What the same batch adds to a message is one change: each one rewrites the message.
             let added = batch.changes.iter_mut().rev().find_map(|change| match change {
                 Change::ExtendNode(extended, blocks) if extended == node => Some(blocks),
@@ -446,7 +476,7 @@ impl Owner {
             return;
         }
         let node = self.add_node(role, Value::Array(content), &mut batch.changes);
-        self.message = id.map(|id| (id, node));
+        self.message = id.map(|id| Message { id, node, bytes: batch.line_bytes });
     }
 
     /// Adds a message to the conversation.

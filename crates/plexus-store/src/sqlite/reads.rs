@@ -10,6 +10,9 @@ use crate::{
     ApprovalRow, CallRow, EventRow, FeedRow, Open, PermitStream, RunKey, RunRow, SessionRow, Tally, TurnRow,
 };
 
+/// What one page of events may hold, as text.
+const PAGE_BYTES: usize = 1024 * 1024;
+
 pub(super) fn session(connection: &Connection, id: SessionId) -> Result<Option<SessionRow>> {
     one(connection, sql::SESSION, [Text(id)], session_row)
 }
@@ -45,15 +48,18 @@ pub(super) fn events(
     from: u64,
     limit: u64,
 ) -> Result<Vec<EventRow>> {
-    all(connection, sql::EVENTS, (Text(session), int(turn), int(from), int(limit)), |row| {
-        Ok(EventRow {
-            session,
-            turn,
-            seq: row.get("seq")?,
-            event: row.get::<_, Json<_>>("event")?.0,
-            at: row.get("at")?,
-        })
-    })
+    let mut statement = connection.prepare_cached(sql::EVENTS)?;
+    let mut rows = statement.query((Text(session), int(turn), int(from), int(limit)))?;
+    let (mut events, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        bytes += row.get_ref("event")?.as_str()?.len();
+        if bytes > PAGE_BYTES && !events.is_empty() {
+            break;
+        }
+        let event = row.get::<_, Json<_>>("event")?.0;
+        events.push(EventRow { session, turn, seq: row.get("seq")?, event, at: row.get("at")? });
+    }
+    Ok(events)
 }
 
 pub(super) fn event_count(connection: &Connection, session: SessionId, turn: u64) -> Result<u64> {

@@ -100,7 +100,7 @@ pub async fn refused(store: &dyn Store, change: Change) -> Refusal {
 
 /// Something the agent said.
 pub fn said(text: &str) -> Event {
-    Event::Content { text: text.to_owned(), parent_tool_use_id: None }
+    Event::Content { text: text.to_owned(), parent_tool_use_id: None, truncated: None }
 }
 
 /// Appends something the agent said.

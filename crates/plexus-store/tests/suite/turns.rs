@@ -133,3 +133,16 @@ pub async fn positions_belong_to_one_reader_and_one_turn(store: Arc<dyn Store>) 
         assert_eq!(store.position(reader, session, turn).await.unwrap(), expected, "{reader} {turn}");
     }
 }
+
+pub async fn a_page_of_large_events_ends_early(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    begin_turn(&*store, session, 1).await;
+    let large = "x".repeat(700_000);
+    for text in [&large, &large, &"small".to_owned(), &"x".repeat(3_000_000)] {
+        commit(&*store, says(session, 1, text)).await;
+    }
+    for (from, seen) in [(0, vec![0]), (1, vec![1, 2]), (2, vec![2]), (3, vec![3]), (4, vec![])] {
+        let page = store.events(session, 1, from, 10).await.unwrap();
+        assert_eq!(page.iter().map(|row| row.seq).collect::<Vec<_>>(), seen, "from {from}");
+    }
+}

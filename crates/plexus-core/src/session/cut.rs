@@ -1,0 +1,165 @@
+//! Messages larger than an event may be: what is kept of one is its beginning, and where in the journal the whole of
+//! it stands. Questions are never cut: they are asked about as they are, or denied.
+
+use plexus_claude::{Block, Incoming};
+use plexus_protocol::{JournalRange, Object};
+use serde_json::{Value, json};
+
+/// What a number, a name or an empty list counts for.
+const SMALL: usize = 16;
+/// Which fields of a `system` message are kept in any case: the short ones among the first.
+const FIELDS: usize = 64;
+const SHORT: usize = 1024;
+
+/// Cuts what a message says to about `most` bytes. Says whether its events are to name the range it came from; where
+/// they are `system` events, they do already.
+pub(super) fn cut(message: &mut Incoming, most: usize, range: JournalRange) -> Option<JournalRange> {
+    let mut room = Room(most);
+    match message {
+        Incoming::Assistant(assistant) => room.cut_blocks(&mut assistant.blocks),
+        Incoming::User(user) => room.cut_blocks(&mut user.blocks),
+        Incoming::Result(result) => {
+            result.result.iter_mut().chain(&mut result.errors).for_each(|text| room.cut_text(text));
+        }
+        Incoming::System(system) => room.cut_system(&mut system.data, range),
+        Incoming::Other { data, .. } => room.cut_system(data, range),
+        Incoming::Request(_)
+        | Incoming::Response(_)
+        | Incoming::Cancel { .. }
+        | Incoming::Delta(_)
+        | Incoming::KeepAlive
+        | Incoming::Rubbish { .. }
+        | Incoming::Blank => {}
+    }
+    matches!(message, Incoming::Assistant(_) | Incoming::User(_)).then_some(range)
+}
+
+fn is_short(name: &str, value: &Value) -> bool {
+    let short = match value {
+        Value::String(text) => text.len() <= SHORT,
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
+        Value::Array(_) | Value::Object(_) => false,
+    };
+    short && name.len() <= SHORT
+}
+
+/// How much more may be kept.
+struct Room(usize);
+
+impl Room {
+    fn cut_blocks(&mut self, blocks: &mut [Block]) {
+        for block in blocks {
+            match block {
+                Block::Text { text } | Block::Thinking { text } => self.cut_text(text),
+                Block::ToolUse { input, .. } => self.cut_object(input),
+                Block::ToolResult { content, .. } => self.cut_value(content),
+                Block::Other { data, .. } => self.cut_object(data),
+            }
+        }
+    }
+
+    /// Its short fields are kept wherever they stand: some of them say how the child is.
+    fn cut_system(&mut self, data: &mut Object, range: JournalRange) {
+        let mut fields = 0;
+        data.retain(|name, value| {
+            fields += 1;
+            if fields > FIELDS || !is_short(name, value) {
+                return self.cut_field(name, value);
+            }
+            true
+        });
+        data.insert("truncated".to_owned(), json!(range));
+    }
+
+    fn cut_value(&mut self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.cut_text(text),
+            Value::Array(items) => {
+                items.retain_mut(|item| {
+                    let kept = self.0 > 0;
+                    if kept {
+                        self.cut_value(item);
+                    }
+                    kept
+                });
+                items.shrink_to_fit();
+            }
+            Value::Object(fields) => self.cut_object(fields),
+            Value::Null | Value::Bool(_) | Value::Number(_) => self.take(SMALL),
+        }
+    }
+
+    fn cut_object(&mut self, fields: &mut Object) {
+        fields.retain(|name, value| self.cut_field(name, value));
+    }
+
+    /// Says whether the field is kept at all.
+    fn cut_field(&mut self, name: &str, value: &mut Value) -> bool {
+        let kept = self.0 > 0;
+        if kept {
+            self.take(name.len() + SMALL);
+            self.cut_value(value);
+        }
+        kept
+    }
+
+    fn cut_text(&mut self, text: &mut String) {
+        if text.len() > self.0 {
+            text.truncate(text.floor_char_boundary(self.0));
+            text.shrink_to_fit();
+            // The cut may have come before a character that would just not have fitted.
+            self.0 = 0;
+        }
+        self.take(text.len());
+    }
+
+    fn take(&mut self, bytes: usize) {
+        self.0 = self.0.saturating_sub(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RANGE: JournalRange = JournalRange { run: 1, start: 5, end: 900 };
+
+    fn kept(line: &Value, most: usize) -> (Incoming, Option<JournalRange>) {
+        let mut message = plexus_claude::parse(line.to_string().as_bytes());
+        let range = cut(&mut message, most, RANGE);
+        (message, range)
+    }
+
+    #[test]
+    fn texts_and_lists_are_cut_to_what_fits() {
+        let result = json!([{"type": "text", "text": "ä".repeat(100)}, {"type": "text", "text": "more"}]);
+        let content = json!([{"type": "tool_result", "tool_use_id": "t", "content": result}]);
+        let (message, range) = kept(&json!({"type": "user", "message": {"content": content}}), 95);
+        let Incoming::User(user) = message else { panic!("{message:?}") };
+        let Block::ToolResult { content, tool_use_id, .. } = &user.blocks[0] else { panic!("{user:?}") };
+        assert_eq!((tool_use_id.as_str(), range), ("t", Some(RANGE)), "what it belongs to is still known");
+        let text = content[0]["text"].as_str().unwrap();
+        assert!(text.len() < 95 && text.chars().all(|c| c == 'ä') && !text.is_empty(), "{content}");
+        assert_eq!(content.as_array().map(Vec::len), Some(1), "{content}");
+    }
+
+    #[test]
+    fn many_small_things_are_cut_like_a_large_one() {
+        let many: Vec<u32> = (0..100_000).collect();
+        let line = json!({"type": "system", "subtype": "news", "many": many, "state": "idle"});
+        let (message, range) = kept(&line, 1000);
+        let Incoming::System(system) = message else { panic!("{message:?}") };
+        assert_eq!(range, None);
+        assert!(system.data["many"].as_array().is_some_and(|many| many.len() < 100), "{system:?}");
+        assert_eq!(system.data["state"], "idle", "short fields say how the child is");
+        assert_eq!(system.data["truncated"], json!({"run": 1, "start": 5, "end": 900}));
+    }
+
+    #[test]
+    fn a_question_is_never_cut() {
+        let request = json!({"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": "t",
+                             "input": {"command": "x".repeat(1000)}});
+        let line = json!({"type": "control_request", "request_id": "r", "request": request});
+        assert_eq!(kept(&line, 10), (plexus_claude::parse(line.to_string().as_bytes()), None));
+    }
+}
