@@ -53,6 +53,8 @@ pub struct Setup {
     pub config: String,
     /// More for the environment of the hub.
     pub env: Vec<(String, String)>,
+    /// Where all of it is, if not in the usual folder for temporary files.
+    pub place: Option<PathBuf>,
 }
 
 impl Setup {
@@ -62,7 +64,7 @@ impl Setup {
     }
 
     fn of(cli: Option<&'static str>, channel: Channel, door: DoorKind) -> Self {
-        Self { cli, channel, door, config: String::new(), env: Vec::new() }
+        Self { cli, channel, door, config: String::new(), env: Vec::new(), place: None }
     }
 
     /// The scripted agent, on the control channel, over `/rpc`.
@@ -98,7 +100,7 @@ impl Setup {
     /// # Errors
     /// When something cannot be started.
     pub async fn start(self, claude: PathBuf) -> anyhow::Result<World> {
-        let dir = TempDir::new()?;
+        let dir = TempDir::new_in(self.place.clone().unwrap_or_else(std::env::temp_dir))?;
         let [home, work, data] = ["home", "work", "data"].map(|name| dir.path().join(name));
         for folder in [&home, &work, &data] {
             std::fs::create_dir(folder)?;

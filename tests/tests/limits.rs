@@ -2,7 +2,7 @@
 //! to do, and the others go on.
 
 use anyhow::Context as _;
-use plexus_e2e::{Setup, World, events, script, text};
+use plexus_e2e::{Setup, World, events, processes_of, script, text, until};
 use plexus_testkit::rpc::{Door as _, McpClient, Rpc};
 use serde_json::{Value, json};
 
@@ -167,5 +167,70 @@ async fn a_large_event_is_kept_cut_and_whole_in_the_journal_and_a_question_alway
     assert!(line["message"]["content"][0]["text"].as_str().is_some_and(|text| text.len() >= 9_000_000));
     let called = &events(&poll, "tool_use")[0];
     assert_eq!(whole(called)?["message"]["content"][0]["id"], called["tool_use_id"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_child_that_fills_its_journal_is_ended_and_the_others_go_on() -> anyhow::Result<()> {
+    let world = world("journal_mb = 1").await?;
+    let other = begin(&world, "other", json!([bash("true"), {"say": "done"}])).await?;
+    let (_, approval) = world.asked(&other).await?;
+    let flood = json!([{"flood": {"events": 500, "bytes": 10_000}}, {"say": "never"}]);
+    let session = begin(&world, "flooding", flood).await?;
+    let poll = world.ended(&session).await?;
+    assert_eq!(poll["status"], "failed", "{}", poll["status"]);
+    let error = events(&poll, "error").pop().unwrap_or_default();
+    assert_eq!(error["reason"], "journal_full", "{error}");
+    assert!(text(&error["message"]).contains("journal_mb"), "{error}");
+    assert!(events(&poll, "content").len() > 90, "what was written is kept");
+    let journal = std::fs::metadata(world.run_dir(&session, 1).join("journal.jsonl"))?;
+    assert_eq!(journal.len(), 1024 * 1024, "and not a byte more");
+    assert!(processes_of(&session).is_empty(), "its processes are gone");
+    world.chat(&session, &script(&json!([{"say": "again"}]))).await?;
+    assert_eq!(events(&world.ended(&session).await?, "complete")[0]["result"], "again");
+    world.allow(&approval).await?;
+    assert_eq!(world.ended(&other).await?["status"], "complete");
+    Ok(())
+}
+
+#[tokio::test]
+async fn room_on_the_disk_is_kept_for_decisions() -> anyhow::Result<()> {
+    const MIB: u64 = 1024 * 1024;
+    // A disk of our own, as it were: hardly anyone else writes to it.
+    let shm = std::fs::File::open("/dev/shm")?;
+    let reserve = plexus_agent::free_bytes(&shm)? / MIB - 16;
+    let mut setup = Setup::scripted().with_config(&format!("[limits]\nreserve_mb = {reserve}"));
+    setup.place = Some("/dev/shm".into());
+    let world = setup.world("limits").await?.context("the scripted agent is always there")?;
+    let deciding = begin(&world, "deciding", json!([bash("true"), {"say": "done"}])).await?;
+    let (_, approval) = world.asked(&deciding).await?;
+    let steps = json!([{"say": "ready"}, {"wait_file": "go"}, {"say": "late"}]);
+    let writing = begin(&world, "writing", steps).await?;
+    let before = world.poll_until(&writing, |poll| !events(poll, "content").is_empty()).await?;
+    let idle = world.create("idle", json!({})).await?;
+
+    let filler = world.file("filler");
+    std::fs::write(&filler, vec![1; 24 * MIB as usize])?;
+    for (method, params) in [
+        ("claudecode.create", json!({"name": "more", "working_dir": world.work})),
+        ("claudecode.chat_async", json!({"session_id": idle, "prompt": "[]"})),
+    ] {
+        let refused = world.refused(method, params).await?;
+        assert_eq!(refused.kind.as_deref(), Some("disk_low"), "{method}: {refused}");
+        assert!(refused.message.contains("reserve_mb"), "{refused}");
+    }
+    std::fs::write(world.file("go"), "")?;
+    // A decision is written and passed on all the same.
+    world.allow(&approval).await?;
+    until("the allowed call has run", || world.ran().len() == 1).await?;
+    let now = world.call("claudecode.poll", json!({"session_id": writing, "from_seq": 0})).await?;
+    assert_eq!(now["total_events"], before["total_events"], "what children write is not read on");
+
+    std::fs::remove_file(&filler)?;
+    for session in [&deciding, &writing] {
+        assert_eq!(world.ended(session).await?["status"], "complete");
+    }
+    world.chat(&idle, &script(&json!([{"say": "hello"}]))).await?;
+    assert_eq!(world.ended(&idle).await?["status"], "complete");
     Ok(())
 }

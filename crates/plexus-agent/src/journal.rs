@@ -99,9 +99,14 @@ impl Journal {
         Ok(entries)
     }
 
+    /// Its size now.
+    pub fn size(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
     /// How many bytes are there that no line was made of yet.
     pub fn waiting(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len().saturating_sub(self.splitter.offset()))
+        Ok(self.size()?.saturating_sub(self.splitter.offset()))
     }
 
     /// A second reader of the same journal, from here on. It may begin with the rest of a line, as rubbish.

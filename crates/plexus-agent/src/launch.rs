@@ -121,6 +121,24 @@ pub struct Launch {
     /// What becomes of what it reads and writes.
     #[serde(default)]
     pub streams: Streams,
+    /// How much of what it writes is taken.
+    #[serde(default)]
+    pub journal: JournalLimits,
+}
+
+/// How much of what a child writes is taken. Beyond that it is not read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JournalLimits {
+    /// The size of the journal.
+    pub most_bytes: u64,
+    /// What the disk must have left.
+    pub reserve_bytes: u64,
+}
+
+impl Default for JournalLimits {
+    fn default() -> Self {
+        Self { most_bytes: u64::MAX, reserve_bytes: 0 }
+    }
 }
 
 /// What becomes of what a child reads and writes.

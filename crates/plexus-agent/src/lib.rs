@@ -6,6 +6,7 @@
 //!
 //! Everything here is particular to Linux: `/proc`, pidfds, inotify, sub-reapers.
 
+mod disk;
 mod exit;
 mod identity;
 mod journal;
@@ -19,11 +20,12 @@ mod supervise;
 mod tree;
 mod watch;
 
+pub use disk::free_bytes;
 pub use exit::{Exit, read_exit, stderr_tail};
 pub use identity::ProcessIdentity;
 pub use journal::{Entry, Journal, MAX_LINE};
 pub use keeper::{KeepError, Limits, keep, keep_within};
-pub use launch::{Conversation, Launch, LaunchLine, PromptTool, Streams};
+pub use launch::{Conversation, JournalLimits, Launch, LaunchLine, PromptTool, Streams};
 pub use outbox::Outbox;
 pub use run_dir::RunDir;
 pub use supervise::{Keeper, sweep_all};

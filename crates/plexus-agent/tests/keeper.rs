@@ -8,7 +8,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::{NONCE, Run, environment, keep_program, within};
-use plexus_agent::{Keeper, Launch, Outbox, ProcessIdentity, RunDir, Streams, read_exit, stderr_tail};
+use plexus_agent::{
+    JournalLimits, Keeper, Launch, Outbox, ProcessIdentity, RunDir, Streams, read_exit, stderr_tail,
+};
 
 #[test]
 fn without_the_word_to_start_nothing_starts_and_the_keeper_leaves() {
@@ -21,6 +23,7 @@ fn without_the_word_to_start_nothing_starts_and_the_keeper_leaves() {
         args: vec![started.to_str().unwrap().to_owned()],
         cwd: home.path().to_owned(),
         nonce: NONCE.to_owned(),
+        journal: JournalLimits::default(),
         streams: Streams::Lines,
     };
     std::fs::write(dir.launch(), serde_json::to_vec(&launch).unwrap()).unwrap();

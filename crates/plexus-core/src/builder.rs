@@ -14,8 +14,8 @@ pub enum StartError {
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The journals of children cannot be watched.
-    #[error("the journals of children cannot be watched: {0}")]
+    /// The journals of children, or their disk, cannot be watched.
+    #[error("the journals of children, or their disk, cannot be watched: {0}")]
     Watch(#[from] std::io::Error),
 }
 

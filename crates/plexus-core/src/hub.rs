@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::now;
+use crate::disk::Disk;
 use crate::expiry::Expiry;
 use crate::follow::{Deltas, LiveSessions};
 use crate::limits::Room;
@@ -54,6 +55,7 @@ pub struct Hub {
     metrics: Metrics,
     room: Room,
     reading: Arc<Semaphore>,
+    disk: Disk,
     watch: JournalWatch,
     worktrees: Worktrees,
     sessions: Mutex<HashMap<SessionId, SessionHandle>>,
@@ -71,6 +73,7 @@ impl Hub {
         registry: Registry,
     ) -> io::Result<Arc<Self>> {
         let watch = JournalWatch::new()?;
+        let disk = Disk::of(&settings.data_dir, settings.limits.reserve_bytes)?;
         let closing = CancellationToken::new();
         let hub = Arc::new_cyclic(|this: &Weak<Self>| Self {
             settings,
@@ -85,6 +88,7 @@ impl Hub {
             metrics: Metrics::default(),
             room: Room::default(),
             reading: Arc::new(Semaphore::new(READING_AT_ONCE)),
+            disk,
             watch,
             worktrees: Worktrees::new(closing.clone()),
             sessions: Mutex::default(),
@@ -105,6 +109,7 @@ impl Hub {
     /// Finds what an earlier hub left: children that live or ended meanwhile, turns in progress, open approvals.
     pub(crate) async fn take_up(self: &Arc<Self>) -> Result<(), StoreError> {
         self.tasks.spawn(Expiry::run(Arc::clone(self)));
+        self.tasks.spawn(Disk::watch(Arc::clone(self)));
         self.take_up_worktrees().await?;
         let runs = self.store.open_runs().await?;
         // Known before any door opens: what stems from them must find none open.
@@ -191,6 +196,10 @@ impl Hub {
     /// The places for those who read much at once.
     pub(crate) fn reading(&self) -> &Arc<Semaphore> {
         &self.reading
+    }
+
+    pub(crate) fn disk(&self) -> &Disk {
+        &self.disk
     }
 
     pub(crate) fn watch(&self) -> &JournalWatch {

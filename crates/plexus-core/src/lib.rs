@@ -9,6 +9,7 @@ pub mod activations;
 mod approvals;
 mod builder;
 mod clock;
+mod disk;
 mod environment;
 mod expiry;
 mod follow;

@@ -21,6 +21,10 @@ pub struct Limits {
     pub asks_per_minute: u32,
     /// Bytes of one event; what is larger is cut.
     pub event_bytes: usize,
+    /// Bytes that a child may write in one run.
+    pub journal_bytes: u64,
+    /// Bytes of the disk that are kept for decisions.
+    pub reserve_bytes: u64,
 }
 
 impl Default for Limits {
@@ -31,6 +35,8 @@ impl Default for Limits {
             open_approvals_per_session: 100,
             asks_per_minute: 600,
             event_bytes: 1024 * 1024,
+            journal_bytes: 4096 * 1024 * 1024,
+            reserve_bytes: 256 * 1024 * 1024,
         }
     }
 }
@@ -42,11 +48,19 @@ pub(crate) enum Limit {
     OpenApprovals,
     OpenApprovalsPerSession,
     AsksPerMinute,
+    Journal,
+    Reserve,
 }
 
 impl Limit {
-    pub(crate) const ALL: [Self; 4] =
-        [Self::Sessions, Self::OpenApprovals, Self::OpenApprovalsPerSession, Self::AsksPerMinute];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Sessions,
+        Self::OpenApprovals,
+        Self::OpenApprovalsPerSession,
+        Self::AsksPerMinute,
+        Self::Journal,
+        Self::Reserve,
+    ];
 
     /// The name of its setting.
     pub(crate) fn name(self) -> &'static str {
@@ -55,6 +69,8 @@ impl Limit {
             Self::OpenApprovals => "open_approvals",
             Self::OpenApprovalsPerSession => "open_approvals_per_session",
             Self::AsksPerMinute => "asks_per_minute",
+            Self::Journal => "journal_mb",
+            Self::Reserve => "reserve_mb",
         }
     }
 

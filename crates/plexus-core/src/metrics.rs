@@ -51,6 +51,7 @@ pub(crate) struct Metrics {
     oldest: State,
     lag: State,
     worst_lag: State,
+    disk_free: State,
 }
 
 /// Raises a gauge by one for as long as it is held, however that ends.
@@ -91,6 +92,7 @@ impl Default for Metrics {
             oldest: State::default(),
             lag: State::default(),
             worst_lag: State::default(),
+            disk_free: State::default(),
         };
         metrics.register();
         metrics
@@ -125,7 +127,9 @@ impl Metrics {
         let help = "What agents have written and the hub has not stored yet, in all";
         to.register_with_unit("journal_lag", help, bytes.clone(), self.lag.clone());
         let help = "The same of the agent that is furthest ahead";
-        to.register_with_unit("journal_lag_worst", help, bytes, self.worst_lag.clone());
+        to.register_with_unit("journal_lag_worst", help, bytes.clone(), self.worst_lag.clone());
+        let help = "Room on the disk of the data directory";
+        to.register_with_unit("disk_free", help, bytes, self.disk_free.clone());
         let help = "Time until a commit was answered, queue and disk included";
         to.register_with_unit("store_commit", help, seconds, self.commits.clone());
         to.register("store_failures", "Commits that the store could not take", self.failures.clone());
@@ -215,6 +219,7 @@ impl Hub {
         metrics.oldest.set(oldest);
         metrics.lag.set(lag);
         metrics.worst_lag.set(worst);
+        metrics.disk_free.set(self.disk().free().map_or(f64::NAN, |free| free as f64));
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &metrics.registry);

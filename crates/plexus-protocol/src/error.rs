@@ -54,6 +54,8 @@ pub enum ErrorKind {
     Forbidden,
     /// There is as much of it as there may be.
     LimitReached,
+    /// What room the disk has is kept for decisions.
+    DiskLow,
     /// The store cannot take writes now: nothing was done, try again.
     StoreUnavailable,
     /// The hub is going away.
@@ -87,6 +89,7 @@ impl ErrorKind {
             Self::InputNotSeen => "input_not_seen",
             Self::Forbidden => "forbidden",
             Self::LimitReached => "limit_reached",
+            Self::DiskLow => "disk_low",
             Self::StoreUnavailable => "store_unavailable",
             Self::ShuttingDown => "shutting_down",
             Self::Internal => "internal",

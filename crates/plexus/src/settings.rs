@@ -56,6 +56,8 @@ struct File {
     limits: LimitsTable,
 }
 
+const MIB: u64 = 1024 * 1024;
+
 /// `[limits]`.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -65,6 +67,8 @@ struct LimitsTable {
     open_approvals_per_session: Option<usize>,
     asks_per_minute: Option<u32>,
     event_kb: Option<usize>,
+    journal_mb: Option<u64>,
+    reserve_mb: Option<u64>,
 }
 
 impl LimitsTable {
@@ -81,6 +85,10 @@ impl LimitsTable {
             asks_per_minute: at_least_one("asks_per_minute", self.asks_per_minute, usual.asks_per_minute)?,
             event_bytes: at_least_one("event_kb", self.event_kb, usual.event_bytes / 1024)?
                 .saturating_mul(1024),
+            journal_bytes: at_least_one("journal_mb", self.journal_mb, usual.journal_bytes / MIB)?
+                .saturating_mul(MIB),
+            // None at all is a choice, too.
+            reserve_bytes: self.reserve_mb.unwrap_or(usual.reserve_bytes / MIB).saturating_mul(MIB),
         })
     }
 }

@@ -3,6 +3,7 @@
 //! that stems from the child, and says at the end how it ended. It outlives the hub and knows nothing of
 //! approvals or databases; one thread, one `poll`, and no memory of its own but an offset.
 
+mod bounded;
 mod child;
 mod feeder;
 mod mover;
@@ -18,12 +19,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::process::{Signal, getpid, set_child_subreaper, setsid};
 
+use self::bounded::Bounded;
 use self::child::{Child, Left};
 use self::feeder::{Feed, Feeder};
 use self::mover::{Mover, StderrLog};
 use self::signals::Signals;
 use crate::exit::Exit;
-use crate::launch::Launch;
+use crate::launch::{JournalLimits, Launch};
 use crate::run_dir::{RunDir, append_to};
 use crate::tree::signal_below;
 
@@ -101,7 +103,10 @@ fn run(dir: &RunDir, limits: &Limits, signals: &Signals) -> Result<Exit, KeepErr
     set_child_subreaper(Some(getpid())).map_err(|error| KeepError::Setup(error.into()))?;
     let wake = open_wake(dir).map_err(KeepError::Setup)?;
     let mut feeder = Feeder::open(&dir.outbox()).map_err(KeepError::Setup)?;
-    let journal = append_to(&dir.journal()).map_err(KeepError::Setup)?;
+    let JournalLimits { most_bytes, reserve_bytes } = launch.journal;
+    let journal = append_to(&dir.journal())
+        .and_then(|file| Bounded::new(file, most_bytes, reserve_bytes))
+        .map_err(KeepError::Setup)?;
     let log = append_to(&dir.stderr()).map_err(KeepError::Setup)?;
 
     held_start(&mut feeder, &launch.nonce, &wake, signals, limits.go)?;
@@ -169,7 +174,7 @@ fn held_start(
 struct Keeper<'a> {
     child: Child,
     feeder: Feeder,
-    stdout: Mover,
+    stdout: Mover<Bounded>,
     stderr: StderrLog,
     wake: File,
     signals: &'a Signals,
@@ -226,6 +231,7 @@ impl Keeper<'_> {
 
     /// What is still in the sockets. Nobody is left to write into them, so empty means done.
     fn drain(&mut self) {
+        self.stdout.file_mut().use_reserve();
         let mut give_up_at = None;
         while self.stdout.move_on().more_to_come() {
             self.signals.drain();

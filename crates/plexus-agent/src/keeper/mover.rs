@@ -46,7 +46,7 @@ impl Stream {
 }
 
 /// Moves a stream into an append-only file.
-pub(super) struct Mover<F = File> {
+pub(super) struct Mover<F> {
     source: Option<OwnedFd>,
     file: F,
     buffer: Box<[u8]>,
@@ -64,6 +64,11 @@ impl<F: Write> Mover<F> {
     /// Of a source from which reading never waits, or of none.
     pub(super) fn new(source: Option<OwnedFd>, file: F) -> Self {
         Self { source, file, buffer: vec![0; PIECE].into(), held: 0..0, retry: None }
+    }
+
+    /// Where it goes.
+    pub(super) fn file_mut(&mut self) -> &mut F {
+        &mut self.file
     }
 
     /// What to wait for before the next go; nothing while the file takes no more.

@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use plexus_agent::{
-    Entry, Exit, Journal, JournalWatch, Keeper, Launch, Outbox, ProcessIdentity, RunDir, Streams, read_exit,
+    Entry, Exit, Journal, JournalLimits, JournalWatch, Keeper, Launch, Outbox, ProcessIdentity, RunDir,
+    Streams, read_exit,
 };
 
 pub const NONCE: &str = "a nonce";
@@ -74,6 +75,7 @@ impl Run {
             args: args.iter().map(|&arg| arg.to_owned()).collect(),
             cwd: home.path().to_owned(),
             nonce: NONCE.to_owned(),
+            journal: JournalLimits::default(),
             streams,
         };
         let environment = environment(home.path(), &session);

@@ -96,6 +96,7 @@ impl Owner {
                     let _ = waiting.send(());
                 }
             }
+            self.check_journal().await?;
             if let Some(command) = self.deferred.pop_front() {
                 if matches!(command, Command::Retire) {
                     return Ok(());
@@ -109,7 +110,7 @@ impl Owner {
                     Some(Command::Retire) | None => return Ok(()),
                     Some(command) => self.obey(command).await?,
                 },
-                stir = child_stirs(&mut self.run) => match stir {
+                stir = child_stirs(&mut self.run, self.hub.disk()) => match stir {
                     Stir::Wrote => { self.read_some().await?; }
                     Stir::Ended => self.finish_run(Cause::Ended).await?,
                     Stir::Late => self.on_late().await?,

@@ -7,7 +7,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use plexus_agent::{Conversation, Journal, Keeper, Launch, LaunchLine, Outbox, PromptTool, RunDir, Streams};
+use plexus_agent::{
+    Conversation, Journal, JournalLimits, Keeper, Launch, LaunchLine, Outbox, PromptTool, RunDir, Streams,
+};
 use plexus_claude::SentId;
 use plexus_protocol::claudecode::Channel;
 use plexus_store::{Change, RunKey, RunState};
@@ -18,8 +20,10 @@ use super::changes::{Asked, Reply, Setting};
 use super::owner::{Closing, Owner};
 use super::turn::Ending;
 use crate::ChildMcp;
+use crate::disk::Disk;
 use crate::environment::environment;
 use crate::kill_point::kill_point;
+use crate::limits::Limit;
 use crate::secret::{new_token, token_hash};
 
 /// How many lines of stderr a failed turn shows.
@@ -91,9 +95,9 @@ pub(super) enum Stir {
 }
 
 /// Waits for the child; for good when there is none.
-pub(super) async fn child_stirs(run: &mut Option<LiveRun>) -> Stir {
+pub(super) async fn child_stirs(run: &mut Option<LiveRun>, disk: &Disk) -> Stir {
     let Some(run) = run else { return std::future::pending().await };
-    if run.more {
+    if run.more && disk.has_room() {
         return Stir::Wrote;
     }
     let late = match run.phase {
@@ -104,10 +108,19 @@ pub(super) async fn child_stirs(run: &mut Option<LiveRun>) -> Stir {
     };
     tokio::select! {
         biased;
-        () = run.journal.changed() => Stir::Wrote,
+        () = wrote(&mut run.journal, run.more, disk) => Stir::Wrote,
         () = ended(run.keeper.as_ref()) => Stir::Ended,
         () = at(late) => Stir::Late,
     }
+}
+
+/// There may be more in the journal, and there is room on the disk to store it.
+async fn wrote(journal: &mut Journal, more: bool, disk: &Disk) {
+    if !more {
+        journal.changed().await;
+    }
+    // What has changed stays so until it is read.
+    disk.room().await;
 }
 
 async fn ended(keeper: Option<&Keeper>) {
@@ -224,6 +237,10 @@ impl Owner {
             cwd: line.working_dir.clone(),
             nonce: nonce(key),
             streams: Streams::Lines,
+            journal: JournalLimits {
+                most_bytes: settings.limits.journal_bytes,
+                reserve_bytes: settings.limits.reserve_bytes,
+            },
         };
         let keeper = Keeper::start(&settings.plexus, &dir, &launch, &env)?;
         let mut run = self.live_run(key, dir, Some(keeper), 0)?;
@@ -351,6 +368,22 @@ impl Owner {
     pub(super) async fn ask_mcp_status(&mut self) -> Result<(), Closing> {
         let line = plexus_claude::mcp_status(&format!("plexus-mcp-status-{}", uuid::Uuid::new_v4()));
         self.send(&line).await
+    }
+
+    /// Ends a child that has written as much as it may: its keeper takes no more.
+    pub(super) async fn check_journal(&mut self) -> Result<(), Closing> {
+        let most = self.hub.settings().limits.journal_bytes;
+        let full = |run: &LiveRun| run.journal.size().is_ok_and(|size| size >= most);
+        if !self.run.as_ref().is_some_and(full) {
+            return Ok(());
+        }
+        self.hub.metrics().refused(Limit::Journal);
+        let message = format!(
+            "the agent wrote {} MB in one run, and more is not kept, so it was ended; prompt it to go on in a new run, \
+             or raise `journal_mb` under [limits] in plexus.toml",
+            most / (1024 * 1024)
+        );
+        self.end_run(Cause::Failed("journal_full", message)).await
     }
 
     /// Ends the process, then settles the run.

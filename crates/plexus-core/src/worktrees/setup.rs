@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus_agent::{Exit, Keeper, Launch, Outbox, RunDir, Streams, read_exit, stderr_tail, sweep_all};
+use plexus_agent::{
+    Exit, JournalLimits, Keeper, Launch, Outbox, RunDir, Streams, read_exit, stderr_tail, sweep_all,
+};
 use plexus_protocol::{Error, ErrorKind, MAX_TEXT_BYTES, SessionId, shorten};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -87,6 +89,7 @@ impl Setup {
             cwd: self.working_dir.clone(),
             nonce: session.to_string(),
             streams: Streams::Log,
+            journal: JournalLimits::default(),
         };
         let env = environment(hub.settings(), session, &self.env);
         let keeper = Keeper::start(&hub.settings().plexus, dir, &launch, &env)?;

@@ -27,6 +27,7 @@ async fn chat_async(hub: Arc<Hub>, caller: Caller, params: ChatParams) -> Result
 
 /// Begins a turn; its number, and a cursor that stands before anything that comes of it.
 pub(super) async fn begin(hub: &Hub, session: SessionId, prompt: String) -> Result<(u64, u64), Error> {
+    hub.check_room()?;
     let cursor = hub.store().feed_head().await.map_err(store_error)?;
     Ok((hub.session(session).prompt(prompt).await?, cursor))
 }

@@ -85,6 +85,7 @@ async fn create(hub: Arc<Hub>, caller: Caller, params: CreateParams) -> Result<C
 
 /// Makes room for a session that is about to be made.
 fn admit(hub: &Hub, id: SessionId) -> Result<(), Error> {
+    hub.check_room()?;
     hub.room().admit(id, &hub.settings().limits).inspect_err(|_| hub.metrics().refused(Limit::Sessions))
 }
 

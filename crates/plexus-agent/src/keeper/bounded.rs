@@ -1,0 +1,73 @@
+//! The journal as the keeper writes it: up to a size, and only while the disk has more room than is kept in reserve for
+//! the hub's decisions. Beyond either it takes no more, as a full disk does, and the child is not read from.
+
+use std::fs::File;
+use std::io::{self, Write};
+
+use crate::disk::free_bytes;
+
+/// A file that takes no more than it may.
+pub(super) struct Bounded {
+    file: File,
+    /// What it may still grow by.
+    left: u64,
+    /// What the disk must have left.
+    reserve: u64,
+}
+
+impl Bounded {
+    /// Appends to `file` until it has `most` bytes, and only above `reserve` free ones.
+    pub(super) fn new(file: File, most: u64, reserve: u64) -> io::Result<Self> {
+        let left = most.saturating_sub(file.metadata()?.len());
+        Ok(Self { file, left, reserve })
+    }
+
+    /// A child's last words may use the reserve: there are few of them.
+    pub(super) fn use_reserve(&mut self) {
+        self.reserve = 0;
+    }
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let fits = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
+        let low = self.reserve > 0 && free_bytes(&self.file).is_ok_and(|free| free < self.reserve);
+        if fits == 0 || low {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let written = self.file.write(&bytes[..fits])?;
+        self.left -= written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file() -> File {
+        tempfile::tempfile().unwrap()
+    }
+
+    #[test]
+    fn it_grows_to_its_size_and_no_further() {
+        let mut written = file();
+        written.write_all(b"before").unwrap();
+        let mut bounded = Bounded::new(written, 10, 0).unwrap();
+        assert_eq!(bounded.write(b"0123456789").unwrap(), 4);
+        assert_eq!(bounded.write(b"456789").unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(bounded.file.metadata().unwrap().len(), 10);
+    }
+
+    #[test]
+    fn the_reserve_is_left_alone_but_for_last_words() {
+        let mut bounded = Bounded::new(file(), u64::MAX, u64::MAX).unwrap();
+        assert_eq!(bounded.write(b"a line\n").unwrap_err().kind(), io::ErrorKind::StorageFull);
+        bounded.use_reserve();
+        assert_eq!(bounded.write(b"a line\n").unwrap(), 7);
+    }
+}

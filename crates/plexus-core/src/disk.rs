@@ -1,0 +1,110 @@
+//! Room on the disk. Some of it is kept in reserve, so that decisions can always be written: below that, nothing new is
+//! begun and nothing that children write is read on, until there is room again. One task looks at the disk.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use plexus_protocol::{Error, ErrorKind};
+use tokio::sync::watch;
+
+use crate::Hub;
+use crate::limits::Limit;
+
+/// How often the disk is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Whether there is room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Room,
+    Low,
+}
+
+/// The disk that the data directory is on.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    dir: File,
+    reserve: u64,
+    state: watch::Sender<State>,
+    complained: OnceLock<()>,
+}
+
+impl Disk {
+    pub(crate) fn of(data_dir: &Path, reserve: u64) -> io::Result<Self> {
+        let disk = Self {
+            dir: File::open(data_dir)?,
+            reserve,
+            state: watch::Sender::new(State::Room),
+            complained: OnceLock::new(),
+        };
+        disk.look();
+        Ok(disk)
+    }
+
+    /// How much room there is. One that cannot be looked at is taken to have enough: each write will tell.
+    pub(crate) fn free(&self) -> Option<u64> {
+        match plexus_agent::free_bytes(&self.dir) {
+            Ok(free) => Some(free),
+            Err(error) => {
+                self.complained
+                    .get_or_init(|| tracing::warn!(%error, "it is not known how much room the disk has"));
+                None
+            }
+        }
+    }
+
+    fn look(&self) -> State {
+        let free = self.free();
+        let state = if free.is_some_and(|free| free < self.reserve) { State::Low } else { State::Room };
+        let changed = self.state.send_if_modified(|known| std::mem::replace(known, state) != state);
+        match (changed, state) {
+            (true, State::Low) => tracing::warn!(free, "the disk is low: nothing new is begun"),
+            (true, State::Room) => tracing::info!(free, "the disk has room again"),
+            (false, _) => {}
+        }
+        state
+    }
+
+    /// Returns when there is room: at once, as a rule.
+    pub(crate) async fn room(&self) {
+        let mut state = self.state.subscribe();
+        // The sender is ours, so it does not go away.
+        let _ = state.wait_for(|state| *state == State::Room).await;
+    }
+
+    /// Whether there is room, as far as is known.
+    pub(crate) fn has_room(&self) -> bool {
+        *self.state.borrow() == State::Room
+    }
+
+    /// The task that looks.
+    pub(crate) async fn watch(hub: Arc<Hub>) {
+        let closing = hub.closing().clone();
+        let looking = async {
+            loop {
+                tokio::time::sleep(LOOK_EVERY).await;
+                hub.disk().look();
+            }
+        };
+        closing.run_until_cancelled(looking).await;
+    }
+}
+
+impl Hub {
+    /// Refuses to begin something while the disk is low.
+    pub(crate) fn check_room(&self) -> Result<(), Error> {
+        if self.disk().look() == State::Room {
+            return Ok(());
+        }
+        self.metrics().refused(Limit::Reserve);
+        let reserve = self.settings().limits.reserve_bytes / (1024 * 1024);
+        let message = format!(
+            "the disk of the data directory has less than {reserve} MB left, which are kept for decisions: make room, \
+             or lower `reserve_mb` under [limits] in plexus.toml"
+        );
+        Err(Error::new(ErrorKind::DiskLow, message))
+    }
+}
