@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 const OPEN: usize = 50;
 
 #[tokio::test]
-#[expect(clippy::print_stdout, reason = "how soon the hub is ready again is part of what this shows")]
 async fn fifty_open_approvals_are_there_again() -> anyhow::Result<()> {
     let mut world = Setup::scripted().world("fifty open approvals").await?.context("the scripted agent")?;
     let mut sessions = Vec::new();

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::Run;
+use super::book::Turn;
 use crate::{Channel, script};
 
 /// How many calls a turn has.
@@ -53,15 +54,8 @@ impl Agent {
             turn += 1;
             self.begin(&rpc, &session, turn).await;
             let (status, events) = follow(&run, &rpc, &session, turn).await;
-            run.book.turn(
-                run.victims,
-                &self.number_of(turn),
-                &session,
-                turn,
-                &status,
-                events,
-                &self.expected(turn),
-            );
+            let read = Turn { session: session.clone(), turn, status, events };
+            run.book.turn(run.victims, &self.number_of(turn), read, &self.expected(turn));
             // Sometimes the next prompt finds the process, sometimes none, and sometimes one on its way out.
             sleep(Duration::from_millis(rng.u64(0..400))).await;
         }

@@ -32,11 +32,13 @@ struct Pages {
     sessions: Vec<String>,
 }
 
+/// A turn, as its reader has read it.
 #[derive(Debug)]
-struct Turn {
-    session: String,
-    turn: u64,
-    events: Vec<Value>,
+pub(super) struct Turn {
+    pub(super) session: String,
+    pub(super) turn: u64,
+    pub(super) status: String,
+    pub(super) events: Vec<Value>,
 }
 
 /// How a chaos run went.
@@ -121,24 +123,16 @@ impl Book {
         }
     }
 
-    /// A turn was read to its end.
-    pub(super) fn turn(
-        &self,
-        victims: Victims,
-        name: &str,
-        session: &str,
-        turn: u64,
-        status: &str,
-        events: Vec<Value>,
-        expected: &[String],
-    ) {
+    /// A turn was read to its end; these texts it should have said.
+    pub(super) fn turn(&self, victims: Victims, name: &str, turn: Turn, expected: &[String]) {
+        let Turn { status, events, .. } = &turn;
         let mut faults = Vec::new();
         let last = events.last().unwrap_or(&Value::Null);
         let killed = ["killed", "orphaned", "exited"].contains(&last["reason"].as_str().unwrap_or_default());
         if status != "complete" && !(victims == Victims::Children && killed) {
             faults.push(format!("{name} ended as {status}: {last}"));
         }
-        let said: Vec<&str> = of(&events, "content").filter_map(|event| event["text"].as_str()).collect();
+        let said: Vec<&str> = of(events, "content").filter_map(|event| event["text"].as_str()).collect();
         if status == "complete" && said != *expected {
             faults.push(format!("{name} said {said:?} instead of {expected:?}"));
         }
@@ -149,7 +143,7 @@ impl Book {
             ("approval_resolved", "approval_id"),
         ] {
             let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-            for event in of(&events, once) {
+            for event in of(events, once) {
                 *seen.entry(event[id].as_str().unwrap_or_default()).or_default() += 1;
             }
             faults.extend(
@@ -158,13 +152,13 @@ impl Book {
                     .map(|(id, n)| format!("{name}: {once} of {id} came {n} times")),
             );
         }
-        let count = |kind| of(&events, kind).count();
+        let count = |kind| of(events, kind).count();
         if status == "complete" && count("tool_use") != count("tool_result") {
             faults.push(format!("{name}: {} calls, {} results", count("tool_use"), count("tool_result")));
         }
         let mut pages = self.pages();
         pages.faults.append(&mut faults);
-        pages.turns.push(Turn { session: session.to_owned(), turn, events });
+        pages.turns.push(turn);
     }
 
     /// Compares what was seen with what the store says now, and with what the agents did.
