@@ -1,10 +1,11 @@
 //! The store in one SQLite file: one thread writes (`writer`, what it does is in `changes` and `approvals`), a few
-//! connections read beside it (`readers`, `reads`), and `connection` and `schema` see to the file itself.
+//! connections read beside it (`readers`, `reads`), and `connection`, `examine` and `schema` see to the file itself.
 
 mod approvals;
 mod changes;
 mod columns;
 mod connection;
+mod examine;
 mod readers;
 mod reads;
 mod schema;
@@ -13,7 +14,7 @@ mod sql;
 mod tests;
 mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use plexus_protocol::{ApprovalId, SessionId, UnixSeconds};
@@ -34,6 +35,7 @@ pub struct SqliteStore {
     // The order matters: the last connection to close should be the one that can tidy the file up.
     readers: Readers,
     writer: Writer,
+    path: PathBuf,
 }
 
 impl SqliteStore {
@@ -53,7 +55,7 @@ impl SqliteStore {
             move || connection::writer(&path, durability)
         };
         let writer = Writer::start(open()?, Box::new(open), apply)?;
-        Ok(Self { readers: Readers::new(path.to_owned()), writer })
+        Ok(Self { readers: Readers::new(path.to_owned()), writer, path: path.to_owned() })
     }
 
     /// How many transactions were committed; beside the number of commits it tells how well they are grouped.
@@ -78,7 +80,7 @@ impl Drop for SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn commit(&self, at: UnixSeconds, changes: Vec<Change>) -> Result<Committed, StoreError> {
-        self.writer.commit(at, changes).await
+        self.writer.commit(at, changes).await.map_err(|error| error.in_file(&self.path))
     }
 
     fn observe(&self, observer: Observer) {
@@ -173,6 +175,16 @@ impl Store for SqliteStore {
     }
 }
 
+impl StoreError {
+    /// The same with the name of the file that cannot be used.
+    fn in_file(self, path: &Path) -> Self {
+        match self {
+            Self::Unusable(why) => Self::Unusable(format!("{}: {why}", path.display())),
+            other => other,
+        }
+    }
+}
+
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         match error {
@@ -181,7 +193,8 @@ impl From<rusqlite::Error> for StoreError {
             }
             _ => match error.sqlite_error_code() {
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Unusable(format!(
-                    "the database is damaged ({error}): put a good copy in its place, or use another data directory"
+                    "the database is damaged ({error}): {}",
+                    connection::INSTEAD_OF_DAMAGED
                 )),
                 _ => Self::Unavailable(error.to_string()),
             },
