@@ -36,6 +36,18 @@ impl RunDir {
         Ok(())
     }
 
+    /// Makes what is missing of a run that is over, so that it is settled like any other: a database that was put
+    /// back from a copy may know of runs whose files were not.
+    pub fn restore(&self) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
+        append_to(&self.journal())?;
+        append_to(&self.outbox())?;
+        match mkfifoat(CWD, self.wake(), Mode::RUSR | Mode::WUSR) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// What the child wrote on stdout, as it wrote it.
     pub fn journal(&self) -> PathBuf {
         self.path.join("journal.jsonl")
@@ -130,6 +142,18 @@ mod tests {
         let dir = RunDir::new(home.path().join("1"));
         dir.create().unwrap();
         assert_eq!(dir.create().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn what_is_missing_is_made_anew_and_what_is_there_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = RunDir::new(home.path().join("1"));
+        dir.restore().unwrap();
+        std::fs::write(dir.journal(), "line\n").unwrap();
+        std::fs::remove_file(dir.wake()).unwrap();
+        dir.restore().unwrap();
+        assert_eq!(std::fs::read_to_string(dir.journal()).unwrap(), "line\n");
+        assert!(dir.wake().exists() && dir.outbox().exists());
     }
 
     #[test]
