@@ -5,6 +5,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{CWD, Mode, mkfifoat};
 
@@ -46,6 +47,36 @@ impl RunDir {
             Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// How many bytes its files hold; 0 where it is gone.
+    pub fn size(&self) -> u64 {
+        let files = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
+        files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
+    }
+
+    /// Removes a run that is over, with the folders above it that become empty. Large files go piece by piece with a
+    /// `pause` in between, so that the disk has time for others. It is no error if it is gone, or half gone.
+    pub fn remove(&self, pause: Duration) -> io::Result<()> {
+        let entries = match std::fs::read_dir(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                shrink(&entry.path(), pause)?;
+            }
+            std::fs::remove_file(entry.path())?;
+        }
+        std::fs::remove_dir(&self.path)?;
+        for above in self.path.ancestors().skip(1).take(2) {
+            // The other runs of the session are there, or something that is not ours to remove.
+            if std::fs::remove_dir(above).is_err() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// What the child wrote on stdout, as it wrote it.
@@ -90,6 +121,19 @@ impl RunDir {
             done => done,
         }
     }
+}
+
+/// Gives back what a large file holds, from its end.
+fn shrink(path: &Path, pause: Duration) -> io::Result<()> {
+    const PIECE: u64 = 64 * 1024 * 1024;
+    let file = OpenOptions::new().write(true).open(path)?;
+    let mut length = file.metadata()?.len();
+    while length > PIECE {
+        length -= PIECE;
+        file.set_len(length)?;
+        std::thread::sleep(pause);
+    }
+    Ok(())
 }
 
 /// A new, empty file that only its user can read.
@@ -154,6 +198,24 @@ mod tests {
         dir.restore().unwrap();
         assert_eq!(std::fs::read_to_string(dir.journal()).unwrap(), "line\n");
         assert!(dir.wake().exists() && dir.outbox().exists());
+    }
+
+    #[test]
+    fn a_removed_run_leaves_nothing_and_the_next_one_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let runs = home.path().join("sessions/a/runs");
+        let [first, second] = ["1", "2"].map(|run| RunDir::new(runs.join(run)));
+        first.create().unwrap();
+        second.create().unwrap();
+        let journal = File::options().write(true).open(first.journal()).unwrap();
+        journal.set_len(200 * 1024 * 1024).unwrap();
+        assert_eq!(first.size(), 200 * 1024 * 1024);
+        for _ in 0..2 {
+            first.remove(Duration::ZERO).unwrap();
+            assert!(!first.path().exists() && second.journal().exists());
+        }
+        second.remove(Duration::ZERO).unwrap();
+        assert!(!home.path().join("sessions/a").exists() && home.path().join("sessions").exists());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The store in one SQLite file: one thread writes (`writer`, what it does is in `changes` and `approvals`), a few
+//! The store in one SQLite file: one thread writes (`writer`, what it does is in `changes`, `approvals` and `removals`), a few
 //! connections read beside it (`readers`, `reads`), and `connection`, `examine` and `schema` see to the file itself.
 
 mod approvals;
@@ -8,6 +8,7 @@ mod connection;
 mod examine;
 mod readers;
 mod reads;
+mod removals;
 mod schema;
 mod sql;
 #[cfg(test)]
@@ -26,8 +27,8 @@ use readers::Readers;
 use writer::{Apply, Writer};
 
 use crate::{
-    ApprovalRow, CallRow, Change, Committed, EventRow, FeedRow, Observer, Open, PermitStream, RunKey, RunRow,
-    SessionRow, Store, StoreError, Tally, TurnRow,
+    ApprovalRow, CallRow, Change, Committed, EventRow, FeedRow, FinishedRun, Observer, OldRecords, Open,
+    PermitStream, Removable, RunKey, RunRow, SessionRow, Store, StoreError, Tally, TurnRow,
 };
 
 /// A [`Store`] in one SQLite file. Dropping it stores what is queued and closes the file.
@@ -172,6 +173,23 @@ impl Store for SqliteStore {
 
     async fn tally(&self) -> Result<Tally, StoreError> {
         self.readers.read(reads::tally).await
+    }
+
+    async fn old_records(
+        &self,
+        which: OldRecords,
+        before: UnixSeconds,
+        limit: u64,
+    ) -> Result<Vec<Removable>, StoreError> {
+        self.readers.read(move |file| reads::old_records(file, which, before, limit)).await
+    }
+
+    async fn finished_runs(
+        &self,
+        after: Option<FinishedRun>,
+        limit: u64,
+    ) -> Result<Vec<FinishedRun>, StoreError> {
+        self.readers.read(move |file| reads::finished_runs(file, after, limit)).await
     }
 }
 
