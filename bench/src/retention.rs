@@ -105,8 +105,12 @@ impl Place {
         Ok(())
     }
 
-    async fn events_left(&self, session: &str) -> anyhow::Result<usize> {
+    async fn events_left(&self, session: &str) -> anyhow::Result<u64> {
         let store = SqliteStore::open(&self.hub.data_dir().join("plexus.db"), Durability::Full)?;
-        Ok(store.events(session.parse()?, 1, 0, u64::MAX).await?.len())
+        let session = session.parse()?;
+        // They go from the first on.
+        let first = store.events(session, 1, 0, 1).await?.first().map(|event| event.seq);
+        let count = store.event_count(session, 1).await?;
+        Ok(first.map_or(0, |first| count - first))
     }
 }

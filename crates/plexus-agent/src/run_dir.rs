@@ -3,11 +3,11 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{CWD, Mode, mkfifoat};
+use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
 
 /// `DIR/sessions/<id>/runs/<n>/`, by its path. Nothing is touched until [`RunDir::create`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,11 +123,12 @@ impl RunDir {
     }
 }
 
-/// Gives back what a large file holds, from its end.
+/// Gives back what a large file holds, from its end; not where the same file is somewhere else, too, or elsewhere.
 fn shrink(path: &Path, pause: Duration) -> io::Result<()> {
     const PIECE: u64 = 64 * 1024 * 1024;
-    let file = OpenOptions::new().write(true).open(path)?;
-    let mut length = file.metadata()?.len();
+    let file = OpenOptions::new().write(true).custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path)?;
+    let metadata = file.metadata()?;
+    let mut length = if metadata.nlink() == 1 { metadata.len() } else { 0 };
     while length > PIECE {
         length -= PIECE;
         file.set_len(length)?;
@@ -207,13 +208,19 @@ mod tests {
         let [first, second] = ["1", "2"].map(|run| RunDir::new(runs.join(run)));
         first.create().unwrap();
         second.create().unwrap();
-        let journal = File::options().write(true).open(first.journal()).unwrap();
-        journal.set_len(200 * 1024 * 1024).unwrap();
-        assert_eq!(first.size(), 200 * 1024 * 1024);
+        let large = 200 * 1024 * 1024;
+        for file in [first.journal(), home.path().join("a file of someone's")] {
+            File::create(file).unwrap().set_len(large).unwrap();
+        }
+        std::fs::remove_file(first.outbox()).unwrap();
+        std::fs::hard_link(home.path().join("a file of someone's"), first.outbox()).unwrap();
+        assert_eq!(first.size(), 2 * large);
         for _ in 0..2 {
             first.remove(Duration::ZERO).unwrap();
             assert!(!first.path().exists() && second.journal().exists());
         }
+        let linked = home.path().join("a file of someone's").metadata().unwrap();
+        assert_eq!(linked.len(), large, "what was linked in here is left as it is");
         second.remove(Duration::ZERO).unwrap();
         assert!(!home.path().join("sessions/a").exists() && home.path().join("sessions").exists());
     }

@@ -41,7 +41,7 @@ impl Default for Retention {
         Self {
             every: Duration::from_secs(600),
             run_files_for: Some(Duration::from_secs(30 * 24 * 3600)),
-            run_files_bytes: Some(1 << 30),
+            run_files_bytes: Some(8 << 30),
             events_for: None,
             decisions_for: None,
         }
@@ -136,7 +136,7 @@ async fn tidy_run_files(hub: &Arc<Hub>, kept: &Retention) -> Result<(), StoreErr
         last = Some(*newest);
         let (gone, stays): (Vec<_>, Vec<_>) =
             page.into_iter().partition(|run| run.session_deleted_at.is_some() || too_old(run));
-        remove_files(hub, gone.into_iter().map(|run| run.key).collect()).await?;
+        remove_files(hub, gone.into_iter().map(|run| run.key).collect()).await;
         if kept.run_files_bytes.is_some() {
             sizes.extend(measure(hub, stays).await);
         }
@@ -152,7 +152,7 @@ async fn tidy_run_files(hub: &Arc<Hub>, kept: &Retention) -> Result<(), StoreErr
         surplus.push(key);
     }
     for some in surplus.chunks(PAGE as usize) {
-        remove_files(hub, some.to_vec()).await?;
+        remove_files(hub, some.to_vec()).await;
     }
     Ok(())
 }
@@ -166,8 +166,9 @@ async fn measure(hub: &Arc<Hub>, runs: Vec<FinishedRun>) -> Vec<(RunKey, u64)> {
     measured.await.unwrap_or_default()
 }
 
-/// Removes the files first and notes it then: a hub that dies in between finds the runs again, and no files.
-async fn remove_files(hub: &Arc<Hub>, runs: Vec<RunKey>) -> Result<(), StoreError> {
+/// Removes the files first and notes it then: a hub that dies in between finds the runs again, and no files. On a disk
+/// that is full the note has to wait, but the room is there.
+async fn remove_files(hub: &Arc<Hub>, runs: Vec<RunKey>) {
     let mut removed = Vec::new();
     for key in runs {
         let dir = RunDir::new(hub.settings().run_dir(key));
@@ -177,8 +178,10 @@ async fn remove_files(hub: &Arc<Hub>, runs: Vec<RunKey>) -> Result<(), StoreErro
                 tracing::warn!(session = %key.session, run = key.run, %error, "files could not be removed");
             }
             // The hub is going away.
-            Err(_) => return Ok(()),
+            Err(_) => return,
         }
     }
-    step(hub, removed).await.map(drop)
+    if let Err(error) = step(hub, removed).await {
+        tracing::warn!(%error, "files were removed, which will be noted the next time");
+    }
 }
