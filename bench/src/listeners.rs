@@ -36,7 +36,7 @@ pub(crate) struct ListenersArgs {
 #[expect(clippy::print_stdout, reason = "this is what it is for")]
 pub(crate) async fn run(args: &ListenersArgs) -> anyhow::Result<ExitCode> {
     let place = place::on_a_disk()?;
-    let hub = place::start_hub(place.path()).await?;
+    let hub = place::start_hub(place.path(), "durability = \"full\"\n").await?;
     let (mut alone, mut heard, mut until_heard) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..args.rounds {
         let name = |kind: &str| format!("{kind}-{round}");

@@ -5,6 +5,7 @@ mod figures;
 mod listeners;
 mod permit;
 mod place;
+mod retention;
 
 use std::process::ExitCode;
 
@@ -24,6 +25,8 @@ enum Benchmark {
     Listeners(listeners::ListenersArgs),
     /// From `respond` to the tool released in the child, beside a bare fdatasync
     Permit(permit::PermitArgs),
+    /// The same while the hub removes tens of thousands of old events, beside one that keeps them
+    Retention(retention::RetentionArgs),
 }
 
 #[tokio::main]
@@ -31,5 +34,6 @@ async fn main() -> anyhow::Result<ExitCode> {
     match Args::parse().benchmark {
         Benchmark::Listeners(args) => listeners::run(&args).await,
         Benchmark::Permit(args) => permit::run(&args).await,
+        Benchmark::Retention(args) => retention::run(&args).await,
     }
 }

@@ -37,16 +37,13 @@ pub(crate) fn bare_sync(file: &mut File) -> io::Result<Duration> {
     Ok(started.elapsed())
 }
 
-/// A hub of scripted agents, as durable as it is by default.
-pub(crate) async fn start_hub(place: &Path) -> anyhow::Result<HubProcess> {
+/// A hub of scripted agents with these lines in its `plexus.toml`.
+pub(crate) async fn start_hub(place: &Path, config: &str) -> anyhow::Result<HubProcess> {
     for folder in ["home", "data", "work"] {
         std::fs::create_dir(place.join(folder))?;
     }
     let data_dir = place.join("data");
-    std::fs::write(
-        data_dir.join("plexus.toml"),
-        "durability = \"full\"\nlimits.asks_per_minute = 1000000\n",
-    )?;
+    std::fs::write(data_dir.join("plexus.toml"), format!("limits.asks_per_minute = 1000000\n{config}"))?;
     // Scripted agents talk to no model.
     let mut env = clean_env(&place.join("home"), "http://127.0.0.1:1");
     env.push(("SCRIPTED_AGENT_LOG".to_owned(), place.join(LOG).display().to_string()));

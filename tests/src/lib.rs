@@ -4,6 +4,7 @@
 
 pub mod chaos;
 pub mod mcp_tools;
+pub mod saved;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -55,6 +56,8 @@ pub struct Setup {
     pub env: Vec<(String, String)>,
     /// Where all of it is, if not in the usual folder for temporary files.
     pub place: Option<PathBuf>,
+    /// A data directory that an earlier hub left, to begin with a copy of it.
+    pub saved: Option<PathBuf>,
 }
 
 impl Setup {
@@ -64,7 +67,7 @@ impl Setup {
     }
 
     fn of(cli: Option<&'static str>, channel: Channel, door: DoorKind) -> Self {
-        Self { cli, channel, door, config: String::new(), env: Vec::new(), place: None }
+        Self { cli, channel, door, config: String::new(), env: Vec::new(), place: None, saved: None }
     }
 
     /// The scripted agent, on the control channel, over `/rpc`.
@@ -104,6 +107,9 @@ impl Setup {
         let [home, work, data] = ["home", "work", "data"].map(|name| dir.path().join(name));
         for folder in [&home, &work, &data] {
             std::fs::create_dir(folder)?;
+        }
+        if let Some(saved) = &self.saved {
+            saved::copy(saved, &data, &|_| true)?;
         }
         let child_mcp = if self.channel == Channel::Http { "http" } else { "relay" };
         std::fs::write(data.join("plexus.toml"), format!("child_mcp = \"{child_mcp}\"\n{}", self.config))?;

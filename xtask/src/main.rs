@@ -10,6 +10,7 @@ mod chaos;
 mod fuzz;
 mod mcp_tools;
 mod pinned;
+mod save_data_dir;
 mod skipped;
 mod test;
 mod workspace;
@@ -34,6 +35,7 @@ enum Chore {
     Bench(bench::BenchArgs),
     Chaos(chaos::ChaosArgs),
     Fuzz(fuzz::FuzzArgs),
+    SaveDataDir(save_data_dir::SaveDataDirArgs),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Chore::Bench(args) => bench::run(&workspace, &args),
         Chore::Chaos(args) => chaos::run(&workspace, &args),
         Chore::Fuzz(args) => fuzz::run(&workspace, &args),
+        Chore::SaveDataDir(args) => save_data_dir::run(&workspace, &args),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -27,7 +27,7 @@ use crate::secret::token_hash;
 use crate::session::{self, SessionHandle};
 use crate::signals::{Signals, Topic};
 use crate::worktrees::Worktrees;
-use crate::{ChildMcp, Settings};
+use crate::{ChildMcp, Settings, housekeeping};
 
 /// How many sessions may hold much of what their child wrote, between reading and storing it.
 const READING_AT_ONCE: usize = 4;
@@ -144,6 +144,7 @@ impl Hub {
         for session in sessions {
             self.session(session);
         }
+        self.tasks.spawn(housekeeping::run(Arc::clone(self)));
         Ok(())
     }
 

@@ -14,6 +14,7 @@ mod environment;
 mod expiry;
 mod follow;
 mod gate;
+mod housekeeping;
 mod hub;
 mod kill_point;
 mod limits;
@@ -30,6 +31,7 @@ mod worktrees;
 
 pub use builder::{HubBuilder, StartError, standard_methods};
 pub use follow::{ApprovalFollower, ApprovalTold, Followed, Place, SessionFollower, Told};
+pub use housekeeping::Retention;
 pub use hub::{Hub, ShutDown};
 pub use limits::Limits;
 pub use method::{

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plexus_protocol::SessionId;
 
-use crate::Limits;
+use crate::{Limits, Retention};
 
 /// How children on the `mcp` channel that the hub starts itself reach it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub struct Settings {
     pub stalled_after: Duration,
     /// How much there may be of everything.
     pub limits: Limits,
+    /// What is kept, and for how long.
+    pub retention: Retention,
 }
 
 impl Settings {

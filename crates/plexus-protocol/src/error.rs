@@ -20,6 +20,8 @@ pub enum ErrorKind {
     TurnNotFound,
     /// No such event of this turn.
     EventNotFound,
+    /// It was there, and was removed because it had grown old.
+    Gone,
     /// No such method, or none for this caller.
     MethodNotFound,
     /// A living session has this name.
@@ -72,6 +74,7 @@ impl ErrorKind {
             Self::ApprovalNotFound => "approval_not_found",
             Self::TurnNotFound => "turn_not_found",
             Self::EventNotFound => "event_not_found",
+            Self::Gone => "gone",
             Self::MethodNotFound => "method_not_found",
             Self::NameTaken => "name_taken",
             Self::InvalidParams => "invalid_params",

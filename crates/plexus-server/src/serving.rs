@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::ListenerExt;
-use plexus_core::{ChildMcp, Hub, HubBuilder, Limits, Settings, ShutDown, StartError};
+use plexus_core::{ChildMcp, Hub, HubBuilder, Limits, Retention, Settings, ShutDown, StartError};
 use plexus_store::{Durability, SqliteStore, StoreError};
 use rmcp::ServerHandler;
 use thiserror::Error;
@@ -54,6 +54,8 @@ pub struct Config {
     pub stalled_after: Duration,
     /// How much there may be of everything.
     pub limits: Limits,
+    /// What is kept, and for how long.
+    pub retention: Retention,
     /// What a commit survives.
     pub durability: Durability,
 }
@@ -227,6 +229,7 @@ async fn start_core(config: Config, dir: &DataDir, url: &str) -> Result<Arc<Hub>
         idle_after: config.idle_after,
         stalled_after: config.stalled_after,
         limits: config.limits,
+        retention: config.retention,
     };
     Ok(HubBuilder::standard(settings, Arc::new(store)).start().await?)
 }

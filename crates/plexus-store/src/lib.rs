@@ -11,8 +11,9 @@ use async_trait::async_trait;
 use plexus_protocol::{ApprovalId, SessionId, UnixSeconds};
 
 pub use model::{
-    ApprovalRow, CallRow, Change, Committed, EventRow, FeedKind, FeedRow, NewApproval, NewSession, NodeRow,
-    Open, PermitStream, RunKey, RunRow, RunState, SessionConfig, SessionRow, Tally, TurnRow, TurnStatus,
+    ApprovalRow, CallRow, Change, Committed, EventRow, EventsOfTurn, FeedKind, FeedRow, FinishedRun,
+    NewApproval, NewSession, NodeRow, OldRecords, Open, PermitStream, Removable, RunKey, RunRow, RunState,
+    SessionConfig, SessionRow, Tally, TurnRow, TurnStatus,
 };
 pub use sqlite::{Durability, SqliteStore};
 
@@ -115,4 +116,18 @@ pub trait Store: Send + Sync + 'static {
 
     /// How much is alive and open, without reading any of it.
     async fn tally(&self) -> Result<Tally, StoreError>;
+
+    /// Records that came to their end before `before` and may be removed, oldest first, at most `limit`.
+    async fn old_records(
+        &self,
+        which: OldRecords,
+        before: UnixSeconds,
+        limit: u64,
+    ) -> Result<Vec<Removable>, StoreError>;
+    /// Runs that are over and have files, the one that ended first to begin with, after `after`, at most `limit`.
+    async fn finished_runs(
+        &self,
+        after: Option<FinishedRun>,
+        limit: u64,
+    ) -> Result<Vec<FinishedRun>, StoreError>;
 }

@@ -163,6 +163,60 @@ pub struct TurnRow {
     pub started_at: UnixSeconds,
     /// When it ended.
     pub ended_at: Option<UnixSeconds>,
+    /// Whether its events are there.
+    pub events: EventsOfTurn,
+}
+
+/// Whether the events of a turn are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventsOfTurn {
+    /// All of them.
+    Kept,
+    /// They are being removed: some may be there, and are shown to nobody.
+    Removing,
+    /// None any more.
+    Removed,
+}
+
+/// A run that is over and whose files have not been removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FinishedRun {
+    /// Which.
+    pub key: RunKey,
+    /// When it ended.
+    pub ended_at: UnixSeconds,
+    /// When its session was deleted, if it was.
+    pub session_deleted_at: Option<UnixSeconds>,
+}
+
+/// What sort of record has grown old.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OldRecords {
+    /// Events of turns that are over.
+    Events,
+    /// Approvals that came to their end, in runs that are over.
+    Approvals,
+    /// Calls that the gate saw, in runs that are over.
+    Calls,
+}
+
+/// Something that can be removed. Nothing of a living run, an open approval or a turn in progress ever is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removable {
+    /// The events of a turn that is over and not the latest of a living session: some of them with each step.
+    Events {
+        /// The session.
+        session: SessionId,
+        /// The turn.
+        turn: u64,
+    },
+    /// An approval that came to its end, in a run that is over.
+    Approval(ApprovalId),
+    /// A call that the gate saw in a run that is over, by its place in the record.
+    Call(u64),
+    /// The files of a run that is over, which have been removed.
+    RunFiles(RunKey),
 }
 
 /// An event as it is kept.
@@ -426,6 +480,8 @@ pub enum Change {
         /// The next event it wants.
         position: u64,
     },
+    /// One small step of removing what has grown old. Does nothing where it may not be removed.
+    Remove(Removable),
     /// Tells an addressee something.
     Notice {
         /// Whom ([`AskedOf::key`]).
@@ -446,4 +502,6 @@ pub struct Committed {
     pub approvals: Vec<ApprovalRow>,
     /// Feed entries, numbered.
     pub feed: Vec<FeedRow>,
+    /// How many [`Change::Remove`] removed; 0 when there was nothing left to do.
+    pub removed: usize,
 }

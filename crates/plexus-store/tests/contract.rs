@@ -59,6 +59,12 @@ macro_rules! whole_contract {
                 a_question_outside_any_turn_is_kept,
                 a_permit_stream_is_found_by_its_event_id,
                 what_is_alive_and_open_is_counted;
+            removals:
+                events_of_an_old_turn_go_in_small_steps,
+                large_events_go_one_at_a_time,
+                what_may_still_be_needed_of_a_turn_stays,
+                decisions_go_with_runs_that_are_over,
+                runs_that_are_over_are_listed_until_their_files_are_gone;
             commits:
                 a_commit_is_done_whole_or_not_at_all,
                 a_commit_returns_approvals_as_they_are_at_its_end,

@@ -28,6 +28,7 @@ fn patch(path: &Path, offset: usize, number: u32) {
     fs::write(path, bytes).unwrap();
 }
 
+const PAGE: usize = 4096;
 const USER_VERSION: usize = 60;
 const APPLICATION_ID: usize = 68;
 
@@ -143,33 +144,83 @@ fn a_file_that_is_no_database_is_refused() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_refused() {
+async fn a_file_that_was_cut_short_is_refused() {
     let (_dir, path) = closed_store().await;
     let whole = fs::read(&path).unwrap();
-    // Cut short, and with its first page, which lists the tables, written over.
-    for damaged in
-        [whole[..whole.len() / 2].to_vec(), [&whole[..100], &vec![0xA5; whole.len() - 100][..]].concat()]
-    {
+    for kept in [PAGE, whole.len() / 2, whole.len() - PAGE] {
+        fs::write(&path, &whole[..kept]).unwrap();
+        refused(&path, &["damaged", "good copy"]);
+    }
+}
+
+#[tokio::test]
+async fn a_file_with_any_page_written_over_is_refused() {
+    let (_dir, path) = closed_store().await;
+    let whole = fs::read(&path).unwrap();
+    for page in 0..whole.len() / PAGE {
+        let mut damaged = whole.clone();
+        // The header of the first page says whose file it is; what follows lists the tables.
+        let from = if page == 0 { 100 } else { page * PAGE };
+        damaged[from..(page + 1) * PAGE].fill(0xA5);
         fs::write(&path, damaged).unwrap();
         refused(&path, &["damaged", "good copy"]);
     }
 }
 
 #[tokio::test]
+async fn damage_in_what_is_only_in_the_log_yet_is_refused() {
+    // As a hub leaves it that was killed: the file is old, and the log beside it is the news.
+    let (dir, path) = closed_store().await;
+    let store = open(&path);
+    create(&store, "b").await;
+    let copy = TempDir::new().unwrap();
+    for name in ["plexus.db", "plexus.db-wal"] {
+        fs::copy(dir.path().join(name), copy.path().join(name)).unwrap();
+    }
+    let path = copy.path().join("plexus.db");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.truncate(2 * PAGE);
+    fs::write(&path, bytes).unwrap();
+    refused(&path, &["damaged", "good copy"]);
+}
+
+#[tokio::test]
 async fn damage_found_later_is_called_damage() {
     let (_dir, path) = closed_store().await;
-    let mut bytes = fs::read(&path).unwrap();
-    // The page that holds the session: the file opens, and only that cannot be read.
-    let model = bytes.windows(7).position(|text| text == b"a-model").unwrap();
-    let page = model / 4096 * 4096;
-    bytes[page..page + 4096].fill(0xA5);
-    fs::write(&path, bytes).unwrap();
     let store = open(&path);
-    assert!(
-        matches!(store.sessions().await, Err(StoreError::Unusable(message)) if message.contains("damaged"))
-    );
+    let mut bytes = fs::read(&path).unwrap();
+    // The page that holds the session, while the store is open.
+    let model = bytes.windows(7).position(|text| text == b"a-model").unwrap();
+    let page = model / PAGE * PAGE;
+    bytes[page..page + PAGE].fill(0xA5);
+    fs::write(&path, bytes).unwrap();
+    let name = path.display().to_string();
+    let is_told = |message: &str| message.contains("damaged") && message.contains(&name);
+    let read = store.sessions().await;
+    assert!(matches!(&read, Err(StoreError::Unusable(message)) if is_told(message)), "{read:?}");
     let made = store.commit(NOW, vec![Change::CreateSession(Box::new(new_session("b")))]).await;
-    assert!(matches!(made, Err(StoreError::Unusable(_))), "{made:?}");
+    assert!(matches!(&made, Err(StoreError::Unusable(message)) if is_told(message)), "{made:?}");
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "it plays another program")]
+fn the_unfinished_change_of_another_program_is_left_to_it() {
+    let (other, copy) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let theirs = rusqlite::Connection::open(other.path().join("plexus.db")).unwrap();
+    theirs
+        .execute_batch(
+            "PRAGMA journal_mode = DELETE; CREATE TABLE diary (day TEXT); INSERT INTO diary VALUES ('monday'); \
+             PRAGMA cache_size = 1; BEGIN; UPDATE diary SET day = 'tuesday';",
+        )
+        .unwrap();
+    // More than its cache holds, so that some of it is in the file before it is committed.
+    for _ in 0..200 {
+        theirs.execute("INSERT INTO diary VALUES (?1)", ["x".repeat(1000)]).unwrap();
+    }
+    for name in ["plexus.db", "plexus.db-journal"] {
+        fs::copy(other.path().join(name), copy.path().join(name)).unwrap();
+    }
+    refused(&copy.path().join("plexus.db"), &["unfinished change of another program"]);
 }
 
 #[test]

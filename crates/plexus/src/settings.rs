@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use plexus_core::{ChildMcp, Limits};
+use plexus_core::{ChildMcp, Limits, Retention};
 use plexus_server::Config;
 use plexus_store::Durability;
 use serde::Deserialize;
@@ -54,6 +54,7 @@ struct File {
     stalled_secs: Option<f64>,
     durability: DurabilityName,
     limits: LimitsTable,
+    retention: RetentionTable,
 }
 
 const MIB: u64 = 1024 * 1024;
@@ -89,6 +90,34 @@ impl LimitsTable {
                 .saturating_mul(MIB),
             // None at all is a choice, too.
             reserve_bytes: self.reserve_mb.unwrap_or(usual.reserve_bytes / MIB).saturating_mul(MIB),
+        })
+    }
+}
+
+/// `[retention]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RetentionTable {
+    every_secs: Option<f64>,
+    run_files_days: Option<f64>,
+    run_files_mb: Option<u64>,
+    events_days: Option<f64>,
+    decisions_days: Option<f64>,
+}
+
+impl RetentionTable {
+    fn retention(&self) -> Result<Retention, ExpectedError> {
+        let usual = Retention::default();
+        Ok(Retention {
+            every: seconds("every_secs", self.every_secs, usual.every.as_secs_f64())?,
+            run_files_for: days("run_files_days", self.run_files_days, usual.run_files_for)?,
+            run_files_bytes: match self.run_files_mb {
+                Some(0) => None,
+                Some(mb) => Some(mb.saturating_mul(MIB)),
+                None => usual.run_files_bytes,
+            },
+            events_for: days("events_days", self.events_days, usual.events_for)?,
+            decisions_for: days("decisions_days", self.decisions_days, usual.decisions_for)?,
         })
     }
 }
@@ -137,6 +166,7 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
             DurabilityName::Normal => Durability::Normal,
         },
         limits: file.limits.limits()?,
+        retention: file.retention.retention()?,
         data_dir,
     })
 }
@@ -188,6 +218,15 @@ fn at_least_one<T: PartialEq + From<u8>>(key: &str, given: Option<T>, usual: T) 
     Ok(given)
 }
 
+/// So many days; `0` is for good.
+fn days(key: &str, given: Option<f64>, usual: Option<Duration>) -> Result<Option<Duration>, ExpectedError> {
+    match given {
+        None => Ok(usual),
+        Some(0.0) => Ok(None),
+        Some(days) => seconds(key, Some(days * 24.0 * 3600.0), 0.0).map(Some),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,6 +271,24 @@ mod tests {
         let (inside, around) = (dir.path().join("in"), dir.path().parent().unwrap());
         for bad in ["relative", inside.to_str().unwrap(), around.to_str().unwrap()] {
             assert!(with(bad).unwrap_err().contains("worktrees_dir"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_record_is_kept_unless_the_file_says_otherwise() {
+        let dir = tempfile::tempdir().unwrap();
+        let kept = config(args(dir.path())).unwrap().retention;
+        assert_eq!((kept.events_for, kept.decisions_for), (None, None));
+        let text =
+            "[retention]\nrun_files_days = 0\nrun_files_mb = 0\nevents_days = 90\ndecisions_days = 0.5\n";
+        std::fs::write(dir.path().join("plexus.toml"), text).unwrap();
+        let kept = config(args(dir.path())).unwrap().retention;
+        assert_eq!((kept.run_files_for, kept.run_files_bytes), (None, None));
+        assert_eq!(kept.events_for, Some(Duration::from_secs(90 * 24 * 3600)));
+        assert_eq!(kept.decisions_for, Some(Duration::from_secs(12 * 3600)));
+        for (wrong, named) in [("events_days = -1", "events_days"), ("approval_days = 3", "approval_days")] {
+            std::fs::write(dir.path().join("plexus.toml"), format!("[retention]\n{wrong}\n")).unwrap();
+            assert!(config(args(dir.path())).unwrap_err().to_string().contains(named));
         }
     }
 

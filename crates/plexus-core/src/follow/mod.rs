@@ -20,6 +20,7 @@ pub(crate) use live::LiveSessions;
 use live::{Found, Live};
 
 use crate::Hub;
+use crate::housekeeping::{check_kept, gone};
 use crate::hub::store_error;
 use crate::metrics::{Raised, Stream};
 use crate::signals::next;
@@ -89,6 +90,7 @@ impl Hub {
         self.check_may_call(principal).await?;
         let row = self.find_session(principal, Some(session), None).await?;
         let place = from.unwrap_or(Place { turn: row.latest_turn, seq: 0 });
+        check_kept(self.store().turn(session, place.turn).await.map_err(store_error)?.as_ref())?;
         let live = self.live_sessions().of(self, session, row.latest_turn).await?;
         let grown = live.subscribe();
         let deltas = self.deltas().listen(session);
@@ -177,6 +179,9 @@ async fn page(hub: &Hub, session: SessionId, place: &mut Place) -> Result<Vec<Ar
         // Read first: a later turn begins only when all events of the one before are there.
         let latest = store.session(session).await.map_err(store_error)?.map_or(0, |row| row.latest_turn);
         let rows = store.events(session, place.turn, place.seq, PAGE).await.map_err(store_error)?;
+        if rows.first().is_some_and(|first| first.seq > place.seq) {
+            return Err(gone(place.turn));
+        }
         if let Some(last) = rows.last() {
             place.seq = last.seq + 1;
             return Ok(rows.into_iter().map(|row| Arc::new(followed(row))).collect());
@@ -184,6 +189,7 @@ async fn page(hub: &Hub, session: SessionId, place: &mut Place) -> Result<Vec<Ar
         if place.turn >= latest {
             return Ok(Vec::new());
         }
+        check_kept(store.turn(session, place.turn).await.map_err(store_error)?.as_ref())?;
         *place = Place { turn: place.turn + 1, seq: 0 };
     }
 }

@@ -149,8 +149,9 @@ impl Owner {
         let identity: ProcessIdentity = serde_json::from_value(run.process.clone().unwrap_or_default())?;
         // One that has ended meanwhile is settled from what it left behind, like any other.
         let keeper = Keeper::attach(&identity)?;
-        if keeper.is_some() {
-            self.hub.keeper_is(self.row.id, Some(identity.pid));
+        match &keeper {
+            Some(_) => self.hub.keeper_is(self.row.id, Some(identity.pid)),
+            None => dir.restore()?,
         }
         let mut live = self.live_run(run.key, dir, keeper, run.journal_offset)?;
         let progress = self.turn.as_ref().map_or(&self.last_progress, |turn| &turn.progress);

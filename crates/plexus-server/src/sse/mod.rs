@@ -55,6 +55,7 @@ fn told(teller: impl Teller, stop: CancellationToken) -> impl Stream<Item = Resu
 pub(crate) fn refused(error: &Error) -> Response {
     let status = match error.kind {
         ErrorKind::SessionNotFound => StatusCode::NOT_FOUND,
+        ErrorKind::Gone => StatusCode::GONE,
         ErrorKind::Forbidden => StatusCode::FORBIDDEN,
         ErrorKind::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::BAD_REQUEST,

@@ -1,5 +1,5 @@
 //! Does the changes of one commit, inside the savepoint that the writer has opened for it. Here are sessions, runs,
-//! turns, events, trees and positions; what concerns approvals is in `approvals`.
+//! turns, events, trees and positions; what concerns approvals is in `approvals`, what removes in `removals`.
 //!
 //! Whether a change fits is looked up before it is done: only one thread writes, so nothing can come in between.
 //! Where a run or a turn that should be there is not, the whole is refused with `NoSuchSession`.
@@ -78,6 +78,7 @@ impl Applying<'_> {
             Change::Position { reader, session, turn, position } => {
                 self.position(reader, *session, *turn, *position)
             }
+            Change::Remove(what) => self.remove(what),
             Change::Notice { to, session, data } => {
                 self.known(*session)?;
                 self.feed(to, FeedKind::Notice, *session, About::default(), data.clone()).map(drop)
@@ -338,6 +339,11 @@ impl Applying<'_> {
         if !self.approvals.contains(&id) {
             self.approvals.push(id);
         }
+    }
+
+    /// Counts what this commit removed.
+    pub(super) fn removed(&mut self, rows: usize) {
+        self.made.removed += rows;
     }
 
     /// Whether the session is there. It may be deleted: what its child still does is recorded.

@@ -1,5 +1,5 @@
 //! Opening the database file: the only place that does, so that every connection has the same settings and no file
-//! is written to before it is known to be ours. What stands in the file is the business of `schema`.
+//! is written to before it is known to be ours. What stands in the file is the business of `schema` and `examine`.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::schema;
+use super::{examine, schema};
 use crate::StoreError;
 
 /// When a commit counts as durable.
@@ -39,12 +39,16 @@ const CACHED_STATEMENTS: usize = 64;
 /// What a burst made the write-ahead log grow by is given back.
 const KEPT_LOG_BYTES: u32 = 16 * 1024 * 1024;
 
-/// Makes the file if it is not there, and lets nothing pass that cannot be a database of ours.
+/// What to do about a damaged file.
+pub(super) const INSTEAD_OF_DAMAGED: &str =
+    "put a good copy in its place, move it away to begin anew, or use another data directory";
+
+/// Makes the file if it is not there, and lets nothing pass that is not a whole database of ours.
 ///
 /// To be called before the first connection: closing a file that SQLite has open in the same process drops its locks.
 pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
     match create_or_look(path) {
-        Ok(Contents::Possible) => Ok(()),
+        Ok(Contents::Possible) => examine::examine(path).map_err(|error| told(path, error)),
         Ok(Contents::Foreign) => {
             Err(unusable(path, "is not a SQLite database: move it away, or use another data directory"))
         }
@@ -54,19 +58,7 @@ pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
 
 /// The connection that writes. Refuses a file that is not ours; brings an older one to our version.
 pub(super) fn writer(path: &Path, durability: Durability) -> Result<Connection, StoreError> {
-    open_to_write(path, durability).map_err(|error| match error {
-        Opening::Refused(why) => unusable(path, &why),
-        Opening::Sqlite(error) => match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => unusable(
-                path,
-                &format!("is damaged ({error}): put a good copy in its place, or use another data directory"),
-            ),
-            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
-                unusable(path, &format!("cannot be opened: {error}"))
-            }
-            _ => StoreError::Unavailable(format!("{}: {error}", path.display())),
-        },
-    })
+    open_to_write(path, durability).map_err(|error| told(path, error))
 }
 
 fn open_to_write(path: &Path, durability: Durability) -> Result<Connection, Opening> {
@@ -100,7 +92,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
-fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+pub(super) fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
@@ -124,6 +116,8 @@ fn make_private(path: &Path) -> io::Result<()> {
 pub(super) enum Opening {
     /// It is not one we may use.
     Refused(String),
+    /// It was ours; what is wrong with it.
+    Damaged(String),
     /// SQLite failed.
     Sqlite(rusqlite::Error),
 }
@@ -151,6 +145,22 @@ fn create_or_look(path: &Path) -> io::Result<Contents> {
     File::open(path)?.take(MAGIC.len() as u64).read_to_end(&mut head)?;
     // An empty file is what a hub leaves that was killed while it made one.
     Ok(if head.is_empty() || head == MAGIC { Contents::Possible } else { Contents::Foreign })
+}
+
+/// An error in words for the one who starts the hub.
+fn told(path: &Path, error: Opening) -> StoreError {
+    let damaged = |what: &str| unusable(path, &format!("is damaged ({what}): {INSTEAD_OF_DAMAGED}"));
+    match error {
+        Opening::Refused(why) => unusable(path, &why),
+        Opening::Damaged(what) => damaged(&what),
+        Opening::Sqlite(error) => match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(&error.to_string()),
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
+                unusable(path, &format!("cannot be opened: {error}"))
+            }
+            _ => StoreError::Unavailable(format!("{}: {error}", path.display())),
+        },
+    }
 }
 
 fn unusable(path: &Path, why: &str) -> StoreError {

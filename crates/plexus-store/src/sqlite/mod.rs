@@ -1,19 +1,21 @@
-//! The store in one SQLite file: one thread writes (`writer`, what it does is in `changes` and `approvals`), a few
-//! connections read beside it (`readers`, `reads`), and `connection` and `schema` see to the file itself.
+//! The store in one SQLite file: one thread writes (`writer`, what it does is in `changes`, `approvals` and `removals`), a few
+//! connections read beside it (`readers`, `reads`), and `connection`, `examine` and `schema` see to the file itself.
 
 mod approvals;
 mod changes;
 mod columns;
 mod connection;
+mod examine;
 mod readers;
 mod reads;
+mod removals;
 mod schema;
 mod sql;
 #[cfg(test)]
 mod tests;
 mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use plexus_protocol::{ApprovalId, SessionId, UnixSeconds};
@@ -25,8 +27,8 @@ use readers::Readers;
 use writer::{Apply, Writer};
 
 use crate::{
-    ApprovalRow, CallRow, Change, Committed, EventRow, FeedRow, Observer, Open, PermitStream, RunKey, RunRow,
-    SessionRow, Store, StoreError, Tally, TurnRow,
+    ApprovalRow, CallRow, Change, Committed, EventRow, FeedRow, FinishedRun, Observer, OldRecords, Open,
+    PermitStream, Removable, RunKey, RunRow, SessionRow, Store, StoreError, Tally, TurnRow,
 };
 
 /// A [`Store`] in one SQLite file. Dropping it stores what is queued and closes the file.
@@ -34,6 +36,7 @@ pub struct SqliteStore {
     // The order matters: the last connection to close should be the one that can tidy the file up.
     readers: Readers,
     writer: Writer,
+    path: PathBuf,
 }
 
 impl SqliteStore {
@@ -53,7 +56,7 @@ impl SqliteStore {
             move || connection::writer(&path, durability)
         };
         let writer = Writer::start(open()?, Box::new(open), apply)?;
-        Ok(Self { readers: Readers::new(path.to_owned()), writer })
+        Ok(Self { readers: Readers::new(path.to_owned()), writer, path: path.to_owned() })
     }
 
     /// How many transactions were committed; beside the number of commits it tells how well they are grouped.
@@ -78,7 +81,7 @@ impl Drop for SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn commit(&self, at: UnixSeconds, changes: Vec<Change>) -> Result<Committed, StoreError> {
-        self.writer.commit(at, changes).await
+        self.writer.commit(at, changes).await.map_err(|error| error.in_file(&self.path))
     }
 
     fn observe(&self, observer: Observer) {
@@ -171,6 +174,33 @@ impl Store for SqliteStore {
     async fn tally(&self) -> Result<Tally, StoreError> {
         self.readers.read(reads::tally).await
     }
+
+    async fn old_records(
+        &self,
+        which: OldRecords,
+        before: UnixSeconds,
+        limit: u64,
+    ) -> Result<Vec<Removable>, StoreError> {
+        self.readers.read(move |file| reads::old_records(file, which, before, limit)).await
+    }
+
+    async fn finished_runs(
+        &self,
+        after: Option<FinishedRun>,
+        limit: u64,
+    ) -> Result<Vec<FinishedRun>, StoreError> {
+        self.readers.read(move |file| reads::finished_runs(file, after, limit)).await
+    }
+}
+
+impl StoreError {
+    /// The same with the name of the file that cannot be used.
+    fn in_file(self, path: &Path) -> Self {
+        match self {
+            Self::Unusable(why) => Self::Unusable(format!("{}: {why}", path.display())),
+            other => other,
+        }
+    }
 }
 
 impl From<rusqlite::Error> for StoreError {
@@ -181,7 +211,8 @@ impl From<rusqlite::Error> for StoreError {
             }
             _ => match error.sqlite_error_code() {
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Unusable(format!(
-                    "the database is damaged ({error}): put a good copy in its place, or use another data directory"
+                    "the database is damaged ({error}): {}",
+                    connection::INSTEAD_OF_DAMAGED
                 )),
                 _ => Self::Unavailable(error.to_string()),
             },

@@ -43,7 +43,8 @@ impl Readers {
             // The place is given up by this thread, not by the one who asked and may have gone meanwhile.
             let _place = place;
             let connection = idle.take()?;
-            let answer = question(&connection)?;
+            let answer =
+                question(&connection).map_err(|error| StoreError::from(error).in_file(&idle.path))?;
             // Not after an error or a panic: then the next question gets a fresh one.
             idle.put_back(connection);
             Ok(answer)

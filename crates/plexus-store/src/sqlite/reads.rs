@@ -7,7 +7,8 @@ use rusqlite::{Connection, OptionalExtension, Params, Result, Row};
 use super::columns::{Json, Text, Word, int};
 use super::sql;
 use crate::{
-    ApprovalRow, CallRow, EventRow, FeedRow, Open, PermitStream, RunKey, RunRow, SessionRow, Tally, TurnRow,
+    ApprovalRow, CallRow, EventRow, FeedRow, FinishedRun, OldRecords, Open, PermitStream, Removable, RunKey,
+    RunRow, SessionRow, Tally, TurnRow,
 };
 
 /// What one page of events may hold, as text.
@@ -147,6 +148,44 @@ pub(super) fn tally(connection: &Connection) -> Result<Tally> {
     })
 }
 
+pub(super) fn old_records(
+    connection: &Connection,
+    which: OldRecords,
+    before: u64,
+    limit: u64,
+) -> Result<Vec<Removable>> {
+    let which_ones = (int(before), int(limit));
+    match which {
+        OldRecords::Events => all(connection, sql::OLD_TURNS, which_ones, |row| {
+            Ok(Removable::Events { session: row.get::<_, Text<_>>(0)?.0, turn: row.get(1)? })
+        }),
+        OldRecords::Approvals => all(connection, sql::OLD_APPROVALS, which_ones, |row| {
+            Ok(Removable::Approval(row.get::<_, Text<_>>(0)?.0))
+        }),
+        OldRecords::Calls => {
+            all(connection, sql::OLD_CALLS, which_ones, |row| Ok(Removable::Call(row.get(0)?)))
+        }
+    }
+}
+
+pub(super) fn finished_runs(
+    connection: &Connection,
+    after: Option<FinishedRun>,
+    limit: u64,
+) -> Result<Vec<FinishedRun>> {
+    let (ended_at, session, run) = match after {
+        Some(FinishedRun { key, ended_at, .. }) => (int(ended_at), key.session.to_string(), key.run),
+        None => (-1, String::new(), 0),
+    };
+    all(connection, sql::FINISHED_RUNS, (ended_at, session, run, int(limit)), |row| {
+        Ok(FinishedRun {
+            key: RunKey { session: row.get::<_, Text<_>>("session")?.0, run: row.get("run")? },
+            ended_at: row.get("ended_at")?,
+            session_deleted_at: row.get("deleted_at")?,
+        })
+    })
+}
+
 fn session_row(row: &Row<'_>) -> Result<SessionRow> {
     Ok(SessionRow {
         id: row.get::<_, Text<_>>("id")?.0,
@@ -183,6 +222,7 @@ fn turn_row(row: &Row<'_>) -> Result<TurnRow> {
         progress: row.get::<_, Json<_>>("progress")?.0,
         started_at: row.get("started_at")?,
         ended_at: row.get("ended_at")?,
+        events: row.get::<_, Word<_>>("events")?.0,
     })
 }
 

@@ -9,14 +9,22 @@ use super::connection::Opening;
 const APPLICATION_ID: i32 = 0x504C_5853;
 
 /// Step n leads from version n to version n + 1.
-const STEPS: &[&str] = &[include_str!("migrations/0001.sql")];
+const STEPS: &[&str] = &[include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
+
+/// What was found in a file that we may use.
+pub(super) enum Contents {
+    /// Nothing yet.
+    Blank,
+    /// A store of ours, of this version or an older one.
+    Ours,
+}
 
 /// Refuses a file that is not ours, or newer than we are. Changes nothing.
-pub(super) fn check(connection: &Connection) -> Result<(), Opening> {
+pub(super) fn check(connection: &Connection) -> Result<Contents, Opening> {
     let owner: i32 = connection.pragma_query_one(None, "application_id")?;
     let version = version(connection)?;
     if owner == 0 && version == 0 && is_blank(connection)? {
-        return Ok(());
+        return Ok(Contents::Blank);
     }
     if owner != APPLICATION_ID {
         return Err(Opening::Refused(
@@ -30,7 +38,7 @@ pub(super) fn check(connection: &Connection) -> Result<(), Opening> {
             STEPS.len()
         )));
     }
-    Ok(())
+    Ok(Contents::Ours)
 }
 
 /// Brings a file that `check` let pass to our version, in one transaction.

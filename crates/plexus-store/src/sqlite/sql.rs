@@ -1,4 +1,5 @@
-//! The statements that read. They are constants so that a test can ask SQLite how it would answer each of them.
+//! The statements that read, and those that remove. They are constants so that a test can ask SQLite how it would
+//! answer each of them.
 
 macro_rules! approvals {
     ($rest:literal) => {
@@ -22,7 +23,7 @@ pub(super) const RUN_OF_TOKEN: &str = "SELECT * FROM runs WHERE token_hash = ?1 
 pub(super) const TURN: &str = "SELECT * FROM turns WHERE session = ?1 AND turn = ?2";
 pub(super) const EVENTS: &str = "SELECT seq, event, at FROM events \
     WHERE session = ?1 AND turn = ?2 AND seq >= ?3 ORDER BY seq LIMIT ?4";
-// Events are numbered without gaps and never removed one by one, so the last number tells how many there are.
+// Events are numbered without gaps and removed only with all of their turn, so the last number tells how many there are.
 pub(super) const EVENT_COUNT: &str =
     "SELECT coalesce(max(seq) + 1, 0) FROM events WHERE session = ?1 AND turn = ?2";
 
@@ -53,6 +54,57 @@ pub(super) const TALLY: &str = "SELECT \
     (SELECT json_extract(question, '$.created_at') FROM approvals WHERE status = 'pending' ORDER BY number LIMIT 1) \
         AS oldest_open";
 
+// What of a turn may be removed: it is over, and nothing more can come in it. Events that belong to no turn in progress
+// go to the latest, so that one stays for as long as the session or a process of it lives.
+macro_rules! turn_is_over {
+    ($rest:literal) => {
+        concat!(
+            "t.ended_at IS NOT NULL AND t.events <> 'removed' \
+             AND (t.turn < s.latest_turn OR s.deleted_at IS NOT NULL AND NOT EXISTS \
+                  (SELECT 1 FROM runs r WHERE r.session = t.session AND r.state <> 'ended')) \
+             AND NOT EXISTS (SELECT 1 FROM approvals a \
+                             WHERE a.session = t.session AND a.status = 'pending' AND a.turn = t.turn) ",
+            $rest
+        )
+    };
+}
+
+pub(super) const OLD_TURNS: &str = concat!(
+    "SELECT t.session, t.turn FROM turns t JOIN sessions s ON s.id = t.session WHERE t.ended_at < ?1 AND ",
+    turn_is_over!("ORDER BY t.ended_at LIMIT ?2")
+);
+pub(super) const OLD_APPROVALS: &str = "SELECT a.id FROM approvals a \
+    JOIN runs r ON r.session = a.session AND r.run = a.run \
+    WHERE a.resolved_at < ?1 AND a.resolved_at IS NOT NULL AND r.state = 'ended' \
+    ORDER BY a.resolved_at LIMIT ?2";
+pub(super) const OLD_CALLS: &str = "SELECT c.ordinal FROM calls c \
+    JOIN runs r ON r.session = c.session AND r.run = c.run \
+    WHERE c.at < ?1 AND r.state = 'ended' ORDER BY c.at LIMIT ?2";
+pub(super) const FINISHED_RUNS: &str = "SELECT r.session, r.run, r.ended_at, s.deleted_at FROM runs r \
+    JOIN sessions s ON s.id = r.session \
+    WHERE r.ended_at IS NOT NULL AND r.files = 'kept' AND (r.ended_at, r.session, r.run) > (?1, ?2, ?3) \
+    ORDER BY r.ended_at, r.session, r.run LIMIT ?4";
+
+// The statements that remove; see `removals`.
+pub(super) const BEGIN_REMOVING_EVENTS: &str = concat!(
+    "UPDATE turns AS t SET events = 'removing' FROM sessions s \
+     WHERE s.id = t.session AND t.session = ?1 AND t.turn = ?2 AND ",
+    turn_is_over!("")
+);
+pub(super) const FIRST_EVENTS: &str = "SELECT seq, octet_length(event) FROM events \
+    WHERE session = ?1 AND turn = ?2 ORDER BY seq LIMIT ?3";
+pub(super) const REMOVE_EVENTS: &str = "DELETE FROM events WHERE session = ?1 AND turn = ?2 AND seq <= ?3";
+pub(super) const END_REMOVING_EVENTS: &str =
+    "UPDATE turns SET events = 'removed' WHERE session = ?1 AND turn = ?2";
+pub(super) const REMOVE_PERMIT_STREAMS: &str = "DELETE FROM permit_streams WHERE approval = ?1 \
+    AND EXISTS (SELECT 1 FROM approvals a JOIN runs r ON r.session = a.session AND r.run = a.run \
+                WHERE a.id = ?1 AND a.status <> 'pending' AND r.state = 'ended')";
+pub(super) const REMOVE_APPROVAL: &str = "DELETE FROM approvals AS a WHERE a.id = ?1 AND a.status <> 'pending' \
+    AND EXISTS (SELECT 1 FROM runs r WHERE r.session = a.session AND r.run = a.run AND r.state = 'ended')";
+pub(super) const REMOVE_CALL: &str = "DELETE FROM calls AS c WHERE c.ordinal = ?1 \
+    AND EXISTS (SELECT 1 FROM runs r WHERE r.session = c.session AND r.run = c.run AND r.state = 'ended')";
+pub(super) const REMOVE_RUN_FILES: &str = "UPDATE runs SET files = 'removed' WHERE session = ?1 AND run = ?2 AND state = 'ended' AND files = 'kept'";
+
 /// All of them that must be answered by an index, whatever the size of the tables.
 #[cfg(test)]
 pub(super) const ALL: &[&str] = &[
@@ -77,4 +129,16 @@ pub(super) const ALL: &[&str] = &[
     PERMIT_STREAM,
     POSITION,
     TALLY,
+    OLD_TURNS,
+    OLD_APPROVALS,
+    OLD_CALLS,
+    FINISHED_RUNS,
+    BEGIN_REMOVING_EVENTS,
+    FIRST_EVENTS,
+    REMOVE_EVENTS,
+    END_REMOVING_EVENTS,
+    REMOVE_PERMIT_STREAMS,
+    REMOVE_APPROVAL,
+    REMOVE_CALL,
+    REMOVE_RUN_FILES,
 ];

@@ -2,6 +2,7 @@
 
 pub mod approvals;
 pub mod commits;
+pub mod removals;
 pub mod runs;
 pub mod sessions;
 pub mod turns;

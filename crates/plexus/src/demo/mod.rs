@@ -82,6 +82,7 @@ fn config(args: &DemoArgs, folder: &Path) -> Result<Config, ExpectedError> {
         idle_after: None,
         stalled_after: Duration::from_secs(300),
         limits: Limits::default(),
+        retention: plexus_core::Retention::default(),
         durability: Durability::Full,
     })
 }

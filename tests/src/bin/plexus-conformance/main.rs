@@ -47,6 +47,7 @@ fn config(data_dir: PathBuf) -> anyhow::Result<Config> {
         idle_after: None,
         stalled_after: Duration::from_secs(300),
         limits: Limits::default(),
+        retention: plexus_core::Retention::default(),
         durability: Durability::Normal,
     })
 }

@@ -6,6 +6,7 @@ use plexus_protocol::claudecode::{EventParams, EventResult};
 use plexus_protocol::{Error, ErrorKind};
 
 use crate::Hub;
+use crate::housekeeping::check_kept;
 use crate::hub::store_error;
 use crate::method::{Audience, Caller, Method};
 use crate::view;
@@ -18,6 +19,8 @@ pub(super) fn method() -> Method {
 async fn event(hub: Arc<Hub>, caller: Caller, params: EventParams) -> Result<EventResult, Error> {
     let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
     let turn = params.turn.unwrap_or(session.latest_turn);
+    let row = hub.store().turn(session.id, turn).await.map_err(store_error)?;
+    check_kept(row.as_ref())?;
     let found = hub.store().events(session.id, turn, params.seq, 1).await.map_err(store_error)?;
     match found.into_iter().find(|event| event.seq == params.seq) {
         Some(row) => {

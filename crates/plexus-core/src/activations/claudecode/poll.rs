@@ -9,6 +9,7 @@ use plexus_store::{Change, Open, SessionRow};
 use tokio::time::{Instant, timeout_at};
 
 use crate::Hub;
+use crate::housekeeping::{check_kept, gone};
 use crate::hub::store_error;
 use crate::method::{Audience, Caller, Method};
 use crate::signals::{Topic, next};
@@ -90,8 +91,14 @@ pub(super) async fn read(hub: &Hub, session: &SessionRow, reading: &Reading) -> 
     // In this order: a turn that is seen to be over is seen with all its events, and an event that tells of a
     // question is seen with the question.
     let row = hub.store().turn(session.id, turn).await.map_err(store_error)?;
+    check_kept(row.as_ref())?;
     let events = hub.store().events(session.id, turn, from, limit).await.map_err(store_error)?;
     let total_events = hub.store().event_count(session.id, turn).await.map_err(store_error)?;
+    // A turn that is over has events, from the first on: else they were being removed meanwhile.
+    let over = row.as_ref().is_some_and(|row| row.ended_at.is_some());
+    if over && (total_events == 0 || events.first().is_some_and(|first| first.seq > from)) {
+        return Err(gone(turn));
+    }
     let open = hub.store().open_approvals(Open::OfSession(session.id)).await.map_err(store_error)?;
     let awaiting = open.iter().any(|row| row.turn == turn);
     let read_position = events.last().map_or(from, |last| last.seq + 1);

@@ -1,0 +1,116 @@
+//! Whether removing what has grown old holds up decisions: how long a child waits for its answer on a hub that removes
+//! tens of thousands of events meanwhile, and on one with the same events that keeps them, by turns.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use clap::Args;
+use plexus_store::{Durability, SqliteStore, Store as _};
+use plexus_testkit::hubproc::HubProcess;
+use plexus_testkit::rpc::Rpc;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::figures::Figures;
+use crate::permit::waits_of_one;
+use crate::place;
+
+/// How many times as long a child may wait.
+const GOAL: f64 = 1.5;
+
+#[derive(Args)]
+pub(crate) struct RetentionArgs {
+    /// How many permits are measured on each hub
+    #[arg(long, default_value_t = 400)]
+    permits: usize,
+
+    /// How many events each hub has to remove, or to keep
+    #[arg(long, default_value_t = 60_000)]
+    events: usize,
+
+    /// How often the hubs take turns
+    #[arg(long, default_value_t = 4)]
+    rounds: usize,
+}
+
+#[expect(clippy::print_stdout, reason = "this is what it is for")]
+pub(crate) async fn run(args: &RetentionArgs) -> anyhow::Result<ExitCode> {
+    let keeps = Place::with("").await?;
+    let removes = Place::with("[retention]\nevery_secs = 0.1\nevents_days = 0.00001\n").await?;
+    keeps.fill(args.events).await?;
+    let old = removes.fill(args.events).await?;
+    removes.until_gone(&old).await?;
+    let before = removes.events_left(&old).await?;
+    let (mut kept, mut removed) = (Vec::new(), Vec::new());
+    for round in 0..args.rounds {
+        let permits = args.permits / args.rounds;
+        kept.extend(waits_of_one(&keeps.hub, keeps.dir.path(), round, permits).await?);
+        removed.extend(waits_of_one(&removes.hub, removes.dir.path(), round, permits).await?);
+    }
+    let left = removes.events_left(&old).await?;
+    ensure!(left > 0, "all was removed before the last permit: there were too few --events");
+    let (kept, removed) = (Figures::of(kept), Figures::of(removed));
+    println!("respond → tool, all is kept         {kept}");
+    println!("respond → tool, while it removes    {removed}");
+    let ratio = removed.ratio_to(&kept);
+    println!("{} of {} events were removed meanwhile", before - left, args.events);
+    println!("p50 of a permit is {ratio:.2} × that without (goal: within {GOAL})");
+    Ok(if ratio <= GOAL { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A hub and where it lives.
+struct Place {
+    hub: HubProcess,
+    dir: TempDir,
+}
+
+impl Place {
+    async fn with(config: &str) -> anyhow::Result<Self> {
+        let dir = place::on_a_disk()?;
+        let hub = place::start_hub(dir.path(), &format!("durability = \"full\"\n{config}")).await?;
+        Ok(Self { hub, dir })
+    }
+
+    fn rpc(&self) -> anyhow::Result<Rpc> {
+        Ok(Rpc::new(self.hub.url(), &self.hub.token()?))
+    }
+
+    /// A session with a turn of so many events, and one after it.
+    async fn fill(&self, events: usize) -> anyhow::Result<String> {
+        let rpc = self.rpc()?;
+        let create = json!({"name": "old", "working_dir": self.dir.path().join("work")});
+        let session =
+            rpc.call("claudecode.create", create).await?["id"].as_str().context("an id")?.to_owned();
+        for steps in [json!([{"flood": {"events": events, "bytes": 300}}]), json!([{"say": "next"}])] {
+            let prompt = json!({"steps": steps}).to_string();
+            rpc.call("claudecode.chat_async", json!({"session_id": session, "prompt": prompt})).await?;
+            let mut status = Value::Null;
+            while status != "complete" {
+                let poll = json!({"session_id": session, "wait_ms": 10_000, "limit": 1000, "max_bytes": 16});
+                status = rpc.call("claudecode.poll", poll).await?["status"].clone();
+                ensure!(status == "running" || status == "complete", "the turn came to a bad end: {status}");
+            }
+        }
+        Ok(session)
+    }
+
+    /// Waits for the first step.
+    async fn until_gone(&self, session: &str) -> anyhow::Result<()> {
+        let rpc = self.rpc()?;
+        let first = json!({"session_id": session, "turn": 1, "from_seq": 0, "limit": 1});
+        while rpc.call("claudecode.poll", first.clone()).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
+    }
+
+    async fn events_left(&self, session: &str) -> anyhow::Result<u64> {
+        let store = SqliteStore::open(&self.hub.data_dir().join("plexus.db"), Durability::Full)?;
+        let session = session.parse()?;
+        // They go from the first on.
+        let first = store.events(session, 1, 0, 1).await?.first().map(|event| event.seq);
+        let count = store.event_count(session, 1).await?;
+        Ok(first.map_or(0, |first| count - first))
+    }
+}

@@ -1,0 +1,158 @@
+//! A disk that fails when it is told to. It stands between SQLite and the real files: as SQLite's default VFS, which is
+//! the real one but for what writes and syncs databases and their logs. It belongs to the whole process, so one test
+//! at a time holds it.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rusqlite::ffi;
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Half of what is to be written finds room.
+    NoSpace = 1,
+    /// What is to be written cannot be.
+    BrokenWrite,
+    /// What was written cannot be made to last.
+    BrokenSync,
+}
+
+/// The disk, for one test.
+pub struct Disk(#[expect(dead_code, reason = "it is held")] MutexGuard<'static, ()>);
+
+static FAULT: AtomicU8 = AtomicU8::new(0);
+/// How many operations still go well.
+static GOOD: AtomicI64 = AtomicI64::new(0);
+static REAL: OnceLock<Real> = OnceLock::new();
+
+/// The VFS below, and how its files write and sync.
+struct Real {
+    vfs: *mut ffi::sqlite3_vfs,
+    methods: OnceLock<ffi::sqlite3_io_methods>,
+    /// The same with ours in their place, one for each kind of file that it has.
+    faulty: Mutex<Vec<(usize, &'static ffi::sqlite3_io_methods)>>,
+}
+
+// SAFETY: SQLite's own VFS is there for good and may be called from any thread; the rest is plain data.
+unsafe impl Send for Real {}
+// SAFETY: as above.
+unsafe impl Sync for Real {}
+
+impl Disk {
+    /// Takes the disk, which is sound at first.
+    pub fn take() -> Self {
+        static ONE_TEST: Mutex<()> = Mutex::new(());
+        let held = ONE_TEST.lock().unwrap_or_else(PoisonError::into_inner);
+        REAL.get_or_init(install);
+        let disk = Self(held);
+        disk.mend();
+        disk
+    }
+
+    /// After so many more operations of the kind that fails, all of them do.
+    pub fn fail(&self, fault: Fault, after: u32) {
+        GOOD.store(after.into(), SeqCst);
+        FAULT.store(fault as u8, SeqCst);
+    }
+
+    /// All goes well again.
+    pub fn mend(&self) {
+        FAULT.store(0, SeqCst);
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        self.mend();
+    }
+}
+
+fn fails(fault: Fault) -> bool {
+    FAULT.load(SeqCst) == fault as u8 && GOOD.fetch_sub(1, SeqCst) <= 0
+}
+
+fn install() -> Real {
+    // SAFETY: asking for the default VFS has no conditions; it is a plain struct of pointers that live for good, and so
+    // does the copy that is handed over.
+    unsafe {
+        let vfs = ffi::sqlite3_vfs_find(ptr::null());
+        assert!(!vfs.is_null());
+        let mut ours = Box::new(*vfs);
+        ours.zName = c"faulty".as_ptr();
+        ours.pNext = ptr::null_mut();
+        ours.xOpen = Some(open);
+        assert_eq!(ffi::sqlite3_vfs_register(Box::leak(ours), 1), ffi::SQLITE_OK);
+        Real { vfs, methods: OnceLock::new(), faulty: Mutex::default() }
+    }
+}
+
+unsafe extern "C" fn open(
+    _vfs: *mut ffi::sqlite3_vfs,
+    name: *const c_char,
+    file: *mut ffi::sqlite3_file,
+    flags: c_int,
+    out: *mut c_int,
+) -> c_int {
+    let Some(real) = REAL.get() else { return ffi::SQLITE_CANTOPEN };
+    // SAFETY: SQLite called us as it would call the real one, so the same may be passed on. The methods it has set are
+    // there for good; where they are replaced, it is by a table that is, too, and differs only in two functions.
+    unsafe {
+        let Some(open_file) = (*real.vfs).xOpen else { return ffi::SQLITE_CANTOPEN };
+        let opened = open_file(real.vfs, name, file, flags, out);
+        let ours = flags & (ffi::SQLITE_OPEN_MAIN_DB | ffi::SQLITE_OPEN_WAL) != 0;
+        if opened == ffi::SQLITE_OK && ours {
+            (*file).pMethods = real.faulty(&*(*file).pMethods);
+        }
+        opened
+    }
+}
+
+impl Real {
+    fn faulty(&self, methods: &'static ffi::sqlite3_io_methods) -> *const ffi::sqlite3_io_methods {
+        self.methods.get_or_init(|| *methods);
+        let mut known = self.faulty.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = ptr::from_ref(methods) as usize;
+        if let Some((_, faulty)) = known.iter().find(|(of, _)| *of == place) {
+            return *faulty;
+        }
+        let mut faulty = Box::new(*methods);
+        faulty.xWrite = Some(write);
+        faulty.xSync = Some(sync);
+        let faulty: &'static _ = Box::leak(faulty);
+        known.push((place, faulty));
+        faulty
+    }
+}
+
+unsafe extern "C" fn write(
+    file: *mut ffi::sqlite3_file,
+    bytes: *const c_void,
+    count: c_int,
+    at: ffi::sqlite3_int64,
+) -> c_int {
+    let Some(write) = REAL.get().and_then(|real| real.methods.get()?.xWrite) else {
+        return ffi::SQLITE_IOERR_WRITE;
+    };
+    if fails(Fault::BrokenWrite) {
+        return ffi::SQLITE_IOERR_WRITE;
+    }
+    let no_space = fails(Fault::NoSpace);
+    let count = if no_space { count / 2 } else { count };
+    // SAFETY: as SQLite called us, with no more bytes than it has given.
+    let written = unsafe { write(file, bytes, count, at) };
+    if no_space { ffi::SQLITE_FULL } else { written }
+}
+
+unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
+    let Some(sync) = REAL.get().and_then(|real| real.methods.get()?.xSync) else {
+        return ffi::SQLITE_IOERR_FSYNC;
+    };
+    if fails(Fault::BrokenSync) {
+        return ffi::SQLITE_IOERR_FSYNC;
+    }
+    // SAFETY: as SQLite called us.
+    unsafe { sync(file, flags) }
+}
