@@ -18,7 +18,7 @@ use crate::clock::now;
 use crate::disk::Disk;
 use crate::expiry::Expiry;
 use crate::follow::{Deltas, LiveSessions};
-use crate::limits::Room;
+use crate::limits::{Room, weight};
 use crate::method::{Audience, Caller, Method, Registry, ToolUser, method_not_found};
 use crate::metrics::Metrics;
 use crate::permit::Attachments;
@@ -130,7 +130,7 @@ impl Hub {
         }
         for approval in self.store.open_approvals(Open::All).await? {
             self.expiry.watch(&approval);
-            self.room.is_open(approval.approval.id);
+            self.room.is_open(approval.approval.id, weight(&approval.approval.input));
         }
         let over_http =
             |run: &&RunRow| run.state == RunState::External || self.settings.child_mcp == ChildMcp::Http;

@@ -1,12 +1,13 @@
 //! How much there may be of everything, so that neither one agent nor many can use the hub up. The settings, and the
 //! two counts that are needed before something is stored; each limit is enforced where what it limits comes from.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use plexus_protocol::{ApprovalId, Error, ErrorKind, SessionId};
+use plexus_protocol::{ApprovalId, Error, ErrorKind, Object, SessionId};
+use serde_json::Value;
 
 /// How much there may be of everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub struct Limits {
     pub sessions: usize,
     /// Open approvals of all sessions together.
     pub open_approvals: usize,
+    /// Bytes of what they ask about, together.
+    pub open_approvals_bytes: usize,
     /// Open approvals of one session.
     pub open_approvals_per_session: usize,
     /// Questions of one session in a minute, and at once after a quiet one.
@@ -32,6 +35,7 @@ impl Default for Limits {
         Self {
             sessions: 1000,
             open_approvals: 5000,
+            open_approvals_bytes: 64 * 1024 * 1024,
             open_approvals_per_session: 100,
             asks_per_minute: 600,
             event_bytes: 1024 * 1024,
@@ -46,6 +50,7 @@ impl Default for Limits {
 pub(crate) enum Limit {
     Sessions,
     OpenApprovals,
+    OpenApprovalsBytes,
     OpenApprovalsPerSession,
     AsksPerMinute,
     Journal,
@@ -53,9 +58,10 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Sessions,
         Self::OpenApprovals,
+        Self::OpenApprovalsBytes,
         Self::OpenApprovalsPerSession,
         Self::AsksPerMinute,
         Self::Journal,
@@ -67,6 +73,7 @@ impl Limit {
         match self {
             Self::Sessions => "sessions",
             Self::OpenApprovals => "open_approvals",
+            Self::OpenApprovalsBytes => "open_approvals_mb",
             Self::OpenApprovalsPerSession => "open_approvals_per_session",
             Self::AsksPerMinute => "asks_per_minute",
             Self::Journal => "journal_mb",
@@ -80,6 +87,7 @@ impl Limit {
             Self::OpenApprovals => {
                 &format_args!("{} questions of all agents are open", limits.open_approvals)
             }
+            Self::OpenApprovalsBytes => &"too much is being asked about at once, of all agents together",
             Self::OpenApprovalsPerSession => {
                 &format_args!("{} questions of this session are open", limits.open_approvals_per_session)
             }
@@ -96,16 +104,25 @@ impl Limit {
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     sessions: Mutex<HashSet<SessionId>>,
-    open: Mutex<HashSet<ApprovalId>>,
+    open: Mutex<OpenBook>,
+}
+
+#[derive(Debug, Default)]
+struct OpenBook {
+    /// How much each asks about.
+    bytes: HashMap<ApprovalId, usize>,
+    in_all: usize,
 }
 
 impl Room {
     /// Makes room for a session that is about to be stored.
     pub(crate) fn admit(&self, session: SessionId, limits: &Limits) -> Result<(), Error> {
-        if take(&self.sessions, session, limits.sessions) {
+        let most = limits.sessions;
+        let mut sessions = locked(&self.sessions);
+        if sessions.len() < most {
+            sessions.insert(session);
             return Ok(());
         }
-        let most = limits.sessions;
         let message = format!(
             "there are {most} sessions, and more are not allowed: delete some with claudecode.delete, or raise \
              `sessions` under [limits] in plexus.toml"
@@ -125,33 +142,55 @@ impl Room {
         locked(&self.sessions).remove(&session);
     }
 
-    /// Makes room for an approval that is about to be stored; says whether there was any.
-    pub(crate) fn ask(&self, approval: ApprovalId, limits: &Limits) -> bool {
-        take(&self.open, approval, limits.open_approvals)
+    /// Makes room for an approval that is about to be stored and asks about so many bytes.
+    pub(crate) fn ask(&self, approval: ApprovalId, bytes: usize, limits: &Limits) -> Result<(), Limit> {
+        let mut open = locked(&self.open);
+        if open.bytes.len() >= limits.open_approvals {
+            return Err(Limit::OpenApprovals);
+        }
+        // A single one always fits: what is too large for anyone to look at was denied before.
+        if open.in_all > 0 && open.in_all + bytes > limits.open_approvals_bytes {
+            return Err(Limit::OpenApprovalsBytes);
+        }
+        open.insert(approval, bytes);
+        Ok(())
     }
 
     /// An approval is open from before.
-    pub(crate) fn is_open(&self, approval: ApprovalId) {
-        locked(&self.open).insert(approval);
+    pub(crate) fn is_open(&self, approval: ApprovalId, bytes: usize) {
+        locked(&self.open).insert(approval, bytes);
     }
 
     /// An approval has come to its end.
     pub(crate) fn resolved(&self, approval: ApprovalId) {
-        locked(&self.open).remove(&approval);
+        let mut open = locked(&self.open);
+        let bytes = open.bytes.remove(&approval).unwrap_or(0);
+        open.in_all -= bytes;
     }
 }
 
-fn locked<T>(ids: &Mutex<HashSet<T>>) -> MutexGuard<'_, HashSet<T>> {
-    ids.lock().unwrap_or_else(PoisonError::into_inner)
+impl OpenBook {
+    fn insert(&mut self, approval: ApprovalId, bytes: usize) {
+        self.in_all += bytes;
+        self.in_all -= self.bytes.insert(approval, bytes).unwrap_or(0);
+    }
 }
 
-fn take<T: Eq + std::hash::Hash>(ids: &Mutex<HashSet<T>>, id: T, most: usize) -> bool {
-    let mut ids = locked(ids);
-    let free = ids.len() < most;
-    if free {
-        ids.insert(id);
+fn locked<T>(counted: &Mutex<T>) -> MutexGuard<'_, T> {
+    counted.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// About how many bytes an input takes.
+pub(crate) fn weight(input: &Object) -> usize {
+    fn of(value: &Value) -> usize {
+        match value {
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(of).sum::<usize>() + items.len(),
+            Value::Object(fields) => weight(fields),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        }
     }
-    free
+    input.iter().map(|(name, value)| name.len() + 8 + of(value)).sum()
 }
 
 /// A token bucket: so many a minute on the long run, and as many at once after a quiet minute.
@@ -193,13 +232,18 @@ mod tests {
 
     #[test]
     fn room_is_counted_once_however_often_it_is_told() {
-        let (room, limits) = (Room::default(), Limits { open_approvals: 2, ..Limits::default() });
+        let limits = Limits { open_approvals: 2, open_approvals_bytes: 100, ..Limits::default() };
+        let room = Room::default();
         let [one, two, three] = [(); 3].map(|()| ApprovalId::random());
-        room.is_open(one);
-        room.is_open(one);
-        assert!(room.ask(two, &limits) && !room.ask(three, &limits));
-        room.resolved(one);
-        room.resolved(one);
-        assert!(room.ask(three, &limits) && !room.ask(one, &limits));
+        room.is_open(one, 60);
+        room.is_open(one, 60);
+        assert_eq!(room.ask(two, 50, &limits), Err(Limit::OpenApprovalsBytes));
+        assert_eq!(room.ask(two, 40, &limits), Ok(()));
+        assert_eq!(room.ask(three, 0, &limits), Err(Limit::OpenApprovals));
+        for _ in 0..2 {
+            room.resolved(one);
+            room.resolved(two);
+        }
+        assert_eq!(room.ask(three, 1000, &limits), Ok(()), "one alone always fits");
     }
 }

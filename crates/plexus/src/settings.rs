@@ -65,6 +65,7 @@ const MIB: u64 = 1024 * 1024;
 struct LimitsTable {
     sessions: Option<usize>,
     open_approvals: Option<usize>,
+    open_approvals_mb: Option<usize>,
     open_approvals_per_session: Option<usize>,
     asks_per_minute: Option<u32>,
     event_kb: Option<usize>,
@@ -78,6 +79,12 @@ impl LimitsTable {
         Ok(Limits {
             sessions: at_least_one("sessions", self.sessions, usual.sessions)?,
             open_approvals: at_least_one("open_approvals", self.open_approvals, usual.open_approvals)?,
+            open_approvals_bytes: at_least_one(
+                "open_approvals_mb",
+                self.open_approvals_mb,
+                usual.open_approvals_bytes / MIB as usize,
+            )?
+            .saturating_mul(MIB as usize),
             open_approvals_per_session: at_least_one(
                 "open_approvals_per_session",
                 self.open_approvals_per_session,

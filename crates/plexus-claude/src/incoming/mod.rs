@@ -176,11 +176,15 @@ pub struct TurnResult {
 
 /// Reads one line. Never fails: what cannot be read is [`Incoming::Rubbish`], what is not known [`Incoming::Other`].
 ///
-/// A line that is JSON but that serde_json cannot build (nested too deeply, a number out of range) is read as if it
-/// were oversized, so that a question in it is still seen and can be refused.
+/// A line that is JSON but that serde_json cannot build (nested too deeply, a number out of range), or that would take
+/// many times its size in memory (more than 100,000 values), is read as if it were oversized, so that a question in it
+/// is still seen and can be refused.
 pub fn parse(line: &[u8]) -> Incoming {
     if line.trim_ascii().is_empty() {
         return Incoming::Blank;
+    }
+    if has_too_many_values(line) {
+        return oversized::parse_slim(line, line.len() as u64);
     }
     if let Ok(message) = serde_json::from_slice(line) {
         return read::message(message);
@@ -191,6 +195,27 @@ pub fn parse(line: &[u8]) -> Incoming {
         Ok(message) => read::message(message),
         Err(_) => oversized::parse_slim(text.as_bytes(), line.len() as u64),
     }
+}
+
+/// A value takes some hundred bytes once it is built, however short it is written.
+const MAX_VALUES: usize = 100_000;
+
+fn has_too_many_values(line: &[u8]) -> bool {
+    // A value that is not the first is two bytes long with its comma.
+    if line.len() < 2 * MAX_VALUES {
+        return false;
+    }
+    let (mut values, mut in_text, mut escaped) = (0, false, false);
+    for byte in line {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b',' | b'[' | b'{' if !in_text => values += 1,
+            _ => {}
+        }
+    }
+    values > MAX_VALUES
 }
 
 fn rubbish(bytes: &[u8]) -> Incoming {

@@ -18,7 +18,7 @@ use crate::approvals::permission_result;
 use crate::clock::now;
 use crate::gate;
 use crate::kill_point::kill_point;
-use crate::limits::Limit;
+use crate::limits::{Limit, weight};
 use crate::permit::{NewStream, Permitted};
 use crate::secret::call_digest;
 
@@ -105,7 +105,7 @@ impl Owner {
         let answer = match self.known(&question, must_ask) {
             Known::New => {
                 let id = ApprovalId::random();
-                match self.room_to_ask(id) {
+                match self.room_to_ask(id, &question) {
                     Ok(()) => {
                         let request_id = Some(request_id.to_owned());
                         return self.ask(key, id, question, Channel::Control, request_id, &mut batch.changes);
@@ -165,7 +165,7 @@ impl Owner {
             }
             Known::New => {
                 let id = ApprovalId::random();
-                match self.room_to_ask(id) {
+                match self.room_to_ask(id, &question) {
                     Ok(()) => {
                         self.ask(key, id, question, Channel::Mcp, None, &mut changes);
                         Permitted::Waiting(id)
@@ -240,7 +240,7 @@ impl Owner {
     }
 
     /// Whether one more question may be asked under this id.
-    fn room_to_ask(&mut self, id: ApprovalId) -> Result<(), Limit> {
+    fn room_to_ask(&mut self, id: ApprovalId, question: &Question) -> Result<(), Limit> {
         let limits = &self.hub.settings().limits;
         let open = self.asks.values().filter(|ask| ask.status == ApprovalStatus::Pending).count();
         if open >= limits.open_approvals_per_session {
@@ -249,10 +249,7 @@ impl Owner {
         if !self.pace.take(Instant::now(), limits.asks_per_minute) {
             return Err(Limit::AsksPerMinute);
         }
-        if !self.hub.room().ask(id, limits) {
-            return Err(Limit::OpenApprovals);
-        }
-        Ok(())
+        self.hub.room().ask(id, weight(&question.input), limits)
     }
 
     /// A question that is one too many is denied, and recorded. The model is told that it may ask again.

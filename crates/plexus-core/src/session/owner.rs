@@ -199,8 +199,8 @@ impl Owner {
         Ok(())
     }
 
-    /// Makes changes durable, however long it takes. Meanwhile a wish to stop ends the processes at once, a prompt is
-    /// refused, and the rest waits its turn.
+    /// Makes changes durable, however long it takes. Meanwhile a wish to stop ends the processes at once, a prompt or a
+    /// message is refused, and the rest waits its turn.
     pub(super) async fn commit_held(&mut self, changes: Vec<Change>) -> Result<(), Closing> {
         if changes.is_empty() {
             return Ok(());
@@ -224,8 +224,9 @@ impl Owner {
                 () = self.hub.closing().cancelled() => return Err(Closing),
                 () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
                 command = self.inbox.recv() => match command {
-                    Some(Command::Prompt { reply, .. }) => {
-                        let why = "nothing can be written down now, so nothing was begun; try again later";
+                    // Both may be large, and nobody knows for how long they would be kept.
+                    Some(Command::Prompt { reply, .. } | Command::Send { reply, .. }) => {
+                        let why = "nothing can be written down now, so nothing was done; try again later";
                         let _ = reply.send(Err(Error::new(ErrorKind::StoreUnavailable, why)));
                     }
                     Some(command) => {

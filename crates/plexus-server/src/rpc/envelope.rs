@@ -6,6 +6,8 @@ use serde_json::{Map, Value, json};
 
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
+/// Calls in one batch: all of them are under way at once, and their answers in memory together.
+const BATCH: usize = 100;
 
 /// One call as it stood in the envelope.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +42,9 @@ impl Incoming {
             ))),
             Ok(Value::Array(members)) if members.is_empty() => {
                 Self::One(Err(invalid("a batch holds at least one call", Value::Null)))
+            }
+            Ok(Value::Array(members)) if members.len() > BATCH => {
+                Self::One(Err(invalid(&format!("a batch holds at most {BATCH} calls"), Value::Null)))
             }
             Ok(Value::Array(members)) => Self::Batch(members.into_iter().map(member).collect()),
             Ok(value) => Self::One(member(value)),
@@ -163,6 +168,7 @@ mod tests {
         };
         assert!(members[0].is_ok());
         assert!(members[1].is_err());
+        assert_eq!(refused(&json!(vec![7; BATCH + 1]).to_string()), (-32600, Value::Null));
     }
 
     #[test]

@@ -21,7 +21,10 @@ use crate::rpc::envelope::{Call, Incoming, Member, answer, notification};
 const READ_BYTES: usize = 4 * MAX_BODY_BYTES;
 
 /// Messages on their way to one client. A client that does not read holds up its own calls and nobody else's.
-const OUTGOING: usize = 64;
+const OUTGOING: usize = 8;
+
+/// Calls under way on one socket. One that has as many is not read from until one of them is answered.
+const CALLS_AT_ONCE: usize = 256;
 
 /// Takes a WebSocket.
 pub(crate) async fn upgrade(
@@ -43,7 +46,7 @@ async fn converse(doors: Doors, principal: Principal, socket: WebSocket) {
     let mut writer = tokio::spawn(write(sink, queue));
     loop {
         tokio::select! {
-            message = stream.next() => match message {
+            message = stream.next(), if calls.len() < CALLS_AT_ONCE => match message {
                 Some(Ok(Message::Text(text))) => take(&doors, &principal, text.as_bytes(), &outgoing, &mut calls),
                 Some(Ok(Message::Binary(bytes))) => take(&doors, &principal, &bytes, &outgoing, &mut calls),
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}

@@ -56,6 +56,22 @@ async fn answers_come_as_they_are_ready() {
 }
 
 #[tokio::test]
+async fn calls_beyond_what_a_socket_has_at_once_wait_their_turn() {
+    let hub = TestHub::start().await;
+    let mut socket = Socket::open(&hub).await;
+    let cursor = hub.call("loopback.wait", json!({})).await.unwrap()["cursor"].clone();
+    for id in 0..300 {
+        socket.call(id, "loopback.wait", json!({"cursor": cursor, "timeout_ms": 300})).await;
+    }
+    let mut ids: Vec<u64> = Vec::new();
+    for _ in 0..300 {
+        ids.push(socket.next().await["id"].as_u64().unwrap());
+    }
+    ids.sort_unstable();
+    assert_eq!(ids, (0..300).collect::<Vec<_>>());
+}
+
+#[tokio::test]
 async fn a_chat_tells_its_events_before_its_result() {
     let hub = TestHub::start().await;
     let create = json!({"name": "a", "working_dir": hub.work()});
