@@ -36,9 +36,9 @@ impl Default for Limits {
             sessions: 1000,
             open_approvals: 5000,
             open_approvals_bytes: 64 * 1024 * 1024,
-            open_approvals_per_session: 100,
-            asks_per_minute: 600,
-            event_bytes: 1024 * 1024,
+            open_approvals_per_session: 1000,
+            asks_per_minute: 6000,
+            event_bytes: 8 * 1024 * 1024,
             journal_bytes: 4096 * 1024 * 1024,
             reserve_bytes: 256 * 1024 * 1024,
         }
