@@ -2,7 +2,7 @@
 //! together; signals, terminals and environments are the binary's.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,6 +58,32 @@ pub struct Config {
     pub retention: Retention,
     /// What a commit survives.
     pub durability: Durability,
+}
+
+impl Config {
+    /// What is usual, which is as safe as it gets: durable, on loopback, with this program as its own keeper and relay.
+    ///
+    /// # Errors
+    /// When this program cannot say where it is.
+    pub fn usual(data_dir: PathBuf) -> io::Result<Self> {
+        Ok(Self {
+            data_dir,
+            worktrees_dir: None,
+            listen: (Ipv4Addr::LOCALHOST, 4445).into(),
+            claude: "claude".into(),
+            plexus: std::env::current_exe()?,
+            clean_env: false,
+            child_mcp: ChildMcp::Relay,
+            progress_every: Duration::from_secs(20),
+            sse_retry: Duration::from_secs(5),
+            initialize_within: Duration::from_secs(60),
+            idle_after: Some(Duration::from_secs(600)),
+            stalled_after: Duration::from_secs(300),
+            limits: Limits::default(),
+            retention: Retention::default(),
+            durability: Durability::Full,
+        })
+    }
 }
 
 /// Why a hub cannot serve.

@@ -2,7 +2,7 @@
 //! what we think best.
 
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -149,25 +149,27 @@ enum DurabilityName {
 pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
     let data_dir = args.data_dir.resolve()?;
     let file = read(&data_dir.join("plexus.toml"))?;
-    let claude = args.claude.or(file.claude).unwrap_or_else(|| PathBuf::from("claude"));
+    let usual = Config::usual(data_dir.clone()).map_err(system)?;
+    let of = |key, given, usual: Duration| seconds(key, given, usual.as_secs_f64());
     Ok(Config {
-        listen: args.listen.or(file.listen).unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 4445))),
-        claude: located(claude)?,
+        listen: args.listen.or(file.listen).unwrap_or(usual.listen),
+        claude: located(args.claude.or(file.claude).unwrap_or(usual.claude))?,
         worktrees_dir: file.worktrees_dir.map(|dir| apart(dir, &data_dir)).transpose()?,
-        plexus: std::env::current_exe().map_err(system)?,
+        plexus: usual.plexus,
         clean_env: file.clean_env,
         child_mcp: match file.child_mcp {
             ChildMcpName::Relay => ChildMcp::Relay,
             ChildMcpName::Http => ChildMcp::Http,
         },
-        progress_every: seconds("progress_secs", file.progress_secs, 20.0)?,
-        sse_retry: Duration::from_millis(file.sse_retry_ms.unwrap_or(5000)),
-        initialize_within: seconds("initialize_secs", file.initialize_secs, 60.0)?,
+        progress_every: of("progress_secs", file.progress_secs, usual.progress_every)?,
+        sse_retry: file.sse_retry_ms.map_or(usual.sse_retry, Duration::from_millis),
+        initialize_within: of("initialize_secs", file.initialize_secs, usual.initialize_within)?,
         idle_after: match file.idle_secs {
+            None => usual.idle_after,
             Some(0.0) => None,
-            given => Some(seconds("idle_secs", given, 600.0)?),
+            given => Some(seconds("idle_secs", given, 0.0)?),
         },
-        stalled_after: seconds("stalled_secs", file.stalled_secs, 300.0)?,
+        stalled_after: of("stalled_secs", file.stalled_secs, usual.stalled_after)?,
         durability: match file.durability {
             DurabilityName::Full => Durability::Full,
             DurabilityName::Normal => Durability::Normal,

@@ -7,12 +7,10 @@ mod show;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use plexus_core::{Caller, ChildMcp, Door, Hub, Limits, ShutDown};
+use plexus_core::{Caller, Door, Hub, ShutDown};
 use plexus_protocol::Principal;
 use plexus_server::{Config, Serving};
-use plexus_store::Durability;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -61,30 +59,14 @@ async fn demo(args: &DemoArgs, folder: &Path) -> Result<(), ExpectedError> {
 }
 
 fn config(args: &DemoArgs, folder: &Path) -> Result<Config, ExpectedError> {
-    let plexus = std::env::current_exe().map_err(system)?;
-    let claude = folder.join("claude");
-    std::os::unix::fs::symlink(&plexus, &claude).map_err(system)?;
     let data_dir = match &args.data_dir {
         Some(dir) => std::path::absolute(dir).map_err(system)?,
         None => folder.join("data"),
     };
-    Ok(Config {
-        data_dir,
-        worktrees_dir: None,
-        listen: ([127, 0, 0, 1], 0).into(),
-        claude,
-        plexus,
-        clean_env: false,
-        child_mcp: ChildMcp::Relay,
-        progress_every: Duration::from_secs(20),
-        sse_retry: Duration::from_secs(5),
-        initialize_within: Duration::from_secs(60),
-        idle_after: None,
-        stalled_after: Duration::from_secs(300),
-        limits: Limits::default(),
-        retention: plexus_core::Retention::default(),
-        durability: Durability::Full,
-    })
+    let usual = Config::usual(data_dir).map_err(system)?;
+    let claude = folder.join("claude");
+    std::os::unix::fs::symlink(&usual.plexus, &claude).map_err(system)?;
+    Ok(Config { listen: ([127, 0, 0, 1], 0).into(), claude, idle_after: None, ..usual })
 }
 
 /// Where the answers come from.

@@ -9,10 +9,9 @@ mod rounds;
 mod server;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::Context as _;
-use plexus_core::{ChildMcp, Limits, ShutDown};
+use plexus_core::ShutDown;
 use plexus_server::{Config, Serving};
 use plexus_store::Durability;
 use tokio::io::AsyncReadExt as _;
@@ -33,21 +32,11 @@ async fn main() -> anyhow::Result<()> {
 
 /// A hub that never starts a child.
 fn config(data_dir: PathBuf) -> anyhow::Result<Config> {
+    let usual = Config::usual(data_dir)?;
     Ok(Config {
-        data_dir,
-        worktrees_dir: None,
         listen: ([127, 0, 0, 1], 0).into(),
-        claude: "claude".into(),
-        plexus: std::env::current_exe()?,
         clean_env: true,
-        child_mcp: ChildMcp::Relay,
-        progress_every: Duration::from_secs(20),
-        sse_retry: Duration::from_secs(5),
-        initialize_within: Duration::from_secs(60),
-        idle_after: None,
-        stalled_after: Duration::from_secs(300),
-        limits: Limits::default(),
-        retention: plexus_core::Retention::default(),
         durability: Durability::Normal,
+        ..usual
     })
 }
