@@ -7,6 +7,7 @@
 mod bench;
 mod cache;
 mod chaos;
+mod explore;
 mod fuzz;
 mod mcp_tools;
 mod pinned;
@@ -34,6 +35,7 @@ enum Chore {
     Test(test::TestArgs),
     Bench(bench::BenchArgs),
     Chaos(chaos::ChaosArgs),
+    Explore(explore::ExploreArgs),
     Fuzz(fuzz::FuzzArgs),
     SaveDataDir(save_data_dir::SaveDataDirArgs),
 }
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Chore::Test(args) => test::run(&workspace, &args),
         Chore::Bench(args) => bench::run(&workspace, &args),
         Chore::Chaos(args) => chaos::run(&workspace, &args),
+        Chore::Explore(args) => explore::run(&workspace, &args),
         Chore::Fuzz(args) => fuzz::run(&workspace, &args),
         Chore::SaveDataDir(args) => save_data_dir::run(&workspace, &args),
     });

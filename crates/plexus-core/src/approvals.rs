@@ -7,10 +7,11 @@ use plexus_protocol::{
     ApprovalKind, ApprovalStatus, Decider, Decision, Error, ErrorKind, MAX_TEXT_BYTES, Object, Principal,
     Right, is_cut_at,
 };
-use plexus_store::{ApprovalRow, Change, Refusal, StoreError};
+use plexus_store::ApprovalRow;
 use serde_json::{Value, json};
 
 use crate::Hub;
+use crate::book::Resolved;
 use crate::hub::store_error;
 use crate::kill_point::kill_point;
 
@@ -24,14 +25,12 @@ impl Hub {
         let approval = row.approval.id;
         let (status, decision) = decide(&row, answer, Decider::from(principal), right)?;
         kill_point("respond", "read");
-        let committed =
-            self.commit(vec![Change::Resolve { approval, status, decision: Box::new(decision) }]).await;
+        let resolved = self.book().resolve(approval, status, decision).await.map_err(store_error)?;
         kill_point("respond", "stored");
-        match committed {
-            Ok(_) => Ok(Answered::Ok { approval_id: approval }),
-            Err(StoreError::Refused(Refusal::AlreadyResolved(row))) => Ok(already_resolved(&row)),
-            Err(error) => Err(store_error(error)),
-        }
+        Ok(match resolved {
+            Resolved::Now => Answered::Ok { approval_id: approval },
+            Resolved::Before(row) => already_resolved(&row),
+        })
     }
 }
 

@@ -3,20 +3,18 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Instant;
 
 use plexus_agent::{JournalWatch, ProcessIdentity};
 use plexus_protocol::claudecode::Channel;
 use plexus_protocol::{ApprovalStatus, Error, ErrorKind, Principal, SessionId};
-use plexus_store::{Change, Committed, Open, Refusal, RunRow, RunState, Store, StoreError};
+use plexus_store::{Change, Committed, Ledger, Refusal, RunRow, RunState, Store, StoreError};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::clock::now;
+use crate::book::{Book, Signals};
 use crate::disk::Disk;
-use crate::expiry::Expiry;
 use crate::follow::{Deltas, LiveSessions};
 use crate::limits::{Room, weight};
 use crate::method::{Audience, Caller, Method, Registry, ToolUser, method_not_found};
@@ -25,7 +23,6 @@ use crate::permit::Attachments;
 use crate::positions::Positions;
 use crate::secret::token_hash;
 use crate::session::{self, SessionHandle};
-use crate::signals::{Signals, Topic};
 use crate::worktrees::Worktrees;
 use crate::{ChildMcp, Settings, housekeeping};
 
@@ -46,13 +43,12 @@ pub struct Hub {
     settings: Settings,
     registry: Registry,
     store: Arc<dyn Store>,
-    signals: Signals,
-    expiry: Expiry,
+    book: Book,
     attachments: Attachments,
     deltas: Deltas,
     live_sessions: LiveSessions,
     positions: Positions,
-    metrics: Metrics,
+    metrics: Arc<Metrics>,
     room: Room,
     reading: Arc<Semaphore>,
     disk: Disk,
@@ -75,17 +71,17 @@ impl Hub {
         let watch = JournalWatch::new()?;
         let disk = Disk::of(&settings.data_dir, settings.limits.reserve_bytes)?;
         let closing = CancellationToken::new();
+        let metrics = Arc::new(Metrics::default());
         let hub = Arc::new_cyclic(|this: &Weak<Self>| Self {
             settings,
             registry,
+            book: Book::new(Arc::clone(&store) as Arc<dyn Ledger>, Arc::clone(&metrics)),
             store,
-            signals: Signals::default(),
-            expiry: Expiry::default(),
             attachments: Attachments::default(),
             deltas: Deltas::default(),
             live_sessions: LiveSessions::default(),
             positions: Positions::default(),
-            metrics: Metrics::default(),
+            metrics,
             room: Room::default(),
             reading: Arc::new(Semaphore::new(READING_AT_ONCE)),
             disk,
@@ -108,7 +104,10 @@ impl Hub {
 
     /// Finds what an earlier hub left: children that live or ended meanwhile, turns in progress, open approvals.
     pub(crate) async fn take_up(self: &Arc<Self>) -> Result<(), StoreError> {
-        self.tasks.spawn(Expiry::run(Arc::clone(self)));
+        self.tasks.spawn({
+            let hub = Arc::clone(self);
+            async move { hub.closing.run_until_cancelled(hub.book.see_to_deadlines()).await }
+        });
         self.tasks.spawn(Disk::watch(Arc::clone(self)));
         self.take_up_worktrees().await?;
         let runs = self.store.open_runs().await?;
@@ -128,8 +127,7 @@ impl Hub {
                 sessions.push(session.id);
             }
         }
-        for approval in self.store.open_approvals(Open::All).await? {
-            self.expiry.watch(&approval);
+        for approval in self.book.take_up().await? {
             self.room.is_open(approval.approval.id, weight(&approval.approval.input));
         }
         let over_http =
@@ -163,11 +161,11 @@ impl Hub {
     }
 
     pub(crate) fn signals(&self) -> &Signals {
-        &self.signals
+        self.book.signals()
     }
 
-    pub(crate) fn expiry(&self) -> &Expiry {
-        &self.expiry
+    pub(crate) fn book(&self) -> &Book {
+        &self.book
     }
 
     pub(crate) fn attachments(&self) -> &Attachments {
@@ -220,43 +218,22 @@ impl Hub {
     }
 
     /// Makes changes durable, then tells whoever waits for them. There is no other way to write.
-    ///
-    /// The store itself does the telling: a caller that vanishes in between leaves nobody untold of what is durable,
-    /// and a child's owner hears of an answer without a detour.
     pub(crate) async fn commit(&self, changes: Vec<Change>) -> Result<Committed, StoreError> {
-        let since = Instant::now();
-        let answer = self.store.commit(now(), changes).await;
-        self.metrics.committed(since.elapsed(), &answer);
-        answer
+        self.book.commit(changes).await
     }
 
     fn tell(&self, committed: &Committed) {
         self.metrics.told(committed);
-        let mut sessions: Vec<SessionId> = committed.events.iter().map(|event| event.session).collect();
         for row in &committed.approvals {
-            sessions.push(row.approval.session_id);
-            if row.approval.status == ApprovalStatus::Pending {
-                self.expiry.watch(row);
-            } else {
+            if row.approval.status != ApprovalStatus::Pending {
                 self.room.resolved(row.approval.id);
                 // Its owner hears of an answer before anyone who could pass it on to the child.
                 if let Some(session) = self.known_session(row.approval.session_id) {
                     session.resolved(row.clone());
                 }
-                self.signals.wake(&Topic::Approval(row.approval.id));
             }
         }
-        sessions.sort_unstable();
-        sessions.dedup();
-        for session in sessions {
-            self.signals.wake(&Topic::Session(session));
-        }
-        for entry in &committed.feed {
-            self.signals.wake(&Topic::Feed(entry.to.clone()));
-        }
-        if !committed.feed.is_empty() {
-            self.signals.wake(&Topic::AnyFeed);
-        }
+        self.book.tell(committed);
     }
 
     /// The task that owns a session, started if need be.

@@ -7,11 +7,11 @@
 mod access;
 pub mod activations;
 mod approvals;
+mod book;
 mod builder;
 mod clock;
 mod disk;
 mod environment;
-mod expiry;
 mod follow;
 mod gate;
 mod housekeeping;
@@ -25,7 +25,7 @@ mod positions;
 mod secret;
 mod session;
 mod settings;
-mod signals;
+mod sync;
 mod view;
 mod worktrees;
 

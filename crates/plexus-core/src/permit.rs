@@ -3,22 +3,16 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
 
 use plexus_claude::PermissionResult;
 use plexus_protocol::loopback::PermitParams;
-use plexus_protocol::{ApprovalId, ApprovalStatus, Principal, SessionId};
-use plexus_store::{ApprovalRow, Change, PermitStream, RunKey, StoreError};
+use plexus_protocol::{ApprovalId, Principal, SessionId};
+use plexus_store::{Change, PermitStream, RunKey};
 use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::Hub;
 use crate::approvals::permission_result;
-use crate::kill_point::kill_point;
-use crate::signals::{Topic, next};
-
-/// How long a store that fails is left alone.
-const BEFORE_ANOTHER_TRY: Duration = Duration::from_millis(200);
 
 /// A permit that was asked over HTTP: what its stream needs to begin, and to answer.
 #[derive(Debug)]
@@ -91,49 +85,12 @@ impl Hub {
 
     /// Waits for the decision, however long it takes.
     pub(crate) async fn permit_wait(&self, approval: ApprovalId) -> PermissionResult {
-        let mut signal = self.signals().subscribe(Topic::Approval(approval));
-        loop {
-            match self.held(|| self.store().approval(approval)).await {
-                Some(row) if row.approval.status != ApprovalStatus::Pending => {
-                    kill_point("permit", "decided");
-                    self.mark_delivered(&row).await;
-                    kill_point("permit", "noted");
-                    return permission_result(&row);
-                }
-                Some(_) => next(&mut signal).await,
-                None => {
-                    return PermissionResult::Deny {
-                        message: "Plexus has lost sight of this question, so it is denied.".to_owned(),
-                        interrupt: false,
-                    };
-                }
-            }
-        }
-    }
-
-    /// Notes that an answer is passed on, before it is: after a crash, one that was neither noted nor fetched in time
-    /// is known to be lost.
-    async fn mark_delivered(&self, row: &ApprovalRow) {
-        if row.approval.delivered_at.is_none() {
-            self.held(|| self.commit(vec![Change::Delivered(row.approval.id)])).await;
-        }
-    }
-
-    /// Tries until the store can do it: what cannot be stored or read is held, never answered.
-    async fn held<T, F>(&self, step: impl Fn() -> F) -> T
-    where
-        F: Future<Output = Result<T, StoreError>>,
-    {
-        let mut held = None;
-        loop {
-            match step().await {
-                Ok(done) => return done,
-                Err(error) => {
-                    tracing::warn!(%error, "a permit is held until the store can be used");
-                    held.get_or_insert_with(|| self.metrics().hold());
-                    sleep(BEFORE_ANOTHER_TRY).await;
-                }
-            }
+        match self.book().answer_of(approval).await {
+            Some(row) => permission_result(&row),
+            None => PermissionResult::Deny {
+                message: "Plexus has lost sight of this question, so it is denied.".to_owned(),
+                interrupt: false,
+            },
         }
     }
 
@@ -199,14 +156,14 @@ impl Hub {
     ) -> Option<PermitTicket> {
         let Principal::Session { id, run } = principal else { return None };
         let key = RunKey { session: *id, run: *run };
-        let known = self.held(|| self.store().permit_stream(last_event_id)).await?;
+        let known = self.book().held(|| self.store().permit_stream(last_event_id)).await?;
         if known.key != key {
             return None;
         }
         // A fresh id for each stream: the next kill must find one, too.
         let event_id = uuid::Uuid::new_v4().to_string();
         let stream = PermitStream { event_id: event_id.clone(), ..known.clone() };
-        self.held(|| self.commit(vec![Change::Stream(Box::new(stream.clone()))])).await;
+        self.book().held(|| self.commit(vec![Change::Stream(Box::new(stream.clone()))])).await;
         tracing::debug!(approval = %known.approval, "the stream of a permit is taken up again");
         Some(PermitTicket {
             event_id: Some(event_id),

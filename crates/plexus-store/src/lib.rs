@@ -57,15 +57,27 @@ pub enum Refusal {
 /// Is told of every commit.
 pub type Observer = Box<dyn Fn(&Committed) + Send>;
 
-/// What the hub needs of a store. Reads see every commit that was acknowledged before they began.
+/// What the approval book needs of a store: the one way to write, and how approvals stand. Reads see every commit that
+/// was acknowledged before they began.
 #[async_trait]
-pub trait Store: Send + Sync + 'static {
+pub trait Ledger: Send + Sync + 'static {
     /// Makes all of `changes` durable, or none of them.
     async fn commit(&self, at: UnixSeconds, changes: Vec<Change>) -> Result<Committed, StoreError>;
     /// From now on tells `observer`, and no other, of every commit: when it is durable and before whoever wanted it
     /// is answered, whether or not that one is still there. An observer is quick and never waits.
     fn observe(&self, observer: Observer);
 
+    /// One approval.
+    async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, StoreError>;
+    /// The pending approvals that `which` names, oldest first.
+    async fn open_approvals(&self, which: Open) -> Result<Vec<ApprovalRow>, StoreError>;
+    /// The feed of one addressee after number `after`, at most `limit`.
+    async fn feed(&self, to: &str, after: u64, limit: u64) -> Result<Vec<FeedRow>, StoreError>;
+}
+
+/// What the hub needs of a store.
+#[async_trait]
+pub trait Store: Ledger {
     /// One session, living or deleted.
     async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, StoreError>;
     /// The living session of this name.
@@ -93,17 +105,11 @@ pub trait Store: Send + Sync + 'static {
     /// How many events a turn has.
     async fn event_count(&self, session: SessionId, turn: u64) -> Result<u64, StoreError>;
 
-    /// One approval.
-    async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, StoreError>;
-    /// The pending approvals that `which` names, oldest first.
-    async fn open_approvals(&self, which: Open) -> Result<Vec<ApprovalRow>, StoreError>;
     /// The approvals of a run whose key still lives (no tool_result yet), oldest first.
     async fn living_approvals(&self, run: RunKey) -> Result<Vec<ApprovalRow>, StoreError>;
     /// The calls of a run that the gate saw and that have no tool_result yet.
     async fn living_calls(&self, run: RunKey) -> Result<Vec<CallRow>, StoreError>;
 
-    /// The feed of one addressee after number `after`, at most `limit`.
-    async fn feed(&self, to: &str, after: u64, limit: u64) -> Result<Vec<FeedRow>, StoreError>;
     /// The feed of all addressees after number `after`, at most `limit`.
     async fn feed_of_all(&self, after: u64, limit: u64) -> Result<Vec<FeedRow>, StoreError>;
     /// The number of the newest feed entry of anyone; 0 when there is none.

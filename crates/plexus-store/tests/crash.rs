@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use common::*;
 use plexus_protocol::SessionId;
-use plexus_store::{Change, Durability, SqliteStore, Store, StoreError};
+use plexus_store::{Change, Durability, Ledger, SqliteStore, Store, StoreError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use tempfile::TempDir;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use common::*;
 use faulty_disk::{Disk, Fault};
 use plexus_protocol::SessionId;
-use plexus_store::{Change, Committed, Durability, SqliteStore, Store, StoreError};
+use plexus_store::{Change, Committed, Durability, Ledger, SqliteStore, Store, StoreError};
 use tempfile::TempDir;
 
 const FAULTS: [Fault; 3] = [Fault::NoSpace, Fault::BrokenWrite, Fault::BrokenSync];

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use common::*;
-use plexus_store::{Change, Durability, Open, SqliteStore, Store, StoreError};
+use plexus_store::{Change, Durability, Ledger, Open, SqliteStore, Store, StoreError};
 use tempfile::TempDir;
 
 /// A directory with a store in it that has some data and was closed.

@@ -8,9 +8,9 @@ use tokio::sync::watch;
 
 use super::PAGE;
 use crate::Hub;
+use crate::book::{Topic, next};
 use crate::hub::store_error;
 use crate::metrics::{Raised, Stream};
-use crate::signals::{Topic, next};
 use crate::view;
 
 /// An approval that was asked, or came to its end.

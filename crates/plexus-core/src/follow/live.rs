@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::{Followed, PAGE, Place, page};
 use crate::Hub;
-use crate::signals::{Topic, next};
+use crate::book::{Topic, next};
 
 /// How much is kept for those who are not far behind.
 const KEPT_BYTES: usize = 512 * 1024;

@@ -20,10 +20,10 @@ pub(crate) use live::LiveSessions;
 use live::{Found, Live};
 
 use crate::Hub;
+use crate::book::next;
 use crate::housekeeping::{check_kept, gone};
 use crate::hub::store_error;
 use crate::metrics::{Raised, Stream};
-use crate::signals::next;
 use crate::view;
 
 /// How many are read at a time.

@@ -27,8 +27,8 @@ use readers::Readers;
 use writer::{Apply, Writer};
 
 use crate::{
-    ApprovalRow, CallRow, Change, Committed, EventRow, FeedRow, FinishedRun, Observer, OldRecords, Open,
-    PermitStream, Removable, RunKey, RunRow, SessionRow, Store, StoreError, Tally, TurnRow,
+    ApprovalRow, CallRow, Change, Committed, EventRow, FeedRow, FinishedRun, Ledger, Observer, OldRecords,
+    Open, PermitStream, Removable, RunKey, RunRow, SessionRow, Store, StoreError, Tally, TurnRow,
 };
 
 /// A [`Store`] in one SQLite file. Dropping it stores what is queued and closes the file.
@@ -79,7 +79,7 @@ impl Drop for SqliteStore {
 }
 
 #[async_trait]
-impl Store for SqliteStore {
+impl Ledger for SqliteStore {
     async fn commit(&self, at: UnixSeconds, changes: Vec<Change>) -> Result<Committed, StoreError> {
         self.writer.commit(at, changes).await.map_err(|error| error.in_file(&self.path))
     }
@@ -88,6 +88,22 @@ impl Store for SqliteStore {
         self.writer.observe(observer);
     }
 
+    async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, StoreError> {
+        self.readers.read(move |file| reads::approval(file, id)).await
+    }
+
+    async fn open_approvals(&self, which: Open) -> Result<Vec<ApprovalRow>, StoreError> {
+        self.readers.read(move |file| reads::open_approvals(file, &which)).await
+    }
+
+    async fn feed(&self, to: &str, after: u64, limit: u64) -> Result<Vec<FeedRow>, StoreError> {
+        let to = to.to_owned();
+        self.readers.read(move |file| reads::feed(file, &to, after, limit)).await
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
     async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, StoreError> {
         self.readers.read(move |file| reads::session(file, id)).await
     }
@@ -132,25 +148,12 @@ impl Store for SqliteStore {
         self.readers.read(move |file| reads::event_count(file, session, turn)).await
     }
 
-    async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, StoreError> {
-        self.readers.read(move |file| reads::approval(file, id)).await
-    }
-
-    async fn open_approvals(&self, which: Open) -> Result<Vec<ApprovalRow>, StoreError> {
-        self.readers.read(move |file| reads::open_approvals(file, &which)).await
-    }
-
     async fn living_approvals(&self, run: RunKey) -> Result<Vec<ApprovalRow>, StoreError> {
         self.readers.read(move |file| reads::living_approvals(file, run)).await
     }
 
     async fn living_calls(&self, run: RunKey) -> Result<Vec<CallRow>, StoreError> {
         self.readers.read(move |file| reads::living_calls(file, run)).await
-    }
-
-    async fn feed(&self, to: &str, after: u64, limit: u64) -> Result<Vec<FeedRow>, StoreError> {
-        let to = to.to_owned();
-        self.readers.read(move |file| reads::feed(file, &to, after, limit)).await
     }
 
     async fn feed_of_all(&self, after: u64, limit: u64) -> Result<Vec<FeedRow>, StoreError> {

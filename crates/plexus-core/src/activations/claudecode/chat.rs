@@ -11,10 +11,10 @@ use tokio::sync::mpsc::Sender;
 use super::chat_async::check_prompt;
 use super::poll::{Reading, read};
 use crate::Hub;
+use crate::book::{Topic, next};
 use crate::follow::{Place, Told};
 use crate::hub::store_error;
 use crate::method::{Audience, Caller, Door, Method, Notification};
-use crate::signals::{Topic, next};
 
 pub(super) fn method() -> Method {
     Method::new(

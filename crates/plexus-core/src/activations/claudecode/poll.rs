@@ -9,10 +9,10 @@ use plexus_store::{Change, Open, SessionRow};
 use tokio::time::{Instant, timeout_at};
 
 use crate::Hub;
+use crate::book::{Topic, next};
 use crate::housekeeping::{check_kept, gone};
 use crate::hub::store_error;
 use crate::method::{Audience, Caller, Method};
-use crate::signals::{Topic, next};
 use crate::view;
 
 const DEFAULT_LIMIT: u64 = 100;

@@ -8,19 +8,15 @@ use plexus_protocol::loopback::{Finished, WaitParams, WaitResult};
 use plexus_protocol::{ApprovalStatus, Decider, Error, MAX_TEXT_BYTES, Object, shorten};
 use plexus_store::{FeedKind, FeedRow, Open};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::Instant;
 
 use crate::Hub;
+use crate::book::News;
 use crate::hub::store_error;
 use crate::method::{Audience, Caller, Method};
-use crate::signals::{Topic, next};
 use crate::view;
 
-/// How long what comes together is gathered: agents that ask in lockstep are answered in one round.
-const GATHER: Duration = Duration::from_millis(50);
 const DEFAULT_TIMEOUT_MS: u64 = 30_000;
-/// How many entries one answer can hold; the rest comes with the next.
-const PAGE: u64 = 500;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -36,32 +32,11 @@ pub(super) fn method() -> Method {
 pub(super) async fn wait(hub: Arc<Hub>, caller: Caller, params: WaitParams) -> Result<WaitResult, Error> {
     let me = caller.principal.asked_as().key();
     let Some(cursor) = params.cursor else { return open_now(&hub, &me).await };
-    let mut signal = hub.signals().subscribe(Topic::Feed(me.clone()));
     let timeout = Duration::from_millis(params.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS).min(86_400_000));
-    let deadline = Instant::now() + timeout;
     let by_me = Decider::from(&caller.principal);
     // What the caller brought about itself is passed over, for good: the cursor moves behind it.
-    let mut seen = cursor;
-    loop {
-        let rows = hub.store().feed(&me, seen, PAGE).await.map_err(store_error)?;
-        if rows.iter().any(|row| !is_own(row, &by_me)) {
-            break;
-        }
-        seen = rows.last().map_or(seen, |row| row.number);
-        if Instant::now() >= deadline {
-            let (approvals, finished, notices) = (Vec::new(), Vec::new(), Vec::new());
-            return Ok(WaitResult::Ok { cursor: seen, approvals, finished, notices, still_open: Vec::new() });
-        }
-        if rows.is_empty() {
-            // A time-out is no error: the next round says that there is nothing.
-            let _ = timeout_at(deadline, next(&mut signal)).await;
-        }
-    }
-    sleep(GATHER).await;
-    let mut rows = hub.store().feed(&me, seen, PAGE).await.map_err(store_error)?;
-    let newest = rows.last().map_or(seen, |row| row.number);
-    rows.retain(|row| !is_own(row, &by_me));
-    gather(&hub, &me, cursor, newest, rows).await
+    let news = hub.book().news(&me, cursor, Instant::now() + timeout, |row| is_own(row, &by_me)).await;
+    gather(&hub, &me, cursor, news.map_err(store_error)?).await
 }
 
 /// All that is open and asked of the caller.
@@ -83,13 +58,13 @@ async fn open_now(hub: &Hub, me: &str) -> Result<WaitResult, Error> {
     })
 }
 
-async fn gather(
-    hub: &Hub,
-    me: &str,
-    cursor: u64,
-    newest: u64,
-    rows: Vec<FeedRow>,
-) -> Result<WaitResult, Error> {
+async fn gather(hub: &Hub, me: &str, cursor: u64, news: News) -> Result<WaitResult, Error> {
+    let News { newest, rows } = news;
+    if rows.is_empty() {
+        // Under a hundred bytes: a parent that waits for hours pays for nothing but the waiting.
+        let (approvals, finished, notices) = (Vec::new(), Vec::new(), Vec::new());
+        return Ok(WaitResult::Ok { cursor: newest, approvals, finished, notices, still_open: Vec::new() });
+    }
     let open = hub.store().open_approvals(Open::AskedOf(me.to_owned())).await.map_err(store_error)?;
     let still_open = open.iter().filter(|row| row.number <= cursor).map(|row| row.approval.id).collect();
     let asked = open.into_iter().filter(|row| row.number > cursor && row.number <= newest);

@@ -2,32 +2,37 @@
 //! hub was away expires when it is back.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::convert::Infallible;
 use std::time::Duration;
 
 use plexus_protocol::{ApprovalId, ApprovalStatus, Decider, Decision, Right, UnixSeconds};
-use plexus_store::{ApprovalRow, Change};
+use plexus_store::{ApprovalRow, Change, StoreError};
 use tokio::sync::Notify;
 
-use crate::Hub;
+use super::Book;
 use crate::clock::now;
-
-/// How long to wait before an expiry that could not be stored is tried again.
-const RETRY: Duration = Duration::from_millis(500);
+use crate::sync::{Mutex, PoisonError};
 
 /// The deadlines.
 #[derive(Debug, Default)]
-pub(crate) struct Expiry {
+pub(super) struct Expiry {
     deadlines: Mutex<BTreeSet<(UnixSeconds, ApprovalId)>>,
     sooner: Notify,
 }
 
 impl Expiry {
     /// Sees to it that this approval expires, if it is to.
-    pub(crate) fn watch(&self, row: &ApprovalRow) {
+    pub(super) fn watch(&self, row: &ApprovalRow) {
         if let Some(at) = row.approval.expires_at {
             self.deadlines.lock().unwrap_or_else(PoisonError::into_inner).insert((at, row.approval.id));
             self.sooner.notify_one();
+        }
+    }
+
+    /// This approval has come to its end.
+    pub(super) fn forget(&self, row: &ApprovalRow) {
+        if let Some(at) = row.approval.expires_at {
+            self.done((at, row.approval.id));
         }
     }
 
@@ -38,30 +43,31 @@ impl Expiry {
     fn done(&self, deadline: (UnixSeconds, ApprovalId)) {
         self.deadlines.lock().unwrap_or_else(PoisonError::into_inner).remove(&deadline);
     }
+}
 
-    /// The task.
-    pub(crate) async fn run(hub: Arc<Hub>) {
-        let closing = hub.closing().clone();
+impl Book {
+    /// Lets approvals expire when their time has come, for as long as it is polled.
+    pub(crate) async fn see_to_deadlines(&self) -> Infallible {
         loop {
-            let next = hub.expiry().next();
+            let next = self.expiry.next();
             let wait = next.map(|(at, _)| Duration::from_secs(at.saturating_sub(now())));
             tokio::select! {
-                () = closing.cancelled() => return,
-                () = hub.expiry().sooner.notified() => continue,
+                () = self.expiry.sooner.notified() => continue,
                 () = sleep(wait) => {}
             }
             let Some(deadline) = next else { continue };
             if now() < deadline.0 {
                 continue;
             }
-            match hub.commit(vec![expire(deadline.1)]).await {
-                Ok(_) => hub.expiry().done(deadline),
-                Err(error) => {
-                    tracing::warn!(%error, "an expiry is held until it can be stored");
-                    let _held = hub.metrics().hold();
-                    tokio::time::sleep(RETRY).await;
+            self.held(|| async {
+                match self.commit(vec![expire(deadline.1)]).await {
+                    // An approval that is no longer there must not hold up the others.
+                    Ok(_) | Err(StoreError::Refused(_)) => Ok(()),
+                    Err(error) => Err(error),
                 }
-            }
+            })
+            .await;
+            self.expiry.done(deadline);
         }
     }
 }

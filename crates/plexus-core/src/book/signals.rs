@@ -2,10 +2,11 @@
 //! not matter how many signals fall together. Subscribe first, read then, wait last, and nothing can be missed.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use plexus_protocol::{ApprovalId, SessionId};
 use tokio::sync::watch;
+
+use crate::sync::{Mutex, PoisonError};
 
 /// What one can wait for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -30,7 +31,7 @@ impl Signals {
     /// From now on, every [`Signals::wake`] of this topic is seen.
     pub fn subscribe(&self, topic: Topic) -> watch::Receiver<()> {
         let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
-        topics.entry(topic).or_insert_with(|| watch::Sender::new(())).subscribe()
+        topics.entry(topic).or_insert_with(|| watch::channel(()).0).subscribe()
     }
 
     /// Wakes everyone who waits for this topic.
