@@ -21,21 +21,10 @@ macro_rules! over_mcp {
     ($name:ident, $config:literal) => {
         mod $name {
             use plexus_e2e::{Channel, DoorKind, Setup};
-            over_mcp!(@one $name $config cli_197_relay "2.1.197" Relay);
-            over_mcp!(@one $name $config cli_197_http "2.1.197" Http);
-            over_mcp!(@one $name $config cli_325_relay "2.1.325" Relay);
-            over_mcp!(@one $name $config cli_325_http "2.1.325" Http);
-        }
-    };
-    (@one $name:ident $config:literal $test:ident $version:literal $channel:ident) => {
-        #[tokio::test]
-        async fn $test() -> anyhow::Result<()> {
-            let name = concat!(stringify!($name), "::", stringify!($test));
-            let setup = Setup::cli($version, Channel::$channel, DoorKind::Rpc).with_config($config);
-            match setup.world(name).await? {
-                Some(world) => super::$name(world).await,
-                None => Ok(()),
-            }
+            plexus_e2e::over_channels!(@one $config $name cli_197_relay "2.1.197" Relay);
+            plexus_e2e::over_channels!(@one $config $name cli_197_http "2.1.197" Http);
+            plexus_e2e::over_channels!(@one $config $name cli_325_relay "2.1.325" Relay);
+            plexus_e2e::over_channels!(@one $config $name cli_325_http "2.1.325" Http);
         }
     };
 }

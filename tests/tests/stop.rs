@@ -61,13 +61,13 @@ async fn stop_reaches_what_left_the_process_group_325() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-#[ignore = "slow"]
+#[ignore = "slow: fifty stops"]
 async fn stop_reaches_what_left_the_process_group_fifty_times_197() -> anyhow::Result<()> {
     rounds("2.1.197", Channel::Relay, 50, "stop_reaches_what_left_the_process_group_fifty_times_197").await
 }
 
 #[tokio::test]
-#[ignore = "slow"]
+#[ignore = "slow: fifty stops"]
 async fn stop_reaches_what_left_the_process_group_fifty_times_325() -> anyhow::Result<()> {
     rounds("2.1.325", Channel::Control, 50, "stop_reaches_what_left_the_process_group_fifty_times_325").await
 }

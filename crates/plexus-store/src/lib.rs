@@ -4,16 +4,18 @@
 //! together or not at all, everything it reads is a question in domain words. Whoever wants to tell someone
 //! something commits it first. SQLite is behind it today; `tests/contract.rs` is the suite any backend has to pass.
 
+mod change;
 mod model;
 mod sqlite;
 
 use async_trait::async_trait;
 use plexus_protocol::{ApprovalId, SessionId, UnixSeconds};
 
+pub use change::{Change, Committed};
 pub use model::{
-    ApprovalRow, CallRow, Change, Committed, EventRow, EventsOfTurn, FeedKind, FeedRow, FinishedRun,
-    NewApproval, NewSession, NodeRow, OldRecords, Open, PermitStream, Removable, RunKey, RunRow, RunState,
-    SessionConfig, SessionRow, Tally, TurnRow, TurnStatus,
+    ApprovalRow, CallRow, EventRow, EventsOfTurn, FeedKind, FeedRow, FinishedRun, NewApproval, NewSession,
+    NodeRow, OldRecords, Open, PermitStream, Removable, RunKey, RunRow, RunState, SessionConfig, SessionRow,
+    Tally, TurnRow, TurnStatus,
 };
 pub use sqlite::{Durability, SqliteStore};
 

@@ -1,12 +1,11 @@
-//! The plain data a store keeps, and the changes it can be asked to make.
+//! The plain data a store keeps.
 
 use std::collections::BTreeMap;
 
 use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
 use plexus_protocol::worktree::Worktree;
 use plexus_protocol::{
-    Approval, ApprovalId, ApprovalStatus, AskedOf, Decision, Event, NodeId, Object, SessionId, SessionName,
-    TreeId, UnixSeconds,
+    Approval, ApprovalId, AskedOf, NodeId, Object, SessionId, SessionName, TreeId, UnixSeconds,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -368,140 +367,4 @@ pub struct Tally {
     pub open_approvals: u64,
     /// When the oldest of them was asked.
     pub oldest_open: Option<UnixSeconds>,
-}
-
-/// One thing to be made durable.
-#[derive(Debug, Clone)]
-pub enum Change {
-    /// Makes a session, its tree and the root node.
-    CreateSession(Box<NewSession>),
-    /// Gives a living session another name.
-    RenameSession(SessionId, SessionName),
-    /// What a living session is made of changes.
-    Configure(SessionId, Box<SessionConfig>),
-    /// Frees the name; the record stays.
-    DeleteSession(SessionId),
-    /// Begins run `key.run`, which becomes the session's latest.
-    BeginRun {
-        /// Which.
-        key: RunKey,
-        /// `Starting` or `External`.
-        state: RunState,
-        /// Hash of the token that speaks for it.
-        token_hash: Option<String>,
-    },
-    /// The keeper of a run is known: the run is `Running`.
-    RunProcess(RunKey, Value),
-    /// Moves a run on.
-    RunState(RunKey, RunState),
-    /// A run is over; its token ends with it.
-    EndRun(RunKey, Value),
-    /// The journal of a run has been read up to here.
-    Offset(RunKey, u64),
-    /// Begins turn `turn` of a living session, which must be its next and have none running before it.
-    BeginTurn {
-        /// The session.
-        session: SessionId,
-        /// Its number: the latest plus one.
-        turn: u64,
-        /// The prompt.
-        prompt: String,
-    },
-    /// The prompt goes to this run under this uuid.
-    BindTurn {
-        /// The session.
-        session: SessionId,
-        /// The turn.
-        turn: u64,
-        /// The run.
-        run: u32,
-        /// The uuid it goes out under.
-        prompt_uuid: String,
-    },
-    /// What the owner has to remember of a turn.
-    Progress(SessionId, u64, Value),
-    /// Appends an event to a turn; the store numbers it.
-    Event(SessionId, u64, Box<Event>),
-    /// Adds a node; it becomes the head of the session.
-    AddNode(SessionId, Box<NodeRow>),
-    /// More content blocks of a message whose node is there already.
-    ExtendNode(NodeId, Vec<Value>),
-    /// Ends a turn: appends its last event, and a `Finished` feed entry for whoever answers for the session.
-    /// Does nothing when the turn is over already.
-    EndTurn {
-        /// The session.
-        session: SessionId,
-        /// The turn.
-        turn: u64,
-        /// How it ended.
-        status: TurnStatus,
-        /// Its last event.
-        last: Box<Event>,
-        /// One text for the feed: the result or what went wrong.
-        summary: Option<String>,
-    },
-    /// The gate saw a call and answered it.
-    Call(Box<CallRow>),
-    /// An approval is asked: appends `approval_requested` to its turn, and an `Asked` feed entry for `asked_of`.
-    Ask(Box<NewApproval>),
-    /// A pending approval comes to its end: appends `approval_resolved`, and a `Resolved` feed entry for `asked_of`
-    /// whose data is `{"status","by"}`. Refused with `AlreadyResolved` when it is not pending.
-    Resolve {
-        /// Which.
-        approval: ApprovalId,
-        /// How it ended.
-        status: ApprovalStatus,
-        /// The answer.
-        decision: Box<Decision>,
-    },
-    /// The same for an approval that may have come to its end meanwhile: then nothing happens.
-    ResolveIfPending {
-        /// Which.
-        approval: ApprovalId,
-        /// How it ended.
-        status: ApprovalStatus,
-        /// The answer.
-        decision: Box<Decision>,
-    },
-    /// The answer was passed on to the child.
-    Delivered(ApprovalId),
-    /// A `tool_result` came: the keys of the call and of its approval are free again.
-    Settle(RunKey, String),
-    /// A permit over HTTP waits on this stream.
-    Stream(Box<PermitStream>),
-    /// A reader has read a turn up to here.
-    Position {
-        /// Who reads.
-        reader: String,
-        /// What.
-        session: SessionId,
-        /// Which turn.
-        turn: u64,
-        /// The next event it wants.
-        position: u64,
-    },
-    /// One small step of removing what has grown old. Does nothing where it may not be removed.
-    Remove(Removable),
-    /// Tells an addressee something.
-    Notice {
-        /// Whom ([`AskedOf::key`]).
-        to: String,
-        /// About which session.
-        session: SessionId,
-        /// What.
-        data: Value,
-    },
-}
-
-/// What a commit made, for those who are told after it.
-#[derive(Debug, Clone, Default)]
-pub struct Committed {
-    /// Events, numbered.
-    pub events: Vec<EventRow>,
-    /// Approvals asked or brought to their end, as they are now.
-    pub approvals: Vec<ApprovalRow>,
-    /// Feed entries, numbered.
-    pub feed: Vec<FeedRow>,
-    /// How many [`Change::Remove`] removed; 0 when there was nothing left to do.
-    pub removed: usize,
 }
