@@ -1,30 +1,107 @@
-//! Who may see and decide what: the operator everything, anyone else the sessions it made and what stems from them.
-//! What a caller may not see does not exist for it.
+//! Who may call what, and see and decide what: the one place where that is worked out. A method says what it
+//! [`Needs`]; [`Hub::admit`] checks that the caller may do such things at all, and what a method looks for it finds only
+//! where the caller stands in the right relation to it. What a caller may not see does not exist for it.
 
-use plexus_protocol::{AskedOf, Error, ErrorKind, Principal, Right, SessionId};
+use plexus_protocol::{ApprovalId, AskedOf, Error, ErrorKind, Principal, Right, SessionId};
 use plexus_store::{ApprovalRow, SessionRow};
+use tokio::sync::mpsc;
 
 use crate::Hub;
 use crate::hub::store_error;
+use crate::method::{Caller, Door, Notification};
 
 /// Trees are a few levels deep; this only stops a walk over a damaged store.
 const MAX_DEPTH: usize = 64;
 
+/// What a method does, as far as it matters for who may call it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// It asks for permission: any session may, for itself.
+    Ask,
+    /// It reads sessions and what happened in them.
+    Read,
+    /// It reads approvals.
+    Watch,
+    /// It decides approvals.
+    Decide,
+    /// It makes, prompts, changes or ends sessions.
+    Act,
+}
+
+/// How a caller stands to a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It is the operator, who stands above all.
+    Operator,
+    /// It made the session, or one above it.
+    Ancestor,
+    /// It is the session.
+    Itself,
+}
+
+impl Standing {
+    /// By what right it decides, if it does: nobody decides for itself.
+    pub(crate) fn right(self) -> Option<Right> {
+        match self {
+            Self::Operator => Some(Right::Operator),
+            Self::Ancestor => Some(Right::Ancestor),
+            Self::Itself => None,
+        }
+    }
+
+    /// A session sees itself, and no more than that.
+    fn meets(self, needs: Needs) -> bool {
+        self != Self::Itself || matches!(needs, Needs::Read | Needs::Watch)
+    }
+}
+
+/// A caller that may do what it is about to do, as far as its kind goes. [`Hub::admit`] alone makes one.
+#[derive(Debug, Clone)]
+pub struct Admitted {
+    /// Who.
+    pub(crate) principal: Principal,
+    /// Through which door.
+    pub(crate) door: Door,
+    /// Where notifications go, on doors that have a way to send them.
+    pub(crate) notify: Option<mpsc::Sender<Notification>>,
+    needs: Needs,
+}
+
 impl Hub {
-    /// By what right `principal` answers for `session`, if it does. Never for itself.
-    pub(crate) async fn right_over(
+    /// Lets a caller in that may do such things at all: a session only asks, unless it was given `hub_tools`.
+    pub(crate) async fn admit(&self, caller: Caller, needs: Needs) -> Result<Admitted, Error> {
+        if needs != Needs::Ask && !self.may_call_methods(&caller.principal).await? {
+            let message =
+                "this session may only ask for permission; `hub_tools` at its creation would let it do more";
+            return Err(Error::new(ErrorKind::Forbidden, message));
+        }
+        let Caller { principal, door, notify } = caller;
+        Ok(Admitted { principal, door, notify, needs })
+    }
+
+    /// Whether this caller may do anything but ask.
+    pub(crate) async fn may_call_methods(&self, principal: &Principal) -> Result<bool, Error> {
+        let Principal::Session { id, .. } = principal else { return Ok(true) };
+        let session = self.store().session(*id).await.map_err(store_error)?;
+        Ok(session.is_some_and(|session| session.config.hub_tools))
+    }
+
+    /// How `principal` stands to `session`, if it has anything to do with it.
+    pub(crate) async fn standing(
         &self,
         principal: &Principal,
         session: &SessionRow,
-    ) -> Result<Option<Right>, Error> {
-        if *principal == Principal::Operator {
-            return Ok(Some(Right::Operator));
+    ) -> Result<Option<Standing>, Error> {
+        match principal {
+            Principal::Operator => return Ok(Some(Standing::Operator)),
+            Principal::Session { id, .. } if *id == session.id => return Ok(Some(Standing::Itself)),
+            Principal::Session { .. } | Principal::Parent { .. } => {}
         }
         let me = principal.asked_as();
         let mut answers_to = session.answers_to.clone();
         for _ in 0..MAX_DEPTH {
             if answers_to == me {
-                return Ok(Some(Right::Ancestor));
+                return Ok(Some(Standing::Ancestor));
             }
             let AskedOf::Session { id } = answers_to else { return Ok(None) };
             match self.store().session(id).await.map_err(store_error)? {
@@ -35,10 +112,10 @@ impl Hub {
         Ok(None)
     }
 
-    /// The session that is meant, by id or by name, if the caller answers for it.
+    /// The session that is meant, by id or by name, if it is one that the caller may do this with.
     pub(crate) async fn find_session(
         &self,
-        principal: &Principal,
+        caller: &Admitted,
         id: Option<SessionId>,
         name: Option<&str>,
     ) -> Result<SessionRow, Error> {
@@ -55,38 +132,40 @@ impl Hub {
             }
         };
         if let Some(session) = found.filter(|session| session.deleted_at.is_none())
-            && self.right_over(principal, &session).await?.is_some()
+            && self.standing(&caller.principal, &session).await?.is_some_and(|it| it.meets(caller.needs))
         {
             return Ok(session);
         }
         Err(Error::new(ErrorKind::SessionNotFound, format!("there is no session `{called}`")))
     }
 
-    /// An approval, and by what right the caller decides it.
+    /// An approval that the caller may do this with, and how it stands to the session that asks.
     pub(crate) async fn find_approval(
         &self,
-        principal: &Principal,
-        id: plexus_protocol::ApprovalId,
-    ) -> Result<(ApprovalRow, Right), Error> {
+        caller: &Admitted,
+        id: ApprovalId,
+    ) -> Result<(ApprovalRow, Standing), Error> {
         if let Some(row) = self.store().approval(id).await.map_err(store_error)? {
             // The usual case by far, and a child is waiting: no need to look at whose approval it is.
-            if *principal == Principal::Operator {
-                return Ok((row, Right::Operator));
+            if caller.principal == Principal::Operator {
+                return Ok((row, Standing::Operator));
             }
             if let Some(session) = self.store().session(row.approval.session_id).await.map_err(store_error)?
-                && let Some(right) = self.right_over(principal, &session).await?
+                && let Some(standing) = self.standing(&caller.principal, &session).await?
+                && standing.meets(caller.needs)
             {
-                return Ok((row, right));
+                return Ok((row, standing));
             }
         }
         Err(Error::new(ErrorKind::ApprovalNotFound, format!("there is no approval `{id}`")))
     }
 
-    /// The living sessions the caller answers for.
-    pub(crate) async fn visible_sessions(&self, principal: &Principal) -> Result<Vec<SessionRow>, Error> {
+    /// The living sessions that the caller may do this with.
+    pub(crate) async fn visible_sessions(&self, caller: &Admitted) -> Result<Vec<SessionRow>, Error> {
         let mut visible = Vec::new();
         for session in self.store().sessions().await.map_err(store_error)? {
-            if self.right_over(principal, &session).await?.is_some() {
+            let standing = self.standing(&caller.principal, &session).await?;
+            if standing.is_some_and(|standing| standing.meets(caller.needs)) {
                 visible.push(session);
             }
         }

@@ -4,26 +4,30 @@ use plexus_claude::PermissionResult;
 use plexus_protocol::claudecode::PermissionMode;
 use plexus_protocol::loopback::{Answer, Answered};
 use plexus_protocol::{
-    ApprovalKind, ApprovalStatus, Decider, Decision, Error, ErrorKind, MAX_TEXT_BYTES, Object, Principal,
-    Right, is_cut_at,
+    ApprovalKind, ApprovalStatus, Decider, Decision, Error, ErrorKind, MAX_TEXT_BYTES, Object, Right,
+    is_cut_at,
 };
 use plexus_store::ApprovalRow;
 use serde_json::{Value, json};
 
 use crate::Hub;
+use crate::access::Admitted;
 use crate::book::Resolved;
 use crate::hub::store_error;
 use crate::kill_point::kill_point;
 
 impl Hub {
     /// Makes an answer count, if it is the first and the caller may give it.
-    pub(crate) async fn answer(&self, principal: &Principal, answer: Answer) -> Result<Answered, Error> {
-        let (row, right) = self.find_approval(principal, answer.approval_id).await?;
+    pub(crate) async fn answer(&self, caller: &Admitted, answer: Answer) -> Result<Answered, Error> {
+        let (row, standing) = self.find_approval(caller, answer.approval_id).await?;
+        let right = standing
+            .right()
+            .ok_or_else(|| Error::new(ErrorKind::Forbidden, "nobody answers a question of its own"))?;
         if row.approval.status != ApprovalStatus::Pending {
             return Ok(already_resolved(&row));
         }
         let approval = row.approval.id;
-        let (status, decision) = decide(&row, answer, Decider::from(principal), right)?;
+        let (status, decision) = decide(&row, answer, Decider::from(&caller.principal), right)?;
         kill_point("respond", "read");
         let resolved = self.book().resolve(approval, status, decision).await.map_err(store_error)?;
         kill_point("respond", "stored");

@@ -17,7 +17,7 @@ use crate::book::{Book, Signals};
 use crate::disk::Disk;
 use crate::follow::{Deltas, LiveSessions};
 use crate::limits::{Room, weight};
-use crate::method::{Audience, Caller, Method, Registry, ToolUser, method_not_found};
+use crate::method::{Caller, Method, Registry, ToolUser, method_not_found};
 use crate::metrics::Metrics;
 use crate::permit::Attachments;
 use crate::positions::Positions;
@@ -300,9 +300,7 @@ impl Hub {
             return Ok(self.registry.openrpc());
         }
         let method = self.registry.get(name).ok_or_else(|| method_not_found(name))?;
-        if method.audience != Audience::Children {
-            self.check_may_call(&caller.principal).await?;
-        }
+        let caller = self.admit(caller, method.needs).await?;
         self.registry.call(Arc::clone(self), caller, name, params).await
     }
 
@@ -316,23 +314,6 @@ impl Hub {
             Principal::Session { .. } => ToolUser::Child,
         };
         Ok(self.registry.tools_of(user).cloned().collect())
-    }
-
-    /// Refuses a session that may only ask.
-    pub(crate) async fn check_may_call(&self, principal: &Principal) -> Result<(), Error> {
-        if self.may_call_methods(principal).await? {
-            return Ok(());
-        }
-        let message =
-            "this session may only ask for permission; `hub_tools` at its creation would let it do more";
-        Err(Error::new(ErrorKind::Forbidden, message))
-    }
-
-    /// A session may do no more than ask, unless it was given `hub_tools`.
-    async fn may_call_methods(&self, principal: &Principal) -> Result<bool, Error> {
-        let Principal::Session { id, .. } = principal else { return Ok(true) };
-        let session = self.store.session(*id).await.map_err(store_error)?;
-        Ok(session.is_some_and(|session| session.config.hub_tools))
     }
 
     /// Ends the hub's work; says how many children were left or ended.

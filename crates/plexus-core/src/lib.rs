@@ -29,6 +29,7 @@ mod sync;
 mod view;
 mod worktrees;
 
+pub use access::{Admitted, Needs};
 pub use builder::{HubBuilder, StartError, standard_methods};
 pub use follow::{ApprovalFollower, ApprovalTold, Followed, Place, SessionFollower, Told};
 pub use housekeeping::Retention;

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::Hub;
+use crate::access::{Admitted, Needs};
 
 /// Who finds a method among its tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +89,15 @@ pub struct Caller {
     pub notify: Option<mpsc::Sender<Notification>>,
 }
 
-type Handler = Arc<dyn Fn(Arc<Hub>, Caller, Value) -> BoxFuture<'static, Result<Value, Error>> + Send + Sync>;
+impl Caller {
+    /// A caller that is told nothing before its result.
+    pub fn of(principal: Principal, door: Door) -> Self {
+        Self { principal, door, notify: None }
+    }
+}
+
+type Handler =
+    Arc<dyn Fn(Arc<Hub>, Admitted, Value) -> BoxFuture<'static, Result<Value, Error>> + Send + Sync>;
 
 /// One method, as it was declared.
 #[derive(Clone)]
@@ -99,6 +108,8 @@ pub struct Method {
     pub summary: &'static str,
     /// Who finds it among its tools.
     pub audience: Audience,
+    /// What it takes to call it.
+    pub needs: Needs,
     /// Whether it may be called again when no answer came.
     pub repeat: Repeat,
     /// The schema of its parameters.
@@ -109,17 +120,18 @@ pub struct Method {
 }
 
 impl Method {
-    /// Declares a method: its name, what it does, whom it is for, and the function behind it.
+    /// Declares a method: its name, what it does, whom it is for, what it takes to call it, and the function behind it.
     pub fn new<P, R, F, Fut>(
         name: &'static str,
         summary: &'static str,
         audience: Audience,
+        needs: Needs,
         function: F,
     ) -> Self
     where
         P: DeserializeOwned + JsonSchema + Send + 'static,
         R: Serialize + JsonSchema,
-        F: Fn(Arc<Hub>, Caller, P) -> Fut + Send + Sync + Copy + 'static,
+        F: Fn(Arc<Hub>, Admitted, P) -> Fut + Send + Sync + Copy + 'static,
         Fut: Future<Output = Result<R, Error>> + Send + 'static,
     {
         let params = schema::of::<P>();
@@ -128,7 +140,16 @@ impl Method {
             let parsed = read_params::<P>(&known, value);
             Box::pin(async move { write_result(&function(hub, caller, parsed?).await?) })
         });
-        Self { name, summary, audience, repeat: Repeat::Unsafe, params, result: schema::of::<R>(), handler }
+        Self {
+            name,
+            summary,
+            audience,
+            needs,
+            repeat: Repeat::Unsafe,
+            params,
+            result: schema::of::<R>(),
+            handler,
+        }
     }
 
     /// Declares a method that reads its parameters itself, because it has an answer to whatever they are.
@@ -136,18 +157,28 @@ impl Method {
         name: &'static str,
         summary: &'static str,
         audience: Audience,
+        needs: Needs,
         params: Object,
         function: F,
     ) -> Self
     where
         R: Serialize + JsonSchema,
-        F: Fn(Arc<Hub>, Caller, Value) -> Fut + Send + Sync + Copy + 'static,
+        F: Fn(Arc<Hub>, Admitted, Value) -> Fut + Send + Sync + Copy + 'static,
         Fut: Future<Output = Result<R, Error>> + Send + 'static,
     {
         let handler: Handler = Arc::new(move |hub, caller, value| {
             Box::pin(async move { write_result(&function(hub, caller, value).await?) })
         });
-        Self { name, summary, audience, repeat: Repeat::Unsafe, params, result: schema::of::<R>(), handler }
+        Self {
+            name,
+            summary,
+            audience,
+            needs,
+            repeat: Repeat::Unsafe,
+            params,
+            result: schema::of::<R>(),
+            handler,
+        }
     }
 
     /// Says that the method may be called again when no answer came.
@@ -212,7 +243,7 @@ impl Registry {
     pub(crate) async fn call(
         &self,
         hub: Arc<Hub>,
-        caller: Caller,
+        caller: Admitted,
         name: &str,
         params: Value,
     ) -> Result<Value, Error> {

@@ -8,8 +8,10 @@ use tokio::sync::watch;
 
 use super::PAGE;
 use crate::Hub;
+use crate::access::{Admitted, Needs};
 use crate::book::{Topic, next};
 use crate::hub::store_error;
+use crate::method::Caller;
 use crate::metrics::{Raised, Stream};
 use crate::view;
 
@@ -38,11 +40,11 @@ impl Hub {
     /// Follows the approvals after number `after`; from now on where none is given.
     pub async fn follow_approvals(
         self: &Arc<Self>,
-        principal: &Principal,
+        caller: Caller,
         after: Option<u64>,
     ) -> Result<ApprovalFollower, Error> {
-        self.check_may_call(principal).await?;
-        let to = (*principal != Principal::Operator).then(|| principal.asked_as().key());
+        let Admitted { principal, .. } = self.admit(caller, Needs::Watch).await?;
+        let to = (principal != Principal::Operator).then(|| principal.asked_as().key());
         let topic = to.clone().map_or(Topic::AnyFeed, Topic::Feed);
         let signal = self.signals().subscribe(topic);
         let after = match after {

@@ -8,8 +8,8 @@ mod live;
 
 use std::sync::Arc;
 
-use plexus_protocol::{Error, Object, Principal, SessionId};
-use plexus_store::EventRow;
+use plexus_protocol::{Error, Object, SessionId};
+use plexus_store::{EventRow, SessionRow};
 use serde_json::json;
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::sync::{broadcast, watch};
@@ -20,9 +20,11 @@ pub(crate) use live::LiveSessions;
 use live::{Found, Live};
 
 use crate::Hub;
+use crate::access::Needs;
 use crate::book::next;
 use crate::housekeeping::{check_kept, gone};
 use crate::hub::store_error;
+use crate::method::Caller;
 use crate::metrics::{Raised, Stream};
 use crate::view;
 
@@ -83,12 +85,21 @@ impl Hub {
     /// Follows a session from a place on; from the beginning of its latest turn where none is given.
     pub async fn follow_session(
         self: &Arc<Self>,
-        principal: &Principal,
+        caller: Caller,
         session: SessionId,
         from: Option<Place>,
     ) -> Result<SessionFollower, Error> {
-        self.check_may_call(principal).await?;
-        let row = self.find_session(principal, Some(session), None).await?;
+        let caller = self.admit(caller, Needs::Read).await?;
+        let row = self.find_session(&caller, Some(session), None).await?;
+        self.follow_found(&row, from).await
+    }
+
+    pub(crate) async fn follow_found(
+        self: &Arc<Self>,
+        row: &SessionRow,
+        from: Option<Place>,
+    ) -> Result<SessionFollower, Error> {
+        let session = row.id;
         let place = from.unwrap_or(Place { turn: row.latest_turn, seq: 0 });
         check_kept(self.store().turn(session, place.turn).await.map_err(store_error)?.as_ref())?;
         let live = self.live_sessions().of(self, session, row.latest_turn).await?;

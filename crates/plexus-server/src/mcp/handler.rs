@@ -35,7 +35,7 @@ impl Toolbox for HubTools {
     ) -> Result<Value, Value> {
         let call = async {
             let method = self.hub.registry().tool(tool).ok_or_else(|| method_not_found(tool))?;
-            let caller = Caller { principal: principal(context)?, door: Door::Mcp, notify: None };
+            let caller = Caller::of(principal(context)?, Door::Mcp);
             self.hub.call(caller, method.name, params).await
         };
         call.await.map_err(|error: Error| error.to_object().into())

@@ -43,7 +43,7 @@ async fn serve(doors: &Doors, principal: &Principal, member: Member) -> Option<V
         Ok(call) => call,
         Err(refused) => return Some(refused),
     };
-    let caller = Caller { principal: principal.clone(), door: Door::Http, notify: None };
+    let caller = Caller::of(principal.clone(), Door::Http);
     let outcome = tokio::select! {
         outcome = doors.hub.call(caller, &call.method, call.params) => outcome,
         () = doors.stop.cancelled() => Err(hub_went_away()),

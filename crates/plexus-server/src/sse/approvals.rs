@@ -6,7 +6,7 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use bytes::Bytes;
 use http::HeaderMap;
-use plexus_core::ApprovalFollower;
+use plexus_core::{ApprovalFollower, Caller, Door};
 use plexus_protocol::{Error, Principal};
 use serde::Deserialize;
 use serde_json::json;
@@ -36,7 +36,7 @@ pub(crate) async fn get(
             }
             None => from.after,
         };
-        doors.hub.follow_approvals(&principal, last).await
+        doors.hub.follow_approvals(Caller::of(principal, Door::Http), last).await
     };
     match begun.await {
         Ok(follower) => response(Approvals(follower), doors.stop.clone()),

@@ -8,7 +8,7 @@ use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use bytes::Bytes;
 use http::HeaderMap;
-use plexus_core::{Place, SessionFollower, Told};
+use plexus_core::{Caller, Door, Place, SessionFollower, Told};
 use plexus_protocol::{Error, Principal, SessionId};
 use serde::Deserialize;
 use serde_json::json;
@@ -34,7 +34,7 @@ pub(crate) async fn get(
 ) -> Response {
     let begun = async {
         let id: SessionId = id.parse().map_err(|_| Error::invalid("id", "is not a session's id"))?;
-        doors.hub.follow_session(&principal, id, place(&headers, &from)?).await
+        doors.hub.follow_session(Caller::of(principal, Door::Http), id, place(&headers, &from)?).await
     };
     match begun.await {
         Ok(follower) => response(Session(follower), doors.stop.clone()),

@@ -173,7 +173,7 @@ impl Guide {
 }
 
 async fn call(hub: &Arc<Hub>, method: &str, params: Value) -> Result<Value, ExpectedError> {
-    let caller = Caller { principal: Principal::Operator, door: Door::Http, notify: None };
+    let caller = Caller::of(Principal::Operator, Door::Http);
     hub.call(caller, method, params).await.map_err(|error| ExpectedError::Refused(error.to_string()))
 }
 

@@ -11,31 +11,33 @@ use tokio::sync::mpsc::Sender;
 use super::chat_async::check_prompt;
 use super::poll::{Reading, read};
 use crate::Hub;
+use crate::access::{Admitted, Needs};
 use crate::book::{Topic, next};
 use crate::follow::{Place, Told};
 use crate::hub::store_error;
-use crate::method::{Audience, Caller, Door, Method, Notification};
+use crate::method::{Audience, Door, Method, Notification};
 
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.chat",
         "Gives a session a prompt and waits for the end of the turn.",
         Audience::Programs,
+        Needs::Act,
         chat,
     )
 }
 
-async fn chat(hub: Arc<Hub>, caller: Caller, params: ChatParams) -> Result<PollResult, Error> {
+async fn chat(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<PollResult, Error> {
     check_prompt(&params.prompt)?;
-    let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
-    let asked = hub.right_over(&caller.principal, &session).await?.is_some();
-    if caller.door == Door::Mcp && asked && session.config.loopback_enabled {
+    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    // Whoever may prompt a session is among those who would be asked.
+    if caller.door == Door::Mcp && session.config.loopback_enabled {
         let message = "you would be asked while you wait; use claudecode_chat_async and loopback_wait";
         return Err(Error::new(ErrorKind::WouldWaitForItself, message));
     }
     let mut signal = hub.signals().subscribe(Topic::Session(session.id));
     // From before the prompt on, so that no delta is missed.
-    let mut follower = hub.follow_session(&caller.principal, session.id, None).await?;
+    let mut follower = hub.follow_found(&session, None).await?;
     let turn = hub.session(session.id).prompt(params.prompt).await?;
     if let Some(notify) = &caller.notify {
         follower.go_to(Place { turn, seq: 0 });

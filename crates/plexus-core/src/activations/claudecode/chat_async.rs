@@ -6,21 +6,23 @@ use plexus_protocol::claudecode::{ChatAsyncResult, ChatParams};
 use plexus_protocol::{Error, ErrorKind, MAX_BODY_BYTES, SessionId};
 
 use crate::Hub;
+use crate::access::{Admitted, Needs};
 use crate::hub::store_error;
-use crate::method::{Audience, Caller, Method};
+use crate::method::{Audience, Method};
 
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.chat_async",
         "Gives a session a prompt and returns at once; go on with loopback_wait and the returned cursor.",
         Audience::Agents,
+        Needs::Act,
         chat_async,
     )
 }
 
-async fn chat_async(hub: Arc<Hub>, caller: Caller, params: ChatParams) -> Result<ChatAsyncResult, Error> {
+async fn chat_async(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<ChatAsyncResult, Error> {
     check_prompt(&params.prompt)?;
-    let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
+    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
     let (turn, cursor) = begin(&hub, session.id, params.prompt).await?;
     Ok(ChatAsyncResult::Started { session_id: session.id, turn, cursor })
 }

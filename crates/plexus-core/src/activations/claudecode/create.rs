@@ -12,10 +12,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::chat_async::{begin, check_prompt};
 use crate::Hub;
+use crate::access::{Admitted, Needs};
 use crate::gate::Policy;
 use crate::hub::store_error;
 use crate::limits::Limit;
-use crate::method::{Audience, Caller, Method};
+use crate::method::{Audience, Method};
 use crate::worktrees::Making;
 
 pub(super) fn method() -> Method {
@@ -24,11 +25,12 @@ pub(super) fn method() -> Method {
         "Makes a supervised Claude Code agent. Its tool calls stop until you answer them with loopback_respond. \
          Give `prompt` to start it at once, or use claudecode_chat_async.",
         Audience::Agents,
+        Needs::Act,
         create,
     )
 }
 
-async fn create(hub: Arc<Hub>, caller: Caller, params: CreateParams) -> Result<CreateResult, Error> {
+async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result<CreateResult, Error> {
     refuse_what_is_not_built(&params)?;
     if let Some(prompt) = &params.prompt {
         check_prompt(prompt)?;
@@ -140,7 +142,7 @@ async fn enter(
 }
 
 /// A session may have its children work apart, but not have commands run that nobody was asked about.
-fn check_isolation(caller: &Caller, isolation: &WorktreeIsolation) -> Result<(), Error> {
+fn check_isolation(caller: &Admitted, isolation: &WorktreeIsolation) -> Result<(), Error> {
     if isolation.setup.is_some() && matches!(caller.principal, Principal::Session { .. }) {
         let message = "a session cannot give `setup`: it would run without having been asked about";
         return Err(Error::new(ErrorKind::Forbidden, message).with("field", "isolation.setup"));

@@ -10,21 +10,23 @@ use plexus_store::{Change, SessionRow};
 
 use super::stop::stop_tree;
 use crate::Hub;
+use crate::access::{Admitted, Needs};
 use crate::hub::store_error;
 use crate::kill_point::kill_point;
-use crate::method::{Audience, Caller, Method};
+use crate::method::{Audience, Method};
 
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.delete",
         "Stops a session and those below it, frees their names and keeps the record; a worktree with changes stays.",
         Audience::Programs,
+        Needs::Act,
         delete,
     )
 }
 
-async fn delete(hub: Arc<Hub>, caller: Caller, params: SessionParams) -> Result<DeleteResult, Error> {
-    let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
+async fn delete(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<DeleteResult, Error> {
+    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
     let below = stop_tree(&hub, &session, "the session was deleted").await?;
     // Seen through, whether or not the caller waits for it.
     let task = hub.tasks().spawn(forget(Arc::clone(&hub), session, below));

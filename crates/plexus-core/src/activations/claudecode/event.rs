@@ -6,18 +6,25 @@ use plexus_protocol::claudecode::{EventParams, EventResult};
 use plexus_protocol::{Error, ErrorKind};
 
 use crate::Hub;
+use crate::access::{Admitted, Needs};
 use crate::housekeeping::check_kept;
 use crate::hub::store_error;
-use crate::method::{Audience, Caller, Method};
+use crate::method::{Audience, Method};
 use crate::view;
 
 pub(super) fn method() -> Method {
-    Method::new("claudecode.event", "One event in full, where poll showed it cut.", Audience::Agents, event)
-        .repeatable()
+    Method::new(
+        "claudecode.event",
+        "One event in full, where poll showed it cut.",
+        Audience::Agents,
+        Needs::Read,
+        event,
+    )
+    .repeatable()
 }
 
-async fn event(hub: Arc<Hub>, caller: Caller, params: EventParams) -> Result<EventResult, Error> {
-    let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
+async fn event(hub: Arc<Hub>, caller: Admitted, params: EventParams) -> Result<EventResult, Error> {
+    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
     let turn = params.turn.unwrap_or(session.latest_turn);
     let row = hub.store().turn(session.id, turn).await.map_err(store_error)?;
     check_kept(row.as_ref())?;

@@ -6,20 +6,22 @@ use plexus_protocol::Error;
 use plexus_protocol::claudecode::{GetResult, SessionParams};
 
 use crate::Hub;
-use crate::method::{Audience, Caller, Method};
+use crate::access::{Admitted, Needs};
+use crate::method::{Audience, Method};
 
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.get",
         "One session: its status, turn and settings, and what it has changed in its worktree.",
         Audience::Agents,
+        Needs::Read,
         get,
     )
     .repeatable()
 }
 
-async fn get(hub: Arc<Hub>, caller: Caller, params: SessionParams) -> Result<GetResult, Error> {
-    let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
+async fn get(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<GetResult, Error> {
+    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
     let (id, worktree) = (session.id, session.config.worktree.clone());
     let mut view = hub.session_view(session).await?;
     if let Some(worktree) = worktree {

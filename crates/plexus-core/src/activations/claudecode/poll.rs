@@ -9,10 +9,11 @@ use plexus_store::{Change, Open, SessionRow};
 use tokio::time::{Instant, timeout_at};
 
 use crate::Hub;
+use crate::access::{Admitted, Needs};
 use crate::book::{Topic, next};
 use crate::housekeeping::{check_kept, gone};
 use crate::hub::store_error;
-use crate::method::{Audience, Caller, Method};
+use crate::method::{Audience, Method};
 use crate::view;
 
 const DEFAULT_LIMIT: u64 = 100;
@@ -23,6 +24,7 @@ pub(super) fn method() -> Method {
         "claudecode.poll",
         "Events of a session's turn since your last poll, its status, and its open approvals.",
         Audience::Agents,
+        Needs::Read,
         poll,
     )
     .repeatable()
@@ -36,8 +38,8 @@ pub(super) struct Reading {
     pub(super) max_bytes: usize,
 }
 
-async fn poll(hub: Arc<Hub>, caller: Caller, params: PollParams) -> Result<PollResult, Error> {
-    let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
+async fn poll(hub: Arc<Hub>, caller: Admitted, params: PollParams) -> Result<PollResult, Error> {
+    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
     let mut signal = hub.signals().subscribe(Topic::Session(session.id));
     let reader = caller.principal.key();
     let deadline = Instant::now() + Duration::from_millis(params.wait_ms.unwrap_or(0).min(86_400_000));

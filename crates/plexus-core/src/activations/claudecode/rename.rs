@@ -7,15 +7,16 @@ use plexus_protocol::claudecode::{DoneResult, RenameParams};
 use plexus_store::Change;
 
 use crate::Hub;
+use crate::access::{Admitted, Needs};
 use crate::hub::store_error;
-use crate::method::{Audience, Caller, Method};
+use crate::method::{Audience, Method};
 
 pub(super) fn method() -> Method {
-    Method::new("claudecode.rename", "Gives a session another name.", Audience::Programs, rename)
+    Method::new("claudecode.rename", "Gives a session another name.", Audience::Programs, Needs::Act, rename)
 }
 
-async fn rename(hub: Arc<Hub>, caller: Caller, params: RenameParams) -> Result<DoneResult, Error> {
-    let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
+async fn rename(hub: Arc<Hub>, caller: Admitted, params: RenameParams) -> Result<DoneResult, Error> {
+    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
     hub.commit(vec![Change::RenameSession(session.id, params.new_name)]).await.map_err(store_error)?;
     Ok(DoneResult::Ok { session_id: session.id })
 }

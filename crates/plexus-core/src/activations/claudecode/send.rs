@@ -7,15 +7,22 @@ use plexus_protocol::claudecode::{ChatParams, SendResult};
 
 use super::chat_async::check_prompt;
 use crate::Hub;
-use crate::method::{Audience, Caller, Method};
+use crate::access::{Admitted, Needs};
+use crate::method::{Audience, Method};
 
 pub(super) fn method() -> Method {
-    Method::new("claudecode.send", "Adds a message to the running turn of a session.", Audience::Agents, send)
+    Method::new(
+        "claudecode.send",
+        "Adds a message to the running turn of a session.",
+        Audience::Agents,
+        Needs::Act,
+        send,
+    )
 }
 
-async fn send(hub: Arc<Hub>, caller: Caller, params: ChatParams) -> Result<SendResult, Error> {
+async fn send(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<SendResult, Error> {
     check_prompt(&params.prompt)?;
-    let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
+    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
     let turn = hub.session(session.id).send(params.prompt).await?;
     Ok(SendResult::Sent { session_id: session.id, turn })
 }

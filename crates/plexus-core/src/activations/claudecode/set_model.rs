@@ -6,20 +6,22 @@ use plexus_protocol::Error;
 use plexus_protocol::claudecode::{DoneResult, SetModelParams};
 
 use crate::Hub;
-use crate::method::{Audience, Caller, Method};
+use crate::access::{Admitted, Needs};
+use crate::method::{Audience, Method};
 
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.set_model",
         "Changes the model of a session, in mid-run as well.",
         Audience::Programs,
+        Needs::Act,
         set_model,
     )
     .repeatable()
 }
 
-async fn set_model(hub: Arc<Hub>, caller: Caller, params: SetModelParams) -> Result<DoneResult, Error> {
-    let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
+async fn set_model(hub: Arc<Hub>, caller: Admitted, params: SetModelParams) -> Result<DoneResult, Error> {
+    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
     hub.session(session.id).set_model(params.model).await?;
     Ok(DoneResult::Ok { session_id: session.id })
 }

@@ -6,13 +6,15 @@ use plexus_protocol::Error;
 use plexus_protocol::claudecode::{DoneResult, SetPermissionModeParams};
 
 use crate::Hub;
-use crate::method::{Audience, Caller, Method};
+use crate::access::{Admitted, Needs};
+use crate::method::{Audience, Method};
 
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.set_permission_mode",
         "Changes what a session may do by itself, in mid-run as well.",
         Audience::Programs,
+        Needs::Act,
         set_permission_mode,
     )
     .repeatable()
@@ -20,10 +22,10 @@ pub(super) fn method() -> Method {
 
 async fn set_permission_mode(
     hub: Arc<Hub>,
-    caller: Caller,
+    caller: Admitted,
     params: SetPermissionModeParams,
 ) -> Result<DoneResult, Error> {
-    let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
+    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
     hub.session(session.id).set_mode(params.mode).await?;
     Ok(DoneResult::Ok { session_id: session.id })
 }

@@ -7,20 +7,22 @@ use plexus_protocol::claudecode::{DoneResult, SessionParams};
 use plexus_store::SessionRow;
 
 use crate::Hub;
-use crate::method::{Audience, Caller, Method};
+use crate::access::{Admitted, Needs};
+use crate::method::{Audience, Method};
 
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.stop",
         "Ends the processes of a session and of those below it; the next prompt resumes.",
         Audience::Agents,
+        Needs::Act,
         stop,
     )
     .repeatable()
 }
 
-async fn stop(hub: Arc<Hub>, caller: Caller, params: SessionParams) -> Result<DoneResult, Error> {
-    let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
+async fn stop(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<DoneResult, Error> {
+    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
     stop_tree(&hub, &session, "the session was stopped").await?;
     Ok(DoneResult::Ok { session_id: session.id })
 }

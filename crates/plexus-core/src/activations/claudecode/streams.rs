@@ -7,18 +7,20 @@ use plexus_protocol::claudecode::{NoParams, StreamView, StreamsResult};
 use plexus_store::Open;
 
 use crate::Hub;
+use crate::access::{Admitted, Needs};
 use crate::hub::store_error;
-use crate::method::{Audience, Caller, Method};
+use crate::method::{Audience, Method};
 use crate::view;
 
 pub(super) fn method() -> Method {
-    Method::new("claudecode.streams", "The turns in progress.", Audience::Programs, streams).repeatable()
+    Method::new("claudecode.streams", "The turns in progress.", Audience::Programs, Needs::Read, streams)
+        .repeatable()
 }
 
-async fn streams(hub: Arc<Hub>, caller: Caller, _params: NoParams) -> Result<StreamsResult, Error> {
+async fn streams(hub: Arc<Hub>, caller: Admitted, _params: NoParams) -> Result<StreamsResult, Error> {
     let reader = caller.principal.key();
     let mut streams = Vec::new();
-    for session in hub.visible_sessions(&caller.principal).await? {
+    for session in hub.visible_sessions(&caller).await? {
         let turn = hub.store().turn(session.id, session.latest_turn).await.map_err(store_error)?;
         let Some(turn) = turn.filter(|turn| turn.ended_at.is_none()) else { continue };
         let open = hub.store().open_approvals(Open::OfSession(session.id)).await.map_err(store_error)?;

@@ -8,7 +8,8 @@ use plexus_protocol::loopback::ConfigureResult;
 use serde_json::{Value, json};
 
 use crate::Hub;
-use crate::method::{Audience, Caller, Method};
+use crate::access::{Admitted, Needs};
+use crate::method::{Audience, Method};
 
 /// Claude Code ends a tool call after this time, whatever progress it sees: the longest it knows, 24 days. Where
 /// nothing is said, that is `MCP_TOOL_TIMEOUT` of its environment, or 28 hours.
@@ -19,12 +20,13 @@ pub(super) fn method() -> Method {
         "loopback.configure",
         "What a `claude` started elsewhere needs so that its permission prompts come here, as those of a session.",
         Audience::Programs,
+        Needs::Act,
         configure,
     )
 }
 
-async fn configure(hub: Arc<Hub>, caller: Caller, params: SessionParams) -> Result<ConfigureResult, Error> {
-    let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
+async fn configure(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<ConfigureResult, Error> {
+    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
     let token = hub.session(session.id).configure().await?;
     let tool = "mcp__plexus__loopback_permit";
     let config = json!({"mcpServers": {"plexus": http_server(&hub.settings().url, &token)}});

@@ -6,7 +6,8 @@ use plexus_protocol::Error;
 use plexus_protocol::loopback::{GetParams, GetResult};
 
 use crate::Hub;
-use crate::method::{Audience, Caller, Method};
+use crate::access::{Admitted, Needs};
+use crate::method::{Audience, Method};
 use crate::view;
 
 pub(super) fn method() -> Method {
@@ -14,12 +15,13 @@ pub(super) fn method() -> Method {
         "loopback.get",
         "One approval in full, with the digest that loopback_respond wants where the input was shown cut.",
         Audience::Agents,
+        Needs::Watch,
         get,
     )
     .repeatable()
 }
 
-async fn get(hub: Arc<Hub>, caller: Caller, params: GetParams) -> Result<GetResult, Error> {
-    let (row, _) = hub.find_approval(&caller.principal, params.approval_id).await?;
+async fn get(hub: Arc<Hub>, caller: Admitted, params: GetParams) -> Result<GetResult, Error> {
+    let (row, _) = hub.find_approval(&caller, params.approval_id).await?;
     Ok(GetResult::Ok { approval: Box::new(view::approval(row, usize::MAX)) })
 }

@@ -7,25 +7,33 @@ use plexus_protocol::{Error, MAX_TEXT_BYTES};
 use plexus_store::Open;
 
 use crate::Hub;
+use crate::access::{Admitted, Needs};
 use crate::hub::store_error;
-use crate::method::{Audience, Caller, Method};
+use crate::method::{Audience, Method};
 use crate::view;
 
 pub(super) fn method() -> Method {
-    Method::new("loopback.pending", "The open approvals you may answer.", Audience::Agents, pending)
-        .repeatable()
+    Method::new(
+        "loopback.pending",
+        "The open approvals you may answer.",
+        Audience::Agents,
+        Needs::Watch,
+        pending,
+    )
+    .repeatable()
 }
 
-async fn pending(hub: Arc<Hub>, caller: Caller, params: PendingParams) -> Result<PendingResult, Error> {
+async fn pending(hub: Arc<Hub>, caller: Admitted, params: PendingParams) -> Result<PendingResult, Error> {
     let which = if params.session_id.is_some() || params.name.is_some() {
-        let session = hub.find_session(&caller.principal, params.session_id, params.name.as_deref()).await?;
+        let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
         Open::OfSession(session.id)
     } else {
         Open::All
     };
     let mut approvals = Vec::new();
     for row in hub.store().open_approvals(which).await.map_err(store_error)? {
-        if hub.find_approval(&caller.principal, row.approval.id).await.is_ok() {
+        let found = hub.find_approval(&caller, row.approval.id).await;
+        if found.is_ok_and(|(_, standing)| standing.right().is_some()) {
             approvals.push(view::approval(row, MAX_TEXT_BYTES));
         }
     }

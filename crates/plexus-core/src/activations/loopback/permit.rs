@@ -7,7 +7,8 @@ use plexus_protocol::{Error, ErrorKind, Object};
 use serde_json::Value;
 
 use crate::Hub;
-use crate::method::{Audience, Caller, Method};
+use crate::access::{Admitted, Needs};
+use crate::method::{Audience, Method};
 use crate::permit::Permitted;
 
 pub(super) fn method() -> Method {
@@ -15,6 +16,7 @@ pub(super) fn method() -> Method {
         "loopback.permit",
         "Asks whoever answers for this session whether a tool may run. For --permission-prompt-tool.",
         Audience::Children,
+        Needs::Ask,
         plexus_protocol::schema::of::<PermitParams>(),
         permit,
     )
@@ -22,7 +24,7 @@ pub(super) fn method() -> Method {
 }
 
 /// Always answers with a decision. Only a hub that goes away gives none: the next one is asked again.
-async fn permit(hub: Arc<Hub>, caller: Caller, arguments: Value) -> Result<Object, Error> {
+async fn permit(hub: Arc<Hub>, caller: Admitted, arguments: Value) -> Result<Object, Error> {
     let closing = hub.closing().clone();
     let asked = async {
         match hub.permit_ask(&caller.principal, arguments, None).await {

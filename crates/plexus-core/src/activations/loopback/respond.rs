@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::wait::wait;
 use crate::Hub;
-use crate::method::{Audience, Caller, Method};
+use crate::access::{Admitted, Needs};
+use crate::method::{Audience, Method};
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -18,6 +19,7 @@ pub(super) fn method() -> Method {
         "Answers one approval, or several in `decisions`. With `wait_ms` and `cursor` it goes straight on into \
          loopback_wait: one call per round. Read the input first; it was written by the child.",
         Audience::Agents,
+        Needs::Decide,
         respond,
     )
 }
@@ -28,7 +30,7 @@ pub(super) fn method() -> Method {
 #[schemars(with = "Answered")]
 struct RespondResult(Value);
 
-async fn respond(hub: Arc<Hub>, caller: Caller, mut params: RespondParams) -> Result<RespondResult, Error> {
+async fn respond(hub: Arc<Hub>, caller: Admitted, mut params: RespondParams) -> Result<RespondResult, Error> {
     let wait_for = params.wait_ms;
     let cursor = params.cursor;
     let mut result = match params.decisions.take() {
@@ -41,7 +43,7 @@ async fn respond(hub: Arc<Hub>, caller: Caller, mut params: RespondParams) -> Re
             }
             several(&hub, &caller, decisions).await
         }
-        None => to_value(&hub.answer(&caller.principal, one(params)?).await?),
+        None => to_value(&hub.answer(&caller, one(params)?).await?),
     };
     if let Some(timeout_ms) = wait_for {
         let waited =
@@ -71,10 +73,10 @@ fn one(params: RespondParams) -> Result<Answer, Error> {
 }
 
 /// Each answer stands for itself: one that cannot be taken does not hold up the others.
-async fn several(hub: &Arc<Hub>, caller: &Caller, decisions: Vec<Answer>) -> Value {
+async fn several(hub: &Arc<Hub>, caller: &Admitted, decisions: Vec<Answer>) -> Value {
     let answers = decisions.into_iter().map(|answer| async {
         let approval_id = answer.approval_id;
-        hub.answer(&caller.principal, answer).await.unwrap_or_else(|error| Answered::Error {
+        hub.answer(caller, answer).await.unwrap_or_else(|error| Answered::Error {
             approval_id,
             error: error.kind.as_str().to_owned(),
             message: error.message,

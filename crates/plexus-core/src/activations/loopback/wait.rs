@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::Hub;
+use crate::access::{Admitted, Needs};
 use crate::book::News;
 use crate::hub::store_error;
-use crate::method::{Audience, Caller, Method};
+use crate::method::{Audience, Method};
 use crate::view;
 
 const DEFAULT_TIMEOUT_MS: u64 = 30_000;
@@ -24,12 +25,13 @@ pub(super) fn method() -> Method {
         "Waits for approvals asked of you and for ends of turns. Without `cursor` it returns at once what is open; \
          pass the returned cursor next time.",
         Audience::Agents,
+        Needs::Watch,
         wait,
     )
     .repeatable()
 }
 
-pub(super) async fn wait(hub: Arc<Hub>, caller: Caller, params: WaitParams) -> Result<WaitResult, Error> {
+pub(super) async fn wait(hub: Arc<Hub>, caller: Admitted, params: WaitParams) -> Result<WaitResult, Error> {
     let me = caller.principal.asked_as().key();
     let Some(cursor) = params.cursor else { return open_now(&hub, &me).await };
     let timeout = Duration::from_millis(params.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS).min(86_400_000));
