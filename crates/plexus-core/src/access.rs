@@ -55,7 +55,7 @@ impl Standing {
     }
 }
 
-/// A caller that may do what it is about to do, as far as its kind goes. [`Hub::admit`] alone makes one.
+/// A caller that may do what it is about to do, as far as its kind goes. The hub alone makes one.
 #[derive(Debug, Clone)]
 pub struct Admitted {
     /// Who.
