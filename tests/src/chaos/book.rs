@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 
-use super::{Options, Run, Victims};
+use super::{Disk, Options, Run, Victims};
 
 /// What was seen.
 #[derive(Debug, Default)]
@@ -56,6 +56,7 @@ pub struct Report {
     ran: usize,
     absences: Vec<Duration>,
     spans: usize,
+    refused_calls: usize,
     refused_starts: usize,
     kept: Option<PathBuf>,
 }
@@ -80,8 +81,11 @@ impl fmt::Display for Report {
         )?;
         writeln!(f, "  a hub is ready again after {middle:.0?}, at most {longest:.0?}")?;
         if self.spans > 0 {
-            let (spans, refused) = (self.spans, self.refused_starts);
-            writeln!(f, "  the disk failed for {spans} spans; {refused} starts were refused and said why")?;
+            writeln!(
+                f,
+                "  the disk failed for {} spans; {} calls and {} starts were refused for that",
+                self.spans, self.refused_calls, self.refused_starts
+            )?;
         }
         writeln!(f, "  {} faults", self.faults.len())?;
         if let Some(kept) = &self.kept {
@@ -244,6 +248,10 @@ impl Book {
         if open["approvals"] != json!([]) {
             faults.push(format!("questions are left open: {open}"));
         }
+        let refused_calls = run.refused_calls.load(Ordering::SeqCst);
+        if options.disk == Disk::Failing && refused_calls == 0 {
+            faults.push("nobody ever noticed that the disk failed".to_owned());
+        }
         Ok(Report {
             faults,
             seed: options.seed,
@@ -255,6 +263,7 @@ impl Book {
             ran: ran.len(),
             absences: Vec::new(),
             spans: run.spans.load(Ordering::SeqCst),
+            refused_calls,
             refused_starts: run.refused_starts.load(Ordering::SeqCst),
             kept: None,
         })

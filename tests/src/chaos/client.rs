@@ -1,7 +1,8 @@
 //! A client of a chaos run. Now and then it hangs up in the middle of a call, whichever it is, and then knows no more
 //! than one whose hub was killed: its call may have counted or not.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -19,13 +20,15 @@ const HANG_UP_WITHIN: u64 = 30;
 
 /// A client that hangs up now and then.
 pub(super) struct Client {
+    run: Arc<Run>,
     rpc: Rpc,
     rng: Mutex<Rng>,
 }
 
 impl Client {
-    pub(super) fn new(run: &Run, rng: Rng) -> Self {
-        Self { rpc: Rpc::new(&run.url, &run.token).with_limit(LIMIT), rng: Mutex::new(rng) }
+    pub(super) fn new(run: &Arc<Run>, rng: Rng) -> Self {
+        let rpc = Rpc::new(&run.url, &run.token).with_limit(LIMIT);
+        Self { run: Arc::clone(run), rpc, rng: Mutex::new(rng) }
     }
 
     /// Calls a method, and stays for the answer or does not.
@@ -47,6 +50,10 @@ impl Client {
         // Whatever is left of the call is dropped, and its connection with it.
         let answered = timeout(patience, self.rpc.call(method, params)).await;
         let hung_up = || RpcError { code: 0, message: "hung up".to_owned(), data: json!(null) };
-        answered.unwrap_or_else(|_| Err(hung_up()))
+        let answer = answered.unwrap_or_else(|_| Err(hung_up()));
+        if answer.as_ref().is_err_and(|error| error.data["type"] == "store_unavailable") {
+            self.run.refused_calls.fetch_add(1, Ordering::SeqCst);
+        }
+        answer
     }
 }

@@ -82,7 +82,12 @@ pub(super) async fn at_random(
             }
         }
         sleep(Duration::from_millis(rng.u64(5..900))).await;
-        hub.kill9().await?;
+        // Going away in order has to work on a failing disk, too.
+        if options.disk == Disk::Failing && rng.u8(0..4) == 0 {
+            hub.terminate().await?;
+        } else {
+            hub.kill9().await?;
+        }
         let away = match rng.u8(0..10) {
             0..5 => 0,
             5..9 => rng.u64(0..1000),

@@ -81,6 +81,8 @@ struct Run {
     book: Book,
     /// How often the disk began to fail.
     spans: AtomicUsize,
+    /// How often a call was refused because of that.
+    refused_calls: AtomicUsize,
     /// How often a hub did not come up because of that, and said so.
     refused_starts: AtomicUsize,
     /// Nothing new is begun from here on.
@@ -101,6 +103,7 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
         disk: options.disk,
         book: Book::default(),
         spans: AtomicUsize::new(0),
+        refused_calls: AtomicUsize::new(0),
         refused_starts: AtomicUsize::new(0),
         over: AtomicBool::new(false),
     });
