@@ -1,11 +1,17 @@
-//! The short form of the chaos run, see `cargo xtask chaos`: a hub killed with -9 at random instants loses nothing,
+//! The short forms of the chaos run, see `cargo xtask chaos`: a hub killed with -9 at random instants loses nothing,
 //! contradicts nothing, runs nothing twice and leaves nobody waiting.
 
-use plexus_e2e::chaos::{KILL_POINTS, Kills, Options, Victims, run};
+use plexus_e2e::chaos::{Disk, KILL_POINTS, Kills, Options, Victims, run};
 use plexus_testkit::{PINNED, require_claude};
 
 async fn nothing_is_lost(kills: Kills, agents: usize, versions: Vec<&'static str>) -> anyhow::Result<()> {
-    go(Options { kills, seed: fastrand::u64(..), agents, versions, victims: Victims::Nobody }).await
+    go(Options { agents, versions, ..sound(kills) }).await
+}
+
+/// Scripted agents, on a disk that does not fail; nobody else is killed.
+fn sound(kills: Kills) -> Options {
+    let (seed, victims, disk) = (fastrand::u64(..), Victims::Nobody, Disk::Sound);
+    Options { kills, seed, agents: 20, versions: Vec::new(), victims, disk, progress: |_| {} }
 }
 
 async fn go(options: Options) -> anyhow::Result<()> {
@@ -35,8 +41,13 @@ async fn nothing_is_lost_with_real_agents() -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn nothing_is_lost_when_agents_are_killed_as_well() -> anyhow::Result<()> {
-    let (kills, seed, victims) = (Kills::Random(15), fastrand::u64(..), Victims::Children);
-    go(Options { kills, seed, agents: 20, versions: Vec::new(), victims }).await
+    go(Options { victims: Victims::Children, ..sound(Kills::Random(15)) }).await
+}
+
+#[tokio::test]
+async fn nothing_is_lost_while_the_disk_fails_and_agents_are_killed() -> anyhow::Result<()> {
+    let (victims, disk) = (Victims::Children, Disk::Failing);
+    go(Options { victims, disk, ..sound(Kills::Random(10)) }).await
 }
 
 #[tokio::test]

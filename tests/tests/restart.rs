@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use plexus_e2e::{Channel, DoorKind, Setup, World, events, processes_of, script, text, until};
 use plexus_testkit::binaries;
 use plexus_testkit::model::Step;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -352,5 +353,35 @@ async fn a_prompt_taken_just_before_a_kill_goes_to_the_process_that_is_there() -
         assert!(events(&poll, "complete")[0]["cost_usd"].as_f64() < Some(0.002), "its own cost: {poll:#}");
     }
     assert!(!world.run_dir(&session, 2).exists(), "one process for all of them");
+    Ok(())
+}
+
+/// The process that was to read a prompt is killed while the hub is away, and the hub again while it starts the next.
+#[tokio::test]
+async fn a_prompt_on_its_way_to_another_process_arrives_whatever_is_killed() -> anyhow::Result<()> {
+    let files = tempfile::tempdir()?;
+    let file = files.path().join("kill-point");
+    for point in ["start: keeper known", "start: initialize sent", "ready: stored"] {
+        let mut setup = Setup::scripted();
+        setup.env.push(("PLEXUS_KILL_POINT_FILE".to_owned(), file.display().to_string()));
+        let mut world = setup.world("a prompt on its way").await?.context("the scripted agent")?;
+        let session = world.create("moved", json!({})).await?;
+        std::fs::write(&file, "prompt: bound")?;
+        world.chat(&session, &script(&json!([{"say": "here"}]))).await?;
+        world.hub.wait().await?;
+        for pid in processes_of(&session) {
+            kill_process(Pid::from_raw(pid.cast_signed()).context("a pid")?, Signal::KILL)?;
+        }
+        until("its process to be gone", || processes_of(&session).is_empty()).await?;
+
+        std::fs::write(&file, point)?;
+        // It may come to the point before it is ready.
+        let _ = world.hub.restart().await;
+        world.hub.wait().await?;
+        world.hub.restart().await?;
+        let poll = world.ended(&session).await?;
+        assert_eq!(poll["status"], "complete", "{point}: {poll:#}");
+        assert_eq!(events(&poll, "complete")[0]["result"], "here");
+    }
     Ok(())
 }

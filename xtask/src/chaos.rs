@@ -11,7 +11,7 @@ use crate::{cache, pinned};
 /// It prints its seed; `--seed` makes the same choices again.
 #[derive(Debug, Args)]
 pub struct ChaosArgs {
-    /// Passed on: --kills N, --seed N, --agents N
+    /// Passed on: --kills N or --points, --children, --faults, --seed N, --agents N; `-- --help` says more
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub args: Vec<String>,
 }

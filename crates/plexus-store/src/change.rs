@@ -122,7 +122,7 @@ pub enum Change {
     Remove(Removable),
     /// Tells an addressee something.
     Notice {
-        /// Whom ([`AskedOf::key`]).
+        /// Whom ([`plexus_protocol::AskedOf::key`]).
         to: String,
         /// About which session.
         session: SessionId,

@@ -17,6 +17,8 @@ pub use model::{
     NodeRow, OldRecords, Open, PermitStream, Removable, RunKey, RunRow, RunState, SessionConfig, SessionRow,
     Tally, TurnRow, TurnStatus,
 };
+#[cfg(debug_assertions)]
+pub use sqlite::faulty_disk;
 pub use sqlite::{Durability, SqliteStore};
 
 /// Why a store did not do what it was asked.

@@ -1,21 +1,19 @@
 //! A disk that fails under the store: no room, writes and syncs that go wrong, at any operation. Nobody is told of what
 //! is not durable, what was told is there after a crash in the middle of it, and it goes on when the disk does.
 #![cfg(test)]
+#![cfg(debug_assertions)]
 
 mod common;
-mod faulty_disk;
 
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use common::*;
-use faulty_disk::{Disk, Fault};
 use plexus_protocol::SessionId;
+use plexus_store::faulty_disk::{Disk, Fault};
 use plexus_store::{Change, Committed, Durability, Ledger, SqliteStore, Store, StoreError};
 use tempfile::TempDir;
-
-const FAULTS: [Fault; 3] = [Fault::NoSpace, Fault::BrokenWrite, Fault::BrokenSync];
 
 /// A store that syncs, one session in it, and the seqs of the events that its observer was told of.
 struct Watched {
@@ -89,7 +87,7 @@ impl Watched {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_told_while_the_disk_fails_and_it_goes_on_afterwards() {
     let disk = Disk::take();
-    for fault in FAULTS {
+    for fault in Fault::ALL {
         let watched = Watched::new().await;
         let mut answered = Vec::new();
         watched.check(&mut answered, &watched.commit(&[10, 20]).await).await;
@@ -116,7 +114,7 @@ async fn whichever_operation_fails_what_was_answered_is_what_is_there() {
     println!("seed {}", random.get_seed());
     let (mut answered, mut failures) = (Vec::new(), 0);
     for _ in 0..100 {
-        let fault = FAULTS[random.usize(..3)];
+        let fault = Fault::ALL[random.usize(..3)];
         // Some commits are larger than the page cache, and move the whole log into the database.
         let sizes: Vec<usize> = (0..=random.usize(..3))
             .map(|_| if random.u8(..30) == 0 { 5_000_000 } else { random.usize(..30_000) })
@@ -142,7 +140,7 @@ async fn whichever_operation_fails_what_was_answered_is_what_is_there() {
 async fn an_older_store_that_cannot_be_brought_up_to_date_stays_as_it_was() {
     let disk = Disk::take();
     let older = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/data-dir-v1/data/plexus.db");
-    for fault in FAULTS {
+    for fault in Fault::ALL {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("plexus.db");
         fs::copy(&older, &path).unwrap();

@@ -4,9 +4,9 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use plexus_e2e::chaos::{KILL_POINTS, Kills, Options, Victims, run};
+use plexus_e2e::chaos::{Disk, KILL_POINTS, Kills, Options, Victims, run};
 
-/// Kill a hub at random instants and see whether anything is lost
+/// Kill a hub at random instants, while agents work and clients hang up, and see whether anything is lost
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask chaos")]
 struct Args {
@@ -26,6 +26,10 @@ struct Args {
     #[arg(long)]
     children: bool,
 
+    /// Have the disk fail under the store for short spans as well: no space, broken writes, broken syncs
+    #[arg(long, conflicts_with = "points")]
+    faults: bool,
+
     /// How many scripted agents take part, beside the real ones
     #[arg(long, default_value_t = 20)]
     agents: usize,
@@ -39,7 +43,10 @@ async fn main() -> anyhow::Result<ExitCode> {
     println!("seed {seed}, {} scripted agents, 4 real ones", args.agents);
     let versions = plexus_testkit::PINNED.to_vec();
     let victims = if args.children { Victims::Children } else { Victims::Nobody };
-    let report = run(&Options { kills, seed, agents: args.agents, versions, victims }).await?;
+    let disk = if args.faults { Disk::Failing } else { Disk::Sound };
+    let progress = |so_far: &str| println!("{so_far}");
+    let report =
+        run(&Options { kills, seed, agents: args.agents, versions, victims, disk, progress }).await?;
     println!("{report}");
     Ok(if report.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -8,18 +8,20 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use plexus_testkit::model::{Scripts, Step};
-use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::Run;
 use super::book::Turn;
+use super::client::Client;
 use crate::{Channel, script};
 
 /// How many calls a turn has.
 const CALLS: usize = 4;
 /// How soon a hub that is away is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(20);
+/// How long one that chats stays for the answer.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What an agent is.
 pub(super) enum Program {
@@ -45,15 +47,15 @@ pub(super) struct Agent {
 impl Agent {
     /// Works turn by turn until the run is over.
     pub(super) async fn live(self, run: Arc<Run>, mut rng: Rng) -> anyhow::Result<()> {
-        let rpc = Rpc::new(&run.url, &run.token).with_limit(Duration::from_secs(10));
+        let client = Client::new(&run, rng.fork());
         let name = format!("agent-{}", self.number);
-        let session = self.create(&rpc, &name).await;
+        let session = self.create(&client, &name).await;
         run.book.joined(&session);
         let mut turn = 0;
         while !run.over.load(Ordering::SeqCst) {
             turn += 1;
-            self.begin(&rpc, &session, turn).await;
-            let (status, events) = follow(&run, &rpc, &session, turn).await;
+            self.begin(&client, &session, turn, &mut rng).await;
+            let (status, events) = follow(&run, &client, &session, turn).await;
             let read = Turn { session: session.clone(), turn, status, events };
             run.book.turn(run.victims, &self.number_of(turn), read, &self.expected(turn));
             // Sometimes the next prompt finds the process, sometimes none, and sometimes one on its way out.
@@ -76,7 +78,7 @@ impl Agent {
         }
     }
 
-    async fn create(&self, rpc: &Rpc, name: &str) -> String {
+    async fn create(&self, client: &Client, name: &str) -> String {
         let (program, channel) = match (&self.program, self.channel) {
             (Program::Scripted(program), _) => (program, "control"),
             (Program::Real { claude, .. }, Channel::Control) => (claude, "control"),
@@ -86,11 +88,11 @@ impl Agent {
             "name": name, "working_dir": self.work, "channel": channel, "env": {"CHAOS_CLAUDE": program},
         });
         loop {
-            match rpc.call("claudecode.create", params.clone()).await {
+            match client.call("claudecode.create", params.clone()).await {
                 Ok(created) => return crate::text(&created["id"]),
                 // Nobody said so, but it was made.
                 Err(error) if error.data["type"] == "name_taken" => {
-                    if let Ok(got) = rpc.call("claudecode.get", json!({"name": name})).await {
+                    if let Ok(got) = client.call("claudecode.get", json!({"name": name})).await {
                         return crate::text(&got["session"]["id"]);
                     }
                 }
@@ -100,7 +102,7 @@ impl Agent {
     }
 
     /// Begins turn `turn`, whatever becomes of the answer.
-    async fn begin(&self, rpc: &Rpc, session: &str, turn: u64) {
+    async fn begin(&self, client: &Client, session: &str, turn: u64, rng: &mut Rng) {
         let me = self.number_of(turn);
         let prompt = match &self.program {
             Program::Scripted(_) => {
@@ -126,13 +128,17 @@ impl Agent {
             }
         };
         loop {
-            let begun =
-                rpc.call("claudecode.chat_async", json!({"session_id": session, "prompt": prompt})).await;
+            let chat = json!({"session_id": session, "prompt": prompt});
+            // One that waits for the end of its turn never stays for it.
+            let begun = match rng.u8(0..4) {
+                0 => client.call_within("claudecode.chat", chat, PATIENCE).await,
+                _ => client.call("claudecode.chat_async", chat).await,
+            };
             if begun.is_ok() {
                 return;
             }
             // Perhaps it was begun, and the answer was lost.
-            let got = rpc.call("claudecode.get", json!({"session_id": session})).await;
+            let got = client.call("claudecode.get", json!({"session_id": session})).await;
             if got.is_ok_and(|got| got["session"]["turn"].as_u64() >= Some(turn)) {
                 return;
             }
@@ -142,13 +148,13 @@ impl Agent {
 }
 
 /// Reads a turn to its end, each event once; how it ended.
-async fn follow(run: &Run, rpc: &Rpc, session: &str, turn: u64) -> (String, Vec<Value>) {
+async fn follow(run: &Run, client: &Client, session: &str, turn: u64) -> (String, Vec<Value>) {
     let mut events: Vec<Value> = Vec::new();
     loop {
         let poll = json!({
             "session_id": session, "turn": turn, "from_seq": events.len(), "wait_ms": 2000, "limit": 50,
         });
-        let Ok(poll) = rpc.call("claudecode.poll", poll).await else {
+        let Ok(poll) = client.call("claudecode.poll", poll).await else {
             sleep(TRY_AGAIN).await;
             continue;
         };

@@ -1,9 +1,10 @@
 //! What was seen in a chaos run, and whether it fits together: every turn whole, every decision standing, every call
 //! run once if it was allowed and never if it was not.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use anyhow::Context as _;
 use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 
-use super::{Options, Run, Victims};
+use super::{Disk, Options, Run, Victims};
 
 /// What was seen.
 #[derive(Debug, Default)]
@@ -54,6 +55,9 @@ pub struct Report {
     acknowledged: usize,
     ran: usize,
     absences: Vec<Duration>,
+    spans: usize,
+    refused_calls: usize,
+    refused_starts: usize,
     kept: Option<PathBuf>,
 }
 
@@ -76,6 +80,13 @@ impl fmt::Display for Report {
             self.approvals, self.acknowledged, self.ran
         )?;
         writeln!(f, "  a hub is ready again after {middle:.0?}, at most {longest:.0?}")?;
+        if self.spans > 0 {
+            writeln!(
+                f,
+                "  the disk failed for {} spans; {} calls and {} starts were refused for that",
+                self.spans, self.refused_calls, self.refused_starts
+            )?;
+        }
         writeln!(f, "  {} faults", self.faults.len())?;
         if let Some(kept) = &self.kept {
             writeln!(f, "  all of it is kept in {}", kept.display())?;
@@ -99,6 +110,11 @@ impl Book {
 
     pub(super) fn sessions(&self) -> Vec<String> {
         self.pages().sessions.clone()
+    }
+
+    /// How many turns were read to their end.
+    pub(super) fn turns(&self) -> usize {
+        self.pages().turns.len()
     }
 
     pub(super) fn asked(&self, approval: &str, call: &str) {
@@ -182,7 +198,7 @@ impl Book {
         faults.extend(ran.iter().filter(|(_, n)| **n > 1).map(|(call, n)| format!("{call} ran {n} times")));
 
         let mut resolved: HashMap<String, String> = HashMap::new();
-        let (mut events, mut known) = (0, HashMap::new());
+        let (mut events, mut known, mut allowed) = (0, HashMap::new(), HashSet::new());
         for turn in &turns {
             events += turn.events.len();
             again(&rpc, turn, &mut faults).await?;
@@ -201,13 +217,18 @@ impl Book {
                 let call = known.get(&crate::text(&event["tool_use_id"])).cloned().unwrap_or_default();
                 let times = ran.get(&call).copied().unwrap_or(0);
                 match (status.as_str(), times) {
-                    ("allowed", 1) | ("denied", 0) => {}
+                    ("allowed", 1) => {
+                        allowed.insert(call);
+                    }
+                    ("denied", 0) => {}
                     // The agent, its relay or the command was killed before it came to it.
                     ("allowed" | "withdrawn", 0) if run.victims == Victims::Children => {}
                     _ => faults.push(format!("{call} was {status:?} and ran {times} times")),
                 }
             }
         }
+        let unasked = ran.keys().filter(|call| !allowed.contains(*call));
+        faults.extend(unasked.map(|call| format!("{call} ran, and nobody allowed it")));
         for (approval, approve) in &decided {
             let status = resolved.get(approval).map_or("nowhere to be found", String::as_str);
             if status != if *approve { "allowed" } else { "denied" } {
@@ -227,6 +248,10 @@ impl Book {
         if open["approvals"] != json!([]) {
             faults.push(format!("questions are left open: {open}"));
         }
+        let refused_calls = run.refused_calls.load(Ordering::SeqCst);
+        if options.disk == Disk::Failing && refused_calls == 0 {
+            faults.push("nobody ever noticed that the disk failed".to_owned());
+        }
         Ok(Report {
             faults,
             seed: options.seed,
@@ -237,6 +262,9 @@ impl Book {
             acknowledged: decided.len(),
             ran: ran.len(),
             absences: Vec::new(),
+            spans: run.spans.load(Ordering::SeqCst),
+            refused_calls,
+            refused_starts: run.refused_starts.load(Ordering::SeqCst),
             kept: None,
         })
     }

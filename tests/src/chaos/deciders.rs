@@ -4,22 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
-use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::Run;
+use super::client::Client;
 
 /// Decides until it is aborted.
 pub(super) async fn decide(run: Arc<Run>, mut rng: Rng) {
-    let rpc = Rpc::new(&run.url, &run.token).with_limit(Duration::from_secs(10));
+    let client = Client::new(&run, rng.fork());
     let mut cursor = Value::Null;
     loop {
         let mut wait = json!({"timeout_ms": 500});
         if !cursor.is_null() && rng.bool() {
             wait["cursor"] = cursor.clone();
         }
-        let Ok(open) = rpc.call("loopback.wait", wait).await else {
+        let Ok(open) = client.call("loopback.wait", wait).await else {
             sleep(Duration::from_millis(20)).await;
             continue;
         };
@@ -31,11 +31,9 @@ pub(super) async fn decide(run: Arc<Run>, mut rng: Rng) {
             }
             let (id, approve) = (crate::text(&approval["id"]), rng.u8(0..3) > 0);
             run.book.asked(&id, &crate::text(&approval["tool_use_id"]));
-            let respond = rpc.call("loopback.respond", json!({"approval_id": id, "approve": approve}));
-            let patience =
-                if rng.u8(0..10) == 0 { Duration::from_millis(2) } else { Duration::from_secs(10) };
-            // One that hung up does not know what became of its answer.
-            let Ok(Ok(answer)) = timeout(patience, respond).await else { continue };
+            let respond = json!({"approval_id": id, "approve": approve});
+            // One that hung up, or whose answer could not be stored, does not know what became of it.
+            let Ok(answer) = client.call("loopback.respond", respond).await else { continue };
             match answer["type"].as_str() {
                 Some("ok") => run.book.decided(&id, approve),
                 Some("already_resolved") => run.book.told(&id, &crate::text(&answer["status"])),

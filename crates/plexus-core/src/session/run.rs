@@ -425,6 +425,8 @@ impl Owner {
                 turn.progress.moved |= turn.bound.take().is_some();
                 turn.progress.ready = None;
             }
+            // It goes to another process once, whichever hub sends it there.
+            changes.push(self.progress());
         } else if let Some(turn) = &self.turn {
             let ending = match cause {
                 Cause::Stopped(why) => Ending::interrupted(why),

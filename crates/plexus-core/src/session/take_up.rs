@@ -59,15 +59,16 @@ impl Owner {
 
     /// Goes on where the last hub stopped.
     pub(super) async fn take_up(&mut self) -> Result<(), Closing> {
-        loop {
+        let given_up = loop {
             match self.try_take_up().await {
-                Ok(()) => break,
+                Ok(given_up) => break given_up,
                 Err(error) => {
                     tracing::warn!(session = %self.row.id, %error, "a session cannot be taken up; tried again");
                     tokio::time::sleep(std::time::Duration::from_millis(500)).await;
                 }
             }
-        }
+        };
+        self.commit_held(given_up).await?;
         if self.run.is_some() {
             return self.resume().await;
         }
@@ -84,7 +85,8 @@ impl Owner {
         }
     }
 
-    async fn try_take_up(&mut self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// Remembers all that the store knows; what is to be stored about runs that are given up.
+    async fn try_take_up(&mut self) -> Result<Vec<Change>, Box<dyn std::error::Error + Send + Sync>> {
         let hub = Arc::clone(&self.hub);
         let store = hub.store();
         if let Some(turn) = store.turn(self.row.id, self.row.latest_turn).await? {
@@ -99,6 +101,8 @@ impl Owner {
         }
         let runs = store.open_runs().await?;
         let mine = self.row.id;
+        let mut given_up = Vec::new();
+        self.external.clear();
         for run in runs.into_iter().filter(|run| run.key.session == mine) {
             match run.state {
                 RunState::External => {
@@ -107,7 +111,7 @@ impl Owner {
                 }
                 // Its keeper was never told to go: no claude was started. The next number is used.
                 RunState::Starting | RunState::Ended => {
-                    hub.commit(vec![Change::EndRun(run.key, json!({"reason": "given up"}))]).await?;
+                    given_up.push(Change::EndRun(run.key, json!({"reason": "given up"})));
                 }
                 RunState::Running | RunState::Ending => {
                     self.remember(&run).await?;
@@ -115,7 +119,12 @@ impl Owner {
                 }
             }
         }
-        Ok(())
+        // Bound to a run that is over, the prompt was on its way from that one to this when the hub went away.
+        let run = self.run.as_ref().map(|run| run.key.run);
+        if let Some(turn) = self.turn.as_mut() {
+            turn.bound.take_if(|(bound, _)| run.is_some_and(|run| run != *bound));
+        }
+        Ok(given_up)
     }
 
     async fn remember(&mut self, run: &RunRow) -> Result<(), plexus_store::StoreError> {

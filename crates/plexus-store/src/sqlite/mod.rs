@@ -6,6 +6,8 @@ mod changes;
 mod columns;
 mod connection;
 mod examine;
+#[cfg(debug_assertions)]
+pub mod faulty_disk;
 mod readers;
 mod reads;
 mod removals;
@@ -50,6 +52,8 @@ impl SqliteStore {
     }
 
     fn open_with(path: &Path, durability: Durability, apply: Apply) -> Result<Self, StoreError> {
+        #[cfg(debug_assertions)]
+        faulty_disk::obey_the_file();
         connection::prepare(path)?;
         let open = {
             let path = path.to_owned();

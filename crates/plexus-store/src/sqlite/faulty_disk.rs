@@ -1,10 +1,12 @@
-//! A disk that fails when it is told to. It stands between SQLite and the real files: as SQLite's default VFS, which is
-//! the real one but for what writes and syncs databases and their logs. It belongs to the whole process, so one test
-//! at a time holds it.
+//! A disk that fails when it is told to, for tests: in debug builds only, a release has none of it. It stands between
+//! SQLite and the real files: as SQLite's default VFS, which is the real one but for what writes and syncs databases and
+//! their logs. It is told by a [`Disk`], which one test of a process holds at a time, or, where that process is a hub, by
+//! the file that `PLEXUS_STORE_FAULT_FILE` names.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::path::PathBuf;
 use std::ptr;
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering::SeqCst};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rusqlite::ffi;
@@ -20,6 +22,20 @@ pub enum Fault {
     BrokenSync,
 }
 
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::NoSpace, Self::BrokenWrite, Self::BrokenSync];
+
+    /// What it is called in the file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoSpace => "no space",
+            Self::BrokenWrite => "broken write",
+            Self::BrokenSync => "broken sync",
+        }
+    }
+}
+
 /// The disk, for one test.
 pub struct Disk(#[expect(dead_code, reason = "it is held")] MutexGuard<'static, ()>);
 
@@ -27,6 +43,15 @@ static FAULT: AtomicU8 = AtomicU8::new(0);
 /// How many operations still go well.
 static GOOD: AtomicI64 = AtomicI64::new(0);
 static REAL: OnceLock<Real> = OnceLock::new();
+static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
+
+/// From here on the disk fails as the file says that the environment names, if it does: one that is there holds
+/// `N WHAT`, such as `3 no space`: then every third write finds too little room. To be called before the first connection.
+pub(super) fn obey_the_file() {
+    if FILE.get_or_init(|| std::env::var_os("PLEXUS_STORE_FAULT_FILE").map(Into::into)).is_some() {
+        REAL.get_or_init(install);
+    }
+}
 
 /// The VFS below, and how its files write and sync.
 struct Real {
@@ -71,7 +96,16 @@ impl Drop for Disk {
 }
 
 fn fails(fault: Fault) -> bool {
-    FAULT.load(SeqCst) == fault as u8 && GOOD.fetch_sub(1, SeqCst) <= 0
+    FAULT.load(SeqCst) == fault as u8 && GOOD.fetch_sub(1, SeqCst) <= 0 || fails_by_the_file(fault)
+}
+
+fn fails_by_the_file(fault: Fault) -> bool {
+    static STRUCK: AtomicU32 = AtomicU32::new(0);
+    let Some(file) = FILE.get().and_then(Option::as_ref) else { return false };
+    let Ok(told) = std::fs::read_to_string(file) else { return false };
+    let Some((every, what)) = told.trim().split_once(' ') else { return false };
+    let every: u32 = every.parse().unwrap_or(1);
+    what == fault.as_str() && STRUCK.fetch_add(1, SeqCst).is_multiple_of(every.max(1))
 }
 
 fn install() -> Real {
