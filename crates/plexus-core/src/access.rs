@@ -2,6 +2,7 @@
 //! [`Needs`]; [`Hub::admit`] checks that the caller may do such things at all, and what a method looks for it finds only
 //! where the caller stands in the right relation to it. What a caller may not see does not exist for it.
 
+use plexus_protocol::token::TokenRight;
 use plexus_protocol::{ApprovalId, AskedOf, Error, ErrorKind, Principal, Right, SessionId};
 use plexus_store::{ApprovalRow, SessionRow};
 use tokio::sync::mpsc;
@@ -26,6 +27,16 @@ pub enum Needs {
     Decide,
     /// It makes, prompts, changes or ends sessions.
     Act,
+    /// It says who may do what: the operator's alone.
+    Rule,
+}
+
+/// Whether a named token with this right may be used for it.
+pub(crate) fn is_good_for(right: TokenRight, needs: Needs) -> bool {
+    match right {
+        TokenRight::Read => matches!(needs, Needs::Read | Needs::Watch),
+        TokenRight::Decide => matches!(needs, Needs::Watch | Needs::Decide),
+    }
 }
 
 /// How a caller stands to a session.
@@ -33,6 +44,8 @@ pub enum Needs {
 pub(crate) enum Standing {
     /// It is the operator, who stands above all.
     Operator,
+    /// It holds a token that the operator handed out.
+    Token,
     /// It made the session, or one above it.
     Ancestor,
     /// It is the session.
@@ -44,6 +57,7 @@ impl Standing {
     pub(crate) fn right(self) -> Option<Right> {
         match self {
             Self::Operator => Some(Right::Operator),
+            Self::Token => Some(Right::Token),
             Self::Ancestor => Some(Right::Ancestor),
             Self::Itself => None,
         }
@@ -68,15 +82,31 @@ pub struct Admitted {
 }
 
 impl Hub {
-    /// Lets a caller in that may do such things at all: a session only asks, unless it was given `hub_tools`.
+    /// Lets a caller in that may do such things at all.
     pub(crate) async fn admit(&self, caller: Caller, needs: Needs) -> Result<Admitted, Error> {
-        if needs != Needs::Ask && !self.may_call_methods(&caller.principal).await? {
-            let message =
-                "this session may only ask for permission; `hub_tools` at its creation would let it do more";
-            return Err(Error::new(ErrorKind::Forbidden, message));
-        }
+        self.check_kind(&caller.principal, needs).await?;
         let Caller { principal, door, notify } = caller;
         Ok(Admitted { principal, door, notify, needs })
+    }
+
+    /// Refuses what a caller of this kind may never do.
+    async fn check_kind(&self, principal: &Principal, needs: Needs) -> Result<(), Error> {
+        let refused = match (principal, needs) {
+            // Asking is answered with a decision, whoever asks.
+            (Principal::Operator, _) | (_, Needs::Ask) => return Ok(()),
+            (Principal::Token { right, .. }, _) if is_good_for(*right, needs) => return Ok(()),
+            (Principal::Token { right: TokenRight::Read, .. }, _) => "this token is good for reading only",
+            (Principal::Token { right: TokenRight::Decide, .. }, _) => {
+                "this token is good for reading and answering approvals only"
+            }
+            (_, Needs::Rule) => "only the operator may do this",
+            (Principal::Parent { .. }, _) => return Ok(()),
+            (Principal::Session { .. }, _) if self.may_call_methods(principal).await? => return Ok(()),
+            (Principal::Session { .. }, _) => {
+                "this session may only ask for permission; `hub_tools` at its creation would let it do more"
+            }
+        };
+        Err(Error::new(ErrorKind::Forbidden, refused))
     }
 
     /// Whether this caller may do anything but ask.
@@ -94,6 +124,7 @@ impl Hub {
     ) -> Result<Option<Standing>, Error> {
         match principal {
             Principal::Operator => return Ok(Some(Standing::Operator)),
+            Principal::Token { .. } => return Ok(Some(Standing::Token)),
             Principal::Session { id, .. } if *id == session.id => return Ok(Some(Standing::Itself)),
             Principal::Session { .. } | Principal::Parent { .. } => {}
         }

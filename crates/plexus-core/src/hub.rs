@@ -3,17 +3,23 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use plexus_agent::{JournalWatch, ProcessIdentity};
 use plexus_protocol::claudecode::Channel;
 use plexus_protocol::{ApprovalStatus, Error, ErrorKind, Principal, SessionId};
-use plexus_store::{Change, Committed, Ledger, Refusal, RunRow, RunState, Store, StoreError};
+use plexus_store::{
+    Change, Committed, Ledger, Refusal, RunKey, RunRow, RunState, Store, StoreError, TokenRow,
+};
 use serde_json::Value;
 use tokio::sync::Semaphore;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::book::{Book, Signals};
+use crate::access::is_good_for;
+use crate::book::{Book, Signals, Topic, next};
+use crate::clock::now;
 use crate::disk::Disk;
 use crate::follow::{Deltas, LiveSessions};
 use crate::limits::{Room, weight};
@@ -284,8 +290,37 @@ impl Hub {
         if hash == token_hash(&self.settings.operator_token) {
             return Ok(Some(Principal::Operator));
         }
-        let run = self.store.run_of_token(&hash).await.map_err(store_error)?;
-        Ok(run.map(|run| Principal::Session { id: run.key.session, run: run.key.run }))
+        if let Some(run) = self.store.run_of_token(&hash).await.map_err(store_error)? {
+            return Ok(Some(Principal::Session { id: run.key.session, run: run.key.run }));
+        }
+        let token = self.store.token_of_hash(&hash, now()).await.map_err(store_error)?;
+        Ok(token.map(|TokenRow { name, right, .. }| Principal::Token { name, right }))
+    }
+
+    /// Waits until the token that `principal` showed is good for nothing any more; for good where it showed none.
+    pub async fn token_ends(&self, principal: &Principal) {
+        let Some(key) = principal.token_key() else { return std::future::pending().await };
+        let mut signal = self.signals().subscribe(Topic::Token(key));
+        loop {
+            let ends_at = match principal {
+                Principal::Session { id, run } => {
+                    let key = RunKey { session: *id, run: *run };
+                    let run = self.book.held(|| self.store.run(key)).await;
+                    run.filter(|run| run.state != RunState::Ended).map(|_| None)
+                }
+                Principal::Token { name, .. } => {
+                    let tokens = self.book.held(|| self.store.tokens(now())).await;
+                    tokens.into_iter().find(|token| token.name == *name).map(|token| token.expires_at)
+                }
+                Principal::Operator | Principal::Parent { .. } => Some(None),
+            };
+            let Some(ends_at) = ends_at else { return };
+            let left = ends_at.map(|at| Duration::from_secs(at.saturating_sub(now())));
+            tokio::select! {
+                () = next(&mut signal) => {}
+                () = sleep(left.unwrap_or(Duration::MAX)) => {}
+            }
+        }
     }
 
     /// Calls a method for a caller: the one way in, for every door.
@@ -307,6 +342,10 @@ impl Hub {
     /// The methods this caller finds as tools on `/mcp`.
     pub async fn tools(self: &Arc<Self>, principal: &Principal) -> Result<Vec<Method>, Error> {
         let user = match principal {
+            Principal::Token { right, .. } => {
+                let good_for = |method: &&Method| is_good_for(*right, method.needs);
+                return Ok(self.registry.tools_of(ToolUser::Parent).filter(good_for).cloned().collect());
+            }
             Principal::Operator | Principal::Parent { .. } => ToolUser::Parent,
             Principal::Session { .. } if self.may_call_methods(principal).await? => {
                 ToolUser::ChildWithHubTools
@@ -343,6 +382,8 @@ pub(crate) fn store_error(error: StoreError) -> Error {
                 Refusal::NoSuchSession(_) => ErrorKind::SessionNotFound,
                 Refusal::TurnInProgress(_) => ErrorKind::TurnInProgress,
                 Refusal::NoSuchApproval(_) => ErrorKind::ApprovalNotFound,
+                Refusal::TokenNameTaken(_) => ErrorKind::NameTaken,
+                Refusal::NoSuchToken(_) => ErrorKind::TokenNotFound,
                 Refusal::AlreadyResolved(_) | Refusal::KeyTaken => ErrorKind::Internal,
             };
             Error::new(kind, refusal.to_string())

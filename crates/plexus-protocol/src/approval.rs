@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::claudecode::PermissionMode;
-use crate::{ApprovalId, Object, Principal, SessionId, SessionName, UnixSeconds};
+use crate::{ApprovalId, Object, Principal, SessionId, SessionName, TokenName, UnixSeconds};
 
 /// What sort of question it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -83,6 +83,11 @@ impl AskedOf {
 pub enum Decider {
     /// The operator.
     Operator,
+    /// The holder of a token that the operator handed out.
+    Token {
+        /// Which.
+        name: TokenName,
+    },
     /// A supervised session.
     Session {
         /// Which.
@@ -101,6 +106,7 @@ impl From<&Principal> for Decider {
     fn from(principal: &Principal) -> Self {
         match principal {
             Principal::Operator => Self::Operator,
+            Principal::Token { name, .. } => Self::Token { name: name.clone() },
             Principal::Parent { id } => Self::Parent { id: id.clone() },
             Principal::Session { id, .. } => Self::Session { id: *id },
         }
@@ -113,6 +119,8 @@ impl From<&Principal> for Decider {
 pub enum Right {
     /// The operator may decide everything.
     Operator,
+    /// The operator handed out a token that may decide.
+    Token,
     /// Whoever made a session, or one above it, answers for it.
     Ancestor,
     /// Its time was over.

@@ -26,6 +26,8 @@ pub enum ErrorKind {
     MethodNotFound,
     /// A living session has this name.
     NameTaken,
+    /// No such token in use.
+    TokenNotFound,
     /// A parameter is missing, of the wrong type or out of range.
     InvalidParams,
     /// A field nobody knows.
@@ -77,6 +79,7 @@ impl ErrorKind {
             Self::Gone => "gone",
             Self::MethodNotFound => "method_not_found",
             Self::NameTaken => "name_taken",
+            Self::TokenNotFound => "token_not_found",
             Self::InvalidParams => "invalid_params",
             Self::UnknownField => "unknown_field",
             Self::NotSupportedYet => "not_supported_yet",

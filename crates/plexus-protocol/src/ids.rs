@@ -54,41 +54,54 @@ uuid_id! {
     NodeId
 }
 
-/// A session's name: 1 to 64 of letters, digits, `-`, `_` and `.`; unique among the living.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
-pub struct SessionName(String);
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[serde(try_from = "String", into = "String")]
+        #[schemars(with = "String")]
+        pub struct $name(String);
 
-impl SessionName {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TryFrom<String> for SessionName {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if text.is_empty() || text.len() > 64 || !text.chars().all(allowed) {
-            return Err("a name is 1 to 64 of letters, digits, `-`, `_` and `.`".to_owned());
+        impl $name {
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
         }
-        Ok(Self(text))
-    }
+
+        impl TryFrom<String> for $name {
+            type Error = String;
+
+            fn try_from(text: String) -> Result<Self, Self::Error> {
+                let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+                if text.is_empty() || text.len() > 64 || !text.chars().all(allowed) {
+                    return Err("a name is 1 to 64 of letters, digits, `-`, `_` and `.`".to_owned());
+                }
+                Ok(Self(text))
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> Self {
+                name.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
 }
 
-impl From<SessionName> for String {
-    fn from(name: SessionName) -> Self {
-        name.0
-    }
+name! {
+    /// A session's name: 1 to 64 of letters, digits, `-`, `_` and `.`; unique among the living.
+    SessionName
 }
-
-impl fmt::Display for SessionName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+name! {
+    /// The name of a token that the operator handed out: made like a session's; unique among those in use.
+    TokenName
 }
 
 #[cfg(test)]

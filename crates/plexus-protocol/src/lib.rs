@@ -14,13 +14,14 @@ pub mod loopback;
 mod principal;
 pub mod schema;
 mod text;
+pub mod token;
 pub mod worktree;
 
 pub use approval::{Approval, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, Right};
 pub use attention::Attention;
 pub use error::{Error, ErrorKind};
 pub use event::{Event, JournalRange, NumberedEvent};
-pub use ids::{ApprovalId, NodeId, SessionId, SessionName, TreeId};
+pub use ids::{ApprovalId, NodeId, SessionId, SessionName, TokenName, TreeId};
 pub use principal::Principal;
 pub use text::{MAX_TEXT_BYTES, is_cut_at, shorten, visible};
 

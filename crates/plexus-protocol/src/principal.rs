@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AskedOf, SessionId};
+use crate::token::TokenRight;
+use crate::{AskedOf, SessionId, TokenName};
 
 /// The caller of a method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -11,6 +12,13 @@ use crate::{AskedOf, SessionId};
 pub enum Principal {
     /// The person, or program, that holds the operator's token.
     Operator,
+    /// Whoever holds a token that the operator handed out.
+    Token {
+        /// Which.
+        name: TokenName,
+        /// What it is good for.
+        right: TokenRight,
+    },
     /// An agent outside the hub that came through `plexus mcp`; it answers for the sessions it made.
     Parent {
         /// How it is told from other agents outside the hub.
@@ -29,9 +37,20 @@ impl Principal {
     /// The address at which this caller is asked.
     pub fn asked_as(&self) -> AskedOf {
         match self {
-            Self::Operator => AskedOf::Operator,
+            // What is asked of the operator is there for those who stand in for it.
+            Self::Operator | Self::Token { .. } => AskedOf::Operator,
             Self::Parent { id } => AskedOf::Parent { id: id.clone() },
             Self::Session { id, .. } => AskedOf::Session { id: *id },
+        }
+    }
+
+    /// What names the token that was shown, among all that can come to an end; `None` for the operator's own and for who
+    /// showed none.
+    pub fn token_key(&self) -> Option<String> {
+        match self {
+            Self::Operator | Self::Parent { .. } => None,
+            Self::Token { name, .. } => Some(format!("token:{name}")),
+            Self::Session { id, run } => Some(format!("run:{id}:{run}")),
         }
     }
 
@@ -39,6 +58,7 @@ impl Principal {
     pub fn key(&self) -> String {
         match self {
             Self::Operator => "operator".to_owned(),
+            Self::Token { name, .. } => format!("token:{name}"),
             Self::Parent { id } => format!("parent:{id}"),
             Self::Session { id, .. } => format!("session:{id}"),
         }

@@ -2,9 +2,13 @@
 //! (Host) and not sent by a foreign page (Origin); on the Unix socket the kernel has vouched for the peer, and a
 //! header tells a parent agent from the operator. Cookies and tokens in URLs are never looked at.
 
+use std::sync::Arc;
+
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures::StreamExt as _;
 use http::{HeaderMap, Uri, header};
 use plexus_protocol::Principal;
 
@@ -26,11 +30,30 @@ pub(crate) async fn own_site(State(doors): State<Doors>, request: Request, next:
 pub(crate) async fn known_caller(State(doors): State<Doors>, mut request: Request, next: Next) -> Response {
     match caller(&doors, request.headers()).await {
         Ok(principal) => {
-            request.extensions_mut().insert(principal);
-            next.run(request).await
+            request.extensions_mut().insert(principal.clone());
+            while_good(&doors, principal, next.run(request)).await
         }
         Err(refusal) => refusal.into_response(),
     }
+}
+
+/// Breaks an answer off, and a stream in its midst, when the token it was asked for with is good for nothing any more.
+async fn while_good(doors: &Doors, principal: Principal, answer: impl Future<Output = Response>) -> Response {
+    if principal.token_key().is_none() {
+        return answer.await;
+    }
+    let hub = Arc::clone(&doors.hub);
+    let mut ends = Box::pin(async move { hub.token_ends(&principal).await });
+    let response = tokio::select! {
+        response = answer => response,
+        () = &mut ends => return Refusal::Unauthorized.into_response(),
+    };
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if !kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
+        return response;
+    }
+    let (parts, body) = response.into_parts();
+    Response::from_parts(parts, Body::from_stream(body.into_data_stream().take_until(ends)))
 }
 
 async fn caller(doors: &Doors, headers: &HeaderMap) -> Result<Principal, Refusal> {

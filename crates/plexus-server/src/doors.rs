@@ -10,6 +10,7 @@ use axum::{Extension, Json, Router, middleware};
 use http::header;
 use plexus_core::Hub;
 use plexus_protocol::Principal;
+use plexus_protocol::token::TokenRight;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -80,7 +81,8 @@ async fn health() -> Response {
 
 /// What an operator watches.
 async fn metrics(State(doors): State<Doors>, Extension(principal): Extension<Principal>) -> Response {
-    if principal != Principal::Operator {
+    let may = matches!(principal, Principal::Operator | Principal::Token { right: TokenRight::Read, .. });
+    if !may {
         return Refusal::NotForYou.into_response();
     }
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";

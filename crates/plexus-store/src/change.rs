@@ -1,11 +1,13 @@
 //! What a store can be asked to make durable, and what comes of it.
 
-use plexus_protocol::{ApprovalId, ApprovalStatus, Decision, Event, NodeId, SessionId, SessionName};
+use plexus_protocol::{
+    ApprovalId, ApprovalStatus, Decision, Event, NodeId, SessionId, SessionName, TokenName,
+};
 use serde_json::Value;
 
 use crate::{
     ApprovalRow, CallRow, EventRow, FeedRow, NewApproval, NewSession, NodeRow, PermitStream, Removable,
-    RunKey, RunState, SessionConfig, TurnStatus,
+    RunKey, RunState, SessionConfig, TokenRow, TurnStatus,
 };
 
 /// One thing to be made durable.
@@ -105,6 +107,15 @@ pub enum Change {
     Delivered(ApprovalId),
     /// A `tool_result` came: the keys of the call and of its approval are free again.
     Settle(RunKey, String),
+    /// A token is handed out. Refused with `TokenNameTaken` when one of this name is in use.
+    MakeToken {
+        /// What it is called and good for.
+        token: TokenRow,
+        /// The hash of it.
+        hash: String,
+    },
+    /// A token is taken back. Refused with `NoSuchToken` when none of this name is in use.
+    RevokeToken(TokenName),
     /// A permit over HTTP waits on this stream.
     Stream(Box<PermitStream>),
     /// A reader has read a turn up to here.
@@ -136,6 +147,8 @@ pub enum Change {
 pub struct Committed {
     /// Events, numbered.
     pub events: Vec<EventRow>,
+    /// Whose tokens are good for nothing any more ([`plexus_protocol::Principal::token_key`]).
+    pub ended_tokens: Vec<String>,
     /// Approvals asked or brought to their end, as they are now.
     pub approvals: Vec<ApprovalRow>,
     /// Feed entries, numbered.

@@ -9,13 +9,13 @@ mod model;
 mod sqlite;
 
 use async_trait::async_trait;
-use plexus_protocol::{ApprovalId, SessionId, UnixSeconds};
+use plexus_protocol::{ApprovalId, SessionId, TokenName, UnixSeconds};
 
 pub use change::{Change, Committed};
 pub use model::{
     ApprovalRow, CallRow, EventRow, EventsOfTurn, FeedKind, FeedRow, FinishedRun, NewApproval, NewSession,
     NodeRow, OldRecords, Open, PermitStream, Removable, RunKey, RunRow, RunState, SessionConfig, SessionRow,
-    Tally, TurnRow, TurnStatus,
+    Tally, TokenRow, TurnRow, TurnStatus,
 };
 #[cfg(debug_assertions)]
 pub use sqlite::faulty_disk;
@@ -53,6 +53,12 @@ pub enum Refusal {
     /// The approval has come to its end already; this is how.
     #[error("approval {} is already resolved", .0.approval.id)]
     AlreadyResolved(Box<ApprovalRow>),
+    /// A token in use has this name.
+    #[error("a token in use is already called `{0}`")]
+    TokenNameTaken(TokenName),
+    /// No token in use has this name.
+    #[error("there is no token `{0}` in use")]
+    NoSuchToken(TokenName),
     /// An approval lives under this session, run, turn and tool_use_id.
     #[error("an approval for this call is there already")]
     KeyTaken,
@@ -95,6 +101,11 @@ pub trait Store: Ledger {
     async fn open_runs(&self) -> Result<Vec<RunRow>, StoreError>;
     /// The run, not ended, whose token has this hash.
     async fn run_of_token(&self, token_hash: &str) -> Result<Option<RunRow>, StoreError>;
+
+    /// The token in use at `now` that has this hash.
+    async fn token_of_hash(&self, hash: &str, now: UnixSeconds) -> Result<Option<TokenRow>, StoreError>;
+    /// The tokens in use at `now`, oldest first.
+    async fn tokens(&self, now: UnixSeconds) -> Result<Vec<TokenRow>, StoreError>;
 
     /// One turn.
     async fn turn(&self, session: SessionId, turn: u64) -> Result<Option<TurnRow>, StoreError>;

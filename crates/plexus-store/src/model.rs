@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
+use plexus_protocol::token::TokenRight;
 use plexus_protocol::worktree::Worktree;
 use plexus_protocol::{
-    Approval, ApprovalId, AskedOf, NodeId, Object, SessionId, SessionName, TreeId, UnixSeconds,
+    Approval, ApprovalId, AskedOf, NodeId, Object, SessionId, SessionName, TokenName, TreeId, UnixSeconds,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -297,6 +298,19 @@ pub struct CallRow {
     pub request_id: String,
     /// The gate's answer, as the gate writes it.
     pub verdict: Value,
+}
+
+/// A token that the operator handed out. Only its hash is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenRow {
+    /// Its name.
+    pub name: TokenName,
+    /// What it is good for.
+    pub right: TokenRight,
+    /// When it was made.
+    pub created_at: UnixSeconds,
+    /// When it ends, if it does by itself.
+    pub expires_at: Option<UnixSeconds>,
 }
 
 /// What sort of thing a feed entry tells.

@@ -2,7 +2,9 @@
 
 mod claudecode;
 mod loopback;
+mod token;
 
 pub use claudecode::ClaudeCode;
 pub use loopback::Loopback;
 pub(crate) use loopback::{CALL_TIMEOUT_MS, http_server};
+pub use token::Token;

@@ -88,6 +88,9 @@ impl Book {
         for entry in &committed.feed {
             self.signals.wake(&Topic::Feed(entry.to.clone()));
         }
+        for token in &committed.ended_tokens {
+            self.signals.wake(&Topic::Token(token.clone()));
+        }
         if !committed.feed.is_empty() {
             self.signals.wake(&Topic::AnyFeed);
         }

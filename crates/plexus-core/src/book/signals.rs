@@ -19,6 +19,8 @@ pub enum Topic {
     Feed(String),
     /// The feed of anyone grew.
     AnyFeed,
+    /// This token is good for nothing any more.
+    Token(String),
 }
 
 /// The waiting, by topic. Topics nobody waits for cost nothing.

@@ -44,7 +44,8 @@ impl Hub {
         after: Option<u64>,
     ) -> Result<ApprovalFollower, Error> {
         let Admitted { principal, .. } = self.admit(caller, Needs::Watch).await?;
-        let to = (principal != Principal::Operator).then(|| principal.asked_as().key());
+        let all = matches!(principal, Principal::Operator | Principal::Token { .. });
+        let to = (!all).then(|| principal.asked_as().key());
         let topic = to.clone().map_or(Topic::AnyFeed, Topic::Feed);
         let signal = self.signals().subscribe(topic);
         let after = match after {

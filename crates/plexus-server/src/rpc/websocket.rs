@@ -44,6 +44,7 @@ async fn converse(doors: Doors, principal: Principal, socket: WebSocket) {
     // Dropped at the end of this function, which ends every call that is still under way.
     let mut calls = JoinSet::new();
     let mut writer = tokio::spawn(write(sink, queue));
+    let mut token_ends = std::pin::pin!(doors.hub.token_ends(&principal));
     loop {
         tokio::select! {
             message = stream.next(), if calls.len() < CALLS_AT_ONCE => match message {
@@ -55,6 +56,7 @@ async fn converse(doors: Doors, principal: Principal, socket: WebSocket) {
             Some(_) = calls.join_next() => {}
             _ = &mut writer => return,
             () = doors.stop.cancelled() => break,
+            () = &mut token_ends => break,
         }
     }
     drop(calls);

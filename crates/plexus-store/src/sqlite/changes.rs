@@ -74,6 +74,8 @@ impl Applying<'_> {
             }
             Change::Delivered(approval) => self.delivered(*approval),
             Change::Settle(key, tool_use_id) => self.settle(*key, tool_use_id),
+            Change::MakeToken { token, hash } => self.make_token(token, hash),
+            Change::RevokeToken(name) => self.revoke_token(name),
             Change::Stream(stream) => self.stream(stream),
             Change::Position { reader, session, turn, position } => {
                 self.position(reader, *session, *turn, *position)
@@ -173,12 +175,13 @@ impl Applying<'_> {
         there(moved, key.session)
     }
 
-    fn end_run(&self, key: RunKey, exit: &Value) -> Result<(), StoreError> {
+    fn end_run(&mut self, key: RunKey, exit: &Value) -> Result<(), StoreError> {
         let ended = self.execute(
             "UPDATE runs SET state = 'ended', token_hash = NULL, exit = coalesce(exit, ?3), \
              ended_at = coalesce(ended_at, ?4) WHERE session = ?1 AND run = ?2",
             (Text(key.session), key.run, Json(exit), self.at),
         )?;
+        self.ended_token(format!("run:{}:{}", key.session, key.run));
         there(ended, key.session)
     }
 
@@ -339,6 +342,11 @@ impl Applying<'_> {
         if !self.approvals.contains(&id) {
             self.approvals.push(id);
         }
+    }
+
+    /// Remembers to tell that a token is good for nothing any more.
+    pub(super) fn ended_token(&mut self, key: String) {
+        self.made.ended_tokens.push(key);
     }
 
     /// Counts what this commit removed.

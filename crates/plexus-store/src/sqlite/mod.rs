@@ -15,6 +15,7 @@ mod schema;
 mod sql;
 #[cfg(test)]
 mod tests;
+mod tokens;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ use writer::{Apply, Writer};
 
 use crate::{
     ApprovalRow, CallRow, Change, Committed, EventRow, FeedRow, FinishedRun, Ledger, Observer, OldRecords,
-    Open, PermitStream, Removable, RunKey, RunRow, SessionRow, Store, StoreError, Tally, TurnRow,
+    Open, PermitStream, Removable, RunKey, RunRow, SessionRow, Store, StoreError, Tally, TokenRow, TurnRow,
 };
 
 /// A [`Store`] in one SQLite file. Dropping it stores what is queued and closes the file.
@@ -132,6 +133,15 @@ impl Store for SqliteStore {
     async fn run_of_token(&self, token_hash: &str) -> Result<Option<RunRow>, StoreError> {
         let token_hash = token_hash.to_owned();
         self.readers.read(move |file| reads::run_of_token(file, &token_hash)).await
+    }
+
+    async fn token_of_hash(&self, hash: &str, now: UnixSeconds) -> Result<Option<TokenRow>, StoreError> {
+        let hash = hash.to_owned();
+        self.readers.read(move |connection| tokens::of_hash(connection, &hash, now)).await
+    }
+
+    async fn tokens(&self, now: UnixSeconds) -> Result<Vec<TokenRow>, StoreError> {
+        self.readers.read(move |connection| tokens::in_use(connection, now)).await
     }
 
     async fn turn(&self, session: SessionId, turn: u64) -> Result<Option<TurnRow>, StoreError> {

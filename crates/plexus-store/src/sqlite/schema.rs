@@ -9,7 +9,11 @@ use super::connection::Opening;
 const APPLICATION_ID: i32 = 0x504C_5853;
 
 /// Step n leads from version n to version n + 1.
-const STEPS: &[&str] = &[include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
+const STEPS: &[&str] = &[
+    include_str!("migrations/0001.sql"),
+    include_str!("migrations/0002.sql"),
+    include_str!("migrations/0003.sql"),
+];
 
 /// What was found in a file that we may use.
 pub(super) enum Contents {

@@ -1,0 +1,38 @@
+//! `token.new`: hands out a token.
+
+use std::sync::Arc;
+
+use plexus_protocol::token::{NewParams, NewResult};
+use plexus_protocol::{Error, ErrorKind};
+use plexus_store::{Change, TokenRow};
+
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::clock::now;
+use crate::hub::store_error;
+use crate::method::{Audience, Method};
+use crate::secret::{new_token, token_hash};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "token.new",
+        "Hands out a token that is good for reading only, or for answering approvals only. It is shown this once.",
+        Audience::Programs,
+        Needs::Rule,
+        new,
+    )
+}
+
+async fn new(hub: Arc<Hub>, _caller: Admitted, params: NewParams) -> Result<NewResult, Error> {
+    let NewParams { name, right, expires_secs } = params;
+    if expires_secs == Some(0) {
+        return Err(Error::invalid("expires_secs", "is at least 1; leave it out for no end"));
+    }
+    let created_at = now();
+    let expires_at = expires_secs.map(|secs| created_at.saturating_add(secs));
+    let token = new_token().map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?;
+    let row = TokenRow { name: name.clone(), right, created_at, expires_at };
+    let change = Change::MakeToken { token: row, hash: token_hash(&token) };
+    hub.commit(vec![change]).await.map_err(store_error)?;
+    Ok(NewResult::Created { name, token, expires_at })
+}

@@ -1,0 +1,27 @@
+//! `token.revoke`: takes a token back.
+
+use std::sync::Arc;
+
+use plexus_protocol::Error;
+use plexus_protocol::token::{RevokeParams, RevokeResult};
+use plexus_store::Change;
+
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::hub::store_error;
+use crate::method::{Audience, Method};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "token.revoke",
+        "Takes a token back: it is good for nothing any more, and what is open with it is closed.",
+        Audience::Programs,
+        Needs::Rule,
+        revoke,
+    )
+}
+
+async fn revoke(hub: Arc<Hub>, _caller: Admitted, params: RevokeParams) -> Result<RevokeResult, Error> {
+    hub.commit(vec![Change::RevokeToken(params.name.clone())]).await.map_err(store_error)?;
+    Ok(RevokeResult::Ok { name: params.name })
+}

@@ -1,0 +1,202 @@
+//! Who may do what: every method and every door by every kind of caller, exactly as `docs/authority.md` says. The table
+//! there is made from what is seen here (`PLEXUS_WRITE_DOCS=1` writes it anew), and a method without a row fails.
+
+mod family;
+mod tokens;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use plexus_core::Needs;
+use plexus_testkit::rpc::{Listener, Rpc, get};
+use serde_json::{Value, json};
+
+use family::{Family, Who};
+
+/// What a caller met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Met {
+    /// It may.
+    Yes,
+    /// It may, and finds nothing of this session.
+    Nothing,
+    /// It is told that it may not.
+    No,
+    /// There is no such session or approval for it.
+    NotFound,
+    /// It is nobody.
+    Nobody,
+    /// It asked, and waits for the answer.
+    Asks,
+    /// It asked, and was denied on the spot.
+    Denied,
+}
+
+impl Met {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Yes => "yes",
+            Self::Nothing => "nothing of it",
+            Self::No => "no",
+            Self::NotFound => "not found",
+            Self::Nobody => "401",
+            Self::Asks => "asks",
+            Self::Denied => "denied",
+        }
+    }
+}
+
+/// What is tried on the session in the middle of a family.
+enum Try {
+    /// A method that is about one session, or one approval of it.
+    Method(&'static str, fn(&Family) -> Value),
+    /// A method that shows all there is for its caller.
+    Overview(&'static str, fn(&Family) -> Value),
+    /// A door without a method.
+    Door(&'static str),
+}
+
+fn session(family: &Family) -> Value {
+    json!({"session_id": family.target})
+}
+
+fn rows() -> Vec<Try> {
+    use Try::{Door, Method, Overview};
+    vec![
+        Overview("claudecode.list", |_| json!({})),
+        Overview("claudecode.streams", |_| json!({})),
+        Method("claudecode.get", session),
+        Method("claudecode.poll", session),
+        Method("claudecode.event", |f| json!({"session_id": f.target, "turn": 1, "seq": 0})),
+        Door("GET /sessions/{id}/events"),
+        Door("GET /metrics"),
+        Overview("loopback.pending", |_| json!({})),
+        Overview("loopback.wait", |_| json!({})),
+        Method("loopback.get", |f| json!({"approval_id": f.approval})),
+        Door("GET /approvals/events"),
+        Method("loopback.respond", |f| json!({"approval_id": f.approval, "approve": false})),
+        Method("claudecode.create", |f| json!({"name": f.fresh_name(), "working_dir": f.work})),
+        Method("claudecode.chat", |f| json!({"session_id": f.target, "prompt": "{\"steps\": []}"})),
+        Method("claudecode.chat_async", |f| json!({"session_id": f.target, "prompt": "{\"steps\": []}"})),
+        Method("claudecode.send", |f| json!({"session_id": f.target, "prompt": "go on"})),
+        Method("claudecode.interrupt", session),
+        Method("claudecode.stop", session),
+        Method("claudecode.rename", |f| json!({"session_id": f.target, "new_name": f.fresh_name()})),
+        Method("claudecode.set_model", |f| json!({"session_id": f.target, "model": "sonnet"})),
+        Method("claudecode.set_permission_mode", |f| json!({"session_id": f.target, "mode": "plan"})),
+        Method("claudecode.delete", session),
+        Method("loopback.configure", session),
+        Method("loopback.permit", |_| json!({"tool_name": "Bash", "input": {}, "tool_use_id": "toolu_2"})),
+        Method("token.new", |f| json!({"name": f.fresh_name(), "right": "read"})),
+        Method("token.list", |_| json!({})),
+        Method("token.revoke", |f| json!({"name": f.reading_token})),
+    ]
+}
+
+impl Try {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Method(name, _) | Self::Overview(name, _) | Self::Door(name) => name,
+        }
+    }
+
+    fn changes_something(&self) -> bool {
+        let methods = plexus_core::standard_methods();
+        methods.get(self.name()).is_some_and(|method| !matches!(method.needs, Needs::Read | Needs::Watch))
+    }
+
+    async fn by(&self, who: Who, family: &Family) -> anyhow::Result<Met> {
+        let (url, token) = (family.world.hub.url(), family.token(who));
+        let answer = match self {
+            Self::Door("GET /metrics") => get(url, "/metrics", token).await.map(Value::from),
+            Self::Door("GET /approvals/events") => {
+                Listener::open(url, "/approvals/events", token, None).await.map(|_| Value::Null)
+            }
+            Self::Door(_) => {
+                let path = format!("/sessions/{}/events", family.target);
+                Listener::open(url, &path, token, None).await.map(|_| Value::Null)
+            }
+            Self::Method(method, params) | Self::Overview(method, params) => {
+                let rpc = Rpc::new(url, token).with_limit(Duration::from_secs(10));
+                let call = async { Ok(rpc.call(method, params(family)).await?) };
+                if *method == "loopback.permit" {
+                    // Nobody answers here: who waits has asked.
+                    match tokio::time::timeout(Duration::from_millis(500), call).await {
+                        Ok(answer) => answer,
+                        Err(_) => return Ok(Met::Asks),
+                    }
+                } else {
+                    call.await
+                }
+            }
+        };
+        Ok(match answer {
+            Ok(answer) if answer["behavior"] == "deny" => Met::Denied,
+            Ok(answer) if matches!(self, Self::Overview(..)) && !shows(&answer, &family.target) => {
+                Met::Nothing
+            }
+            Ok(_) => Met::Yes,
+            Err(error) => match error.kind.as_deref() {
+                Some("forbidden" | "http_403") => Met::No,
+                Some("session_not_found" | "approval_not_found" | "http_404") => Met::NotFound,
+                Some("http_401") => Met::Nobody,
+                // It was let in, and there was nothing to be done.
+                Some("turn_not_found" | "event_not_found" | "no_turn") => Met::Yes,
+                _ => anyhow::bail!("{} by {who:?}: {error}", self.name()),
+            },
+        })
+    }
+}
+
+/// Whether a list has this session in it, or an approval of it.
+fn shows(answer: &Value, session: &str) -> bool {
+    let lists = answer.as_object().into_iter().flat_map(|answer| answer.values());
+    let mut entries = lists.filter_map(Value::as_array).flatten();
+    entries.any(|entry| entry["id"] == session || entry["session_id"] == session)
+}
+
+#[tokio::test]
+async fn every_caller_may_do_exactly_what_the_documentation_says() -> anyhow::Result<()> {
+    let rows = rows();
+    let tried: Vec<&str> = rows.iter().map(Try::name).collect();
+    for method in plexus_core::standard_methods().all() {
+        assert!(tried.contains(&method.name), "{} has no row: say who may call it", method.name);
+    }
+    let mut family = Family::new().await?;
+    let mut table = String::from("|");
+    for who in Who::ALL {
+        table += &format!(" | {}", who.title());
+    }
+    table += " |\n|---|";
+    table += &"---|".repeat(Who::ALL.len());
+    table.push('\n');
+    for row in &rows {
+        table += &format!("| `{}`", row.name());
+        for who in Who::ALL {
+            if row.changes_something() {
+                family.renew().await.with_context(|| format!("before {} by {who:?}", row.name()))?;
+            }
+            table += &format!(" | {}", row.by(who, &family).await?.word());
+        }
+        table += " |\n";
+    }
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/authority.md");
+    let text = std::fs::read_to_string(&page)?;
+    let (before, rest) = text.split_once("<!-- table -->\n").context("where the table begins")?;
+    let (said, after) = rest.split_once("<!-- end -->").context("where the table ends")?;
+    if std::env::var_os("PLEXUS_WRITE_DOCS").is_some() {
+        std::fs::write(page, format!("{before}<!-- table -->\n{table}<!-- end -->{after}"))?;
+        return Ok(());
+    }
+    let cells = |table: &str| -> BTreeMap<String, Vec<String>> {
+        let row = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+        table.lines().map(row).map(|row| (row[1].clone(), row[2..].to_vec())).collect()
+    };
+    let (said, seen) = (cells(said), cells(&table));
+    for (row, seen) in &seen {
+        assert_eq!(said.get(row), Some(seen), "{row}: the documentation says otherwise than what was seen");
+    }
+    assert_eq!(said.len(), seen.len(), "the documentation has rows that were not tried");
+    Ok(())
+}
