@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use plexus_core::{ChildMcp, Limits, Retention};
+use plexus_core::{ChildMcp, Limits, Retention, WallSetting};
 use plexus_server::Config;
 use plexus_store::Durability;
 use serde::Deserialize;
@@ -46,6 +46,7 @@ struct File {
     claude: Option<PathBuf>,
     worktrees_dir: Option<PathBuf>,
     clean_env: bool,
+    wall: WallName,
     child_mcp: ChildMcpName,
     progress_secs: Option<f64>,
     sse_retry_ms: Option<u64>,
@@ -139,6 +140,15 @@ enum ChildMcpName {
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
+enum WallName {
+    #[default]
+    Wanted,
+    Required,
+    Off,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum DurabilityName {
     #[default]
     Full,
@@ -157,6 +167,11 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
         worktrees_dir: file.worktrees_dir.map(|dir| apart(dir, &data_dir)).transpose()?,
         plexus: usual.plexus,
         clean_env: file.clean_env,
+        wall: match file.wall {
+            WallName::Wanted => WallSetting::Wanted,
+            WallName::Required => WallSetting::Required,
+            WallName::Off => WallSetting::Off,
+        },
         child_mcp: match file.child_mcp {
             ChildMcpName::Relay => ChildMcp::Relay,
             ChildMcpName::Http => ChildMcp::Http,
