@@ -64,6 +64,8 @@ done
 
 touch "$DATA/new" && echo 'written into' >> found
 mv "$DATA" "$DATA-moved" && echo 'moved away' >> found
+above=$(dirname "$DATA")
+mv "$above" "$above-moved" && mv "$above-moved" "$above" && echo 'moved away with what is around it' >> "$above/work/found"
 echo '{}' > "$DATA/$RUN/mcp.json" && echo 'its config was written' >> found
 env -u PLEXUS_SESSION_ID "$PLEXUS" loopback pending --data-dir "$DATA" && echo 'the command line' >> found
 

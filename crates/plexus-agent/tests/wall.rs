@@ -80,6 +80,8 @@ async fn a_child_cannot_get_around_it() {
          tried unshare -Urm sh -c \"mkdir m; mount --bind . m; cat m/data/secret\"; \
          tried unshare -Urm sh -c \"mkdir n; mount --rbind / n; cat n$data/secret\"; \
          tried unshare -Urm sh -c \"mount -o remount,rw $data; $look\"; \
+         tried cat ../$(basename $PWD)/data/secret; \
+         tried sh -c 'mv $PWD $PWD-moved && cat $PWD-moved/data/secret; ls -d $PWD-moved && echo the secret'; \
          tried cat /proc/$keeper/root$data/secret; \
          tried cat /proc/$keeper/cwd/../../secret; \
          tried cat /proc/1/root$data/secret; \
@@ -96,7 +98,7 @@ async fn a_child_cannot_get_around_it() {
         None,
     );
     let lines = lines(&mut run).await;
-    assert_eq!(lines, ["tried"; 16], "{lines:#?}");
+    assert_eq!(lines, ["tried"; 18], "{lines:#?}");
     // What it is to be kept from is there.
     assert!(run.home.path().join("data/secret").exists() && !run.home.path().join("m/data/secret").exists());
 }

@@ -142,7 +142,7 @@ fn spawn(launch: &Launch, wall: Option<&Wall>) -> Result<(Child, Ends), Failed> 
     for end in ends.stdout.iter().chain([&ends.stderr]) {
         ioctl_fionbio(end, true)?;
     }
-    let raising = wall.map(|wall| Plan::of(wall)?.enclose(&mut command, Then::GoOn)).transpose();
+    let raising = wall.map(|wall| Plan::of(wall, &launch.cwd)?.enclose(&mut command, Then::GoOn)).transpose();
     let raising = raising.map_err(|error: io::Error| Failed::Wall(error.to_string()))?;
     let prepare = move || {
         // A child without its keeper could be neither answered nor stopped.

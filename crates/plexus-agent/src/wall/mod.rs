@@ -75,7 +75,7 @@ pub fn forbid_tracing() -> io::Result<()> {
 /// Tries whether this system grants a wall around `dir`, in a process that ends at once; if not, says why.
 pub fn try_wall(dir: &Path) -> Result<(), String> {
     let wall = Wall { hide: dir.to_owned(), show: None, need: WallNeed::Required };
-    let plan = Plan::of(&wall).map_err(|error| error.to_string())?;
+    let plan = Plan::of(&wall, Path::new("/")).map_err(|error| error.to_string())?;
     let mut nothing = Command::new("/");
     let tried = plan.enclose(&mut nothing, Then::GiveUp).map_err(|error| error.to_string())?;
     match nothing.spawn() {
@@ -101,10 +101,14 @@ pub(crate) enum Then {
 
 /// A wall, thought through: all that a process needs to know that can neither allocate nor ask.
 pub(crate) struct Plan {
-    /// Where the hidden directory can be reached.
+    /// Where the hidden directory can be reached; its own path first.
     covers: Vec<CString>,
+    /// The folders on the way to it that could be moved away and others put in their place, outermost first.
+    fastened: Vec<CString>,
     show: Option<Shown>,
     ids: Ids,
+    /// Where the process is in the end.
+    cwd: CString,
 }
 
 /// A file that stays, and the folders on the way to it.
@@ -114,11 +118,18 @@ struct Shown {
 }
 
 impl Plan {
-    pub(crate) fn of(wall: &Wall) -> io::Result<Self> {
-        let covers =
-            paths::leading_to(&wall.hide)?.iter().map(|path| c_path(path)).collect::<Result<_, _>>()?;
+    pub(crate) fn of(wall: &Wall, cwd: &Path) -> io::Result<Self> {
+        let leading = paths::leading_to(&wall.hide)?;
+        let fastened = leading.first().map(|dir| paths::movable_above(dir)).unwrap_or_default();
+        let c_paths = |paths: &[PathBuf]| paths.iter().map(|path| c_path(path)).collect::<io::Result<_>>();
         let show = wall.show.as_ref().map(|file| Shown::of(file, &wall.hide)).transpose()?;
-        Ok(Self { covers, show, ids: Ids::of_this_process()? })
+        Ok(Self {
+            covers: c_paths(&leading)?,
+            fastened: c_paths(&fastened)?,
+            show,
+            ids: Ids::of_this_process()?,
+            cwd: c_path(cwd)?,
+        })
     }
 
     /// Has `command` raise the wall around itself before it becomes its program. What is set up after this for the

@@ -1,11 +1,14 @@
 //! Under which paths a directory can be reached: its own, and those where the same part of the file system is mounted
-//! once more, as containers that show their host's files do. It reads `/proc/self/mountinfo` and covers nothing.
+//! once more, as containers that show their host's files do; and which folders on the way to it could be exchanged. It
+//! reads `/proc/self/mountinfo` and changes nothing.
 
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
 
 /// One mount: which file system, which part of it, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +30,19 @@ pub(super) fn leading_to(dir: &Path) -> io::Result<Vec<PathBuf>> {
         }
     }
     Ok(paths)
+}
+
+/// The folders around `dir` that this user could move away, outermost first: who puts another one in the place of such
+/// a folder has the hub write its next files there.
+pub(super) fn movable_above(dir: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = dir
+        .ancestors()
+        .skip(1)
+        .filter(|folder| folder.parent().is_some_and(|parent| access(parent, Access::WRITE_OK).is_ok()))
+        .map(Path::to_owned)
+        .collect();
+    found.reverse();
+    found
 }
 
 fn same(one: &Path, other: &Path) -> bool {
@@ -120,6 +136,16 @@ mod tests {
         let mounts = "1 0 8:1 / / rw - ext4 a rw\n2 1 0:5 / /proc rw - proc p rw\n\
                       3 1 8:1 /database /mnt rw - ext4 a rw\nrubbish\n\n";
         assert_eq!(found(mounts, "/data"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_stands_in_a_folder_of_ours_could_be_moved() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, two) = (dir.path().join("one"), dir.path().join("one/two"));
+        std::fs::create_dir_all(&two).unwrap();
+        let movable = movable_above(&two.join("data"));
+        assert!(movable.ends_with(&[one, two]), "{movable:?}");
+        assert!(movable_above(Path::new("/data")).is_empty(), "the root stays where it is");
     }
 
     #[test]

@@ -9,11 +9,13 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, mkdir, open, openat};
 use rustix::io::{Errno, read, retry_on_intr, write};
 use rustix::mount::{
-    MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_remount, move_mount, open_tree,
-    unmount,
+    MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_bind_recursive, mount_remount,
+    move_mount, open_tree, unmount,
 };
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{DumpableBehavior, Pid, WaitOptions, getegid, geteuid, set_dumpable_behavior, waitpid};
+use rustix::process::{
+    DumpableBehavior, Pid, WaitOptions, chdir, getegid, geteuid, set_dumpable_behavior, waitpid,
+};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use super::{HELD, Plan, Shown};
@@ -63,6 +65,10 @@ impl Plan {
         // the new namespace has less right than the old one.
         self.ids.enter(UnshareFlags::NEWNS)?;
         at(Step::Cover)?;
+        for folder in &self.fastened {
+            // What something is mounted on cannot be moved. Files can no longer be linked across, either.
+            mount_bind_recursive(folder, folder)?;
+        }
         // Taken hold of before it is out of sight.
         let held = match &self.show {
             Some(shown) => Some((shown, shown.hold()?)),
@@ -78,6 +84,8 @@ impl Plan {
         for cover in &self.covers {
             mount_remount(cover, MountFlags::BIND | MountFlags::RDONLY | NOTHING_BUT_FILES, c"")?;
         }
+        // Once more: where we were may now lie below something.
+        chdir(&self.cwd)?;
         at(Step::Inner)?;
         self.ids.enter(UnshareFlags::empty())?;
         at(Step::Done)?;
