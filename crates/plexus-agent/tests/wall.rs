@@ -1,6 +1,6 @@
 //! What the wall around a child promises. Where the system grants none, the tests that need one say so by name.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 

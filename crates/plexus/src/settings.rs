@@ -263,12 +263,13 @@ mod tests {
     fn a_flag_beats_the_file_which_beats_the_default() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(config(args(dir.path())).unwrap().listen.to_string(), "127.0.0.1:4445");
-        let text = "listen = \"127.0.0.1:5000\"\nprogress_secs = 0.5\nchild_mcp = \"http\"\ndurability = \"normal\"\n";
+        let text = "listen = \"127.0.0.1:5000\"\nprogress_secs = 0.5\nchild_mcp = \"http\"\ndurability = \"normal\"\nwall = \"required\"\n";
         std::fs::write(dir.path().join("plexus.toml"), text).unwrap();
         let from_file = config(args(dir.path())).unwrap();
         assert_eq!(from_file.listen.to_string(), "127.0.0.1:5000");
         assert_eq!(from_file.progress_every, Duration::from_millis(500));
         assert_eq!(from_file.child_mcp, ChildMcp::Http);
+        assert_eq!(from_file.wall, WallSetting::Required);
         let flagged = ServeArgs { listen: Some("127.0.0.1:0".parse().unwrap()), ..args(dir.path()) };
         assert_eq!(config(flagged).unwrap().listen.to_string(), "127.0.0.1:0");
     }
