@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::io::{Errno, read};
+use rustix::io::read;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use serde::{Deserialize, Serialize};
@@ -144,7 +144,7 @@ impl Plan {
             Ok(())
         };
         // SAFETY: between fork and exec the closure makes system calls on memory that is its own and was prepared before;
-        // it takes no lock and allocates nothing.
+        // it takes no lock and allocates nothing. Forking a helper is the one thing more, which a fork of one thread may.
         unsafe { command.pre_exec(prepare) };
         Ok(Raising { said })
     }
@@ -183,9 +183,6 @@ impl Raising {
         }
     }
 }
-
-/// What nobody can take down says this.
-const HELD: Errno = Errno::CANCELED;
 
 fn c_path(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes())

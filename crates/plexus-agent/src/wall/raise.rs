@@ -18,7 +18,7 @@ use rustix::process::{
 };
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-use super::{HELD, Plan, Shown};
+use super::{Plan, Shown};
 
 /// What is not needed on a folder that is there to be empty.
 const NOTHING_BUT_FILES: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC);
@@ -92,7 +92,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Tries to take down what was raised, and says how that went.
+    /// Tries to take down what was raised; where that fails, it stands, and nothing comes of this process.
     pub(super) fn tear(&self, say: &OwnedFd) -> Errno {
         let _ = write(say, &[Step::Hold as u8]);
         for cover in &self.covers {
@@ -103,7 +103,7 @@ impl Plan {
             }
         }
         match write(say, &[Step::Done as u8]) {
-            Ok(_) => HELD,
+            Ok(_) => Errno::CANCELED,
             Err(error) => error,
         }
     }
