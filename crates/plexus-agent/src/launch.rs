@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::run_dir::{RunDir, create_new};
+use crate::wall::Wall;
 
 /// Whom Claude Code asks for permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +125,9 @@ pub struct Launch {
     /// How much of what it writes is taken.
     #[serde(default)]
     pub journal: JournalLimits,
+    /// What it is not to see, if anything.
+    #[serde(default)]
+    pub wall: Option<Wall>,
 }
 
 /// How much of what a child writes is taken. Beyond that it is not read from.

@@ -4,7 +4,7 @@
 //! The crate owns what happens in `DIR/sessions/<id>/runs/<n>/` and to the processes of that run. What the
 //! lines mean is `plexus-claude`'s; which runs there are, and when one starts or ends, is the hub's.
 //!
-//! Everything here is particular to Linux: `/proc`, pidfds, inotify, sub-reapers.
+//! Everything here is particular to Linux: `/proc`, pidfds, inotify, sub-reapers, namespaces.
 
 mod disk;
 mod exit;
@@ -18,6 +18,7 @@ mod readable;
 mod run_dir;
 mod supervise;
 mod tree;
+mod wall;
 mod watch;
 
 pub use disk::free_bytes;
@@ -30,4 +31,5 @@ pub use outbox::Outbox;
 pub use run_dir::RunDir;
 pub use supervise::{Keeper, sweep_all};
 pub use tree::{SESSION_ID_VARIABLE, descends_from, sweep};
+pub use wall::{Wall, WallNeed, Walled, forbid_tracing, read_wall, try_wall};
 pub use watch::JournalWatch;

@@ -109,6 +109,11 @@ impl RunDir {
         self.path.join("launch.json")
     }
 
+    /// What stands between the child and the hub's data; there only when the child was to have something.
+    pub fn wall(&self) -> PathBuf {
+        self.path.join("wall.json")
+    }
+
     /// The child's MCP servers, with the token of this run in it.
     pub fn mcp_config(&self) -> PathBuf {
         self.path.join("mcp.json")

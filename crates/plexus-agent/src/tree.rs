@@ -15,8 +15,8 @@ pub const SESSION_ID_VARIABLE: &str = "PLEXUS_SESSION_ID";
 /// Longest walk up the tree; deeper than any tree there is, so that a walk always ends.
 const MAX_DEPTH: usize = 10_000;
 
-/// Kills (SIGKILL) every process whose environment holds `PLEXUS_SESSION_ID=<session_id>`, the session's
-/// keepers included, and never the caller itself. Returns how many there were: at zero the tree is empty.
+/// Kills (SIGKILL) every process whose environment holds `PLEXUS_SESSION_ID=<session_id>`, and never the caller
+/// itself. The session's keepers, whose environment only root can read, are found by their identity. Returns how many there were: at zero the tree is empty.
 pub fn sweep(session_id: &str) -> io::Result<usize> {
     let variable = format!("{SESSION_ID_VARIABLE}={session_id}");
     let own = std::process::id().cast_signed();

@@ -25,6 +25,7 @@ fn without_the_word_to_start_nothing_starts_and_the_keeper_leaves() {
         nonce: NONCE.to_owned(),
         journal: JournalLimits::default(),
         streams: Streams::Lines,
+        wall: None,
     };
     std::fs::write(dir.launch(), serde_json::to_vec(&launch).unwrap()).unwrap();
     let status = Command::new(keep_program())

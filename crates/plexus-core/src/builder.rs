@@ -6,6 +6,7 @@ use plexus_store::{Store, StoreError};
 
 use crate::activations::{ClaudeCode, Loopback, Token};
 use crate::method::{Activation, Registry};
+use crate::wall::Walls;
 use crate::{Hub, Settings};
 
 /// Why a hub could not be started.
@@ -54,7 +55,8 @@ impl HubBuilder {
 
     /// Starts it: finds the children of an earlier hub again and goes on with them.
     pub async fn start(self) -> Result<Arc<Hub>, StartError> {
-        let hub = Hub::new(self.settings, self.store, self.registry)?;
+        let walls = Walls::tried(&self.settings).await;
+        let hub = Hub::new(self.settings, self.store, self.registry, walls)?;
         hub.take_up().await?;
         Ok(hub)
     }

@@ -29,6 +29,7 @@ use crate::permit::Attachments;
 use crate::positions::Positions;
 use crate::secret::token_hash;
 use crate::session::{self, SessionHandle};
+use crate::wall::Walls;
 use crate::worktrees::Worktrees;
 use crate::{ChildMcp, Settings, housekeeping};
 
@@ -59,6 +60,7 @@ pub struct Hub {
     reading: Arc<Semaphore>,
     disk: Disk,
     watch: JournalWatch,
+    walls: Walls,
     worktrees: Worktrees,
     sessions: Mutex<HashMap<SessionId, SessionHandle>>,
     /// The pids of the keepers, by session: what descends from one of them is a child.
@@ -73,6 +75,7 @@ impl Hub {
         settings: Settings,
         store: Arc<dyn Store>,
         registry: Registry,
+        walls: Walls,
     ) -> io::Result<Arc<Self>> {
         let watch = JournalWatch::new()?;
         let disk = Disk::of(&settings.data_dir, settings.limits.reserve_bytes)?;
@@ -92,6 +95,7 @@ impl Hub {
             reading: Arc::new(Semaphore::new(READING_AT_ONCE)),
             disk,
             watch,
+            walls,
             worktrees: Worktrees::new(closing.clone()),
             sessions: Mutex::default(),
             keepers: Mutex::default(),
@@ -209,6 +213,10 @@ impl Hub {
 
     pub(crate) fn watch(&self) -> &JournalWatch {
         &self.watch
+    }
+
+    pub(crate) fn walls(&self) -> &Walls {
+        &self.walls
     }
 
     pub(crate) fn worktrees(&self) -> &Worktrees {

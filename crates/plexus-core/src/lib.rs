@@ -27,6 +27,7 @@ mod session;
 mod settings;
 mod sync;
 mod view;
+mod wall;
 mod worktrees;
 
 pub use access::{Admitted, Needs};
@@ -41,3 +42,4 @@ pub use method::{
 pub use permit::PermitTicket;
 pub use secret::new_token;
 pub use settings::{ChildMcp, Settings};
+pub use wall::WallSetting;

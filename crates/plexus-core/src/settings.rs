@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plexus_protocol::SessionId;
 
-use crate::{Limits, Retention};
+use crate::{Limits, Retention, WallSetting};
 
 /// How children on the `mcp` channel that the hub starts itself reach it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub struct Settings {
     pub operator_token: String,
     /// Children inherit nothing of the hub's environment; for tests.
     pub clean_env: bool,
+    /// Whether children are kept from the hub's own files.
+    pub wall: WallSetting,
     /// How children on the `mcp` channel reach the hub.
     pub child_mcp: ChildMcp,
     /// How often a waiting MCP call shows that it is alive.

@@ -99,6 +99,8 @@ impl Hub {
             head: Position { tree_id: session.tree, node_id: session.head },
             approval_timeout_secs: session.config.approval_timeout_secs,
             pid: self.keeper_of(session.id),
+            wall: None,
+            wall_missing: None,
             created_at: session.created_at,
             metadata: metadata.and_then(|metadata| match metadata {
                 Value::Object(object) => Some(object),

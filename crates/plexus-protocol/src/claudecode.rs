@@ -72,6 +72,16 @@ pub enum PolicyName {
     AllowAll,
 }
 
+/// What keeps an agent's processes from the hub's own files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Wall {
+    /// They live where the data directory is empty, and cannot change that.
+    Namespaces,
+    /// Nothing: they are the same user's.
+    None,
+}
+
 /// Where a session, or one of its turns, stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -404,6 +414,12 @@ pub struct SessionView {
     /// The process of its present run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,
+    /// What keeps its processes from the hub's own files; `get` tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall: Option<Wall>,
+    /// Why there is no such wall.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_missing: Option<String>,
     /// When it was made.
     pub created_at: UnixSeconds,
     /// What its maker kept with it.

@@ -60,6 +60,8 @@ pub enum ErrorKind {
     LimitReached,
     /// What room the disk has is kept for decisions.
     DiskLow,
+    /// An agent may not be started without a wall around it, and there can be none.
+    NoWall,
     /// The store cannot take writes now: nothing was done, try again.
     StoreUnavailable,
     /// The hub is going away.
@@ -96,6 +98,7 @@ impl ErrorKind {
             Self::Forbidden => "forbidden",
             Self::LimitReached => "limit_reached",
             Self::DiskLow => "disk_low",
+            Self::NoWall => "no_wall",
             Self::StoreUnavailable => "store_unavailable",
             Self::ShuttingDown => "shutting_down",
             Self::Internal => "internal",

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::ListenerExt;
-use plexus_core::{ChildMcp, Hub, HubBuilder, Limits, Retention, Settings, ShutDown, StartError};
+use plexus_core::{
+    ChildMcp, Hub, HubBuilder, Limits, Retention, Settings, ShutDown, StartError, WallSetting,
+};
 use plexus_store::{Durability, SqliteStore, StoreError};
 use rmcp::ServerHandler;
 use thiserror::Error;
@@ -40,6 +42,8 @@ pub struct Config {
     pub plexus: PathBuf,
     /// Children inherit nothing of the hub's environment; for tests.
     pub clean_env: bool,
+    /// Whether children are kept from the hub's own files.
+    pub wall: WallSetting,
     /// How children on the `mcp` channel reach the hub.
     pub child_mcp: ChildMcp,
     /// How often a waiting MCP call shows that it is alive.
@@ -73,6 +77,7 @@ impl Config {
             claude: "claude".into(),
             plexus: std::env::current_exe()?,
             clean_env: false,
+            wall: WallSetting::default(),
             child_mcp: ChildMcp::Relay,
             progress_every: Duration::from_secs(20),
             sse_retry: Duration::from_secs(5),
@@ -248,6 +253,7 @@ async fn start_core(config: Config, dir: &DataDir, url: &str) -> Result<Arc<Hub>
         url: url.to_owned(),
         operator_token: dir.operator_token()?,
         clean_env: config.clean_env,
+        wall: config.wall,
         child_mcp: config.child_mcp,
         progress_every: config.progress_every,
         sse_retry: config.sse_retry,

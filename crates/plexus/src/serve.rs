@@ -28,6 +28,9 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), ExpectedError> {
 async fn serve(config: Config) -> Result<(), ExpectedError> {
     let mut signals = Signals::new()?;
     let mut serving = Serving::start(config.clone()).await?;
+    if let Some(warning) = serving.hub().wall_warning() {
+        output::say(&format!("plexus: warning: {warning}"));
+    }
     output::print(&format!("plexus listening on {}", serving.url()));
     let ending = tokio::select! {
         ending = signals.next() => ending,

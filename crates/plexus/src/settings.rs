@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use plexus_core::{ChildMcp, Limits, Retention};
+use plexus_core::{ChildMcp, Limits, Retention, WallSetting};
 use plexus_server::Config;
 use plexus_store::Durability;
 use serde::Deserialize;
@@ -46,6 +46,7 @@ struct File {
     claude: Option<PathBuf>,
     worktrees_dir: Option<PathBuf>,
     clean_env: bool,
+    wall: WallName,
     child_mcp: ChildMcpName,
     progress_secs: Option<f64>,
     sse_retry_ms: Option<u64>,
@@ -139,6 +140,15 @@ enum ChildMcpName {
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
+enum WallName {
+    #[default]
+    Wanted,
+    Required,
+    Off,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum DurabilityName {
     #[default]
     Full,
@@ -157,6 +167,11 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
         worktrees_dir: file.worktrees_dir.map(|dir| apart(dir, &data_dir)).transpose()?,
         plexus: usual.plexus,
         clean_env: file.clean_env,
+        wall: match file.wall {
+            WallName::Wanted => WallSetting::Wanted,
+            WallName::Required => WallSetting::Required,
+            WallName::Off => WallSetting::Off,
+        },
         child_mcp: match file.child_mcp {
             ChildMcpName::Relay => ChildMcp::Relay,
             ChildMcpName::Http => ChildMcp::Http,
@@ -248,12 +263,13 @@ mod tests {
     fn a_flag_beats_the_file_which_beats_the_default() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(config(args(dir.path())).unwrap().listen.to_string(), "127.0.0.1:4445");
-        let text = "listen = \"127.0.0.1:5000\"\nprogress_secs = 0.5\nchild_mcp = \"http\"\ndurability = \"normal\"\n";
+        let text = "listen = \"127.0.0.1:5000\"\nprogress_secs = 0.5\nchild_mcp = \"http\"\ndurability = \"normal\"\nwall = \"required\"\n";
         std::fs::write(dir.path().join("plexus.toml"), text).unwrap();
         let from_file = config(args(dir.path())).unwrap();
         assert_eq!(from_file.listen.to_string(), "127.0.0.1:5000");
         assert_eq!(from_file.progress_every, Duration::from_millis(500));
         assert_eq!(from_file.child_mcp, ChildMcp::Http);
+        assert_eq!(from_file.wall, WallSetting::Required);
         let flagged = ServeArgs { listen: Some("127.0.0.1:0".parse().unwrap()), ..args(dir.path()) };
         assert_eq!(config(flagged).unwrap().listen.to_string(), "127.0.0.1:0");
     }

@@ -15,6 +15,7 @@ use rustix::process::{
 
 use crate::exit::Exit;
 use crate::launch::{Launch, Streams};
+use crate::wall::{Plan, Then, Wall, WallNeed, Walled};
 
 /// Our ends of the child's streams; reading from one never waits.
 pub(super) struct Ends {
@@ -29,19 +30,62 @@ pub(super) struct Child {
     ended: Option<WaitStatus>,
 }
 
+/// A child that was started, and what stands around it where something was to.
+pub(super) struct Started {
+    pub(super) child: Child,
+    pub(super) ends: Ends,
+    pub(super) walled: Option<Walled>,
+}
+
+/// Why there is no child.
+enum Failed {
+    /// The wall around it, in words.
+    Wall(String),
+    /// Anything else.
+    Start(io::Error),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self::Start(error)
+    }
+}
+
+impl From<Errno> for Failed {
+    fn from(error: Errno) -> Self {
+        Self::Start(error.into())
+    }
+}
+
 impl Child {
     /// Starts it, or says in words why not.
     ///
     /// The streams of one that is spoken with are socketpairs: a pipe or a file could be opened once more
     /// through `/proc/<child>/fd` by any command of the child, and fed with answers that nobody gave.
-    pub(super) fn start(launch: &Launch) -> Result<(Self, Ends), String> {
+    pub(super) fn start(launch: &Launch) -> Result<Started, String> {
         if !launch.cwd.is_dir() {
             return Err(format!("the working directory {} cannot be entered", launch.cwd.display()));
         }
-        spawn(launch).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => format!("{} cannot be found", launch.program.display()),
-            _ => format!("{} could not be started: {error}", launch.program.display()),
-        })
+        let said = |failed: Failed| match failed {
+            Failed::Start(error) if error.kind() == io::ErrorKind::NotFound => {
+                format!("{} cannot be found", launch.program.display())
+            }
+            Failed::Start(error) => format!("{} could not be started: {error}", launch.program.display()),
+            Failed::Wall(reason) => {
+                format!("there is no wall around it, and one is required in plexus.toml ({reason})")
+            }
+        };
+        let Some(wall) = &launch.wall else {
+            let (child, ends) = spawn(launch, None).map_err(said)?;
+            return Ok(Started { child, ends, walled: None });
+        };
+        let ((child, ends), walled) = match spawn(launch, Some(wall)) {
+            Err(Failed::Wall(reason)) if wall.need == WallNeed::Wanted => {
+                (spawn(launch, None).map_err(said)?, Walled::None { reason })
+            }
+            started => (started.map_err(said)?, Walled::Namespaces),
+        };
+        Ok(Started { child, ends, walled: Some(walled) })
     }
 
     /// Takes in what has ended: the child, and orphans that were handed to us. Tells whether any are left.
@@ -75,7 +119,7 @@ pub(super) enum Left {
     None,
 }
 
-fn spawn(launch: &Launch) -> io::Result<(Child, Ends)> {
+fn spawn(launch: &Launch, wall: Option<&Wall>) -> Result<(Child, Ends), Failed> {
     let keeper = getpid();
     let mut command = Command::new(&launch.program);
     command.args(&launch.args).current_dir(&launch.cwd);
@@ -98,6 +142,8 @@ fn spawn(launch: &Launch) -> io::Result<(Child, Ends)> {
     for end in ends.stdout.iter().chain([&ends.stderr]) {
         ioctl_fionbio(end, true)?;
     }
+    let raising = wall.map(|wall| Plan::of(wall, &launch.cwd)?.enclose(&mut command, Then::GoOn)).transpose();
+    let raising = raising.map_err(|error: io::Error| Failed::Wall(error.to_string()))?;
     let prepare = move || {
         // A child without its keeper could be neither answered nor stopped.
         set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -110,7 +156,10 @@ fn spawn(launch: &Launch) -> io::Result<(Child, Ends)> {
     // SAFETY: between fork and exec the closure makes three system calls and nothing else: it takes no
     // lock, allocates nothing and touches no memory but its own copy of `keeper`.
     unsafe { command.pre_exec(prepare) };
-    let child = command.spawn()?;
+    let child = command.spawn().map_err(|error| match raising.and_then(|wall| wall.fault(&error)) {
+        Some(reason) => Failed::Wall(reason),
+        None => Failed::Start(error),
+    })?;
     let pid = Pid::from_child(&child);
     Ok((Child { pid, ended: None }, ends))
 }

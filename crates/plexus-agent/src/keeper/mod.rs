@@ -20,7 +20,7 @@ use rustix::fs::OFlags;
 use rustix::process::{Signal, getpid, set_child_subreaper, setsid};
 
 use self::bounded::Bounded;
-use self::child::{Child, Left};
+use self::child::{Child, Left, Started};
 use self::feeder::{Feed, Feeder};
 use self::mover::{Mover, StderrLog};
 use self::signals::Signals;
@@ -28,6 +28,7 @@ use crate::exit::Exit;
 use crate::launch::{JournalLimits, Launch};
 use crate::run_dir::{RunDir, append_to};
 use crate::tree::signal_below;
+use crate::wall::forbid_tracing;
 
 /// How often what is left is killed again.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -85,6 +86,8 @@ pub fn keep(dir: &Path) -> Result<(), KeepError> {
 
 /// [`keep`] with other limits.
 pub fn keep_within(dir: &Path, limits: Limits) -> Result<(), KeepError> {
+    // What it holds open is what a child must not reach.
+    forbid_tracing().map_err(KeepError::Setup)?;
     let dir = RunDir::new(std::path::absolute(dir).map_err(KeepError::Setup)?);
     let signals = Signals::catch().map_err(KeepError::Setup)?;
     let outcome = run(&dir, &limits, &signals);
@@ -111,10 +114,14 @@ fn run(dir: &RunDir, limits: &Limits, signals: &Signals) -> Result<Exit, KeepErr
 
     held_start(&mut feeder, &launch.nonce, &wake, signals, limits.go)?;
 
-    let (child, ends) = match Child::start(&launch) {
+    let Started { child, ends, walled } = match Child::start(&launch) {
         Ok(started) => started,
         Err(reason) => return Ok(Exit::now(None, None, Some(reason))),
     };
+    if let Some(walled) = walled {
+        // Before the first line of the child. Where it cannot be written, there counts as being none.
+        let _ = walled.write(dir);
+    }
     if let Some(stdin) = ends.stdin {
         feeder.connect(stdin);
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use plexus_agent::{
     Entry, Exit, Journal, JournalLimits, JournalWatch, Keeper, Launch, Outbox, ProcessIdentity, RunDir,
-    Streams, read_exit,
+    Streams, Wall, WallNeed, read_exit,
 };
 
 pub const NONCE: &str = "a nonce";
@@ -63,13 +63,38 @@ impl Run {
         Self::prepare_with(program, args, Streams::Lines)
     }
 
+    /// A child that is `sh -c SCRIPT`, behind a wall around what keeper and hub have: all but `work`.
+    pub fn start_walled(script: &str, need: WallNeed, hide: Option<&Path>) -> Self {
+        let wall = |home: &Path| {
+            let hide = hide.map_or_else(|| home.join("data"), Path::to_owned);
+            Some(Wall { show: hide.starts_with(home).then(|| hide.join("runs/1/mcp.json")), hide, need })
+        };
+        let mut run = Self::prepare_behind(Path::new("/bin/sh"), &["-c", script], Streams::Lines, wall);
+        run.outbox.go(NONCE).unwrap();
+        run
+    }
+
     fn prepare_with(program: &Path, args: &[&str], streams: Streams) -> Self {
+        Self::prepare_behind(program, args, streams, |_| None)
+    }
+
+    pub fn prepare_behind(
+        program: &Path,
+        args: &[&str],
+        streams: Streams,
+        wall: impl FnOnce(&Path) -> Option<Wall>,
+    ) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let session = format!("agent-test-{}-{count}", std::process::id());
         let home = tempfile::tempdir().unwrap();
-        let dir = RunDir::new(home.path().join("runs/1"));
+        let dir = RunDir::new(home.path().join("data/runs/1"));
         dir.create().unwrap();
+        let wall = wall(home.path());
+        if wall.is_some() {
+            std::fs::write(dir.mcp_config(), "the config").unwrap();
+            std::fs::write(home.path().join("data/secret"), "the secret").unwrap();
+        }
         let launch = Launch {
             program: program.to_owned(),
             args: args.iter().map(|&arg| arg.to_owned()).collect(),
@@ -77,6 +102,7 @@ impl Run {
             nonce: NONCE.to_owned(),
             journal: JournalLimits::default(),
             streams,
+            wall,
         };
         let environment = environment(home.path(), &session);
         let keeper = Keeper::start(&keep_program(), &dir, &launch, &environment).unwrap();

@@ -1,7 +1,7 @@
 //! What the child wrote, turned into what is to be stored and done. Nothing here waits or writes: a [`Batch`] comes
 //! out, and the owner stores it and acts upon it.
 
-use plexus_agent::Entry;
+use plexus_agent::{Entry, Walled, read_wall};
 use plexus_claude::{
     Assistant, Block, GateAnswer, Incoming, PermissionResult, Request, RequestBody, System, TurnResult, User,
 };
@@ -223,6 +223,9 @@ impl Owner {
         let changed = self.changed_since_launch();
         let Some(run) = self.run.as_mut() else { return };
         run.phase = Phase::Ready;
+        if let Some(Walled::None { reason }) = read_wall(&run.dir) {
+            tracing::warn!(session = %self.row.id, reason, "an agent was started without a wall");
+        }
         batch.ready = true;
         batch.after.extend(changed);
         let number = run.key.run;

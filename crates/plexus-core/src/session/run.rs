@@ -241,6 +241,7 @@ impl Owner {
                 most_bytes: settings.limits.journal_bytes,
                 reserve_bytes: settings.limits.reserve_bytes,
             },
+            wall: self.hub.walls().around(Some(&dir.mcp_config())),
         };
         let keeper = Keeper::start(&settings.plexus, &dir, &launch, &env)?;
         let mut run = self.live_run(key, dir, Some(keeper), 0)?;

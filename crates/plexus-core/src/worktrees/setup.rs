@@ -90,6 +90,7 @@ impl Setup {
             nonce: session.to_string(),
             streams: Streams::Log,
             journal: JournalLimits::default(),
+            wall: hub.walls().around(None),
         };
         let env = environment(hub.settings(), session, &self.env);
         let keeper = Keeper::start(&hub.settings().plexus, dir, &launch, &env)?;

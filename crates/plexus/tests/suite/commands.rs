@@ -56,7 +56,8 @@ async fn without_a_hub_it_says_how_to_start_one() {
 
 #[tokio::test]
 async fn what_stems_from_a_child_cannot_use_the_operators_socket() {
-    let hub = TestHub::start().await;
+    // With a wall there is no socket to knock at.
+    let hub = TestHub::with_settings("wall = \"off\"\n").await;
     let plexus = env!("CARGO_BIN_EXE_plexus");
     let dir = hub.process.data_dir().display();
     let list = format!("{plexus} claudecode list --data-dir {dir}");

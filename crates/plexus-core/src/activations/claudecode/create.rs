@@ -88,6 +88,7 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
 /// Makes room for a session that is about to be made.
 fn admit(hub: &Hub, id: SessionId) -> Result<(), Error> {
     hub.check_room()?;
+    hub.check_wall()?;
     hub.room().admit(id, &hub.settings().limits).inspect_err(|_| hub.metrics().refused(Limit::Sessions))
 }
 

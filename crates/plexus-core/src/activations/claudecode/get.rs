@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use plexus_protocol::Error;
 use plexus_protocol::claudecode::{GetResult, SessionParams};
+use plexus_store::RunKey;
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
@@ -23,7 +24,9 @@ pub(super) fn method() -> Method {
 async fn get(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<GetResult, Error> {
     let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
     let (id, worktree) = (session.id, session.config.worktree.clone());
+    let latest = RunKey { session: id, run: session.latest_run };
     let mut view = hub.session_view(session).await?;
+    hub.show_wall(&mut view, latest);
     if let Some(worktree) = worktree {
         view.worktree = Some(hub.worktree_view(id, worktree).await);
     }

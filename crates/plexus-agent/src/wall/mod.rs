@@ -1,0 +1,190 @@
+//! The wall around a child: what it and all that stems from it find where the hub keeps its data is an empty folder with
+//! the few files they need, and no way to take it down (`docs/design`, "A wall"). Here is what is to be hidden and what
+//! came of it; how it is done is `raise`'s, and under which paths it can be reached `paths`'.
+
+mod paths;
+mod raise;
+
+use std::ffi::CString;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::io::read;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use serde::{Deserialize, Serialize};
+
+use self::raise::{Ids, Step};
+use crate::run_dir::{RunDir, create_new};
+
+/// What a child is not to see, as it stands in `launch.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wall {
+    /// A directory: the hub's data.
+    pub hide: PathBuf,
+    /// A file in it that stays, to be read.
+    pub show: Option<PathBuf>,
+    /// How much depends on it.
+    pub need: WallNeed,
+}
+
+/// What becomes of a child where the system grants no wall.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WallNeed {
+    /// It is started all the same.
+    Wanted,
+    /// It is not started.
+    Required,
+}
+
+/// What stands between a child and the hub's data.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "wall", rename_all = "snake_case")]
+pub enum Walled {
+    /// A mount namespace in which it is hidden, and a user namespace that cannot change that.
+    Namespaces,
+    /// Nothing.
+    None {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Walled {
+    pub(crate) fn write(&self, dir: &RunDir) -> io::Result<()> {
+        create_new(&dir.wall())?.write_all(&serde_json::to_vec(self)?)
+    }
+}
+
+/// What stands around the child of a run, as its keeper has said; `None` where it has said nothing.
+pub fn read_wall(dir: &RunDir) -> Option<Walled> {
+    serde_json::from_slice(&std::fs::read(dir.wall()).ok()?).ok()
+}
+
+/// From here on nobody but root can trace this process, read its memory or go through its `/proc` entry, and it leaves no
+/// core file. For all that hold what a child must not have; a program that is started from here begins anew.
+pub fn forbid_tracing() -> io::Result<()> {
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
+
+/// Tries whether this system grants a wall around `dir`, in a process that ends at once; if not, says why.
+pub fn try_wall(dir: &Path) -> Result<(), String> {
+    let wall = Wall { hide: dir.to_owned(), show: None, need: WallNeed::Required };
+    let plan = Plan::of(&wall, Path::new("/")).map_err(|error| error.to_string())?;
+    let mut nothing = Command::new("/");
+    let tried = plan.enclose(&mut nothing, Then::GiveUp).map_err(|error| error.to_string())?;
+    match nothing.spawn() {
+        Err(error) => match tried.fault(&error) {
+            None => Ok(()),
+            Some(reason) => Err(reason),
+        },
+        Ok(mut child) => {
+            let _ = child.wait();
+            Err("what tried it did not come back".to_owned())
+        }
+    }
+}
+
+/// What a process does once the wall stands around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// It becomes the program it is to be.
+    GoOn,
+    /// It tries to take the wall down, and ends without having become anything.
+    GiveUp,
+}
+
+/// A wall, thought through: all that a process needs to know that can neither allocate nor ask.
+pub(crate) struct Plan {
+    /// Where the hidden directory can be reached; its own path first.
+    covers: Vec<CString>,
+    /// The folders on the way to it that could be moved away and others put in their place, outermost first.
+    fastened: Vec<CString>,
+    show: Option<Shown>,
+    ids: Ids,
+    /// Where the process is in the end.
+    cwd: CString,
+}
+
+/// A file that stays, and the folders on the way to it.
+struct Shown {
+    file: CString,
+    folders: Vec<CString>,
+}
+
+impl Plan {
+    pub(crate) fn of(wall: &Wall, cwd: &Path) -> io::Result<Self> {
+        let leading = paths::leading_to(&wall.hide)?;
+        let fastened = leading.first().map(|dir| paths::movable_above(dir)).unwrap_or_default();
+        let c_paths = |paths: &[PathBuf]| paths.iter().map(|path| c_path(path)).collect::<io::Result<_>>();
+        let show = wall.show.as_ref().map(|file| Shown::of(file, &wall.hide)).transpose()?;
+        Ok(Self {
+            covers: c_paths(&leading)?,
+            fastened: c_paths(&fastened)?,
+            show,
+            ids: Ids::of_this_process()?,
+            cwd: c_path(cwd)?,
+        })
+    }
+
+    /// Has `command` raise the wall around itself before it becomes its program. What is set up after this for the
+    /// time before the program is done inside.
+    pub(crate) fn enclose(self, command: &mut Command, then: Then) -> io::Result<Raising> {
+        let (said, say) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let prepare = move || {
+            self.raise(&say)?;
+            if then == Then::GiveUp {
+                return Err(self.tear(&say).into());
+            }
+            Ok(())
+        };
+        // SAFETY: between fork and exec the closure makes system calls on memory that is its own and was prepared before;
+        // it takes no lock and allocates nothing. Forking a helper is the one thing more, which a fork of one thread may.
+        unsafe { command.pre_exec(prepare) };
+        Ok(Raising { said })
+    }
+}
+
+impl Shown {
+    fn of(file: &Path, below: &Path) -> io::Result<Self> {
+        let outside =
+            || io::Error::new(io::ErrorKind::InvalidInput, "what is to stay is not in what is hidden");
+        let inside = file.strip_prefix(below).map_err(|_| outside())?;
+        let mut folders = Vec::new();
+        let mut folder = below.to_owned();
+        for name in inside.parent().into_iter().flat_map(Path::components) {
+            folder.push(name);
+            folders.push(c_path(&folder)?);
+        }
+        Ok(Self { file: c_path(file)?, folders })
+    }
+}
+
+/// How far a process has come with its wall; to be asked after it was started, or could not be.
+pub(crate) struct Raising {
+    said: OwnedFd,
+}
+
+impl Raising {
+    /// Why the wall does not stand; `None` where it does, and a start that failed did so for another reason.
+    pub(crate) fn fault(&self, error: &io::Error) -> Option<String> {
+        let mut steps = [0; 64];
+        // It has ended, or become its program: what it said is there.
+        let count = read(&self.said, &mut steps).unwrap_or(0);
+        match steps[..count].last().copied().and_then(Step::named) {
+            Some(Step::Done) => None,
+            Some(step) => Some(format!("{step}: {error}")),
+            None => Some(format!("it was not begun: {error}")),
+        }
+    }
+}
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+}

@@ -1,0 +1,159 @@
+//! Under which paths a directory can be reached: its own, and those where the same part of the file system is mounted
+//! once more, as containers that show their host's files do; and which folders on the way to it could be exchanged. It
+//! reads `/proc/self/mountinfo` and changes nothing.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+/// One mount: which file system, which part of it, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Mounted {
+    device: String,
+    root: PathBuf,
+    at: PathBuf,
+}
+
+/// All paths that lead to `dir`, or to a part of it, and not through it. `dir` itself comes first.
+pub(super) fn leading_to(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let dir = dir.canonicalize()?;
+    let mounts = parse(&std::fs::read("/proc/self/mountinfo")?);
+    let mut paths = vec![dir.clone()];
+    // Of what only may be the same it is made sure: something else may be mounted over it.
+    for (candidate, part) in candidates(&mounts, &dir) {
+        if !paths.contains(&candidate) && candidate.is_dir() && same(&candidate, &part) {
+            paths.push(candidate);
+        }
+    }
+    Ok(paths)
+}
+
+/// The folders around `dir` that this user could move away, outermost first: who puts another one in the place of such
+/// a folder has the hub write its next files there.
+pub(super) fn movable_above(dir: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = dir
+        .ancestors()
+        .skip(1)
+        .filter(|folder| folder.parent().is_some_and(|parent| access(parent, Access::WRITE_OK).is_ok()))
+        .map(Path::to_owned)
+        .collect();
+    found.reverse();
+    found
+}
+
+fn same(one: &Path, other: &Path) -> bool {
+    match (one.metadata(), other.metadata()) {
+        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
+    }
+}
+
+/// Where `dir`, or something in it, may be seen again: the path there, and the path in `dir`.
+fn candidates(mounts: &[Mounted], dir: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let mut found = Vec::new();
+    // What `dir` is a part of; of several mounts in one place the last one is on top.
+    let around = mounts.iter().filter(|mount| dir.starts_with(&mount.at));
+    let holding = around.max_by_key(|mount| mount.at.components().count());
+    let below = mounts.iter().filter(|mount| mount.at.starts_with(dir) && mount.at != dir);
+    for part in holding.into_iter().chain(below) {
+        // The hidden part by its name in the file system, and by its path here.
+        let (hidden, here) = match dir.strip_prefix(&part.at) {
+            Ok(rest) => (part.root.join(rest), dir.to_owned()),
+            Err(_) => (part.root.clone(), part.at.clone()),
+        };
+        for other in mounts.iter().filter(|mount| mount.device == part.device && !mount.at.starts_with(dir)) {
+            if let Ok(rest) = hidden.strip_prefix(&other.root) {
+                found.push((other.at.join(rest), here.clone()));
+            } else if let Ok(rest) = other.root.strip_prefix(&hidden) {
+                found.push((other.at.clone(), here.join(rest)));
+            }
+        }
+    }
+    found.retain(|(there, _)| !there.starts_with(dir));
+    found
+}
+
+/// Lines such as `36 35 98:0 /part /place rw - ext4 /dev/sda rw`. What cannot be read names no mount.
+fn parse(text: &[u8]) -> Vec<Mounted> {
+    let line = |line: &[u8]| {
+        let mut fields = line.split(|byte| *byte == b' ').skip(2);
+        Some(Mounted {
+            device: String::from_utf8_lossy(fields.next()?).into_owned(),
+            root: unescaped(fields.next()?),
+            at: unescaped(fields.next()?),
+        })
+    };
+    text.split(|byte| *byte == b'\n').filter_map(line).collect()
+}
+
+/// Blanks and the like stand there as `\040`.
+fn unescaped(field: &[u8]) -> PathBuf {
+    let mut path = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&byte, after)) = rest.split_first() {
+        let code = (byte == b'\\').then(|| after.get(..3)).flatten();
+        let code = code.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        path.push(code.unwrap_or(byte));
+        rest = if code.is_some() { &after[3..] } else { after };
+    }
+    OsString::from_vec(path).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(mounts: &str, dir: &str) -> Vec<String> {
+        let found = candidates(&parse(mounts.as_bytes()), Path::new(dir));
+        let mut found: Vec<String> =
+            found.iter().map(|(there, here)| format!("{} = {}", there.display(), here.display())).collect();
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    #[test]
+    fn what_is_mounted_once_more_is_found() {
+        let mounts = "1 0 8:1 / / rw - ext4 a rw\n2 1 8:2 / /home rw - ext4 b rw\n\
+                      3 1 8:1 / /run/host rw - ext4 a rw\n4 3 8:2 / /run/host/home rw - ext4 b rw\n";
+        assert_eq!(found(mounts, "/home/u/data"), ["/run/host/home/u/data = /home/u/data"]);
+        assert_eq!(found(mounts, "/srv"), ["/run/host/srv = /srv"]);
+    }
+
+    #[test]
+    fn parts_of_it_are_found_on_either_side() {
+        let mounts = "1 0 8:1 / / rw - ext4 a rw\n2 1 8:1 /data/sessions /peek\\040here rw - ext4 a rw\n\
+                      3 1 8:3 /deep /data/disk rw - ext4 c rw\n4 1 8:3 / /disk rw - ext4 c rw\n";
+        assert_eq!(found(mounts, "/data"), ["/disk/deep = /data/disk", "/peek here = /data/sessions"]);
+    }
+
+    #[test]
+    fn others_are_left_alone() {
+        let mounts = "1 0 8:1 / / rw - ext4 a rw\n2 1 0:5 / /proc rw - proc p rw\n\
+                      3 1 8:1 /database /mnt rw - ext4 a rw\nrubbish\n\n";
+        assert_eq!(found(mounts, "/data"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_stands_in_a_folder_of_ours_could_be_moved() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, two) = (dir.path().join("one"), dir.path().join("one/two"));
+        std::fs::create_dir_all(&two).unwrap();
+        let movable = movable_above(&two.join("data"));
+        assert!(movable.ends_with(&[one, two]), "{movable:?}");
+        assert!(movable_above(Path::new("/data")).is_empty(), "the root stays where it is");
+    }
+
+    #[test]
+    fn a_directory_leads_to_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        std::os::unix::fs::symlink(&real, real.join("link")).unwrap();
+        assert_eq!(leading_to(&real.join("link")).unwrap()[0], real);
+        assert!(leading_to(Path::new("/no/such/directory")).is_err());
+    }
+}

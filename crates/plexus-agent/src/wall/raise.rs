@@ -1,0 +1,218 @@
+//! Raising the wall, in a process that is about to become a child: two user namespaces, one inside the other, and a mount
+//! namespace that belongs to the outer one. Who lives in the inner one has no say over those mounts, and a mount
+//! namespace of its own gets them locked together. Nothing here allocates; each step is said before it is tried.
+
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{CWD, Mode, OFlags, mkdir, open, openat};
+use rustix::io::{Errno, read, retry_on_intr, write};
+use rustix::mount::{
+    MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_bind_recursive, mount_remount,
+    move_mount, open_tree, unmount,
+};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{
+    DumpableBehavior, Pid, WaitOptions, chdir, getegid, geteuid, set_dumpable_behavior, waitpid,
+};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+use super::{Plan, Shown};
+
+/// What is not needed on a folder that is there to be empty.
+const NOTHING_BUT_FILES: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC);
+
+/// What is being done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Step {
+    Outer = 1,
+    Cover,
+    Show,
+    Inner,
+    Hold,
+    Done,
+}
+
+impl Step {
+    pub(super) fn named(number: u8) -> Option<Self> {
+        [Self::Outer, Self::Cover, Self::Show, Self::Inner, Self::Hold, Self::Done]
+            .into_iter()
+            .find(|step| *step as u8 == number)
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Outer => "a user and mount namespace cannot be made",
+            Self::Cover => "the data directory cannot be covered",
+            Self::Show => "the agent's MCP config cannot be shown",
+            Self::Inner => "a second user namespace cannot be made",
+            Self::Hold => "it can be taken down from inside",
+            Self::Done => "it stands",
+        })
+    }
+}
+
+impl Plan {
+    /// Raises the wall around this process.
+    pub(super) fn raise(&self, say: &OwnedFd) -> io::Result<()> {
+        let at = |step: Step| write(say, &[step as u8]).map(drop);
+        at(Step::Outer)?;
+        // The copies of all mounts are made private to us, or follow those outside: the kernel sees to that where
+        // the new namespace has less right than the old one.
+        self.ids.enter(UnshareFlags::NEWNS)?;
+        at(Step::Cover)?;
+        for folder in &self.fastened {
+            // What something is mounted on cannot be moved. Files can no longer be linked across, either.
+            mount_bind_recursive(folder, folder)?;
+        }
+        // Taken hold of before it is out of sight.
+        let held = match &self.show {
+            Some(shown) => Some((shown, shown.hold()?)),
+            None => None,
+        };
+        for cover in &self.covers {
+            mount(c"plexus", cover, c"tmpfs", NOTHING_BUT_FILES, c"mode=0700,size=64k,nr_inodes=64")?;
+        }
+        at(Step::Show)?;
+        if let Some((shown, held)) = held {
+            shown.put(&held)?;
+        }
+        for cover in &self.covers {
+            mount_remount(cover, MountFlags::BIND | MountFlags::RDONLY | NOTHING_BUT_FILES, c"")?;
+        }
+        // Once more: where we were may now lie below something.
+        chdir(&self.cwd)?;
+        at(Step::Inner)?;
+        self.ids.enter(UnshareFlags::empty())?;
+        at(Step::Done)?;
+        Ok(())
+    }
+
+    /// Tries to take down what was raised; where that fails, it stands, and nothing comes of this process.
+    pub(super) fn tear(&self, say: &OwnedFd) -> Errno {
+        let _ = write(say, &[Step::Hold as u8]);
+        for cover in &self.covers {
+            for how in [UnmountFlags::empty(), UnmountFlags::DETACH] {
+                if unmount(cover, how).is_ok() {
+                    return Errno::PERM;
+                }
+            }
+        }
+        match write(say, &[Step::Done as u8]) {
+            Ok(_) => Errno::CANCELED,
+            Err(error) => error,
+        }
+    }
+}
+
+impl Shown {
+    /// The file, wherever it is seen.
+    fn hold(&self) -> io::Result<OwnedFd> {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        Ok(open_tree(CWD, &self.file, flags)?)
+    }
+
+    /// Puts the file back where it was, not to be written.
+    fn put(&self, held: &OwnedFd) -> io::Result<()> {
+        for folder in &self.folders {
+            match mkdir(folder, Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let place = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        drop(open(&self.file, place, Mode::RUSR | Mode::WUSR)?);
+        move_mount(held, c"", CWD, &self.file, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+        mount_remount(&self.file, MountFlags::BIND | MountFlags::RDONLY | NOTHING_BUT_FILES, c"")?;
+        Ok(())
+    }
+}
+
+/// The users and groups there are, each mapped to itself.
+pub(super) struct Ids {
+    users: Map,
+    groups: Map,
+}
+
+/// What is written into `uid_map` or `gid_map`.
+struct Map {
+    /// All that are known here: what belongs to others still does, and root can still give things to them. Takes
+    /// privilege.
+    all: Vec<u8>,
+    /// This process's own.
+    own: Vec<u8>,
+}
+
+impl Map {
+    fn of(path: &str, own: u32) -> io::Result<Self> {
+        let mut all = Vec::new();
+        for line in std::fs::read_to_string(path)?.lines() {
+            let mut fields = line.split_ascii_whitespace();
+            if let (Some(first), Some(_), Some(count)) = (fields.next(), fields.next(), fields.next()) {
+                all.extend_from_slice(format!("{first} {first} {count}\n").as_bytes());
+            }
+        }
+        Ok(Self { all, own: format!("{own} {own} 1\n").into_bytes() })
+    }
+}
+
+impl Ids {
+    pub(super) fn of_this_process() -> io::Result<Self> {
+        Ok(Self {
+            users: Map::of("/proc/self/uid_map", geteuid().as_raw())?,
+            groups: Map::of("/proc/self/gid_map", getegid().as_raw())?,
+        })
+    }
+
+    /// Moves this process into a new user namespace, and others as told, in which everyone is who they were.
+    ///
+    /// All ids can be mapped from outside only, so that is done by a helper that stays behind for as long as it takes.
+    fn enter(&self, more: UnshareFlags) -> io::Result<()> {
+        let this = open(c"/proc/self", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let (heard, tell) = pipe_with(PipeFlags::CLOEXEC)?;
+        // SAFETY: we are a fork ourselves, with one thread. The helper makes system calls and leaves by `_exit`.
+        let helper = match unsafe { libc::fork() } {
+            0 => {
+                drop(tell);
+                let told = read(&heard, &mut [0; 1]);
+                let code = match told {
+                    Ok(1) => self.write(&this).map_or_else(Errno::raw_os_error, |()| 0),
+                    _ => Errno::CANCELED.raw_os_error(),
+                };
+                // SAFETY: nothing of this copy of the keeper is to be run any more.
+                unsafe { libc::_exit(code) }
+            }
+            pid => Pid::from_raw(pid).ok_or_else(io::Error::last_os_error)?,
+        };
+        // SAFETY: no file descriptors are unshared, and there is no other thread.
+        let entered = unsafe { unshare_unsafe(UnshareFlags::NEWUSER | more) }
+            // The keeper cannot be looked into, and so neither could we: the helper has to write into our files.
+            .and_then(|()| set_dumpable_behavior(DumpableBehavior::Dumpable))
+            .and_then(|()| write(&tell, b".").map(drop));
+        drop(tell);
+        let ended = retry_on_intr(|| waitpid(Some(helper), WaitOptions::empty()))?;
+        entered?;
+        match ended.and_then(|(_, status)| status.exit_status()) {
+            Some(0) => Ok(()),
+            code => Err(io::Error::from_raw_os_error(code.unwrap_or(libc::ECANCELED))),
+        }
+    }
+
+    /// Maps the ids of the process whose `/proc` directory this is: all of them where we may, else our own.
+    fn write(&self, process: &OwnedFd) -> Result<(), Errno> {
+        let put = |file: &std::ffi::CStr, text: &[u8]| {
+            let file = openat(process, file, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+            write(&file, text).map(drop)
+        };
+        put(c"uid_map", &self.users.all).or_else(|_| put(c"uid_map", &self.users.own))?;
+        put(c"gid_map", &self.groups.all).or_else(|_| {
+            // Whoever could leave a group there might get at what is closed to that group here.
+            put(c"setgroups", b"deny")?;
+            put(c"gid_map", &self.groups.own)
+        })
+    }
+}

@@ -1,0 +1,170 @@
+//! What the wall around a child promises. Where the system grants none, the tests that need one say so by name.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::path::Path;
+
+use common::{NONCE, Run, gone};
+use plexus_agent::{Streams, Wall, WallNeed, Walled, read_wall, sweep, try_wall};
+
+/// Whether there can be a wall; one that cannot be had is noted under the name of the test.
+fn granted(test: &str) -> bool {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("file"), "").unwrap();
+    let tried = try_wall(dir.path());
+    assert!(dir.path().join("file").exists(), "who tries it is not behind it");
+    if let Err(reason) = &tried {
+        plexus_testkit::skip(test, &format!("wall: {reason}"));
+    }
+    tried.is_ok()
+}
+
+async fn lines(run: &mut Run) -> Vec<String> {
+    let mut lines = Vec::new();
+    loop {
+        match run.line().await {
+            end if end == "end" => return lines,
+            line => lines.push(line),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_child_finds_its_own_config_and_nothing_else() {
+    if !granted("a_child_finds_its_own_config_and_nothing_else") {
+        return;
+    }
+    let mut run = Run::start_walled(
+        "find data | sort; cat data/runs/1/mcp.json; echo; \
+         for act in 'echo x > data/runs/1/mcp.json' 'echo x > data/runs/1/outbox.jsonl' 'rm data/runs/1/mcp.json' \
+         'mv data other' 'touch data/new' 'cat data/secret'; do sh -c \"$act\" 2> /dev/null && echo \"$act\"; done; \
+         id -u; touch made; ls -d made; stat -c %u /; echo end",
+        WallNeed::Required,
+        None,
+    );
+    let own = rustix::process::geteuid().as_raw();
+    // What is root's stays root's for root, and is nobody's for anyone else.
+    let root = if own == 0 { 0 } else { 65534 };
+    assert_eq!(
+        lines(&mut run).await,
+        [
+            "data",
+            "data/runs",
+            "data/runs/1",
+            "data/runs/1/mcp.json",
+            "the config",
+            &own.to_string(),
+            "made",
+            &root.to_string()
+        ]
+    );
+    assert_eq!(read_wall(&run.dir), Some(Walled::Namespaces));
+    assert_eq!(std::fs::read_to_string(run.home.path().join("data/secret")).unwrap(), "the secret");
+}
+
+#[tokio::test]
+async fn a_child_cannot_get_around_it() {
+    if !granted("a_child_cannot_get_around_it") {
+        return;
+    }
+    let mut run = Run::start_walled(
+        "keeper=$PPID; data=$PWD/data; look='cat '$data'/secret'; \
+         tried() { \"$@\" 2> /dev/null | grep -q 'the secret' && echo \"REACHED by $*\"; echo tried; }; \
+         tried $look; \
+         tried sh -c \"umount $data; $look\"; \
+         tried sh -c \"umount -l $data; $look\"; \
+         tried unshare -m sh -c \"umount -l $data; $look\"; \
+         tried unshare -Urm sh -c \"umount $data; umount -l $data; $look\"; \
+         tried unshare -Urm sh -c \"mkdir m; mount --bind . m; cat m/data/secret\"; \
+         tried unshare -Urm sh -c \"mkdir n; mount --rbind / n; cat n$data/secret\"; \
+         tried unshare -Urm sh -c \"mount -o remount,rw $data; $look\"; \
+         tried cat ../$(basename $PWD)/data/secret; \
+         tried sh -c 'mv $PWD $PWD-moved && cat $PWD-moved/data/secret; ls -d $PWD-moved && echo the secret'; \
+         tried cat /proc/$keeper/root$data/secret; \
+         tried cat /proc/$keeper/cwd/../../secret; \
+         tried cat /proc/1/root$data/secret; \
+         tried sh -c \"cat /proc/[0-9]*/root$data/secret\"; \
+         tried nsenter -t $keeper -m $look; \
+         tried nsenter -t $keeper -U -m $look; \
+         tried nsenter -t 1 -m $look; \
+         tried nsenter --mount=/proc/$keeper/ns/mnt $look; \
+         ls /proc/$keeper/fd /proc/$keeper/map_files > /dev/null 2>&1 && echo 'REACHED fds'; \
+         head -c 1 /proc/$keeper/environ 2> /dev/null | grep -q . && echo 'REACHED environ'; \
+         for fd in /proc/self/fd/*; do case $(readlink $fd) in *data*) echo \"INHERITED $fd\";; esac; done; \
+         echo end",
+        WallNeed::Required,
+        None,
+    );
+    let lines = lines(&mut run).await;
+    assert_eq!(lines, ["tried"; 18], "{lines:#?}");
+    // What it is to be kept from is there.
+    assert!(run.home.path().join("data/secret").exists() && !run.home.path().join("m/data/secret").exists());
+}
+
+#[tokio::test]
+async fn stop_reaches_behind_it() {
+    if !granted("stop_reaches_behind_it") {
+        return;
+    }
+    let mut run = Run::start_walled(
+        "(env -i setsid sh -c 'trap \"\" TERM HUP; echo $$; while :; do /bin/sleep 300; done' &); \
+         (unshare -U setsid sh -c 'trap \"\" TERM HUP; echo $$; while :; do sleep 300; done' &); \
+         echo $$; while :; do sleep 300; done",
+        WallNeed::Required,
+        None,
+    );
+    let tree = [run.process().await, run.process().await, run.process().await];
+    run.keeper.stop(&run.dir, &run.session).await;
+    for process in tree {
+        assert!(!process.is_alive());
+    }
+    assert_eq!(sweep(&run.session).unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_child_behind_it_dies_with_its_keeper_and_is_found_by_its_mark() {
+    if !granted("a_child_behind_it_dies_with_its_keeper_and_is_found_by_its_mark") {
+        return;
+    }
+    let mut run = Run::start_walled(
+        "(setsid sh -c 'echo $$; while :; do sleep 300; done' &); echo $$; while :; do sleep 300; done",
+        WallNeed::Required,
+        None,
+    );
+    let tree = [run.process().await, run.process().await];
+    run.keeper.kill().unwrap();
+    gone(run.keeper.identity()).await;
+    while sweep(&run.session).unwrap() > 0 {}
+    for process in &tree {
+        gone(process).await;
+    }
+}
+
+#[tokio::test]
+async fn where_there_can_be_none_what_is_wanted_goes_on_and_what_is_required_does_not() {
+    let nowhere = Path::new("/no/such/directory");
+    let mut run = Run::start_walled("echo started", WallNeed::Wanted, Some(nowhere));
+    assert_eq!(run.line().await, "started");
+    let Some(Walled::None { reason }) = read_wall(&run.dir) else { panic!("{:?}", read_wall(&run.dir)) };
+    assert!(reason.contains("No such file"), "{reason}");
+
+    let run = Run::start_walled("touch started", WallNeed::Required, Some(nowhere));
+    let exit = run.exit().await;
+    let error = exit.error.expect("a reason");
+    assert!(error.contains("required") && error.contains("No such file"), "{error}");
+    assert!(!run.home.path().join("started").exists());
+    assert_eq!(read_wall(&run.dir), None);
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_named_behind_it_as_well() {
+    if !granted("a_program_that_is_not_there_is_named_behind_it_as_well") {
+        return;
+    }
+    let wall = |home: &Path| Some(Wall { hide: home.join("data"), show: None, need: WallNeed::Wanted });
+    let mut run = Run::prepare_behind(Path::new("/no/such/claude"), &[], Streams::Lines, wall);
+    run.outbox.go(NONCE).unwrap();
+    assert_eq!(run.exit().await.error.as_deref(), Some("/no/such/claude cannot be found"));
+}

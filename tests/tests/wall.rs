@@ -1,0 +1,175 @@
+//! The wall between an agent and the hub's own data: a real agent's approved command looks for them by every way we know
+//! and finds nothing, while all else is as it was. Where this system grants no wall, those tests say so by name.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use anyhow::Context as _;
+use plexus_e2e::{LIMIT, Setup, World, over_channels, processes_of, script, text, until};
+use plexus_testkit::model::Step;
+use plexus_testkit::rpc::{Door, Rpc};
+use plexus_testkit::{binaries, clean_env, skip};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+over_channels!(a_child_reaches_nothing_of_the_hubs_own);
+
+fn bash(command: &str) -> Step {
+    Step::tool("Bash", json!({"command": command, "description": "a step"}))
+}
+
+async fn get(door: &dyn Door, session: &str) -> anyhow::Result<Value> {
+    Ok(door.call("claudecode.get", json!({"session_id": session})).await?["session"].take())
+}
+
+async fn a_child_reaches_nothing_of_the_hubs_own(mut world: World) -> anyhow::Result<()> {
+    let session = world.create("curious", json!({})).await?;
+    let before = get(&*world.door, &session).await?;
+    if before["wall"] == "none" {
+        let test = format!("a_child_reaches_nothing_of_the_hubs_own {:?}", world.setup.cli);
+        skip(&test, &format!("wall: {}", before["wall_missing"]));
+        return Ok(());
+    }
+    let run = world.run_dir(&session, 1);
+    let look = format!(
+        "DATA='{}' RUN='{}' HUB={} PLEXUS='{}' sh look.sh > out 2> err; touch looked",
+        world.hub.data_dir().display(),
+        run.strip_prefix(world.hub.data_dir())?.display(),
+        world.hub.pid(),
+        binaries::plexus()?.display(),
+    );
+    std::fs::write(world.file("look.sh"), include_str!("look.sh"))?;
+    world.model.script("LOOK", vec![bash(&look), bash("touch second.txt"), Step::text("Nothing.")]);
+    world.chat(&session, "LOOK around").await?;
+    let (_, approval) = world.asked(&session).await?;
+    assert!(!world.file("found").exists(), "it ran before it was allowed");
+    world.allow(&approval).await?;
+    until("the end of the look", || world.file("looked").exists()).await?;
+
+    let read = |name: &str| std::fs::read_to_string(world.file(name)).unwrap_or_default();
+    assert_eq!(read("found"), "", "{}\n{}", read("out"), read("err"));
+    let looked_at = read("looked-at");
+    assert!(looked_at.ends_with("config\nhome\ndone\n"), "{looked_at}{}", read("err"));
+    assert!(looked_at.starts_with("keeper ") && !looked_at.starts_with("keeper 1\n"), "{looked_at}");
+    assert!(world.home.join("at-home").exists());
+    let token = world.hub.token()?;
+    assert!(!read("out").contains(&token) && !read("err").contains(&token));
+
+    // The gate, and a hub that goes away, are the same behind it.
+    let (_, approval) = world.asked(&session).await?;
+    assert!(!world.file("second.txt").exists());
+    world.hub.kill9().await?;
+    world.hub.restart().await?;
+    assert_eq!(get(&*world.door, &session).await?["wall"], "namespaces");
+    world.allow(&approval).await?;
+    let poll = world.ended(&session).await?;
+    assert_eq!(poll["status"], "complete", "{poll:#}");
+    assert!(world.file("second.txt").exists());
+
+    assert!(!processes_of(&session).is_empty());
+    world.call("claudecode.stop", json!({"session_id": session})).await?;
+    assert_eq!(processes_of(&session), Vec::<u32>::new());
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_a_wall_get_says_so_and_why() -> anyhow::Result<()> {
+    let setup = Setup::scripted().with_config("wall = \"off\"");
+    let world = setup.world("without_a_wall_get_says_so_and_why").await?.context("the scripted agent")?;
+    let session = world.create("open", json!({"prompt": script(&json!([{"say": "done"}]))})).await?;
+    assert_eq!(world.ended(&session).await?["status"], "complete");
+    let view = get(&*world.door, &session).await?;
+    assert_eq!(view["wall"], "none", "{view:#}");
+    assert!(text(&view["wall_missing"]).contains("plexus.toml"), "{view:#}");
+    assert!(!world.hub.stderr().contains("grants no wall"), "nobody wanted one");
+    let list = world.call("claudecode.list", json!({})).await?;
+    assert_eq!(list["sessions"][0].get("wall"), None, "it is told by `get` alone: {list:#}");
+    Ok(())
+}
+
+/// A hub where no user namespace can be made.
+struct Refused {
+    hub: Child,
+    rpc: Rpc,
+    stderr: tokio::process::ChildStderr,
+    work: PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+impl Refused {
+    async fn start(config: &str) -> anyhow::Result<Self> {
+        let dir = tempfile::tempdir()?;
+        let [data, work] = ["data", "work"].map(|name| dir.path().join(name));
+        for folder in [&data, &work] {
+            std::fs::create_dir(folder)?;
+        }
+        std::fs::write(data.join("plexus.toml"), config)?;
+        // The limit is that of one user namespace, and of those below it.
+        let serve =
+            "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" serve --listen 127.0.0.1:0 \"$@\"";
+        let mut hub = Command::new("unshare")
+            .args(["--user", "--map-root-user", "sh", "-c", serve])
+            .arg(binaries::plexus()?)
+            .arg("--data-dir")
+            .arg(&data)
+            .arg("--claude")
+            .arg(binaries::scripted_agent()?)
+            .env_clear()
+            .envs(clean_env(dir.path(), "http://127.0.0.1:9"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let stdout = hub.stdout.take().context("stdout")?;
+        let line = tokio::time::timeout(LIMIT, BufReader::new(stdout).lines().next_line()).await??;
+        let stderr = hub.stderr.take().context("stderr")?;
+        let url = line.context("the hub did not start")?.replace("plexus listening on ", "");
+        let token = std::fs::read_to_string(data.join("operator.token"))?;
+        Ok(Self { hub, rpc: Rpc::new(&url, token.trim()), stderr, work, _dir: dir })
+    }
+
+    /// Ends it in order; what it said.
+    async fn ended(mut self) -> anyhow::Result<String> {
+        let pid = self.hub.id().and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed()));
+        rustix::process::kill_process(pid.context("a pid")?, rustix::process::Signal::TERM)?;
+        let mut said = String::new();
+        tokio::time::timeout(LIMIT, self.stderr.read_to_string(&mut said)).await??;
+        self.hub.wait().await?;
+        Ok(said)
+    }
+}
+
+#[tokio::test]
+async fn where_none_is_granted_agents_start_with_a_warning() -> anyhow::Result<()> {
+    let hub = Refused::start("").await?;
+    let prompt = script(&json!([{"say": "done"}]));
+    let create = json!({"name": "open", "working_dir": hub.work, "prompt": prompt});
+    let session = text(&hub.rpc.call("claudecode.create", create).await?["id"]);
+    let view = get(&hub.rpc, &session).await?;
+    assert_eq!(view["wall"], "none", "{view:#}");
+    assert!(text(&view["wall_missing"]).contains("namespace"), "{view:#}");
+    let mut poll = json!({"status": "running", "total_events": 0});
+    while poll["status"] == "running" {
+        let next = json!({"session_id": session, "wait_ms": 30_000, "from_seq": poll["total_events"]});
+        poll = tokio::time::timeout(LIMIT, hub.rpc.call("claudecode.poll", next)).await??;
+    }
+    assert_eq!(poll["status"], "complete", "{poll:#}");
+    hub.rpc.call("claudecode.stop", json!({"session_id": session})).await?;
+    let said = hub.ended().await?;
+    assert!(said.contains("this system grants no wall around agents"), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn where_none_is_granted_and_one_is_required_no_agent_starts() -> anyhow::Result<()> {
+    let hub = Refused::start("wall = \"required\"").await?;
+    let create = json!({"name": "none", "working_dir": hub.work});
+    let door: &dyn Door = &hub.rpc;
+    let refused = door.call("claudecode.create", create).await.err().context("it was not refused")?;
+    assert_eq!(refused.kind.as_deref(), Some("no_wall"), "{refused:?}");
+    let said = hub.ended().await?;
+    assert!(said.contains("no agent is started"), "{said}");
+    Ok(())
+}
