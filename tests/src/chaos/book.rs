@@ -144,7 +144,9 @@ impl Book {
         let Turn { status, events, .. } = &turn;
         let mut faults = Vec::new();
         let last = events.last().unwrap_or(&Value::Null);
-        let killed = ["killed", "orphaned", "exited"].contains(&last["reason"].as_str().unwrap_or_default());
+        // The last of them: its relay was killed before the agent had come to know it.
+        let killed = ["killed", "orphaned", "exited", "no_permit_tool"];
+        let killed = killed.contains(&last["reason"].as_str().unwrap_or_default());
         if status != "complete" && !(victims == Victims::Children && killed) {
             faults.push(format!("{name} ended as {status}: {last}"));
         }
