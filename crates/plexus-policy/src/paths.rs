@@ -131,6 +131,12 @@ impl PathPattern {
         folder
     }
 
+    /// The last of its parts that is a plain name: no path without it is meant. Empty where there is none.
+    pub(crate) fn telling_name(&self) -> String {
+        let plain = |part: &&str| !part.contains(['*', '?', '[']);
+        self.glob.split('/').rfind(plain).map(|part| part.replace('\\', "")).unwrap_or_default()
+    }
+
     /// The same pattern, below where its literal part leads to now.
     pub(crate) fn resolved(&self) -> Option<Self> {
         let folder = self.literal_folder();

@@ -5,6 +5,9 @@ mod allow;
 mod restrict;
 mod scope;
 
+use std::collections::HashSet;
+use std::path::Path;
+
 use globset::{GlobSet, GlobSetBuilder};
 
 use crate::call::Call;
@@ -63,6 +66,8 @@ struct PathIndex {
     globs: GlobSet,
     /// Which path rule each glob is of.
     owners: Vec<usize>,
+    /// A name for each deny and ask rule that is part of every path it means.
+    telling: HashSet<String>,
 }
 
 /// Why a policy cannot be used. A session whose policy cannot be used may do nothing.
@@ -116,6 +121,7 @@ impl Policy {
         let (mut deny, mut ask, mut allow) = (Vec::new(), Vec::new(), Vec::new());
         let mut builder = GlobSetBuilder::new();
         let mut owners = Vec::new();
+        let mut telling = HashSet::new();
         let mut paths = 0;
         for (level, rules) in levels.iter().enumerate() {
             for (index, entry) in rules.rules.iter().enumerate() {
@@ -125,6 +131,9 @@ impl Policy {
                 let mut place = Place { level, index, path: None };
                 if let Specifier::Path(_, pattern) = &entry.rule().specifier {
                     let mut globs = pattern.globs()?;
+                    if entry.effect() != RuleEffect::Allow {
+                        telling.insert(pattern.telling_name());
+                    }
                     // A rule that restricts holds for what its path leads to as well. One that allows does not: links
                     // change, and who may change them is not who made the rule.
                     if let Some(real) = pattern
@@ -132,6 +141,7 @@ impl Policy {
                         .filter(|_| entry.effect() != RuleEffect::Allow && pattern.is_absolute())
                     {
                         globs.extend(real.globs()?);
+                        telling.insert(real.telling_name());
                     }
                     for glob in globs {
                         builder.add(glob);
@@ -147,17 +157,13 @@ impl Policy {
                 }
             }
         }
-        Ok(Self { levels, deny, ask, allow, paths: PathIndex { globs: builder.build()?, owners } })
+        Ok(Self { levels, deny, ask, allow, paths: PathIndex { globs: builder.build()?, owners, telling } })
     }
 
     /// What is to happen to a call, and which rule says so.
     pub fn evaluate(&self, call: &Call<'_>) -> Verdict<'_> {
         let subject = Subject::of(call);
-        self.restricts(call, &subject).or_else(|| self.allows(call, &subject)).unwrap_or_else(|| Verdict {
-            effect: VerdictEffect::Unmentioned,
-            by: Vec::new(),
-            why: self.why_unmentioned(call, &subject),
-        })
+        self.restricts(call, &subject).unwrap_or_else(|| self.allows(call, &subject))
     }
 
     fn entry(&self, place: Place) -> &RuleEntry {
@@ -181,9 +187,29 @@ impl Policy {
     }
 }
 
+/// The names without which no deny or ask rule means a path below some directory.
+struct Telling<'p> {
+    /// None where any path may be meant.
+    names: Option<&'p HashSet<String>>,
+}
+
+impl Telling<'_> {
+    /// Whether a file can be meant at all.
+    fn may_mean(&self, file: &Path) -> bool {
+        let Some(names) = self.names else { return true };
+        file.components().any(|part| part.as_os_str().to_str().is_none_or(|part| names.contains(part)))
+    }
+}
+
 impl PathIndex {
+    fn telling(&self, cwd: &Path) -> Telling<'_> {
+        let named = |part: &str| self.telling.contains(part);
+        let of_cwd = cwd.components().any(|part| part.as_os_str().to_str().is_none_or(named));
+        Telling { names: if of_cwd || named("") { None } else { Some(&self.telling) } }
+    }
+
     /// The path rules that mean this path.
-    fn matching(&self, path: &std::path::Path) -> Vec<usize> {
+    fn matching(&self, path: &Path) -> Vec<usize> {
         self.globs.matches(path).into_iter().map(|glob| self.owners[glob]).collect()
     }
 

@@ -1,6 +1,6 @@
 //! Patterns in which `*` stands for anything: over names, and over the words of a command.
 
-use crate::bash::{Piece, Word};
+use crate::bash::{Piece, Word, base_name};
 
 /// What separates the words of a command when they are compared: no word can hold it.
 pub(crate) const BETWEEN: char = '\0';
@@ -52,17 +52,23 @@ pub(crate) enum Tail {
     Words,
 }
 
-/// The words of a command as far as they are known, for an allow rule.
+/// The words of a command as far as they are known.
 #[derive(Debug)]
 pub(crate) struct KnownLine {
     text: String,
-    /// Whether something unknown follows.
-    open: bool,
+    rest: Rest,
+}
+
+/// What follows what is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Nothing,
+    Unknown,
 }
 
 impl KnownLine {
     pub(crate) fn new(words: &[Word]) -> Self {
-        let mut text = String::new();
+        let mut text = String::with_capacity(words.len() * 12);
         for (at, word) in words.iter().enumerate() {
             if at > 0 {
                 text.push(BETWEEN);
@@ -70,35 +76,49 @@ impl KnownLine {
             for piece in word.pieces() {
                 match piece {
                     Piece::Text(known) => text.push_str(known),
-                    Piece::Home | Piece::Any => return Self { text, open: true },
+                    Piece::Home | Piece::Any => return Self { text, rest: Rest::Unknown },
                 }
             }
         }
-        Self { text, open: false }
+        Self { text, rest: Rest::Nothing }
+    }
+
+    /// Whether something unknown follows.
+    pub(crate) fn is_open(&self) -> bool {
+        self.rest == Rest::Unknown
+    }
+
+    /// Its words, where all of them are known.
+    pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
+        self.text.split(BETWEEN)
+    }
+
+    /// The same with the command's bare name, where it is given by its path: `/bin/rm` is `rm`.
+    fn by_base_name(&self) -> Option<&str> {
+        let name = self.text.split(BETWEEN).next()?;
+        name.rfind('/').map(|slash| &self.text[slash + 1..])
     }
 }
 
 impl CommandPattern {
     /// Whether every command that the line may turn out to be is meant.
     pub(crate) fn covers(&self, line: &KnownLine) -> bool {
-        let simple = self.segments.len() == 1;
-        let first = self.segments.first().map_or("", String::as_str);
-        match self.tail {
+        self.covers_text(&line.text, line.rest)
+    }
+
+    fn covers_text(&self, text: &str, rest: Rest) -> bool {
+        let [first, others @ ..] = self.segments.as_slice() else { return false };
+        let Some(behind) = text.strip_prefix(first.as_str()) else { return false };
+        match (self.tail, others) {
+            (Tail::End, []) => behind.is_empty() && rest == Rest::Nothing,
             // What is unknown has to lie within a wildcard at the end.
-            Tail::End if line.open => {
-                !simple
-                    && self.segments.last().is_some_and(String::is_empty)
-                    && matches(&self.segments, &line.text)
+            (Tail::End, [.., last]) => {
+                (rest == Rest::Nothing || last.is_empty()) && matches(&self.segments, text)
             }
-            Tail::End => matches(&self.segments, &line.text),
-            Tail::Words if simple => match line.text.strip_prefix(first) {
-                Some("") => !line.open,
-                Some(rest) => rest.starts_with(BETWEEN),
-                None => false,
-            },
-            Tail::Words => {
-                !line.open && matches(&self.segments, &line.text)
-                    || matches(&self.with_more_words(), &line.text)
+            (Tail::Words, []) => behind.starts_with(BETWEEN) || behind.is_empty() && rest == Rest::Nothing,
+            (Tail::Words, _) => {
+                rest == Rest::Nothing && matches(&self.segments, text)
+                    || matches(&self.with_more_words(), text)
             }
         }
     }
@@ -123,21 +143,43 @@ impl CommandPattern {
         }
     }
 
-    /// Whether some command that the words may turn out to be is meant.
-    pub(crate) fn may_match(&self, words: &[Word]) -> Certainty {
-        let line = KnownLine::new(words);
-        if !line.open {
-            return if self.covers(&line) { Certainty::Yes } else { Certainty::No };
-        }
-        if self.covers(&line) {
+    /// Whether some command that the line may turn out to be is meant; `words` are all of its words if it is open.
+    pub(crate) fn may_match(&self, line: &KnownLine, words: &[Word]) -> Certainty {
+        let by_base_name = line.by_base_name();
+        if self.covers(line) || by_base_name.is_some_and(|text| self.covers_text(text, line.rest)) {
             return Certainty::Yes;
         }
-        let more = self.with_more_words();
-        let ends: &[String] = &self.segments;
-        let possible = possible(ends, words) || self.tail == Tail::Words && possible(&more, words);
-        if possible { Certainty::Maybe } else { Certainty::No }
+        if line.rest == Rest::Nothing {
+            return Certainty::No;
+        }
+        if self.could_begin(&line.text) && self.could_become(words) {
+            return Certainty::Maybe;
+        }
+        if by_base_name.is_some_and(|text| self.could_begin(text)) {
+            let mut words = words.to_vec();
+            words[0] = Word::text(words[0].literal().map(base_name).unwrap_or_default());
+            if self.could_become(&words) {
+                return Certainty::Maybe;
+            }
+        }
+        Certainty::No
+    }
+
+    /// Whether what is known of a line does not rule the pattern out at once.
+    fn could_begin(&self, text: &str) -> bool {
+        // A word that may come to nothing takes the blank before it along.
+        let text = text.strip_suffix(BETWEEN).unwrap_or(text);
+        self.segments.first().is_some_and(|first| first.starts_with(text) || text.starts_with(first.as_str()))
+    }
+
+    fn could_become(&self, words: &[Word]) -> bool {
+        possible(&self.segments, words)
+            || self.tail == Tail::Words && possible(&self.with_more_words(), words)
     }
 }
+
+/// How much of a command is compared letter by letter; what follows is taken for anything.
+const COMPARED: usize = 1024;
 
 /// One character of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,14 +201,21 @@ fn possible(segments: &[String], words: &[Word]) -> bool {
     let mut places = vec![false; signs.len() + 1];
     places[0] = true;
     skip_stars(&signs, &mut places);
+    let mut compared = 0;
     for (at, word) in words.iter().enumerate() {
+        if compared > COMPARED {
+            return places.contains(&true);
+        }
         // A word that may come to nothing takes the blank before it along.
         if at > 0 && !matches!(word.pieces(), [Piece::Any]) {
             step(&signs, &mut places, 0);
         }
         for piece in word.pieces() {
             match piece {
-                Piece::Text(text) => text.bytes().for_each(|byte| step(&signs, &mut places, byte)),
+                Piece::Text(text) => {
+                    compared += text.len();
+                    text.bytes().take(COMPARED).for_each(|byte| step(&signs, &mut places, byte));
+                }
                 Piece::Home | Piece::Any => {
                     if let Some(first) = places.iter().position(|reached| *reached) {
                         places[first..].fill(true);

@@ -30,9 +30,14 @@ pub(crate) fn hazards(words: &[Word]) -> Vec<Hazard> {
     match name {
         "set" if words[1..].iter().all(|w| w.literal().is_some_and(is_plain_set)) => return Vec::new(),
         "wait" if last == 0 => return Vec::new(),
-        "eval" | "source" | "." | "trap" | "exec" | "fc" => return all(HazardKind::Runs),
+        "." | "alias" | "bind" | "complete" | "enable" | "eval" | "exec" | "fc" | "hash" | "source"
+        | "trap" => {
+            return all(HazardKind::Runs);
+        }
         "printf"
-            if words[1..].iter().any(|w| w.known_start().starts_with("-v") || w.known_start().is_empty()) =>
+            if words
+                .get(1)
+                .is_some_and(|w| w.known_start().is_empty() || w.known_start().starts_with('-')) =>
         {
             return all(HazardKind::Reaches);
         }

@@ -15,7 +15,7 @@ mod unwrap;
 mod words;
 
 pub(crate) use cursor::Unreadable;
-pub(crate) use reach::{Reach, reach};
+pub(crate) use reach::{Line, Reach, reach};
 pub(crate) use reader::read;
 pub(crate) use script::{Access, Part, Piece, Redirect, Script, Word, base_name};
 pub(crate) use unwrap::{Alone, Inner, is_harmless, must_be_named, unwrap};

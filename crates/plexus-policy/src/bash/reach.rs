@@ -6,9 +6,13 @@ use super::hazards::{HazardKind, hazards};
 use super::reader;
 use super::script::{Doubt, Part, Script, Word, base_name};
 use super::unwrap::{Inner, unwrap};
+use crate::wildcard::KnownLine;
 
 /// How far into a runner's arguments its command is looked for.
 const LOOKED_THROUGH: usize = 40;
+
+/// How many commands are looked at.
+const MAX_LINES: usize = 200;
 
 /// How deep command lines inside arguments are followed.
 const MAX_DEPTH: usize = 6;
@@ -17,9 +21,17 @@ const MAX_DEPTH: usize = 6;
 #[derive(Debug, Default)]
 pub(crate) struct Reach {
     /// Each command that may run.
-    pub(crate) lines: Vec<Vec<Word>>,
+    pub(crate) lines: Vec<Line>,
     /// Why more may run than that.
     pub(crate) unseen: Option<&'static str>,
+}
+
+/// A command that may run.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) known: KnownLine,
+    /// Its words, where not all of them are known.
+    pub(crate) words: Vec<Word>,
 }
 
 /// Follows a script through all its wrappers.
@@ -43,8 +55,18 @@ impl Reach {
         }
     }
 
+    fn line(&mut self, words: &[Word]) {
+        if self.lines.len() >= MAX_LINES {
+            self.unseen = self.unseen.or(Some("it runs too many commands to look at"));
+            return;
+        }
+        let known = KnownLine::new(words);
+        let words = if known.is_open() { words.to_vec() } else { Vec::new() };
+        self.lines.push(Line { known, words });
+    }
+
     fn part(&mut self, part: &Part, depth: usize) {
-        self.lines.push(part.words.clone());
+        self.line(&part.words);
         let Some(name) = part.words[0].literal().map(base_name) else {
             self.unseen = self.unseen.or(Some("a command's name is not known before it runs"));
             return;
@@ -80,8 +102,12 @@ impl Reach {
             self.text(text, depth);
         }
         let named = |word: &Word| {
-            word.literal()
-                .is_some_and(|w| !w.is_empty() && !w.starts_with(['-', '+']) && !w.starts_with("/dev/"))
+            word.literal().is_some_and(|w| {
+                !w.is_empty()
+                    && !w.starts_with(['-', '+'])
+                    && !w.starts_with("/dev/")
+                    && !w.starts_with("/proc/")
+            })
         };
         if !part.words[1..].iter().any(named) {
             self.unseen = self.unseen.or(Some("a shell reads commands that are not written here"));
@@ -107,7 +133,7 @@ impl Reach {
                 Some(_) => {
                     let mut words = part.words[at..].to_vec();
                     words.push(Word::unknown());
-                    self.lines.push(words);
+                    self.line(&words);
                 }
                 None => self.unseen = self.unseen.or(Some("a wrapper's command is not known before it runs")),
             }

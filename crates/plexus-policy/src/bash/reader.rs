@@ -281,6 +281,7 @@ impl Cursor<'_> {
                 }
             }
             self.expect(b')', "a list does not end")?;
+            self.doubt(Doubt::Shifted("it assigns a list, which may be the shell's own"));
             Word::unknown()
         } else {
             self.word()?.unwrap_or_default().word

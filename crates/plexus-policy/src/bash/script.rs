@@ -12,6 +12,14 @@ pub(crate) struct Script {
     pub(crate) doubts: Vec<Doubt>,
 }
 
+impl Script {
+    /// How many of its commands may change the directory that relative paths begin in.
+    pub(crate) fn moves(&self) -> usize {
+        let moves = |word: &Word| matches!(word.literal(), Some("cd" | "chdir" | "pushd" | "popd"));
+        self.parts.iter().filter(|part| part.words.iter().any(moves)).count()
+    }
+}
+
 /// One simple command: `NAME=value … word word …`. A part without words only assigns.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Part {

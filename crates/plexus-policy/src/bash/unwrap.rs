@@ -58,6 +58,11 @@ pub(crate) fn unwrap(part: &Part) -> Option<Inner> {
         }
         _ => return None,
     }
+    // What is taken off has to be known to the last word: an unknown one could be the command itself.
+    let taken = part.words.get(..at)?;
+    if taken.iter().any(|word| word.literal().is_none()) {
+        return None;
+    }
     let words = part.words.get(at..)?.to_vec();
     plain_start(&words).then(|| Inner::Part(Part { assignments, words, stdin: part.stdin.clone() }))
 }
@@ -89,7 +94,8 @@ fn plain_start(words: &[Word]) -> bool {
 /// Whether a variable may be set before a command that a rule allows without naming it.
 pub(crate) fn is_harmless(assignment: &Assignment, alone: Alone) -> bool {
     let name = assignment.name.as_str();
-    if HARMLESS.contains(&name) {
+    // The shell itself reads on in another way when its language changes.
+    if HARMLESS.contains(&name) && (alone == Alone::No || !name.starts_with('L')) {
         return true;
     }
     // Variables of a script's own are written small; those few that programs know are not among them.
@@ -97,7 +103,16 @@ pub(crate) fn is_harmless(assignment: &Assignment, alone: Alone) -> bool {
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
         && !matches!(
             name,
-            "path" | "fpath" | "cdpath" | "manpath" | "prompt" | "histchars" | "argv" | "status"
+            "path"
+                | "fpath"
+                | "cdpath"
+                | "manpath"
+                | "mailpath"
+                | "options"
+                | "prompt"
+                | "histchars"
+                | "argv"
+                | "status"
         )
 }
 

@@ -17,34 +17,24 @@ use crate::wildcard::{KnownLine, name_matches};
 const MAX_WRAPPERS: usize = 6;
 
 impl Policy {
-    /// What the allow rules have to say.
-    pub(super) fn allows(&self, call: &Call<'_>, subject: &Subject<'_>) -> Option<Verdict<'_>> {
-        if self.allow.is_empty() {
-            return None;
-        }
+    /// What the allow rules have to say, or that nobody says anything.
+    pub(super) fn allows(&self, call: &Call<'_>, subject: &Subject<'_>) -> Verdict<'_> {
         let mut search = Search::new(self, call);
-        search.subject(subject).ok()?;
-        // A line without any command, such as `x=1`, needs no rule; but then no rule says anything about it.
-        if search.by.is_empty() {
-            return None;
-        }
-        let by: Vec<_> = search.by.iter().map(|place| self.decider(*place)).collect();
-        let names: Vec<String> =
-            by.iter().map(|by| format!("`{}` of {}", by.entry.rule(), by.level_name)).collect();
-        Some(Verdict {
-            effect: VerdictEffect::Allow,
-            by,
-            why: format!("it is allowed by {}", names.join(", ")),
-        })
-    }
-
-    /// Why no rule says anything.
-    pub(super) fn why_unmentioned(&self, call: &Call<'_>, subject: &Subject<'_>) -> String {
-        let missing = match Search::new(self, call).subject(subject) {
-            Err(why) if !self.allow.is_empty() => why,
-            _ => "no rule is about it".to_owned(),
+        let missing = match search.subject(subject) {
+            _ if self.allow.is_empty() => "no rule is about it".to_owned(),
+            // A line without any command, such as `x=1`, needs no rule; but then no rule says anything about it.
+            Ok(()) if search.by.is_empty() => "no rule is about it".to_owned(),
+            Err(missing) => missing,
+            Ok(()) => {
+                let by: Vec<_> = search.by.iter().map(|place| self.decider(*place)).collect();
+                let names: Vec<_> =
+                    by.iter().map(|by| format!("`{}` of {}", by.entry.rule(), by.level_name)).collect();
+                let why = format!("it is allowed by {}", names.join(", "));
+                return Verdict { effect: VerdictEffect::Allow, by, why };
+            }
         };
-        format!("{missing}; Claude Code takes its own course")
+        let why = format!("{missing}; Claude Code takes its own course");
+        Verdict { effect: VerdictEffect::Unmentioned, by: Vec::new(), why }
     }
 }
 
@@ -136,11 +126,7 @@ impl<'p, 'c> Search<'p, 'c> {
         if let Some(doubt) = script.doubts.first() {
             return Err(doubt.why().to_owned());
         }
-        let moves = script
-            .parts
-            .iter()
-            .filter(|part| part.words.first().and_then(Word::literal) == Some("cd"))
-            .count();
+        let moves = script.moves();
         for part in &script.parts {
             self.part(part, moves, wrappers)?;
         }

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::path::Path;
 
 use super::{Place, Policy, Verdict, VerdictEffect};
-use crate::bash::{Access, Word, base_name};
+use crate::bash::{Access, Line, Word};
 use crate::call::Call;
 use crate::paths::{self, PathPattern};
 use crate::rule::{Rule, Specifier};
@@ -118,9 +118,11 @@ impl Policy {
             return maybe("the rule's path is relative to nothing");
         };
         let opened = found.opened.get_or_init(|| {
+            let moves = script.moves();
             let opened = script.redirects.iter().map(|redirect| {
-                let target =
-                    named_file(&redirect.target, call.home).and_then(|file| paths::target(&file, call.cwd));
+                let target = named_file(&redirect.target, call.home)
+                    .filter(|file| moves == 0 || file.is_absolute())
+                    .and_then(|file| paths::target(&file, call.cwd));
                 (redirect.access, target.map(|target| self.paths.matching_any(&target)))
             });
             opened.collect()
@@ -144,17 +146,36 @@ impl Policy {
     fn named(&self, command: &Command, call: &Call<'_>) -> Vec<usize> {
         let Ok(script) = command.script() else { return Vec::new() };
         let mut found = Vec::new();
-        let mut look = |file: &Path| found.extend(self.paths.matching(&paths::lexical(&call.cwd.join(file))));
-        for word in command.reach(script).lines.iter().flat_map(|line| line.iter().skip(1)) {
-            if let Some(file) = named_file(word, call.home) {
-                look(&file);
+        let telling = self.paths.telling(call.cwd);
+        let mut look = |file: &Path| {
+            if telling.may_mean(file) {
+                let file = paths::lexical(&call.cwd.join(file));
+                found.extend(self.paths.matching(&file));
+                // A folder stands for what is in it.
+                found.extend(self.paths.matching(&file.join("\u{1}")));
             }
-            if let Some((_, value)) = word
-                .literal()
-                .and_then(|word| word.split_once(['=', ':', '@']))
-                .filter(|(_, v)| !v.is_empty())
-            {
+        };
+        let mut look_at_word = |word: &str| {
+            look(Path::new(word));
+            if let Some((_, value)) = word.split_once(['=', ':', '@']) {
                 look(Path::new(value));
+            }
+        };
+        for Line { known, words } in &command.reach(script).lines {
+            if !known.is_open() {
+                known.words().skip(1).for_each(&mut look_at_word);
+            }
+            for word in words.iter().skip(1) {
+                match (word.literal(), named_file(word, call.home)) {
+                    (Some(word), _) => look_at_word(word),
+                    (None, Some(file)) => look_at_word(&file.to_string_lossy()),
+                    // Of a pattern the folder is known.
+                    (None, None) => {
+                        if let Some((folder, _)) = word.known_start().rsplit_once('/') {
+                            look_at_word(if folder.is_empty() { "/" } else { folder });
+                        }
+                    }
+                }
             }
         }
         found
@@ -194,16 +215,8 @@ fn whole_family(rule: &Rule, command: &Command) -> Meant {
 fn command_meant(pattern: &CommandPattern, command: &Command) -> Meant {
     let Ok(script) = command.script() else { return maybe("the command cannot be read") };
     let reach = command.reach(script);
-    let mut best = Certainty::No;
-    for line in &reach.lines {
-        best = best.max(pattern.may_match(line));
-        // `/bin/rm` is `rm`.
-        if let Some(name) = line.first().and_then(Word::literal).filter(|name| name.contains('/')) {
-            let mut line = line.clone();
-            line[0] = Word::text(base_name(name));
-            best = best.max(pattern.may_match(&line));
-        }
-    }
+    let lines = reach.lines.iter().map(|line| pattern.may_match(&line.known, &line.words));
+    let best = lines.max().unwrap_or(Certainty::No);
     match (best, reach.unseen) {
         (Certainty::No, Some(why)) => maybe(why),
         (Certainty::Maybe, why) => maybe(why.unwrap_or("its words are not known before it runs")),
