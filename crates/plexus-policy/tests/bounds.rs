@@ -33,6 +33,8 @@ fn no_command_line_takes_long() {
         "$(".repeat(4_000),
         format!("{}a{}", "$((".repeat(1_000), "))".repeat(1_000)),
         "sudo ".repeat(1_900),
+        "env ".repeat(2_400),
+        "nice nohup command ".repeat(500),
         "sudo a b c; ".repeat(800),
         format!("sudo {}", "'sudo a b; sudo c d' ".repeat(400)),
         format!("rm -rf {} $X", "a ".repeat(4_500)),

@@ -73,9 +73,9 @@ impl Reach {
         };
         if let Some(inner) = unwrap(part) {
             return match inner {
-                Inner::Part(inner) => self.part(&inner, depth),
-                Inner::Script(script) if depth < MAX_DEPTH => self.script(&script, depth + 1),
-                Inner::Script(_) => self.unseen = Some("it is nested too deeply"),
+                _ if depth >= MAX_DEPTH => self.unseen = self.unseen.or(Some("it is nested too deeply")),
+                Inner::Part(inner) => self.part(&inner, depth + 1),
+                Inner::Script(script) => self.script(&script, depth + 1),
             };
         }
         // What these would run is followed below.
@@ -86,7 +86,9 @@ impl Reach {
         if SHELLS.contains(&name) {
             self.shell(part, depth);
         }
-        if RUNNERS.contains(&name) {
+        let is_command =
+            |word: &Word| word.literal().is_none_or(|word| word.starts_with('-') && word.contains('c'));
+        if RUNNERS.contains(&name) && (!SHELLS.contains(&name) || part.words[1..].iter().any(is_command)) {
             self.runner(part, 1, depth);
         } else if let Some((_, behind)) = RUN_BEHIND.iter().find(|(runner, _)| *runner == name) {
             let behind = |word: &Word| word.literal().is_some_and(|word| behind.contains(&word));
@@ -131,7 +133,9 @@ impl Reach {
                     }
                 }
                 Some(_) => {
-                    let mut words = part.words[at..].to_vec();
+                    // What follows may be many things: it is unknown, as far as this command is concerned.
+                    let mut words: Vec<Word> =
+                        part.words[at..].iter().take(LOOKED_THROUGH).cloned().collect();
                     words.push(Word::unknown());
                     self.line(&words);
                 }
