@@ -109,6 +109,7 @@ fn looked_for(bash: &Path, line: &str, cwd: &Path) -> Vec<String> {
     let status = Command::new(bash)
         .args(["--norc", "--noprofile", "-c", &script])
         .env_clear()
+        .env("HOME", cwd)
         .env("PATH", "/nonexistent")
         .env("LINE", line)
         .current_dir(cwd)
