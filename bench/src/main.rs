@@ -5,6 +5,7 @@ mod figures;
 mod listeners;
 mod permit;
 mod place;
+mod policy;
 mod retention;
 
 use std::process::ExitCode;
@@ -25,7 +26,9 @@ enum Benchmark {
     Listeners(listeners::ListenersArgs),
     /// From `respond` to the tool released in the child, beside a bare fdatasync
     Permit(permit::PermitArgs),
-    /// The same while the hub removes tens of thousands of old events, beside one that keeps them
+    /// What 100 rules say about a call, beside one parse of its JSON
+    Policy(policy::PolicyArgs),
+    /// The same as `permit` while the hub removes tens of thousands of old events, beside one that keeps them
     Retention(retention::RetentionArgs),
 }
 
@@ -34,6 +37,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     match Args::parse().benchmark {
         Benchmark::Listeners(args) => listeners::run(&args).await,
         Benchmark::Permit(args) => permit::run(&args).await,
+        Benchmark::Policy(args) => policy::run(&args),
         Benchmark::Retention(args) => retention::run(&args).await,
     }
 }

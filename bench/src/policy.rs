@@ -1,0 +1,158 @@
+//! What the policy adds to a tool call: evaluation under 100 rules beside one parse of the call's JSON, as it comes from
+//! Claude Code. Both are done over and over in turns, so that they meet the same machine.
+
+use std::hint::black_box;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use plexus_policy::{Authority, Call, Level, Policy, RuleEffect, RuleEntry, VerdictEffect};
+use serde_json::{Value, json};
+
+use crate::figures::Figures;
+
+/// How many times a parse of its JSON the evaluation of a call may take.
+const GOAL: f64 = 5.0;
+
+/// How many times each is done for one figure, so that the clock is not what is measured.
+const AT_ONCE: u32 = 50;
+
+#[derive(Args)]
+pub(crate) struct PolicyArgs {
+    /// How many rules there are
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(20..))]
+    rules: u16,
+
+    /// How many figures are taken of each call
+    #[arg(long, default_value_t = 500)]
+    figures: usize,
+}
+
+#[expect(clippy::print_stdout, reason = "this is what it is for")]
+pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
+    let place = tempfile::tempdir()?;
+    let cwd = place.path().canonicalize()?;
+    std::fs::create_dir(cwd.join("src"))?;
+    std::fs::write(cwd.join("src/lib.rs"), "")?;
+    let policy = Policy::new(vec![level(args.rules.into(), &cwd)?])?;
+    let file = cwd.join("src/lib.rs").display().to_string();
+    println!("evaluation under {} rules, beside one parse of the call's JSON", args.rules);
+    let mut kept = true;
+    for (tool, input, expected) in calls(&file) {
+        let line = hook_line(tool, &input, &cwd);
+        let call = Call { tool_name: tool, input: &input, cwd: &cwd, home: None, now: 0 };
+        let verdict = policy.evaluate(&call);
+        anyhow::ensure!(
+            verdict.effect == expected,
+            "{tool} {input} is {:?}: {}",
+            verdict.effect,
+            verdict.why
+        );
+        let (mut parses, mut evaluations) = (Vec::new(), Vec::new());
+        for _ in 0..args.figures {
+            parses.push(timed(|| black_box(serde_json::from_str::<Value>(black_box(&line)).is_ok())));
+            evaluations.push(timed(|| black_box(policy.evaluate(black_box(&call)).effect == expected)));
+        }
+        let (parse, evaluation) = (Figures::of(parses), Figures::of(evaluations));
+        let ratio = evaluation.ratio_to(&parse);
+        println!("  {tool:8} {:11} {}", format!("{expected:?}").to_lowercase(), shown(&input));
+        println!(
+            "    parse  {:6.2} µs   evaluation {:6.2} µs   {ratio:4.1} ×",
+            micros(parse),
+            micros(evaluation)
+        );
+        kept &= ratio <= GOAL;
+    }
+    println!("  (p50 of {}; goal: within {GOAL:.0} × each)", args.figures);
+    Ok(if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Rules as a person would have them: commands that are allowed, some that are not, files, hosts, tools.
+fn level(count: usize, cwd: &Path) -> anyhow::Result<Level> {
+    let mut rules = vec![
+        (RuleEffect::Allow, "Bash(npm run test:*)".to_owned()),
+        (RuleEffect::Allow, "Bash(tail:*)".to_owned()),
+        (RuleEffect::Allow, "Bash(git commit:*)".to_owned()),
+        (RuleEffect::Allow, "Bash(cat)".to_owned()),
+        (RuleEffect::Allow, "Edit(src/**)".to_owned()),
+        (RuleEffect::Deny, "Bash(rm:*)".to_owned()),
+        (RuleEffect::Deny, "Read(.env)".to_owned()),
+        (RuleEffect::Ask, "Bash(git push:*)".to_owned()),
+    ];
+    for number in rules.len()..count {
+        rules.push(match number % 7 {
+            0 => (RuleEffect::Allow, format!("Bash(tool-{number} run *)")),
+            1 => (RuleEffect::Deny, format!("Bash(bad-{number}:*)")),
+            2 => (RuleEffect::Allow, format!("Edit(lib-{number}/**/*.rs)")),
+            3 => (RuleEffect::Deny, format!("Read(secret-{number}/**)")),
+            4 => (RuleEffect::Allow, format!("WebFetch(domain:host-{number}.example.com)")),
+            5 => (RuleEffect::Ask, format!("mcp__server{number}__*")),
+            _ => (RuleEffect::Ask, format!("Bash(deploy-{number} *)")),
+        });
+    }
+    let entries = rules.iter().map(|(effect, rule)| Ok(RuleEntry::parse(rule, *effect)?.anchored(cwd, None)));
+    Ok(Level {
+        name: "root".to_owned(),
+        authority: Authority::Root,
+        rules: entries.collect::<anyhow::Result<_>>()?,
+    })
+}
+
+/// Calls of every kind, simple and not.
+fn calls(file: &str) -> Vec<(&'static str, Value, VerdictEffect)> {
+    let bash =
+        |command: &str| json!({ "command": command, "description": "What this is for, in some words" });
+    let commit =
+        "git commit -m \"$(cat <<'EOF'\nFix the reader (again)\n\nIt's read in one pass now.\nEOF\n)\"";
+    let edit = json!({ "file_path": file, "old_string": "fn a() {}\n", "new_string": "fn b() {}\n", "replace_all": false });
+    vec![
+        ("Bash", bash("npm run test"), VerdictEffect::Allow),
+        ("Bash", bash("npm run test -- --watch=false 2>&1 | tail -20"), VerdictEffect::Allow),
+        ("Bash", bash(commit), VerdictEffect::Allow),
+        (
+            "Bash",
+            bash("for f in src/*.rs; do grep -n foo \"$f\" && echo ok; done"),
+            VerdictEffect::Unmentioned,
+        ),
+        ("Bash", bash("ls src && timeout 5 rm -rf build"), VerdictEffect::Deny),
+        ("Edit", edit, VerdictEffect::Allow),
+        ("Read", json!({ "file_path": file }), VerdictEffect::Unmentioned),
+        ("mcp__github__create_issue", json!({ "title": "a", "body": "b" }), VerdictEffect::Unmentioned),
+    ]
+}
+
+/// The line that asks the gate about a call.
+fn hook_line(tool: &str, input: &Value, cwd: &Path) -> String {
+    let id = "7d9f4a52-8d35-4d0e-9f0a-3a1f0f5f7f11";
+    json!({
+        "type": "control_request", "request_id": id,
+        "request": {
+            "subtype": "hook_callback", "callback_id": "gate", "tool_use_id": "toolu_01ABCDEFGHJKMNPQRSTVWXYZ",
+            "input": {
+                "session_id": id, "transcript_path": format!("/home/somebody/.claude/projects/-work-project/{id}.jsonl"), "cwd": cwd,
+                "permission_mode": "default", "hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": input,
+                "tool_use_id": "toolu_01ABCDEFGHJKMNPQRSTVWXYZ",
+            },
+        },
+    })
+    .to_string()
+}
+
+fn timed(mut work: impl FnMut() -> bool) -> Duration {
+    let start = Instant::now();
+    for _ in 0..AT_ONCE {
+        work();
+    }
+    start.elapsed() / AT_ONCE
+}
+
+fn micros(figures: Figures) -> f64 {
+    figures.p50.as_secs_f64() * 1_000_000.0
+}
+
+fn shown(input: &Value) -> String {
+    let text =
+        ["command", "file_path", "title"].iter().find_map(|field| input[*field].as_str()).unwrap_or_default();
+    text.replace('\n', "⏎").chars().take(60).collect()
+}

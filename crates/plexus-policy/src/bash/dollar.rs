@@ -1,0 +1,265 @@
+//! Reads what begins with `$` or a backtick: substitutions, parameters, arithmetic, `$'…'`. The commands inside become
+//! parts of the script; the value is unknown. Forms that shells disagree about are not read at all.
+
+use super::cursor::{Cursor, Read, Unreadable};
+use super::script::{Doubt, Expansion, Piece, Word};
+use super::words::{Quoting, ends_word};
+
+impl Cursor<'_> {
+    /// Reads from a `$` on.
+    pub(super) fn dollar(&mut self, word: &mut Word, quoting: Quoting) -> Read<()> {
+        self.pos += 1;
+        match self.raw() {
+            Some(b'(') if self.raw_at(1) == Some(b'(') => {
+                self.pos += 2;
+                self.arithmetic()?;
+            }
+            Some(b'(') => {
+                self.pos += 1;
+                self.substitution_body()?;
+            }
+            Some(b'{') => {
+                self.pos += 1;
+                self.nested(Self::parameter)?;
+            }
+            Some(b'\'') if quoting == Quoting::None => return self.ansi_c_quoted(word),
+            // `$"…"` may be exchanged for a translation.
+            Some(b'"') if quoting == Quoting::None => self.double_quoted(word)?,
+            Some(byte) if byte == b'_' || byte.is_ascii_alphabetic() => {
+                self.name();
+            }
+            Some(b'0'..=b'9' | b'@' | b'*' | b'#' | b'?' | b'-' | b'$' | b'!') => self.pos += 1,
+            // A dollar sign that means itself.
+            None => {
+                word.push_str("$");
+                return Ok(());
+            }
+            Some(byte)
+                if ends_word(byte) && byte != b'('
+                    || matches!(byte, b'"' | b'/' | b'.' | b',' | b':' | b'%') =>
+            {
+                word.push_str("$");
+                return Ok(());
+            }
+            Some(_) => return Err(Unreadable("a dollar sign stands where shells disagree about it")),
+        }
+        word.push(Piece::Any, quoting.expansion());
+        Ok(())
+    }
+
+    /// Reads the name of a variable.
+    pub(super) fn name(&mut self) -> &str {
+        let from = self.pos;
+        while self.raw().is_some_and(|b| b == b'_' || b.is_ascii_alphanumeric()) {
+            self.pos += 1;
+        }
+        &self.src[from..self.pos]
+    }
+
+    /// Reads `… )`: the commands of a substitution.
+    pub(super) fn substitution_body(&mut self) -> Read<()> {
+        self.nested(|cursor| {
+            let announced = cursor.announced.len();
+            cursor.substitutions += 1;
+            cursor.list(&[])?;
+            cursor.substitutions -= 1;
+            if cursor.announced.len() != announced {
+                return Err(Unreadable("a here-document does not end"));
+            }
+            cursor.expect(b')', "a parenthesis is not closed")
+        })
+    }
+
+    /// Reads `` `…` ``: its text is taken out first, whatever stands in it, and then read as a script of its own.
+    pub(super) fn backticks(&mut self, word: &mut Word, quoting: Quoting) -> Read<()> {
+        self.pos += 1;
+        let mut inner = String::new();
+        loop {
+            match self.raw() {
+                None => return Err(Unreadable("a backtick is not closed")),
+                Some(b'`') => break,
+                Some(b'\\') => match self.raw_at(1) {
+                    Some(b'`' | b'\\' | b'$') => {
+                        self.pos += 1;
+                        inner.push_str(self.take_char());
+                    }
+                    Some(b'"') if quoting == Quoting::Double => {
+                        return Err(Unreadable("a quote is escaped inside backticks"));
+                    }
+                    _ => inner.push_str(self.take_char()),
+                },
+                Some(_) => inner.push_str(self.take_char()),
+            }
+        }
+        self.pos += 1;
+        self.nested(|cursor| {
+            let mut within = Cursor::new(&inner, cursor.depth);
+            within.script = std::mem::take(&mut cursor.script);
+            let read = within.whole();
+            cursor.script = within.script;
+            read
+        })?;
+        word.push(Piece::Any, quoting.expansion());
+        Ok(())
+    }
+
+    /// Reads `…))`. A name in it is evaluated, and what its value holds may run commands.
+    pub(super) fn arithmetic(&mut self) -> Read<()> {
+        self.nested(|cursor| {
+            let mut open = 0_usize;
+            loop {
+                match cursor.raw() {
+                    None | Some(b'\'' | b'"' | b'`' | b'\\' | b'[' | b'#' | b'{' | b';' | b'\n') => {
+                        return Err(Unreadable("its arithmetic cannot be followed"));
+                    }
+                    Some(b'(') => open += 1,
+                    Some(b')') if open > 0 => open -= 1,
+                    Some(b')') if cursor.raw_at(1) == Some(b')') => {
+                        cursor.pos += 2;
+                        return Ok(());
+                    }
+                    Some(b')') => return Err(Unreadable("its arithmetic cannot be followed")),
+                    Some(b'$') => {
+                        cursor.doubt(Doubt::Shifted("arithmetic evaluates what a variable holds"));
+                        cursor.dollar(&mut Word::default(), Quoting::Double)?;
+                        continue;
+                    }
+                    Some(byte) if byte == b'_' || byte.is_ascii_alphabetic() => {
+                        cursor.doubt(Doubt::Shifted("arithmetic evaluates what a variable holds"));
+                    }
+                    Some(_) => {}
+                }
+                cursor.take_char();
+            }
+        })
+    }
+
+    /// Reads `…}`: a parameter and what is done to it.
+    fn parameter(&mut self) -> Read<()> {
+        match self.raw() {
+            Some(b'#') if self.raw_at(1) != Some(b'}') => self.pos += 1,
+            Some(b'!') if self.raw_at(1) != Some(b'}') => {
+                self.doubt(Doubt::Unseen("a variable is named by another"));
+                self.pos += 1;
+            }
+            _ => {}
+        }
+        if self.raw().is_some_and(|b| b == b'_' || b.is_ascii_alphanumeric()) {
+            self.name();
+        } else if matches!(self.raw(), Some(b'@' | b'*' | b'#' | b'?' | b'-' | b'$' | b'!')) {
+            self.pos += 1;
+        } else {
+            return Err(Unreadable("a parameter is written in a way that shells disagree about"));
+        }
+        if self.raw() == Some(b'[') {
+            self.index()?;
+        }
+        match self.raw() {
+            Some(b'}') => {
+                self.pos += 1;
+                return Ok(());
+            }
+            Some(b'=') => self.doubt(Doubt::Shifted("an expansion assigns a variable")),
+            Some(b'@') => self.doubt(Doubt::Unseen("an expansion evaluates what a variable holds")),
+            Some(b':') if self.raw_at(1) == Some(b'=') => {
+                self.doubt(Doubt::Shifted("an expansion assigns a variable"));
+            }
+            Some(b':') if !matches!(self.raw_at(1), Some(b'-' | b'+' | b'?')) && !self.plain_range() => {
+                self.doubt(Doubt::Shifted("arithmetic evaluates what a variable holds"));
+            }
+            Some(b':' | b'-' | b'+' | b'?' | b'%' | b'#' | b'/' | b'^' | b',') => {}
+            _ => return Err(Unreadable("a parameter is written in a way that shells disagree about")),
+        }
+        // Quotes mean one thing or another in here, depending on what is around it.
+        loop {
+            match self.raw() {
+                Some(b'}') => {
+                    self.pos += 1;
+                    return Ok(());
+                }
+                Some(b'$') => self.dollar(&mut Word::default(), Quoting::Double)?,
+                None | Some(b'\'' | b'"' | b'\\' | b'`' | b'{' | b'<' | b'>' | b'\n') => {
+                    return Err(Unreadable("a parameter is written in a way that shells disagree about"));
+                }
+                Some(_) => {
+                    self.take_char();
+                }
+            }
+        }
+    }
+
+    /// Whether only numbers stand before the closing brace.
+    fn plain_range(&self) -> bool {
+        let inside = self.src[self.pos..].bytes().take_while(|b| *b != b'}');
+        inside.into_iter().all(|b| b.is_ascii_digit() || matches!(b, b':' | b' ' | b'-'))
+    }
+
+    /// Reads `[…]` behind a name: an expression, unless it is a number or all of them.
+    fn index(&mut self) -> Read<()> {
+        self.pos += 1;
+        let from = self.pos;
+        while self.raw().is_some_and(|b| {
+            b.is_ascii_alphanumeric() || matches!(b, b'_' | b'@' | b'*' | b'$' | b'-' | b'+')
+        }) {
+            self.pos += 1;
+        }
+        let index = &self.src[from..self.pos];
+        if !matches!(index, "@" | "*") && !index.bytes().all(|b| b.is_ascii_digit()) {
+            self.doubt(Doubt::Shifted("arithmetic evaluates what a variable holds"));
+        }
+        self.expect(b']', "an index cannot be followed")
+    }
+
+    /// Reads `$'…'`, cursor on the quote.
+    fn ansi_c_quoted(&mut self, word: &mut Word) -> Read<()> {
+        self.pos += 1;
+        word.push_str("");
+        loop {
+            match self.raw() {
+                None => return Err(Unreadable("a quote is not closed")),
+                Some(b'\'') => {
+                    self.pos += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => {
+                    self.pos += 1;
+                    match self.ansi_c_escape()? {
+                        Some(c) => word.push_str(c.encode_utf8(&mut [0; 4])),
+                        // A NUL ends the text, a lone byte may be anything in the locale.
+                        None => word.push(Piece::Any, Expansion::One),
+                    }
+                }
+                Some(_) => word.push_str(self.take_char()),
+            }
+        }
+    }
+
+    /// Reads one escape of `$'…'`; none for what is not plainly a character.
+    fn ansi_c_escape(&mut self) -> Read<Option<char>> {
+        let letter = self.raw().ok_or(Unreadable("a quote is not closed"))?;
+        let (radix, most) = match letter {
+            b'x' => (16, 2),
+            b'u' => (16, 4),
+            b'U' => (16, 8),
+            b'0'..=b'7' => (8, 3),
+            _ => {
+                let known = match letter {
+                    b'n' => Some('\n'),
+                    b't' => Some('\t'),
+                    b'\\' | b'\'' | b'"' | b'?' => Some(char::from(letter)),
+                    _ => None,
+                };
+                self.take_char();
+                return Ok(known);
+            }
+        };
+        if radix == 16 {
+            self.pos += 1;
+        }
+        let digits =
+            self.src[self.pos..].bytes().take(most).take_while(|b| char::from(*b).is_digit(radix)).count();
+        let value = u32::from_str_radix(&self.src[self.pos..self.pos + digits], radix).unwrap_or(0);
+        self.pos += digits;
+        Ok(char::from_u32(value).filter(|c| c.is_ascii() && !c.is_ascii_control()))
+    }
+}

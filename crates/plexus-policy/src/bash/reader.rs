@@ -1,0 +1,303 @@
+//! Reads the structure of a command line: lists, pipelines, simple and compound commands. It reads what every common
+//! shell reads alike and refuses the rest, in one pass and to a bounded depth; what a word holds is in `words`, loops and cases are in `compound`.
+
+use super::cursor::{Cursor, Read, Unreadable, check_text};
+use super::script::{Assignment, Doubt, Part, Script, Word};
+use super::words::Written;
+
+/// Words that mean something where a command begins.
+const KEYWORDS: [&str; 22] = [
+    "!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
+    "function", "if", "in", "select", "then", "time", "until", "while",
+];
+
+/// Reads a whole command line, `depth` levels inside another.
+pub(crate) fn read(text: &str, depth: usize) -> Result<Script, Unreadable> {
+    check_text(text)?;
+    let mut cursor = Cursor::new(text, depth);
+    cursor.nested(Cursor::whole)?;
+    Ok(cursor.script)
+}
+
+impl Cursor<'_> {
+    /// Reads up to the end of the text.
+    pub(super) fn whole(&mut self) -> Read<()> {
+        self.list(&[])?;
+        if self.raw().is_some() {
+            return Err(Unreadable("a parenthesis closes nothing"));
+        }
+        if !self.announced.is_empty() {
+            return Err(Unreadable("a here-document does not end"));
+        }
+        Ok(())
+    }
+
+    /// Reads commands up to one of these keywords, a closing parenthesis, `;;` or the end.
+    pub(super) fn list(&mut self, until: &[&str]) -> Read<()> {
+        loop {
+            self.skip_lines()?;
+            match self.raw() {
+                None | Some(b')') => return Ok(()),
+                Some(b';') if matches!(self.raw_at(1), Some(b';' | b'&')) => return Ok(()),
+                _ => {}
+            }
+            if self.at_keyword(until) {
+                return Ok(());
+            }
+            self.and_or()?;
+            self.skip_blanks();
+            match self.peek() {
+                Some(b';') if matches!(self.raw_at(1), Some(b';' | b'&')) => return Ok(()),
+                Some(b';' | b'&') => self.pos += 1,
+                Some(b'\n') | None | Some(b')') => {}
+                Some(_) => return Err(Unreadable("a command does not end where it should")),
+            }
+        }
+    }
+
+    fn and_or(&mut self) -> Read<()> {
+        loop {
+            self.pipeline()?;
+            self.skip_blanks();
+            let (first, second) = (self.peek(), self.raw_at(1));
+            match (first, second) {
+                (Some(b'&'), Some(b'&')) | (Some(b'|'), Some(b'|')) => self.pos += 2,
+                _ => return Ok(()),
+            }
+            self.skip_lines()?;
+        }
+    }
+
+    fn pipeline(&mut self) -> Read<()> {
+        loop {
+            while self.at_keyword(&["!", "time"]) {
+                self.word()?;
+                self.skip_blanks();
+                if self.src[self.pos..].starts_with("-p ") {
+                    self.pos += 3;
+                    self.skip_blanks();
+                }
+            }
+            self.nested(Self::command)?;
+            self.skip_blanks();
+            if self.peek() != Some(b'|') || self.raw_at(1) == Some(b'|') {
+                return Ok(());
+            }
+            self.pos += 1;
+            self.eat(b'&');
+            self.skip_lines()?;
+        }
+    }
+
+    /// Skips blanks, comments and ends of lines, and reads the here-documents that follow the latter.
+    pub(super) fn skip_lines(&mut self) -> Read<()> {
+        loop {
+            self.skip_blanks();
+            match self.peek() {
+                Some(b'#') => self.comment()?,
+                Some(b'\n') => {
+                    self.pos += 1;
+                    self.documents()?;
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Skips a comment up to the end of its line.
+    pub(super) fn comment(&mut self) -> Read<()> {
+        let rest = &self.src[self.pos..];
+        let end = rest.find('\n').unwrap_or(rest.len());
+        // Where a substitution ends, shells of different age see different comments.
+        if self.substitutions > 0 && rest[..end].contains([')', '\'', '"', '`', '(']) {
+            return Err(Unreadable("a comment inside a substitution"));
+        }
+        self.pos += end;
+        Ok(())
+    }
+
+    /// Whether one of these words stands here, just as it is.
+    pub(super) fn at_keyword(&mut self, words: &[&str]) -> bool {
+        self.skip_blanks();
+        self.keyword().is_some_and(|found| words.contains(&found))
+    }
+
+    /// The keyword that stands here.
+    fn keyword(&mut self) -> Option<&'static str> {
+        self.peek();
+        let rest = &self.src[self.pos..];
+        let len = rest.bytes().position(super::words::ends_word).unwrap_or(rest.len());
+        let word = &rest[..len];
+        KEYWORDS.into_iter().find(|keyword| *keyword == word)
+    }
+
+    pub(super) fn keyword_now(&mut self, keyword: &str) -> Read<()> {
+        if self.at_keyword(&[keyword]) {
+            self.pos += keyword.len();
+            Ok(())
+        } else {
+            Err(Unreadable("a compound command is not complete"))
+        }
+    }
+
+    fn command(&mut self) -> Read<()> {
+        if self.peek() == Some(b'(') {
+            self.pos += 1;
+            if self.raw() == Some(b'(') {
+                self.pos += 1;
+                self.arithmetic()?;
+            } else {
+                self.list(&[])?;
+                self.expect(b')', "a parenthesis is not closed")?;
+            }
+            return self.redirects_after();
+        }
+        let Some(keyword) = self.keyword() else { return self.simple() };
+        self.pos += keyword.len();
+        match keyword {
+            "{" => {
+                self.list(&["}"])?;
+                self.keyword_now("}")?;
+            }
+            "if" => self.conditional()?,
+            "while" | "until" => {
+                self.list(&["do"])?;
+                self.do_group()?;
+            }
+            "for" | "select" => self.for_loop()?,
+            "case" => self.case()?,
+            "[[" => return self.test_then_redirects(),
+            "function" => {
+                self.skip_blanks();
+                self.word()?.ok_or(Unreadable("a function has no name"))?;
+                self.skip_blanks();
+                if self.eat(b'(') {
+                    self.expect(b')', "a function's name is followed by something else")?;
+                }
+                return self.function_body();
+            }
+            _ => return Err(Unreadable("a keyword stands where a command should begin")),
+        }
+        self.redirects_after()
+    }
+
+    /// Reads the body behind `name ()`.
+    fn function_body(&mut self) -> Read<()> {
+        self.doubt(Doubt::Shifted("it defines a function, which may bear any command's name"));
+        self.skip_lines()?;
+        match self.peek() {
+            Some(b'(' | b'{') => self.nested(Self::command),
+            _ => Err(Unreadable("a function has no body")),
+        }
+    }
+
+    fn redirects_after(&mut self) -> Read<()> {
+        loop {
+            self.skip_blanks();
+            if !self.redirect(None)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn simple(&mut self) -> Read<()> {
+        // The place is taken at once: a here-document's body is read later and has to find its command.
+        let place = self.script.parts.len();
+        self.script.parts.push(Part::default());
+        let mut part = Part::default();
+        let mut any = false;
+        loop {
+            self.skip_blanks();
+            if self.redirect(Some(place))? {
+                any = true;
+                continue;
+            }
+            if self.peek() == Some(b'#') {
+                self.comment()?;
+                break;
+            }
+            if part.words.is_empty() && self.assignment(&mut part)? {
+                any = true;
+                continue;
+            }
+            let Some(written) = self.word()? else { break };
+            any = true;
+            if part.words.is_empty() && written.bare().is_some_and(is_torn) {
+                return Err(Unreadable("a keyword or an assignment is torn apart"));
+            }
+            if part.words.is_empty() && part.assignments.is_empty() && self.function_follows(&written)? {
+                return self.function_body();
+            }
+            part.words.push(written.word);
+        }
+        if !any {
+            return Err(Unreadable("a command is missing"));
+        }
+        if let Some(slot) = self.script.parts.get_mut(place) {
+            part.stdin = slot.stdin.take();
+            *slot = part;
+        }
+        Ok(())
+    }
+
+    /// Whether the word is the name in `name ()`; takes the parentheses. Nothing else may follow a word so.
+    fn function_follows(&mut self, written: &Written) -> Read<bool> {
+        self.skip_blanks();
+        if self.peek() != Some(b'(') {
+            return Ok(false);
+        }
+        self.pos += 1;
+        self.skip_blanks();
+        if written.bare().is_none() || !self.eat(b')') {
+            return Err(Unreadable("a parenthesis stands behind a word"));
+        }
+        Ok(true)
+    }
+
+    /// Reads `name=value` or `name=(…)`, if it stands here.
+    fn assignment(&mut self, part: &mut Part) -> Read<bool> {
+        self.peek();
+        let start = self.pos;
+        let name = self.name().to_owned();
+        if !is_name(&name) {
+            self.pos = start;
+            return Ok(false);
+        }
+        match self.peek() {
+            Some(b'[') => return Err(Unreadable("it may assign an element of an array")),
+            Some(b'+') if self.raw_at(1) == Some(b'=') => self.pos += 2,
+            Some(b'=') => self.pos += 1,
+            _ => {
+                self.pos = start;
+                return Ok(false);
+            }
+        }
+        let value = if self.peek() == Some(b'(') {
+            self.pos += 1;
+            loop {
+                self.skip_lines()?;
+                if self.word()?.is_none() {
+                    break;
+                }
+            }
+            self.expect(b')', "a list does not end")?;
+            self.doubt(Doubt::Shifted("it assigns a list, which may be the shell's own"));
+            Word::unknown()
+        } else {
+            self.word()?.unwrap_or_default().word
+        };
+        part.assignments.push(Assignment { name, value });
+        Ok(true)
+    }
+}
+
+/// Whether a command's name would have been read as something else, had a line continuation not stood in it.
+fn is_torn(name: &str) -> bool {
+    KEYWORDS.contains(&name)
+        || name.split_once(['=', '[']).is_some_and(|(start, _)| is_name(start.trim_end_matches('+')))
+}
+
+pub(super) fn is_name(text: &str) -> bool {
+    text.bytes().next().is_some_and(|b| !b.is_ascii_digit())
+        && text.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric())
+}

@@ -1,0 +1,124 @@
+//! Wrappers, for allow rules: a few are taken off where nothing about them is unclear. Of all others a rule has to name the
+//! command inside.
+
+use super::commands::{HARMLESS, RUNNERS, SHELLS};
+use super::hazards::hazards;
+use super::reader;
+use super::script::{Assignment, Part, Script, Word, base_name};
+
+/// What is left of a part when a wrapper is taken off it.
+#[derive(Debug)]
+pub(crate) enum Inner {
+    Part(Part),
+    Script(Script),
+}
+
+/// Takes one wrapper off, where all of it is understood.
+pub(crate) fn unwrap(part: &Part) -> Option<Inner> {
+    let name = part.words.first()?.literal()?;
+    let mut assignments = part.assignments.clone();
+    let mut at = 1;
+    let word = |at: usize| part.words.get(at).and_then(Word::literal);
+    match name {
+        "nohup" | "noglob" | "command" | "builtin" => {}
+        "nice" => {
+            if word(1) == Some("-n") {
+                at = 3;
+            }
+        }
+        "timeout" => {
+            while let Some(option) = word(at).filter(|w| w.starts_with('-')) {
+                at += match option {
+                    "-k" | "-s" => 2,
+                    "--preserve-status" | "--foreground" | "-v" => 1,
+                    _ => return None,
+                };
+            }
+            word(at)?.strip_suffix(['s', 'm', 'h', 'd']).or_else(|| word(at))?.parse::<f64>().ok()?;
+            at += 1;
+        }
+        "stdbuf" => {
+            while word(at).is_some_and(|w| w.len() == 3 && ["-i", "-o", "-e"].contains(&&w[..2])) {
+                at += 1;
+            }
+        }
+        "env" => {
+            while let Some((name, value)) = word(at).and_then(|w| w.split_once('=')) {
+                assignments.push(Assignment { name: name.to_owned(), value: Word::text(value) });
+                at += 1;
+            }
+        }
+        "xargs" => {
+            let mut words = part.words.get(1..)?.to_vec();
+            words.push(Word::unknown());
+            return plain_start(&words).then_some(Inner::Part(Part { assignments, words, stdin: None }));
+        }
+        "bash" | "sh" | "/bin/bash" | "/bin/sh" if word(1) == Some("-c") && assignments.is_empty() => {
+            return reader::read(word(2)?, 1).ok().map(Inner::Script);
+        }
+        _ => return None,
+    }
+    // What is taken off has to be known to the last word: an unknown one could be the command itself.
+    let taken = part.words.get(..at)?;
+    if taken.iter().any(|word| word.literal().is_none()) {
+        return None;
+    }
+    let words = part.words.get(at..)?.to_vec();
+    plain_start(&words).then(|| Inner::Part(Part { assignments, words, stdin: part.stdin.clone() }))
+}
+
+/// The first word that a rule with a wildcard does not vouch for; a rule has to name all up to it.
+pub(crate) fn must_be_named(part: &Part) -> Option<usize> {
+    let hazard = hazards(&part.words).iter().map(|hazard| hazard.at).max();
+    let name = part.words.first().and_then(Word::literal).map(base_name).unwrap_or_default();
+    if !RUNNERS.contains(&name) {
+        return hazard;
+    }
+    // The command inside is the one that matters: a rule for its wrapper says nothing about it.
+    let plain = |word: &Word| word.literal().is_some_and(|word| !word.starts_with('-'));
+    let inside = match unwrap(part) {
+        Some(Inner::Part(inner)) if name == "xargs" => (part.words.len() + 1).checked_sub(inner.words.len()),
+        Some(Inner::Part(inner)) => part.words.len().checked_sub(inner.words.len()),
+        Some(Inner::Script(_)) => None,
+        None if SHELLS.contains(&name) && part.words.get(1).is_none_or(|word| !plain(word)) => None,
+        None => part.words.iter().skip(1).position(plain).map(|at| at + 1),
+    };
+    hazard.max(Some(inside.unwrap_or(usize::MAX)))
+}
+
+/// Whether a command begins here, and not another option.
+fn plain_start(words: &[Word]) -> bool {
+    words.first().and_then(Word::literal).is_some_and(|name| !name.is_empty() && !name.starts_with('-'))
+}
+
+/// Whether a variable may be set before a command that a rule allows without naming it.
+pub(crate) fn is_harmless(assignment: &Assignment, alone: Alone) -> bool {
+    let name = assignment.name.as_str();
+    // The shell itself reads on in another way when its language changes.
+    if HARMLESS.contains(&name) && (alone == Alone::No || !name.starts_with('L')) {
+        return true;
+    }
+    // Variables of a script's own are written small; those few that programs know are not among them.
+    alone == Alone::Yes
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+        && !matches!(
+            name,
+            "path"
+                | "fpath"
+                | "cdpath"
+                | "manpath"
+                | "mailpath"
+                | "options"
+                | "prompt"
+                | "histchars"
+                | "argv"
+                | "status"
+        )
+}
+
+/// Whether an assignment stands without a command: it then stays in the shell and is not handed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Alone {
+    Yes,
+    No,
+}

@@ -1,0 +1,27 @@
+//! A tool call, as the gate sees it.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+/// What a rule is compared with.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// The tool's name, e.g. `Bash` or `mcp__github__create_issue`.
+    pub tool_name: &'a str,
+    /// Its input, an object.
+    pub input: &'a Value,
+    /// The directory it works in.
+    pub cwd: &'a Path,
+    /// The home directory that `~` stands for in it, if that is known.
+    pub home: Option<&'a Path>,
+    /// The time, in seconds since 1970.
+    pub now: u64,
+}
+
+impl<'a> Call<'a> {
+    /// A field of the input, if it is text.
+    pub(crate) fn text(&self, field: &str) -> Option<&'a str> {
+        self.input.get(field)?.as_str()
+    }
+}

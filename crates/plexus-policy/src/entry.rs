@@ -1,0 +1,105 @@
+//! A rule with what follows from it: what it does, and until when. This is what is written in settings, sent over the
+//! wire and kept.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::rule::{Rule, RuleError, Specifier};
+
+/// What a rule does to the calls it means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleEffect {
+    /// They run unasked.
+    Allow,
+    /// They do not run.
+    Deny,
+    /// Somebody is asked each time.
+    Ask,
+}
+
+/// One line of a policy.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+pub struct RuleEntry {
+    rule: Rule,
+    effect: RuleEffect,
+    /// When it ceases to count, in seconds since 1970
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<u64>,
+}
+
+/// A line as it is written, before it is looked at.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    rule: Rule,
+    effect: RuleEffect,
+    #[serde(default)]
+    expires_at: Option<u64>,
+}
+
+impl RuleEntry {
+    /// A line of a policy; refused where an allow rule names tools by a wildcard that is not bound to one MCP server.
+    pub fn new(rule: Rule, effect: RuleEffect, expires_at: Option<u64>) -> Result<Self, RuleError> {
+        if effect == RuleEffect::Allow
+            && rule.tool != "*"
+            && let Some(star) = rule.tool.find('*')
+        {
+            let bound = rule.tool[..star]
+                .strip_prefix("mcp__")
+                .is_some_and(|rest| rest.find("__").is_some_and(|end| end > 0));
+            if !bound {
+                let expected = "no wildcard before `mcp__<server>__` in a rule that allows".to_owned();
+                return Err(RuleError { text: rule.to_string(), at: star, expected });
+            }
+        }
+        Ok(Self { rule, effect, expires_at })
+    }
+
+    /// An entry without an end.
+    pub fn parse(rule: &str, effect: RuleEffect) -> Result<Self, RuleError> {
+        Self::new(rule.parse()?, effect, None)
+    }
+
+    /// The rule.
+    pub fn rule(&self) -> &Rule {
+        &self.rule
+    }
+
+    /// What it does.
+    pub fn effect(&self) -> RuleEffect {
+        self.effect
+    }
+
+    /// When it ceases to count, in seconds since 1970.
+    pub fn expires_at(&self) -> Option<u64> {
+        self.expires_at
+    }
+
+    /// Whether it still counts.
+    pub fn counts_at(&self, now: u64) -> bool {
+        self.expires_at.is_none_or(|end| now < end)
+    }
+
+    /// The entry with its path made absolute, as its effect reads it: a rule that restricts means more than one that
+    /// allows. To be done once, when the rule is made.
+    #[must_use]
+    pub fn anchored(&self, base: &Path, home: Option<&Path>) -> Self {
+        let rule = match (&self.rule.specifier, self.effect) {
+            (Specifier::Path(..), RuleEffect::Deny | RuleEffect::Ask) => {
+                self.rule.anchored_widely(base, home)
+            }
+            _ => self.rule.anchored(base, home),
+        };
+        Self { rule, ..self.clone() }
+    }
+}
+
+impl<'de> Deserialize<'de> for RuleEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Written { rule, effect, expires_at } = Written::deserialize(deserializer)?;
+        Self::new(rule, effect, expires_at).map_err(serde::de::Error::custom)
+    }
+}

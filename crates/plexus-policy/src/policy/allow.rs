@@ -1,0 +1,231 @@
+//! Allow rules. They count only when the call is surely meant: every command in a line, every file it opens, whatever the
+//! unknown parts of it turn out to be.
+
+use std::cell::OnceCell;
+use std::path::Path;
+
+use super::{Authority, Place, Policy, Verdict, VerdictEffect};
+use crate::bash::{self, Access, Alone, Inner, Part, Piece, Redirect, Script, Word};
+use crate::call::Call;
+use crate::paths;
+use crate::rule::Specifier;
+use crate::subject::{Extent, Subject, domain_matches, family, named_file};
+use crate::tools::{self, Family};
+use crate::wildcard::{KnownLine, name_matches};
+
+/// How deep wrappers are taken off.
+const MAX_WRAPPERS: usize = 6;
+
+impl Policy {
+    /// What the allow rules have to say, or that nobody says anything.
+    pub(super) fn allows(&self, call: &Call<'_>, subject: &Subject<'_>) -> Verdict<'_> {
+        let mut search = Search::new(self, call);
+        let missing = match search.subject(subject) {
+            _ if self.allow.is_empty() => "no rule is about it".to_owned(),
+            // A line without any command, such as `x=1`, needs no rule; but then no rule says anything about it.
+            Ok(()) if search.by.is_empty() => "no rule is about it".to_owned(),
+            Err(missing) => missing,
+            Ok(()) => {
+                let by: Vec<_> = search.by.iter().map(|place| self.decider(*place)).collect();
+                let names: Vec<_> =
+                    by.iter().map(|by| format!("`{}` of {}", by.entry.rule(), by.level_name)).collect();
+                let why = format!("it is allowed by {}", names.join(", "));
+                return Verdict { effect: VerdictEffect::Allow, by, why };
+            }
+        };
+        let why = format!("{missing}; Claude Code takes its own course");
+        Verdict { effect: VerdictEffect::Unmentioned, by: Vec::new(), why }
+    }
+}
+
+/// One look for the rules that allow a call.
+struct Search<'p, 'c> {
+    policy: &'p Policy,
+    call: &'c Call<'c>,
+    /// Which levels may allow this call; asked once each.
+    authority: Vec<OnceCell<bool>>,
+    by: Vec<Place>,
+}
+
+/// Either it is allowed, or this is missing.
+type Allowed = Result<(), String>;
+
+impl<'p, 'c> Search<'p, 'c> {
+    fn new(policy: &'p Policy, call: &'c Call<'c>) -> Self {
+        Self { policy, call, authority: vec![OnceCell::new(); policy.levels.len()], by: Vec::new() }
+    }
+
+    /// Takes the first rule that is in force, given with authority, and says so.
+    fn take(&mut self, mut says_so: impl FnMut(&Policy, Place, &Specifier, &str) -> bool) -> bool {
+        let found = self.policy.in_force(&self.policy.allow, self.call).find(|place| {
+            let rule = self.policy.entry(*place).rule();
+            says_so(self.policy, *place, &rule.specifier, &rule.tool) && self.may_allow(place.level)
+        });
+        if let Some(place) = found
+            && !self.by.contains(&place)
+        {
+            self.by.push(place);
+        }
+        found.is_some()
+    }
+
+    fn may_allow(&self, level: usize) -> bool {
+        match &self.policy.levels[level].authority {
+            Authority::Root => true,
+            Authority::Narrows => false,
+            Authority::Within(scope) => *self.authority[level].get_or_init(|| scope.may_allow(self.call)),
+        }
+    }
+
+    fn subject(&mut self, subject: &Subject<'_>) -> Allowed {
+        let tool = self.call.tool_name;
+        if self.take(|_, _, specifier, named| *specifier == Specifier::Whole && tools::covers(named, tool)) {
+            return Ok(());
+        }
+        let allowed = match subject {
+            Subject::Command(command) => {
+                let script = command
+                    .script()
+                    .map_err(|bash::Unreadable(why)| format!("the command cannot be read: {why}"))?;
+                return self.script(script, 0);
+            }
+            Subject::Place(_, None) => return Err("its path cannot be known".to_owned()),
+            Subject::Place(family, Some(place)) => match place.extent {
+                Extent::Itself => place.target.real.iter().all(|real| self.path(*family, real)),
+                // All that may lie below has to be meant, at whatever depth.
+                Extent::Below(_) => place.target.real.iter().all(|real| {
+                    let below = ["\u{1}plexus\u{1}", "\u{1}plexus\u{1}/\u{1}plexus\u{1}/\u{1}plexus\u{1}"];
+                    below.iter().all(|child| self.path(*family, &real.join(child)))
+                }),
+            },
+            Subject::Host(host) => {
+                let host = host.as_deref().ok_or("its host cannot be known")?;
+                self.take(|_, _, specifier, _| matches!(specifier, Specifier::Domain(domain) if domain_matches(domain, host)))
+            }
+            Subject::Name(name) => {
+                let name = name.ok_or("it names none")?;
+                self.take(|_, _, specifier, named| {
+                    matches!(specifier, Specifier::Name(pattern) if tools::same(named, tool) && name_matches(pattern, name))
+                })
+            }
+            Subject::Other => false,
+        };
+        if allowed { Ok(()) } else { Err("no rule allows it".to_owned()) }
+    }
+
+    /// Whether a rule allows this use of a path, by where it really leads.
+    fn path(&mut self, family: Family, real: &Path) -> bool {
+        let matching = self.policy.paths.matching(real);
+        self.take(|_, place, specifier, _| {
+            matches!(specifier, Specifier::Path(of, _) if *of == family)
+                && place.path.is_some_and(|number| matching.contains(&number))
+        })
+    }
+
+    fn script(&mut self, script: &Script, wrappers: usize) -> Allowed {
+        if let Some(doubt) = script.doubts.first() {
+            return Err(doubt.why().to_owned());
+        }
+        let moves = script.moves();
+        for part in &script.parts {
+            self.part(part, moves, wrappers)?;
+        }
+        for redirect in &script.redirects {
+            self.redirect(redirect, moves)?;
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, part: &Part, moves: usize, wrappers: usize) -> Allowed {
+        let alone = if part.words.is_empty() { Alone::Yes } else { Alone::No };
+        let telling = part.assignments.iter().find(|assignment| !bash::is_harmless(assignment, alone));
+        let Some(name) = part.words.first() else {
+            return telling.map_or(Ok(()), |assignment| Err(format!("it sets `{}`", assignment.name)));
+        };
+        if name.literal().is_none_or(str::is_empty) {
+            return Err("a command's name is not known before it runs".to_owned());
+        }
+        let mut named = bash::must_be_named(part);
+        if name.literal() == Some("cd") && (moves > 1 || !self.stays_inside(part)) {
+            named = Some(usize::MAX);
+        }
+        // A variable that may matter has to be named as well.
+        let before = if telling.is_some() { part.assignments.len() } else { 0 };
+        let line =
+            if before == 0 { KnownLine::new(&part.words) } else { KnownLine::new(&with_assignments(part)) };
+        let vouches = |specifier: &Specifier| match specifier {
+            Specifier::Command(pattern) => {
+                let words = pattern.named_words();
+                let enough = match named {
+                    Some(at) => words == usize::MAX || at != usize::MAX && words > at + before,
+                    None => words > before || before == 0,
+                };
+                enough && pattern.covers(&line)
+            }
+            _ => false,
+        };
+        if self.take(|_, _, specifier, _| vouches(specifier)) {
+            return Ok(());
+        }
+        match bash::unwrap(part) {
+            Some(_) if wrappers >= MAX_WRAPPERS => Err("it is wrapped too often".to_owned()),
+            Some(Inner::Part(inner)) => self.part(&inner, moves, wrappers + 1),
+            Some(Inner::Script(script)) if moves == 0 => self.script(&script, wrappers + 1),
+            _ => Err(format!("no rule allows `{}`", shown(&part.words))),
+        }
+    }
+
+    /// Whether `cd` leads to a place inside the working directory.
+    fn stays_inside(&self, part: &Part) -> bool {
+        let [_, to] = part.words.as_slice() else { return false };
+        let inside = |to: &str| !to.starts_with('-') && self.is_inside(Path::new(to));
+        to.literal().is_some_and(inside)
+    }
+
+    fn is_inside(&self, path: &Path) -> bool {
+        let (Some(target), Ok(cwd)) = (paths::target(path, self.call.cwd), paths::resolve(self.call.cwd))
+        else {
+            return false;
+        };
+        target.real.iter().all(|real| real.starts_with(&cwd))
+    }
+
+    fn redirect(&mut self, redirect: &Redirect, moves: usize) -> Allowed {
+        if matches!(redirect.target.literal(), Some("/dev/null" | "/dev/stdout" | "/dev/stderr")) {
+            return Ok(());
+        }
+        let file =
+            named_file(&redirect.target, self.call.home).filter(|file| moves == 0 || file.is_absolute());
+        let Some(file) = file else { return Err("it opens a file that cannot be known".to_owned()) };
+        if redirect.access == Access::Read && self.is_inside(&file) {
+            return Ok(());
+        }
+        let family = family(redirect.access);
+        let whole = if family == Family::Edit { "Edit" } else { "Read" };
+        if self.take(|_, _, specifier, named| *specifier == Specifier::Whole && tools::covers(named, whole)) {
+            return Ok(());
+        }
+        let allowed = paths::target(&file, self.call.cwd)
+            .is_some_and(|target| target.real.iter().all(|real| self.path(family, real)));
+        if allowed { Ok(()) } else { Err(format!("no rule allows it to open `{}`", file.display())) }
+    }
+}
+
+/// A command's words with its assignments before them, as they are written.
+fn with_assignments(part: &Part) -> Vec<Word> {
+    let assignments = part.assignments.iter().map(|assignment| {
+        let mut word = Word::text(&format!("{}=", assignment.name));
+        match assignment.value.literal() {
+            Some(value) => word.push_str(value),
+            None => word.push(Piece::Any, assignment.value.expansion()),
+        }
+        word
+    });
+    assignments.chain(part.words.iter().cloned()).collect()
+}
+
+/// A command in a message: what is known of it.
+fn shown(words: &[Word]) -> String {
+    let words: Vec<&str> = words.iter().map(|word| word.literal().unwrap_or("…")).collect();
+    words.join(" ").chars().take(80).collect()
+}

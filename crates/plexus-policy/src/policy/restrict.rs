@@ -1,0 +1,225 @@
+//! Deny and ask rules. They count when the call may be meant: surely meant is denied or asked, perhaps meant is asked in
+//! either case.
+
+use std::cell::OnceCell;
+use std::path::Path;
+
+use super::{Place, Policy, Verdict, VerdictEffect};
+use crate::bash::{Access, Line, Word};
+use crate::call::Call;
+use crate::paths::{self, PathPattern};
+use crate::rule::{Rule, Specifier};
+use crate::subject::{self, Command, Extent, Subject, domain_matches, family, named_file};
+use crate::tools::{self, Family, Shows, Takes};
+use crate::wildcard::{Certainty, CommandPattern, name_matches};
+
+/// How surely a rule means a call, and why it is not certain.
+type Meant = (Certainty, Option<&'static str>);
+
+const NO: Meant = (Certainty::No, None);
+const YES: Meant = (Certainty::Yes, None);
+
+fn maybe(why: &'static str) -> Meant {
+    (Certainty::Maybe, Some(why))
+}
+
+/// The path rules that mean something in a call, looked up when the first rule wants to know.
+#[derive(Default)]
+struct Found {
+    /// The call's own path.
+    place: OnceCell<Vec<usize>>,
+    /// What redirections open; none for a file that cannot be known.
+    opened: OnceCell<Vec<(Access, Option<Vec<usize>>)>>,
+    /// What the words of a command line name.
+    named: OnceCell<Vec<usize>>,
+}
+
+impl Policy {
+    /// What the deny and ask rules have to say.
+    pub(super) fn restricts(&self, call: &Call<'_>, subject: &Subject<'_>) -> Option<Verdict<'_>> {
+        let found = Found::default();
+        let mut asked = None;
+        for place in self.in_force(&self.deny, call) {
+            match self.meant(place, call, subject, &found) {
+                (Certainty::Yes, _) => {
+                    return Some(self.verdict(VerdictEffect::Deny, place, "it is denied by"));
+                }
+                (Certainty::Maybe, why) => asked = asked.or(Some((place, why))),
+                (Certainty::No, _) => {}
+            }
+        }
+        if let Some((place, why)) = asked {
+            let why = format!("{}, so it may be meant by", why.unwrap_or("it cannot be judged"));
+            return Some(self.verdict(VerdictEffect::Ask, place, &why));
+        }
+        let ask = self
+            .in_force(&self.ask, call)
+            .find(|place| self.meant(*place, call, subject, &found).0 > Certainty::No)?;
+        Some(self.verdict(VerdictEffect::Ask, ask, "it is to be asked about by"))
+    }
+
+    fn verdict(&self, effect: VerdictEffect, place: Place, why: &str) -> Verdict<'_> {
+        let decider = self.decider(place);
+        let why = format!("{why} `{}` of {}", decider.entry.rule(), decider.level_name);
+        Verdict { effect, by: vec![decider], why }
+    }
+
+    fn meant(&self, place: Place, call: &Call<'_>, subject: &Subject<'_>, found: &Found) -> Meant {
+        let rule = self.entry(place).rule();
+        match (&rule.specifier, subject) {
+            (Specifier::Whole, _) if tools::covers(&rule.tool, call.tool_name) => YES,
+            // `Edit` and `Read` without a path hold for redirections, too.
+            (Specifier::Whole, Subject::Command(command)) => whole_family(rule, command),
+            (Specifier::Command(pattern), Subject::Command(command)) => command_meant(pattern, command),
+            (Specifier::Path(of, pattern), Subject::Place(family, at)) if restricts(*of, *family) => {
+                let Some(at) = at else { return maybe("its path cannot be known") };
+                let Some(number) = place.path.filter(|_| pattern.is_absolute()) else {
+                    return maybe("the rule's path is relative to nothing");
+                };
+                if found.place.get_or_init(|| self.paths.matching_any(&at.target)).contains(&number) {
+                    return YES;
+                }
+                search_meant(at, pattern)
+            }
+            (Specifier::Path(of, pattern), Subject::Command(command)) => {
+                self.opened_meant(place, *of, pattern, call, command, found)
+            }
+            (Specifier::Domain(domain), Subject::Host(host)) => match host {
+                None => maybe("its host cannot be known"),
+                Some(host) if domain_matches(domain, host) => YES,
+                Some(_) => NO,
+            },
+            (Specifier::Name(pattern), Subject::Name(name)) if tools::same(&rule.tool, call.tool_name) => {
+                match name {
+                    None => maybe("it names none"),
+                    Some(name) if name_matches(pattern, name) => YES,
+                    Some(_) => NO,
+                }
+            }
+            _ => NO,
+        }
+    }
+
+    /// Whether a command line opens, or at least names, a file that a path rule means.
+    fn opened_meant(
+        &self,
+        place: Place,
+        of: Family,
+        pattern: &PathPattern,
+        call: &Call<'_>,
+        command: &Command,
+        found: &Found,
+    ) -> Meant {
+        let script = match command.script() {
+            Ok(script) => script,
+            Err(_) => return maybe("the command cannot be read"),
+        };
+        let Some(number) = place.path.filter(|_| pattern.is_absolute()) else {
+            return maybe("the rule's path is relative to nothing");
+        };
+        let opened = found.opened.get_or_init(|| {
+            let moves = script.moves();
+            let opened = script.redirects.iter().map(|redirect| {
+                let target = named_file(&redirect.target, call.home)
+                    .filter(|file| moves == 0 || file.is_absolute())
+                    .and_then(|file| paths::target(&file, call.cwd));
+                (redirect.access, target.map(|target| self.paths.matching_any(&target)))
+            });
+            opened.collect()
+        });
+        let mut meant = NO;
+        for (access, rules) in opened.iter().filter(|(access, _)| restricts(of, family(*access))) {
+            match rules {
+                Some(rules) if rules.contains(&number) => return YES,
+                Some(_) => {}
+                None if *access == Access::Write || of == Family::Read => {
+                    meant = maybe("it opens a file that cannot be known")
+                }
+                None => {}
+            }
+        }
+        let named = found.named.get_or_init(|| self.named(command, call));
+        if meant.0 == Certainty::No && named.contains(&number) { maybe("it names a file") } else { meant }
+    }
+
+    /// The path rules that mean a file which some word of a command line may name, by its letters.
+    fn named(&self, command: &Command, call: &Call<'_>) -> Vec<usize> {
+        let Ok(script) = command.script() else { return Vec::new() };
+        let mut found = Vec::new();
+        let telling = self.paths.telling(call.cwd);
+        let mut look = |file: &Path| {
+            if telling.may_mean(file) {
+                let file = paths::lexical(&call.cwd.join(file));
+                found.extend(self.paths.matching(&file));
+                // A folder stands for what is in it.
+                found.extend(self.paths.matching(&file.join("\u{1}")));
+            }
+        };
+        let mut look_at_word = |word: &str| {
+            look(Path::new(word));
+            if let Some((_, value)) = word.split_once(['=', ':', '@']) {
+                look(Path::new(value));
+            }
+        };
+        for Line { known, words } in &command.reach(script).lines {
+            if !known.is_open() {
+                known.words().skip(1).for_each(&mut look_at_word);
+            }
+            for word in words.iter().skip(1) {
+                match (word.literal(), named_file(word, call.home)) {
+                    (Some(word), _) => look_at_word(word),
+                    (None, Some(file)) => look_at_word(&file.to_string_lossy()),
+                    // Of a pattern the folder is known.
+                    (None, None) => {
+                        if let Some((folder, _)) = word.known_start().rsplit_once('/') {
+                            look_at_word(if folder.is_empty() { "/" } else { folder });
+                        }
+                    }
+                }
+            }
+        }
+        found
+    }
+}
+
+/// What may not be read may not be edited either.
+fn restricts(rule: Family, access: Family) -> bool {
+    rule == access || rule == Family::Read
+}
+
+/// A search that shows what is in files shows what is in those a rule means, if they lie below.
+fn search_meant(at: &subject::Place, pattern: &PathPattern) -> Meant {
+    let Extent::Below(Shows::Contents) = at.extent else { return NO };
+    let folder = pattern.literal_folder();
+    let overlaps = |real: &Path| real.starts_with(&folder) || folder.starts_with(real);
+    if overlaps(&at.target.lexical) || at.target.real.iter().any(|real| overlaps(real)) {
+        return maybe("it searches a folder where such files may lie");
+    }
+    NO
+}
+
+fn whole_family(rule: &Rule, command: &Command) -> Meant {
+    let of = match (rule.tool.as_str(), tools::takes(&rule.tool)) {
+        ("Edit" | "Write" | "Read", Takes::Path(family)) => family,
+        _ => return NO,
+    };
+    let Ok(script) = command.script() else { return maybe("the command cannot be read") };
+    let opens = |word: &Word| word.literal().is_none_or(|file| !file.starts_with("/dev/"));
+    if script.redirects.iter().any(|redirect| family(redirect.access) == of && opens(&redirect.target)) {
+        YES
+    } else {
+        NO
+    }
+}
+
+fn command_meant(pattern: &CommandPattern, command: &Command) -> Meant {
+    let Ok(script) = command.script() else { return maybe("the command cannot be read") };
+    let reach = command.reach(script);
+    let lines = reach.lines.iter().map(|line| pattern.may_match(&line.known, &line.words));
+    let best = lines.max().unwrap_or(Certainty::No);
+    match (best, reach.unseen) {
+        (Certainty::No, Some(why)) => maybe(why),
+        (Certainty::Maybe, why) => maybe(why.unwrap_or("its words are not known before it runs")),
+        (best, _) => (best, None),
+    }
+}

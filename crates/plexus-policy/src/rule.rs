@@ -1,0 +1,156 @@
+//! One rule in Claude Code's own syntax: `Tool` or `Tool(specifier)`. It owns the grammar, the canonical text and the
+//! anchoring of relative paths; what a rule does to a call is for `policy` to say.
+
+mod parse;
+mod within;
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use crate::paths::PathPattern;
+use crate::tools::Family;
+use crate::wildcard::{BETWEEN, CommandPattern, Tail};
+
+/// A rule, e.g. `Bash(npm run test:*)`. Two are equal when they say the same about the same tool.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Rule {
+    pub(crate) tool: String,
+    pub(crate) specifier: Specifier,
+}
+
+/// Which calls of the tool are meant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Specifier {
+    /// All of them.
+    Whole,
+    Command(CommandPattern),
+    Path(Family, PathPattern),
+    /// A host name, or `*.` and one.
+    Domain(String),
+    /// A sub-agent or a skill, perhaps with `*`.
+    Name(String),
+}
+
+/// Why a text is not a rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a rule: at byte {at} {expected} is expected")]
+pub struct RuleError {
+    /// What was given.
+    pub text: String,
+    /// Where in it the fault is, in bytes.
+    pub at: usize,
+    /// What should stand there.
+    pub expected: String,
+}
+
+impl Rule {
+    /// The rule with its path made absolute, for use in an allow rule: below `base`, or below `home` where it begins with
+    /// `~`. Without a home such a rule stays as it is, and an unanchored rule never allows anything.
+    pub fn anchored(&self, base: &Path, home: Option<&Path>) -> Self {
+        self.with_path(|path| path.anchored(base, home))
+    }
+
+    /// The same for use in a deny or ask rule, which `src/**` takes to mean any `src` below `base`.
+    pub fn anchored_widely(&self, base: &Path, home: Option<&Path>) -> Self {
+        self.with_path(|path| path.anchored_widely(base, home))
+    }
+
+    /// Whether it means the same wherever it is applied.
+    pub fn is_anchored(&self) -> bool {
+        !matches!(&self.specifier, Specifier::Path(_, path) if !path.is_absolute())
+    }
+
+    /// The name of the tool it is for, perhaps with `*`.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    fn with_path(&self, change: impl FnOnce(&PathPattern) -> PathPattern) -> Self {
+        let specifier = match &self.specifier {
+            Specifier::Path(family, path) => Specifier::Path(*family, change(path)),
+            other => other.clone(),
+        };
+        Self { tool: self.tool.clone(), specifier }
+    }
+}
+
+impl FromStr for Rule {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Self, RuleError> {
+        parse::rule(text)
+    }
+}
+
+impl TryFrom<String> for Rule {
+    type Error = RuleError;
+
+    fn try_from(text: String) -> Result<Self, RuleError> {
+        text.parse()
+    }
+}
+
+impl From<Rule> for String {
+    fn from(rule: Rule) -> Self {
+        rule.to_string()
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.tool)?;
+        match &self.specifier {
+            Specifier::Whole => Ok(()),
+            Specifier::Command(pattern) => write!(f, "({pattern})"),
+            Specifier::Path(_, pattern) => write!(f, "({pattern})"),
+            Specifier::Domain(domain) => write!(f, "(domain:{domain})"),
+            Specifier::Name(name) => write!(f, "({name})"),
+        }
+    }
+}
+
+impl fmt::Display for CommandPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        for (at, segment) in self.segments.iter().enumerate() {
+            if at > 0 {
+                // `:*` would be read as more words.
+                if at + 1 == self.segments.len()
+                    && segment.is_empty()
+                    && self.tail == Tail::End
+                    && text.ends_with(':')
+                {
+                    text.insert(text.len() - 1, '\\');
+                }
+                text.push('*');
+            }
+            for c in segment.chars() {
+                match c {
+                    BETWEEN => text.push(' '),
+                    ' ' | '\t' | '\'' | '"' | '\\' | '*' => text.extend(['\\', c]),
+                    _ => text.push(c),
+                }
+            }
+        }
+        f.write_str(&text)?;
+        if self.tail == Tail::Words { f.write_str(":*") } else { Ok(()) }
+    }
+}
+
+impl JsonSchema for Rule {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Rule".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "A rule in Claude Code's syntax: Bash(npm run test:*), Edit(src/**), mcp__github__*, WebFetch(domain:example.com)",
+        })
+    }
+}

@@ -1,0 +1,144 @@
+//! What a call is about, worked out once and then compared with every rule: a command line, a place in the file system, a
+//! host, a name. What cannot be worked out is said to be unknown, never left out.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+
+use crate::bash::{self, Access, Piece, Reach, Script, Unreadable, Word};
+use crate::call::Call;
+use crate::paths::{self, Target};
+use crate::tools::{self, Family, PathField, Shows, Takes};
+
+/// What a call is about.
+#[derive(Debug)]
+pub(crate) enum Subject<'a> {
+    Command(Command),
+    Place(Family, Option<Place>),
+    Host(Option<String>),
+    Name(Option<&'a str>),
+    Other,
+}
+
+/// A command line, read and followed only when a rule wants to know.
+#[derive(Debug)]
+pub(crate) struct Command {
+    text: Option<String>,
+    script: OnceCell<Result<Script, Unreadable>>,
+    reach: OnceCell<Reach>,
+}
+
+/// A place in the file system.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) target: Target,
+    pub(crate) extent: Extent,
+}
+
+/// How much of it is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Itself,
+    /// All that lies below.
+    Below(Shows),
+}
+
+impl<'a> Subject<'a> {
+    pub(crate) fn of(call: &Call<'a>) -> Self {
+        match tools::takes(call.tool_name) {
+            Takes::Command => Self::Command(Command {
+                text: call.text("command").map(str::to_owned),
+                script: OnceCell::new(),
+                reach: OnceCell::new(),
+            }),
+            Takes::Path(family) => Self::Place(family, place(call)),
+            Takes::Domain => Self::Host(call.text("url").and_then(host)),
+            Takes::Name => {
+                Self::Name(call.text(if call.tool_name == "Skill" { "skill" } else { "subagent_type" }))
+            }
+            Takes::Nothing => Self::Other,
+        }
+    }
+}
+
+impl Command {
+    pub(crate) fn script(&self) -> Result<&Script, Unreadable> {
+        let read = || match &self.text {
+            Some(text) => bash::read(text, 0),
+            None => Err(Unreadable("there is none")),
+        };
+        self.script.get_or_init(read).as_ref().map_err(|unreadable| *unreadable)
+    }
+
+    pub(crate) fn reach(&self, script: &Script) -> &Reach {
+        self.reach.get_or_init(|| bash::reach(script))
+    }
+}
+
+fn place(call: &Call<'_>) -> Option<Place> {
+    let (path, extent) = match tools::path_field(call.tool_name)? {
+        PathField::File(field) => (PathBuf::from(known_path(call.text(field)?)?), Extent::Itself),
+        PathField::Search { path, pattern, shows } => {
+            let folder = match call.input.get(path) {
+                None | Some(serde_json::Value::Null) => "",
+                Some(path) => known_path(path.as_str()?)?,
+            };
+            if let Some(pattern) = pattern {
+                let pattern = call.text(pattern)?;
+                // A pattern that leads elsewhere is not judged by the folder it begins in.
+                if pattern.starts_with(['/', '~'])
+                    || pattern.split(['/', '{', ',', '}']).any(|part| part == "..")
+                {
+                    return None;
+                }
+            }
+            (PathBuf::from(folder), Extent::Below(shows))
+        }
+    };
+    Some(Place { target: paths::target(&path, call.cwd)?, extent })
+}
+
+/// A path that means the same to everyone: Claude Code puts the home directory for `~`.
+fn known_path(path: &str) -> Option<&str> {
+    if path.starts_with('~') || path.contains('\0') { None } else { Some(path) }
+}
+
+/// The file that a word in a command line names, if that can be known before it runs.
+pub(crate) fn named_file(word: &Word, home: Option<&Path>) -> Option<PathBuf> {
+    match word.pieces() {
+        [Piece::Text(path)] if !path.is_empty() => Some(PathBuf::from(path)),
+        [Piece::Home] => home.map(Path::to_owned),
+        [Piece::Home, Piece::Text(path)] => home.map(|home| home.join(path.trim_start_matches('/'))),
+        _ => None,
+    }
+}
+
+/// The kind of rule that a redirection is subject to.
+pub(crate) fn family(access: Access) -> Family {
+    match access {
+        Access::Read => Family::Read,
+        Access::Write => Family::Edit,
+    }
+}
+
+/// The host of a URL that everyone reads alike; others are not judged.
+fn host(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    if !scheme.eq_ignore_ascii_case("https") && !scheme.eq_ignore_ascii_case("http") {
+        return None;
+    }
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let (host, port) = authority.split_once(':').unwrap_or((authority, ""));
+    let plain = !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.');
+    if !plain || !port.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    Some(host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase())
+}
+
+/// Whether a rule's domain means this host.
+pub(crate) fn domain_matches(domain: &str, host: &str) -> bool {
+    match domain.strip_prefix('*') {
+        Some(end) => host.len() > end.len() && host.ends_with(end),
+        None => domain == host,
+    }
+}

@@ -1,0 +1,315 @@
+//! The grammar: what is a rule, what is refused and where the fault is said to be; and the tools that have no path and no
+//! command.
+#![cfg(test)]
+
+use std::path::Path;
+
+use plexus_policy::{
+    Authority, Call, Level, Policy, Rule, RuleEffect, RuleEntry, Scope, VerdictEffect, covers,
+};
+use serde_json::{Value, json};
+
+fn policy(rules: &[(RuleEffect, &str)]) -> Policy {
+    let rules = rules.iter().map(|(effect, rule)| RuleEntry::parse(rule, *effect).expect("a rule")).collect();
+    Policy::new(vec![Level { name: "root".to_owned(), authority: Authority::Root, rules }]).expect("a policy")
+}
+
+fn call<'a>(tool_name: &'a str, input: &'a Value) -> Call<'a> {
+    Call { tool_name, input, cwd: Path::new("/w"), home: None, now: 0 }
+}
+
+fn verdict(rules: &[(RuleEffect, &str)], tool: &str, input: &Value) -> VerdictEffect {
+    policy(rules).evaluate(&call(tool, input)).effect
+}
+
+use RuleEffect::{Allow as ALLOW, Ask as ASK, Deny as DENY};
+
+#[test]
+fn a_rule_has_one_canonical_text() {
+    for (text, canonical) in [
+        ("Bash", "Bash"),
+        ("Bash()", "Bash"),
+        ("Bash(*)", "Bash"),
+        ("Bash(ls *)", "Bash(ls:*)"),
+        ("Bash(ls:*)", "Bash(ls:*)"),
+        ("Bash(ls*)", "Bash(ls*)"),
+        ("Bash( git   status )", "Bash(git status)"),
+        ("Bash(git commit -m \"a b\")", "Bash(git commit -m a\\ b)"),
+        ("Bash(find . -name '*.rs')", "Bash(find . -name *.rs)"),
+        ("Bash(echo \\*)", "Bash(echo \\*)"),
+        ("Bash(echo (a))", "Bash(echo (a))"),
+        ("Edit(src/**)", "Edit(src/**)"),
+        ("Edit(/src)", "Edit(./src)"),
+        ("Edit(./src/)", "Edit(./src)"),
+        ("Read(~)", "Read(~/)"),
+        ("Read(//abs/**)", "Read(//abs/**)"),
+        ("WebFetch(domain:Example.COM.)", "WebFetch(domain:example.com)"),
+        ("WebFetch(domain:*.example.com)", "WebFetch(domain:*.example.com)"),
+        ("mcp__github__*", "mcp__github__*"),
+        ("mcp__github", "mcp__github"),
+        ("Agent(explore)", "Agent(explore)"),
+        ("*", "*"),
+        ("Skill(pdf:*)", "Skill(pdf:*)"),
+    ] {
+        assert_eq!(text.parse::<Rule>().map(|rule| rule.to_string()).as_deref(), Ok(canonical), "{text}");
+    }
+}
+
+#[test]
+fn a_rule_that_does_not_parse_is_refused_with_the_place_of_the_fault() {
+    for (text, at, expected) in [
+        ("", 0, "the name of a tool"),
+        (" Bash", 0, "the name of a tool"),
+        ("(ls)", 0, "the name of a tool"),
+        ("Bash ls", 4, "`(` or the end"),
+        ("Bash(ls", 7, "`)`"),
+        ("Bash(ls) x", 10, "`)`"),
+        ("Bash(echo 'a)", 10, "the closing ' of the quote that begins here"),
+        ("Bash(echo \\)", 11, "a character behind the backslash"),
+        ("Bash(:*)", 5, "a command"),
+        ("Bash(ls\n)", 7, "a character that can be seen"),
+        ("Bash(a '' b)", 5, "a command without empty words"),
+        ("Edit(../x)", 5, "a path without `.` and `..`"),
+        ("Edit(a/../b)", 7, "a path without `.` and `..`"),
+        ("Edit(a//b)", 7, "one `/` at a time"),
+        ("Edit(!x)", 5, "a path (a rule cannot be an exception)"),
+        ("Read(~bob/x)", 6, "`/` (only your own home can be named)"),
+        ("WebFetch(example.com)", 9, "`domain:`"),
+        ("WebFetch(domain:a/b)", 17, "a letter, a digit, `-` or `.`"),
+        ("WebFetch(domain:)", 16, "the name of a host"),
+        ("mcp__a(x)", 6, "the end, since `mcp__a` takes no specifier,"),
+        ("Agent(a|b)", 7, "a letter, a digit or one of `_ - : . * /`"),
+    ] {
+        let error = text.parse::<Rule>().expect_err(text);
+        assert_eq!((error.at, error.expected.as_str()), (at, expected), "{text}");
+        assert_eq!(error.to_string(), format!("`{text}` is not a rule: at byte {at} {expected} is expected"));
+    }
+    assert!("Edit(a[b)".parse::<Rule>().is_err_and(|error| error.at == 5), "a class that is not closed");
+}
+
+#[test]
+fn an_entry_says_what_is_wrong_with_it() {
+    let entry = |json: Value| serde_json::from_value::<RuleEntry>(json).map_err(|error| error.to_string());
+    let read = entry(json!({ "rule": "Bash(ls *)", "effect": "allow", "expires_at": 5 })).expect("an entry");
+    assert_eq!(
+        serde_json::to_value(&read).expect("JSON"),
+        json!({ "rule": "Bash(ls:*)", "effect": "allow", "expires_at": 5 })
+    );
+    assert!(
+        entry(json!({ "rule": "Bash(ls", "effect": "allow" }))
+            .is_err_and(|error| error.contains("at byte 7 `)` is expected"))
+    );
+    assert!(entry(json!({ "rule": "Bash", "effect": "permit" })).is_err());
+    assert!(
+        entry(json!({ "rule": "Bash", "effect": "allow", "until": 5 }))
+            .is_err_and(|error| error.contains("until"))
+    );
+    for rule in ["mcp__*", "m*", "*__x", "mcp____*"] {
+        assert!(
+            entry(json!({ "rule": rule, "effect": "allow" }))
+                .is_err_and(|error| error.contains("no wildcard before")),
+            "{rule}"
+        );
+        assert!(entry(json!({ "rule": rule, "effect": "deny" })).is_ok(), "{rule}");
+    }
+    let schema = serde_json::to_value(schemars::schema_for!(RuleEntry)).expect("JSON");
+    assert!(!schema.to_string().contains(":true"), "no boolean subschema: {schema}");
+}
+
+#[test]
+fn tools_without_paths_are_told_apart_by_name() {
+    let none = json!({});
+    for (rule, tool, expected) in [
+        ("mcp__a", "mcp__a__b", true),
+        ("mcp__a__*", "mcp__a__b", true),
+        ("mcp__a__b", "mcp__a__b", true),
+        ("mcp__a__g*", "mcp__a__get", true),
+        ("mcp__a", "mcp__ab__c", false),
+        ("mcp__a__b", "mcp__a__bc", false),
+        ("mcp__a__*", "mcp__b__a", false),
+        ("TodoWrite", "TodoWrite", true),
+        ("TodoWrite", "TodoWrite2", false),
+        ("*", "Anything", true),
+        ("Task", "Agent", true),
+        ("Agent", "Task", true),
+    ] {
+        let effect = if expected { VerdictEffect::Allow } else { VerdictEffect::Unmentioned };
+        assert_eq!(verdict(&[(ALLOW, rule)], tool, &none), effect, "{rule} and {tool}");
+    }
+    assert_eq!(verdict(&[(ALLOW, "*"), (DENY, "mcp__*")], "mcp__a__b", &none), VerdictEffect::Deny);
+    let agent = json!({ "subagent_type": "explore" });
+    assert_eq!(verdict(&[(ALLOW, "Agent(explore)")], "Task", &agent), VerdictEffect::Allow);
+    assert_eq!(verdict(&[(ALLOW, "Agent(other)")], "Task", &agent), VerdictEffect::Unmentioned);
+    assert_eq!(verdict(&[(DENY, "Task(exp*)")], "Agent", &agent), VerdictEffect::Deny);
+    assert_eq!(verdict(&[(DENY, "Task(exp*)")], "Agent", &none), VerdictEffect::Ask);
+    assert_eq!(verdict(&[(ALLOW, "Skill(pdf)")], "Skill", &json!({ "skill": "pdf" })), VerdictEffect::Allow);
+}
+
+#[test]
+fn a_host_is_the_one_that_will_be_asked() {
+    let fetch =
+        |rule: &str, effect, url: &str| verdict(&[(effect, rule)], "WebFetch", &json!({ "url": url }));
+    for url in [
+        "https://example.com",
+        "https://example.com/a?b#c",
+        "http://EXAMPLE.com:80/",
+        "https://example.com./x",
+        "https://example.com?@b.c",
+    ] {
+        assert_eq!(fetch("WebFetch(domain:example.com)", ALLOW, url), VerdictEffect::Allow, "{url}");
+    }
+    for url in [
+        "https://example.com@evil.org/",
+        "https://example.com:x@evil.org/",
+        "https://evil.org/example.com",
+        "https://evil.org#example.com",
+        "https://example.com.evil.org",
+        "https://notexample.com",
+        "https://a.example.com",
+        "https://evil.org\\@example.com",
+        "https://example.com\\@evil.org",
+        "https:/example.com",
+        "//example.com",
+        "example.com",
+        "https://example.com\u{2044}x",
+        "ftp://example.com",
+        "file://example.com/x",
+        "https://ex%61mple.com",
+        "https:// example.com",
+        "",
+    ] {
+        assert_eq!(fetch("WebFetch(domain:example.com)", ALLOW, url), VerdictEffect::Unmentioned, "{url}");
+    }
+    assert_eq!(
+        fetch("WebFetch(domain:*.example.com)", ALLOW, "https://a.b.example.com"),
+        VerdictEffect::Allow
+    );
+    assert_eq!(
+        fetch("WebFetch(domain:*.example.com)", ALLOW, "https://example.com"),
+        VerdictEffect::Unmentioned
+    );
+    assert_eq!(
+        fetch("WebFetch(domain:*.example.com)", ALLOW, "https://xexample.com"),
+        VerdictEffect::Unmentioned
+    );
+    assert_eq!(fetch("WebFetch(domain:evil.org)", DENY, "https://evil.org/x"), VerdictEffect::Deny);
+    assert_eq!(fetch("WebFetch(domain:evil.org)", DENY, "https://a@evil.org/x"), VerdictEffect::Ask);
+}
+
+#[test]
+fn a_verdict_names_the_rule_and_where_it_stands() {
+    let rules = |texts: &[(RuleEffect, &str)]| {
+        texts.iter().map(|(effect, rule)| RuleEntry::parse(rule, *effect).expect("a rule")).collect()
+    };
+    let policy = Policy::new(vec![
+        Level {
+            name: "the operator".to_owned(),
+            authority: Authority::Root,
+            rules: rules(&[(ALLOW, "Bash(ls:*)"), (ALLOW, "Bash(grep:*)"), (ASK, "Bash(git push:*)")]),
+        },
+        Level {
+            name: "session a".to_owned(),
+            authority: Authority::Narrows,
+            rules: rules(&[(ALLOW, "Bash(rm:*)"), (DENY, "Bash(ls /etc:*)")]),
+        },
+    ])
+    .expect("a policy");
+    for (command, effect, by, why) in [
+        (
+            "ls | grep a",
+            VerdictEffect::Allow,
+            vec![(0, 0), (0, 1)],
+            "it is allowed by `Bash(ls:*)` of the operator, `Bash(grep:*)` of the operator",
+        ),
+        ("ls /etc", VerdictEffect::Deny, vec![(1, 1)], "it is denied by `Bash(ls /etc:*)` of session a"),
+        (
+            "git push",
+            VerdictEffect::Ask,
+            vec![(0, 2)],
+            "it is to be asked about by `Bash(git push:*)` of the operator",
+        ),
+        (
+            "$X",
+            VerdictEffect::Ask,
+            vec![(1, 1)],
+            "a command's name is not known before it runs, so it may be meant by `Bash(ls /etc:*)` of session a",
+        ),
+        (
+            "rm a",
+            VerdictEffect::Unmentioned,
+            vec![],
+            "no rule allows `rm a`; Claude Code takes its own course",
+        ),
+        (
+            "ls '",
+            VerdictEffect::Ask,
+            vec![(1, 1)],
+            "the command cannot be read, so it may be meant by `Bash(ls /etc:*)` of session a",
+        ),
+    ] {
+        let input = json!({ "command": command });
+        let verdict = policy.evaluate(&call("Bash", &input));
+        let places: Vec<_> = verdict.by.iter().map(|by| (by.level, by.index)).collect();
+        assert_eq!((verdict.effect, places, verdict.why.as_str()), (effect, by, why), "{command}");
+    }
+}
+
+#[test]
+fn a_rule_settles_what_it_covers() {
+    let input = json!({ "command": "npm test && rm a" });
+    let entry = |effect, rule| RuleEntry::parse(rule, effect).expect("a rule");
+    assert!(
+        !covers(&entry(ALLOW, "Bash(npm test:*)"), &call("Bash", &input)).expect("a policy"),
+        "the other half is not allowed"
+    );
+    assert!(covers(&entry(DENY, "Bash(rm:*)"), &call("Bash", &input)).expect("a policy"));
+    assert!(covers(&entry(ALLOW, "Bash"), &call("Bash", &input)).expect("a policy"));
+}
+
+#[test]
+fn a_scope_within_another_is_recognised_and_never_taken_for_more() {
+    let scope = |rules: &[&str]| {
+        Scope::new(&rules.iter().map(|rule| rule.parse().expect("a rule")).collect::<Vec<Rule>>())
+            .expect("a scope")
+    };
+    let wide =
+        scope(&["Bash(npm:*)", "Edit(//w/src/**)", "mcp__a", "WebFetch(domain:*.example.com)", "Read"]);
+    for rule in [
+        "Bash(npm:*)",
+        "Bash(npm test:*)",
+        "Bash(npm test)",
+        "Edit(//w/src/a/**)",
+        "Edit(//w/src/a.rs)",
+        "mcp__a__b",
+        "mcp__a__*",
+        "WebFetch(domain:a.example.com)",
+        "Read",
+        "Grep",
+        "Read(//x)",
+    ] {
+        assert!(scope(&[rule]).exceeds(&wide).is_none(), "{rule}");
+    }
+    for rule in [
+        "Bash",
+        "Bash(npmx:*)",
+        "Bash(np*)",
+        "Bash(npm*)",
+        "Bash(*)",
+        "Edit",
+        "Edit(//w/**)",
+        "Edit(//w/src2/**)",
+        "Edit(//w/s*/x)",
+        "mcp__ab__c",
+        "mcp__*",
+        "*",
+        "WebFetch",
+        "WebFetch(domain:example.com)",
+        "WebFetch(domain:xexample.com)",
+    ] {
+        assert!(scope(&[rule]).exceeds(&wide).is_some(), "{rule}");
+    }
+    assert!(scope(&["Bash", "mcp__a"]).exceeds(&scope(&["*"])).is_none());
+    let input = json!({ "command": "npm test" });
+    assert!(wide.may_allow(&call("Bash", &input)));
+    assert!(!scope(&[]).may_allow(&call("Bash", &input)));
+}
