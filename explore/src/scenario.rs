@@ -200,10 +200,10 @@ async fn decide(world: &World, approval: ApprovalId, name: &'static str, approve
     loop {
         let resolve = |hub: Arc<Hub>| {
             let decision = decision.clone();
-            async move { hub.book.resolve(approval, status, decision).await }
+            async move { hub.book.resolve(approval, status, decision, Vec::new()).await }
         };
         match world.call(true, resolve).await {
-            Ok(Resolved::Now) => {
+            Ok(Resolved::Now(_)) => {
                 let ending = (status, Some(known_as(name)));
                 return Said { by: name, approval, counts: true, ending };
             }
@@ -288,7 +288,16 @@ fn known_as(name: &str) -> Decider {
 }
 
 fn decision(approve: bool, by: Decider, right: Right) -> Decision {
-    Decision { approve, message: None, updated_input: None, mode: None, interrupt: false, by, right }
+    Decision {
+        approve,
+        message: None,
+        updated_input: None,
+        mode: None,
+        interrupt: false,
+        rule: None,
+        by,
+        right,
+    }
 }
 
 /// The same in every run of a schedule.

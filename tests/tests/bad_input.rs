@@ -176,13 +176,6 @@ async fn fields_of_later_work_are_refused_by_name(world: World) -> anyhow::Resul
         let params = json!({"name": "later", "working_dir": world.work, field: value});
         names(&world.refused("claudecode.create", params).await?, "not_supported_yet", field);
     }
-    let session = world.create("later", json!({"prompt": script(&json!([bash("true")]))})).await?;
-    let (_, approval) = world.asked(&session).await?;
-    let params = json!({"approval_id": approval["id"], "approve": true, "remember": "x"});
-    names(&world.refused("loopback.respond", params).await?, "not_supported_yet", "remember");
-    assert!(world.ran().is_empty());
-    world.allow(&approval).await?;
-    assert_eq!(world.ended(&session).await?["status"], "complete");
     Ok(())
 }
 
@@ -453,8 +446,10 @@ async fn sessions_are_found_renamed_and_read(world: World) -> anyhow::Result<()>
         (&json!(session), &json!("awaiting_permission"), &json!(1))
     );
     assert_eq!((&got["pending_approvals"], &got["metadata"]), (&json!(1), &json!({"ticket": 7})));
-    let listed = world.call("claudecode.list", json!({})).await?;
-    assert_eq!(listed["sessions"], json!([got]));
+    let listed = world.call("claudecode.list", json!({})).await?["sessions"][0].clone();
+    for (field, value) in listed.as_object().into_iter().flatten() {
+        assert_eq!(got[field], *value, "a list shows nothing else than `get`, which may show more: {field}");
+    }
     let streams = world.call("claudecode.streams", json!({})).await?;
     let stream = &streams["streams"][0];
     assert_eq!(

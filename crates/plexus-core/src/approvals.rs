@@ -27,14 +27,25 @@ impl Hub {
             return Ok(already_resolved(&row));
         }
         let approval = row.approval.id;
+        let remember = answer.remember.clone();
         let (status, decision) = decide(&row, answer, Decider::from(&caller.principal), right)?;
+        if decision.approve {
+            self.check_not_denied(&row, decision.updated_input.as_ref()).await?;
+        }
+        let mut changes = Vec::new();
+        if let Some(remember) = remember {
+            changes.push(self.remembered(caller, &row, decision.approve, remember).await?);
+        }
         kill_point("respond", "read");
-        let resolved = self.book().resolve(approval, status, decision).await.map_err(store_error)?;
+        let resolved = self.book().resolve(approval, status, decision, changes).await.map_err(store_error)?;
         kill_point("respond", "stored");
-        Ok(match resolved {
-            Resolved::Now => Answered::Ok { approval_id: approval },
-            Resolved::Before(row) => already_resolved(&row),
-        })
+        match resolved {
+            Resolved::Now(made) => {
+                let settled = self.settle(&made.rules).await;
+                Ok(Answered::Ok { approval_id: approval, settled })
+            }
+            Resolved::Before(row) => Ok(already_resolved(&row)),
+        }
     }
 }
 
@@ -57,9 +68,6 @@ fn decide(
     if answer.mode.is_some() && !(answer.approve && row.approval.kind == ApprovalKind::Plan) {
         return Err(Error::invalid("mode", "goes with `approve: true` to a plan"));
     }
-    if answer.remember.is_some() {
-        return Err(Error::not_yet("remember"));
-    }
     let interrupt = answer.interrupt.unwrap_or(false);
     if !answer.approve {
         if answer.updated_input.is_some() {
@@ -74,6 +82,7 @@ fn decide(
             updated_input: None,
             mode: None,
             interrupt,
+            rule: None,
             by,
             right,
         };
@@ -99,8 +108,16 @@ fn decide(
         (_, None, updated_input) => updated_input,
     };
     let mode = (row.approval.kind == ApprovalKind::Plan).then(|| answer.mode.unwrap_or_default());
-    let decision =
-        Decision { approve: true, message: answer.message, updated_input, mode, interrupt, by, right };
+    let decision = Decision {
+        approve: true,
+        message: answer.message,
+        updated_input,
+        mode,
+        interrupt,
+        rule: None,
+        by,
+        right,
+    };
     Ok((ApprovalStatus::Allowed, decision))
 }
 

@@ -1,25 +1,30 @@
 //! The gate: what is said to a tool call before Claude Code takes its own course.
 //!
-//! The gate sees every call of every child. What it says is a [`Policy`], which is data: a list of rules of which the
-//! first that fits counts; what none mentions takes Claude Code's own course (reading in the working directory runs,
-//! the rest asks). Whatever goes wrong here, a panic included, is a denial and never an error reply: an error reply
+//! The gate sees every call of every child. What it says is for the rules in force (`policies`) and, where none of them
+//! says anything, for a [`NamedPolicy`], which is data: a list of which the first line that fits counts. What nobody
+//! mentions takes Claude Code's own course (reading in the working directory runs, the rest asks). Whatever goes wrong here, a panic included, is a denial and never an error reply: an error reply
 //! would let the tool run.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 use plexus_claude::{GateAnswer, PreToolUse};
 use plexus_protocol::claudecode::{PermissionMode, PolicyName};
 use serde_json::{Value, json};
 
-/// What a rule says to a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use crate::policies::{Judge, Ruling};
+
+/// What is said to a call, from the narrowest to the widest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Say {
+    /// It does not run.
+    Deny,
+    /// Whoever may decide is asked.
+    Ask,
     /// Nothing: Claude Code's own course.
     Nothing,
     /// It runs.
     Allow,
-    /// Whoever may decide is asked.
-    Ask,
 }
 
 /// Which tools a rule is about.
@@ -42,7 +47,7 @@ pub(crate) struct Rule {
 
 /// What is said at the gate.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Policy {
+pub(crate) struct NamedPolicy {
     /// Its name.
     pub(crate) name: PolicyName,
     /// The mode a session with this policy starts in, unless said otherwise.
@@ -60,19 +65,19 @@ const fn rule(tools: Tools, say: Say) -> Rule {
     Rule { tools, mode: None, say }
 }
 
-static POLICIES: [Policy; 5] = [
-    Policy { name: PolicyName::OwnCourse, starts_in: PermissionMode::Default, rules: &[] },
-    Policy {
+static POLICIES: [NamedPolicy; 5] = [
+    NamedPolicy { name: PolicyName::OwnCourse, starts_in: PermissionMode::Default, rules: &[] },
+    NamedPolicy {
         name: PolicyName::AskAll,
         starts_in: PermissionMode::Default,
         rules: &[rule(Tools::AllBut(&[]), Say::Ask)],
     },
-    Policy {
+    NamedPolicy {
         name: PolicyName::Approvals,
         starts_in: PermissionMode::Default,
         rules: &[rule(Tools::These(READING), Say::Allow), rule(Tools::AllBut(&[]), Say::Ask)],
     },
-    Policy {
+    NamedPolicy {
         name: PolicyName::Plan,
         starts_in: PermissionMode::Plan,
         rules: &[
@@ -81,7 +86,7 @@ static POLICIES: [Policy; 5] = [
             Rule { tools: Tools::AllBut(PLANNING), mode: Some(PermissionMode::Plan), say: Say::Ask },
         ],
     },
-    Policy {
+    NamedPolicy {
         name: PolicyName::AllowAll,
         starts_in: PermissionMode::Default,
         rules: &[
@@ -92,16 +97,15 @@ static POLICIES: [Policy; 5] = [
     },
 ];
 
-impl Policy {
+impl NamedPolicy {
     /// The policy of this name.
-    pub(crate) fn named(name: PolicyName) -> &'static Self {
+    pub(crate) fn of(name: PolicyName) -> &'static Self {
         POLICIES.iter().find(|policy| policy.name == name).unwrap_or(&POLICIES[0])
     }
 
-    fn say(&self, call: &PreToolUse) -> Say {
-        let mode = call.permission_mode.as_deref().and_then(PermissionMode::named);
+    pub(crate) fn say(&self, tool: &str, mode: Option<&str>) -> Say {
+        let mode = mode.and_then(PermissionMode::named);
         let fits = |rule: &&Rule| {
-            let tool = call.tool_name.as_str();
             let named = match rule.tools {
                 Tools::These(tools) => tools.contains(&tool),
                 Tools::AllBut(tools) => !tools.contains(&tool),
@@ -113,11 +117,24 @@ impl Policy {
 }
 
 /// What is said to this call, whatever goes wrong in finding it out.
-pub(crate) fn decide(policy: PolicyName, call: &PreToolUse) -> GateAnswer {
-    closed_on_panic(|| match Policy::named(policy).say(call) {
-        Say::Nothing => GateAnswer::NoOpinion,
-        Say::Allow => GateAnswer::Allow { reason: format!("policy `{policy:?}`") },
-        Say::Ask => GateAnswer::Ask { reason: format!("policy `{policy:?}`") },
+pub(crate) fn decide(judge: &Judge, call: &PreToolUse, cwd: &str) -> GateAnswer {
+    closed_on_panic(|| {
+        let input = if judge.has_rules() { Value::Object(call.input.clone()) } else { Value::Null };
+        let mode = call.permission_mode.as_deref();
+        let Ruling { say, why, rules } = judge.judge(&call.tool_name, &input, Path::new(cwd), mode);
+        let reason = match rules.as_slice() {
+            [] => why,
+            numbers => {
+                let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+                format!("rule {}: {why}", numbers.join(", "))
+            }
+        };
+        match say {
+            Say::Nothing => GateAnswer::NoOpinion,
+            Say::Allow => GateAnswer::Allow { reason },
+            Say::Ask => GateAnswer::Ask { reason },
+            Say::Deny => GateAnswer::Deny { reason: format!("This call is denied by {reason}") },
+        }
     })
 }
 
@@ -153,17 +170,6 @@ pub fn from_value(value: &Value) -> GateAnswer {
 mod tests {
     use super::*;
 
-    fn call(tool_name: &str, mode: &str) -> PreToolUse {
-        PreToolUse {
-            tool_name: tool_name.to_owned(),
-            tool_use_id: "t".to_owned(),
-            input: serde_json::Map::new(),
-            cwd: None,
-            permission_mode: Some(mode.to_owned()),
-            agent_id: None,
-        }
-    }
-
     #[test]
     fn a_policy_that_panics_denies() {
         assert!(matches!(closed_on_panic(|| panic!("on purpose")), GateAnswer::Deny { .. }));
@@ -185,7 +191,7 @@ mod tests {
             (AllowAll, "Bash", "default", Say::Allow),
             (AllowAll, "AskUserQuestion", "default", Say::Nothing),
         ] {
-            assert_eq!(Policy::named(policy).say(&call(tool, mode)), say, "{policy:?} {tool} {mode}");
+            assert_eq!(NamedPolicy::of(policy).say(tool, Some(mode)), say, "{policy:?} {tool} {mode}");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -23,9 +24,11 @@ use crate::clock::now;
 use crate::disk::Disk;
 use crate::follow::{Deltas, LiveSessions};
 use crate::limits::{Room, weight};
+use crate::lineage::Lineage;
 use crate::method::{Caller, Method, Registry, ToolUser, method_not_found};
 use crate::metrics::Metrics;
 use crate::permit::Attachments;
+use crate::policies::{Judge, Policies};
 use crate::positions::Positions;
 use crate::secret::token_hash;
 use crate::session::{self, SessionHandle};
@@ -62,6 +65,7 @@ pub struct Hub {
     watch: JournalWatch,
     walls: Walls,
     worktrees: Worktrees,
+    policies: Policies,
     sessions: Mutex<HashMap<SessionId, SessionHandle>>,
     /// The pids of the keepers, by session: what descends from one of them is a child.
     keepers: Mutex<HashMap<SessionId, i32>>,
@@ -97,6 +101,7 @@ impl Hub {
             watch,
             walls,
             worktrees: Worktrees::new(closing.clone()),
+            policies: Policies::default(),
             sessions: Mutex::default(),
             keepers: Mutex::default(),
             closing,
@@ -119,6 +124,7 @@ impl Hub {
             async move { hub.closing.run_until_cancelled(hub.book.see_to_deadlines()).await }
         });
         self.tasks.spawn(Disk::watch(Arc::clone(self)));
+        self.policies.take_up(self.store.rules().await?);
         self.take_up_worktrees().await?;
         let runs = self.store.open_runs().await?;
         // Known before any door opens: what stems from them must find none open.
@@ -219,6 +225,20 @@ impl Hub {
         &self.walls
     }
 
+    pub(crate) fn policies(&self) -> &Policies {
+        &self.policies
+    }
+
+    /// Who judges the calls of a session.
+    pub(crate) fn judge_of(&self, lineage: &Lineage) -> Arc<Judge> {
+        let home = || {
+            let given =
+                lineage.itself().and_then(|session| session.config.env.get("HOME").map(PathBuf::from));
+            given.or_else(|| std::env::var_os("HOME").filter(|_| !self.settings.clean_env).map(PathBuf::from))
+        };
+        self.policies.judge(lineage, home)
+    }
+
     pub(crate) fn worktrees(&self) -> &Worktrees {
         &self.worktrees
     }
@@ -238,6 +258,7 @@ impl Hub {
 
     fn tell(&self, committed: &Committed) {
         self.metrics.told(committed);
+        self.policies.told(&committed.rules);
         for row in &committed.approvals {
             if row.approval.status != ApprovalStatus::Pending {
                 self.room.resolved(row.approval.id);
@@ -392,6 +413,7 @@ pub(crate) fn store_error(error: StoreError) -> Error {
                 Refusal::NoSuchApproval(_) => ErrorKind::ApprovalNotFound,
                 Refusal::TokenNameTaken(_) => ErrorKind::NameTaken,
                 Refusal::NoSuchToken(_) => ErrorKind::TokenNotFound,
+                Refusal::NoSuchRule(_) => ErrorKind::RuleNotFound,
                 Refusal::AlreadyResolved(_) | Refusal::KeyTaken => ErrorKind::Internal,
             };
             Error::new(kind, refusal.to_string())

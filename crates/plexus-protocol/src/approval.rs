@@ -123,6 +123,8 @@ pub enum Right {
     Token,
     /// Whoever made a session, or one above it, answers for it.
     Ancestor,
+    /// A rule was made that means it.
+    Rule,
     /// Its time was over.
     Expiry,
     /// The child stopped waiting.
@@ -148,6 +150,9 @@ pub struct Decision {
     /// Whether the turn ends with this denial.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupt: bool,
+    /// The rule that decided it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<u64>,
     /// Who decided.
     pub by: Decider,
     /// By what right.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::arbor::Position;
+use crate::policy::RuleGiven;
 use crate::worktree::{Isolation, LeftBelow, LeftWorktree, WorktreeView};
 use crate::{Approval, AskedOf, Attention, NumberedEvent, Object, SessionId, SessionName, UnixSeconds};
 
@@ -72,6 +73,19 @@ pub enum PolicyName {
     AllowAll,
 }
 
+impl PolicyName {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OwnCourse => "own_course",
+            Self::AskAll => "ask_all",
+            Self::Approvals => "approvals",
+            Self::Plan => "plan",
+            Self::AllowAll => "allow_all",
+        }
+    }
+}
+
 /// What keeps an agent's processes from the hub's own files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -126,6 +140,9 @@ pub struct CreateParams {
     /// What is said at the gate; `own_course` unless said.
     #[serde(default)]
     pub policy: Option<PolicyName>,
+    /// Rules for its tool calls and for those of all below it; what none of them mentions is for `policy`.
+    #[serde(default)]
+    pub rules: Option<Vec<RuleGiven>>,
     /// Starts the first turn at once.
     #[serde(default)]
     pub prompt: Option<String>,

@@ -54,6 +54,10 @@ pub enum ErrorKind {
     AnswersRequired,
     /// An approval whose input was shown cut was allowed without having been read.
     InputNotSeen,
+    /// No such rule in force, or none the caller may revoke.
+    RuleNotFound,
+    /// A rule denies what was to be allowed.
+    DeniedByRule,
     /// The caller is known but may not do this.
     Forbidden,
     /// There is as much of it as there may be.
@@ -95,6 +99,8 @@ impl ErrorKind {
             Self::WouldWaitForItself => "would_wait_for_itself",
             Self::AnswersRequired => "answers_required",
             Self::InputNotSeen => "input_not_seen",
+            Self::RuleNotFound => "rule_not_found",
+            Self::DeniedByRule => "denied_by_rule",
             Self::Forbidden => "forbidden",
             Self::LimitReached => "limit_reached",
             Self::DiskLow => "disk_low",

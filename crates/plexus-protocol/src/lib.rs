@@ -11,6 +11,7 @@ mod error;
 mod event;
 mod ids;
 pub mod loopback;
+pub mod policy;
 mod principal;
 pub mod schema;
 mod text;

@@ -2,9 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::claudecode::{PermissionMode, Status};
+use crate::policy::Remember;
 use crate::{Approval, ApprovalId, ApprovalStatus, Decision, Object, SessionId, SessionName, UnixSeconds};
 
 /// Parameters of `loopback.permit`, as Claude Code sends them.
@@ -46,8 +46,7 @@ pub struct Answer {
     pub mode: Option<PermissionMode>,
     /// Not supported yet.
     #[serde(default)]
-    #[schemars(skip)]
-    pub remember: Option<Value>,
+    pub remember: Option<Remember>,
 }
 
 /// Parameters of `loopback.respond`: one answer, or several in `decisions`.
@@ -90,8 +89,7 @@ pub struct RespondParams {
     pub mode: Option<PermissionMode>,
     /// Not supported yet.
     #[serde(default)]
-    #[schemars(skip)]
-    pub remember: Option<Value>,
+    pub remember: Option<Remember>,
 }
 
 /// What became of one answer.
@@ -102,6 +100,9 @@ pub enum Answered {
     Ok {
         /// The approval.
         approval_id: ApprovalId,
+        /// Other open approvals that the rule made with it has settled.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        settled: Vec<ApprovalId>,
     },
     /// Someone, or something, was first.
     AlreadyResolved {

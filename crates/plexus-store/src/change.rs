@@ -6,8 +6,8 @@ use plexus_protocol::{
 use serde_json::Value;
 
 use crate::{
-    ApprovalRow, CallRow, EventRow, FeedRow, NewApproval, NewSession, NodeRow, PermitStream, Removable,
-    RunKey, RunState, SessionConfig, TokenRow, TurnStatus,
+    ApprovalRow, CallRow, EventRow, FeedRow, NewApproval, NewRule, NewSession, NodeRow, PermitStream,
+    Removable, RuleChange, RunKey, RunState, SessionConfig, TokenRow, TurnStatus,
 };
 
 /// One thing to be made durable.
@@ -107,6 +107,10 @@ pub enum Change {
     Delivered(ApprovalId),
     /// A `tool_result` came: the keys of the call and of its approval are free again.
     Settle(RunKey, String),
+    /// A rule is made.
+    MakeRule(Box<NewRule>),
+    /// A rule does not count any more. Refused with `NoSuchRule` when there is none of this number.
+    RevokeRule(u64),
     /// A token is handed out. Refused with `TokenNameTaken` when one of this name is in use.
     MakeToken {
         /// What it is called and good for.
@@ -147,6 +151,8 @@ pub enum Change {
 pub struct Committed {
     /// Events, numbered.
     pub events: Vec<EventRow>,
+    /// Rules that were made, in the order of the changes, or revoked.
+    pub rules: Vec<RuleChange>,
     /// Whose tokens are good for nothing any more ([`plexus_protocol::Principal::token_key`]).
     pub ended_tokens: Vec<String>,
     /// Approvals asked or brought to their end, as they are now.

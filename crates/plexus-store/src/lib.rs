@@ -13,9 +13,9 @@ use plexus_protocol::{ApprovalId, SessionId, TokenName, UnixSeconds};
 
 pub use change::{Change, Committed};
 pub use model::{
-    ApprovalRow, CallRow, EventRow, EventsOfTurn, FeedKind, FeedRow, FinishedRun, NewApproval, NewSession,
-    NodeRow, OldRecords, Open, PermitStream, Removable, RunKey, RunRow, RunState, SessionConfig, SessionRow,
-    Tally, TokenRow, TurnRow, TurnStatus,
+    ApprovalRow, CallRow, EventRow, EventsOfTurn, FeedKind, FeedRow, FinishedRun, NewApproval, NewRule,
+    NewSession, NodeRow, OldRecords, Open, PermitStream, Removable, RuleAuthority, RuleChange, RuleRow,
+    RunKey, RunRow, RunState, SessionConfig, SessionRow, Tally, TokenRow, TurnRow, TurnStatus,
 };
 #[cfg(debug_assertions)]
 pub use sqlite::faulty_disk;
@@ -56,6 +56,9 @@ pub enum Refusal {
     /// A token in use has this name.
     #[error("a token in use is already called `{0}`")]
     TokenNameTaken(TokenName),
+    /// No rule in force has this number.
+    #[error("there is no rule {0} in force")]
+    NoSuchRule(u64),
     /// No token in use has this name.
     #[error("there is no token `{0}` in use")]
     NoSuchToken(TokenName),
@@ -101,6 +104,9 @@ pub trait Store: Ledger {
     async fn open_runs(&self) -> Result<Vec<RunRow>, StoreError>;
     /// The run, not ended, whose token has this hash.
     async fn run_of_token(&self, token_hash: &str) -> Result<Option<RunRow>, StoreError>;
+
+    /// The rules that were not revoked, in the order in which they were made.
+    async fn rules(&self) -> Result<Vec<RuleRow>, StoreError>;
 
     /// The token in use at `now` that has this hash.
     async fn token_of_hash(&self, hash: &str, now: UnixSeconds) -> Result<Option<TokenRow>, StoreError>;

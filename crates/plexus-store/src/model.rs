@@ -6,7 +6,8 @@ use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
 use plexus_protocol::token::TokenRight;
 use plexus_protocol::worktree::Worktree;
 use plexus_protocol::{
-    Approval, ApprovalId, AskedOf, NodeId, Object, SessionId, SessionName, TokenName, TreeId, UnixSeconds,
+    Approval, ApprovalId, AskedOf, Decider, NodeId, Object, SessionId, SessionName, TokenName, TreeId,
+    UnixSeconds,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -311,6 +312,51 @@ pub struct TokenRow {
     pub created_at: UnixSeconds,
     /// When it ends, if it does by itself.
     pub expires_at: Option<UnixSeconds>,
+}
+
+/// How far a rule counts, by who gave it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleAuthority {
+    /// The root of a tree: in full.
+    Root,
+    /// A session: only what it denies or asks about.
+    Narrows,
+}
+
+/// A rule to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewRule {
+    /// The session it is for, and all below it; `None` for every session.
+    pub session: Option<SessionId>,
+    /// The rule with its effect and its end, as the policy reads it.
+    pub entry: Value,
+    /// When it ceases to count, if it does.
+    pub expires_at: Option<UnixSeconds>,
+    /// How far it counts.
+    pub authority: RuleAuthority,
+    /// Who made it.
+    pub made_by: Decider,
+}
+
+/// A rule in force.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleRow {
+    /// Its number.
+    pub number: u64,
+    /// What was made.
+    pub rule: NewRule,
+    /// When.
+    pub created_at: UnixSeconds,
+}
+
+/// What became of a rule.
+#[derive(Debug, Clone)]
+pub enum RuleChange {
+    /// It is in force.
+    Made(RuleRow),
+    /// It is not any more.
+    Revoked(u64),
 }
 
 /// What sort of thing a feed entry tells.

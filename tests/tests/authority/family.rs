@@ -66,6 +66,8 @@ pub struct Family {
     /// Its open question.
     pub approval: String,
     pub reading_token: String,
+    /// A rule for it that the operator made.
+    pub rule: u64,
     tokens: Vec<String>,
     names: AtomicU32,
 }
@@ -76,8 +78,16 @@ impl Family {
         let world = setup.world("scripted").await?.context("always there")?;
         let work = world.work.clone();
         let (target, approval, reading_token) = Default::default();
-        let mut family =
-            Self { world, work, target, approval, reading_token, tokens: Vec::new(), names: 1.into() };
+        let mut family = Self {
+            world,
+            work,
+            target,
+            approval,
+            reading_token,
+            rule: 0,
+            tokens: Vec::new(),
+            names: 1.into(),
+        };
         family.renew().await?;
         let asks = json!({"steps": [{"tool": "Bash", "input": {"command": "true"}}]}).to_string();
         family.world.chat(&family.target, &asks).await?;
@@ -106,6 +116,9 @@ impl Family {
         let (reading_token, reads) = self.named("read").await?;
         let (_, decides) = self.named("decide").await?;
         self.approval = self.asks(&target, &itself).await?;
+        let rule = json!({"session_id": target, "rules": [{"rule": "Glob", "effect": "ask"}]});
+        let made = self.world.call("policy.add", rule).await?;
+        self.rule = made["rules"][0]["number"].as_u64().context("its number")?;
         (self.target, self.reading_token) = (target, reading_token);
         self.tokens = vec![
             operator,

@@ -88,6 +88,13 @@ fn rows() -> Vec<Try> {
         Method("claudecode.delete", session),
         Method("loopback.configure", session),
         Method("loopback.permit", |_| json!({"tool_name": "Bash", "input": {}, "tool_use_id": "toolu_2"})),
+        Method("policy.list", session),
+        Method("policy.test", |f| json!({"session_id": f.target, "tool_name": "Bash", "input": {}})),
+        Method(
+            "policy.add",
+            |f| json!({"session_id": f.target, "rules": [{"rule": "Read", "effect": "ask"}]}),
+        ),
+        Method("policy.revoke", |f| json!({"number": f.rule})),
         Method("token.new", |f| json!({"name": f.fresh_name(), "right": "read"})),
         Method("token.list", |_| json!({})),
         Method("token.revoke", |f| json!({"name": f.reading_token})),
@@ -139,7 +146,9 @@ impl Try {
             Ok(_) => Met::Yes,
             Err(error) => match error.kind.as_deref() {
                 Some("forbidden" | "http_403") => Met::No,
-                Some("session_not_found" | "approval_not_found" | "http_404") => Met::NotFound,
+                Some("session_not_found" | "approval_not_found" | "rule_not_found" | "http_404") => {
+                    Met::NotFound
+                }
                 Some("http_401") => Met::Nobody,
                 // It was let in, and there was nothing to be done.
                 Some("turn_not_found" | "event_not_found" | "no_turn") => Met::Yes,

@@ -2,9 +2,11 @@
 
 mod claudecode;
 mod loopback;
+mod policy;
 mod token;
 
 pub use claudecode::ClaudeCode;
 pub use loopback::Loopback;
 pub(crate) use loopback::{CALL_TIMEOUT_MS, http_server};
+pub use policy::Policy;
 pub use token::Token;

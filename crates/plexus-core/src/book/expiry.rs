@@ -86,6 +86,7 @@ fn expire(approval: ApprovalId) -> Change {
         updated_input: None,
         mode: None,
         interrupt: false,
+        rule: None,
         by: Decider::Hub,
         right: Right::Expiry,
     };

@@ -35,8 +35,8 @@ pub(crate) struct Book {
 /// What became of an answer.
 #[derive(Debug)]
 pub(crate) enum Resolved {
-    /// It counts.
-    Now,
+    /// It counts; this was made with it.
+    Now(Box<Committed>),
     /// Another one came first; this is how the approval ended.
     Before(Box<ApprovalRow>),
 }
@@ -96,16 +96,18 @@ impl Book {
         }
     }
 
-    /// Brings an approval to its end, if it is still open.
+    /// Brings an approval to its end, if it is still open, and makes some more durable with it.
     pub(crate) async fn resolve(
         &self,
         approval: ApprovalId,
         status: ApprovalStatus,
         decision: Decision,
+        mut more: Vec<Change>,
     ) -> Result<Resolved, StoreError> {
         let decision = Box::new(decision);
-        match self.commit(vec![Change::Resolve { approval, status, decision }]).await {
-            Ok(_) => Ok(Resolved::Now),
+        more.insert(0, Change::Resolve { approval, status, decision });
+        match self.commit(more).await {
+            Ok(made) => Ok(Resolved::Now(Box::new(made))),
             Err(StoreError::Refused(Refusal::AlreadyResolved(row))) => Ok(Resolved::Before(row)),
             Err(error) => Err(error),
         }

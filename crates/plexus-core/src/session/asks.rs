@@ -69,8 +69,8 @@ enum Known {
 impl Owner {
     /// The gate sees a call.
     pub(super) fn on_gate(&mut self, key: RunKey, request_id: &str, call: &PreToolUse, batch: &mut Batch) {
-        let answer = gate::decide(self.row.config.policy, call);
         let cwd = call.cwd.clone().unwrap_or_else(|| self.row.config.working_dir.clone());
+        let answer = gate::decide(&self.hub.judge_of(&self.lineage), call, &cwd);
         let digest = call_digest(&call.tool_name, &call.input, &cwd);
         batch.changes.push(Change::Call(Box::new(CallRow {
             key,
@@ -470,6 +470,7 @@ fn withdraw(approval: ApprovalId, message: &str) -> Change {
         updated_input: None,
         mode: None,
         interrupt: false,
+        rule: None,
         by: Decider::Hub,
         right: Right::Withdrawal,
     };

@@ -22,6 +22,7 @@ use super::turn::{Progress, Turn};
 use crate::Hub;
 use crate::kill_point::kill_point;
 use crate::limits::Pace;
+use crate::lineage::Lineage;
 
 /// How much of a journal is read before commands are looked at again.
 pub(super) const BATCH_BYTES: usize = 256 * 1024;
@@ -42,6 +43,8 @@ pub(super) struct Closing;
 pub(super) struct Owner {
     pub(super) hub: Arc<Hub>,
     pub(super) row: SessionRow,
+    /// It and all above it.
+    pub(super) lineage: Lineage,
     pub(super) inbox: mpsc::UnboundedReceiver<Command>,
     /// Commands that came while something was held.
     pub(super) deferred: VecDeque<Command>,

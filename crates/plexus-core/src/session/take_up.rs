@@ -28,18 +28,12 @@ impl Owner {
         id: SessionId,
         inbox: mpsc::UnboundedReceiver<Command>,
     ) -> Option<Self> {
-        let row = loop {
-            match hub.store().session(id).await {
-                Ok(row) => break row?,
-                Err(error) => {
-                    tracing::warn!(session = %id, %error, "a session cannot be read; tried again");
-                    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-                }
-            }
-        };
+        let row = hub.book().held(|| hub.store().session(id)).await?;
+        let lineage = hub.book().held(|| hub.known_lineage(row.clone())).await;
         Some(Self {
             hub,
             row,
+            lineage,
             inbox,
             deferred: VecDeque::new(),
             run: None,

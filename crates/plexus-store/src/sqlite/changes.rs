@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use super::columns::{Json, Text, Word, int};
 use super::reads;
 use crate::{
-    Change, Committed, EventRow, FeedKind, FeedRow, NewSession, NodeRow, Refusal, RunKey, RunState,
-    SessionConfig, SessionRow, StoreError, TurnStatus,
+    Change, Committed, EventRow, FeedKind, FeedRow, NewSession, NodeRow, Refusal, RuleChange, RunKey,
+    RunState, SessionConfig, SessionRow, StoreError, TurnStatus,
 };
 
 /// Does all of `changes`, or fails with some of them done: the caller rolls back.
@@ -74,6 +74,8 @@ impl Applying<'_> {
             }
             Change::Delivered(approval) => self.delivered(*approval),
             Change::Settle(key, tool_use_id) => self.settle(*key, tool_use_id),
+            Change::MakeRule(rule) => self.make_rule(rule),
+            Change::RevokeRule(number) => self.revoke_rule(*number),
             Change::MakeToken { token, hash } => self.make_token(token, hash),
             Change::RevokeToken(name) => self.revoke_token(name),
             Change::Stream(stream) => self.stream(stream),
@@ -342,6 +344,11 @@ impl Applying<'_> {
         if !self.approvals.contains(&id) {
             self.approvals.push(id);
         }
+    }
+
+    /// Remembers to tell what became of a rule.
+    pub(super) fn changed_rule(&mut self, change: RuleChange) {
+        self.made.rules.push(change);
     }
 
     /// Remembers to tell that a token is good for nothing any more.

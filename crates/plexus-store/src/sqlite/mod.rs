@@ -11,6 +11,7 @@ pub mod faulty_disk;
 mod readers;
 mod reads;
 mod removals;
+mod rules;
 mod schema;
 mod sql;
 #[cfg(test)]
@@ -31,7 +32,8 @@ use writer::{Apply, Writer};
 
 use crate::{
     ApprovalRow, CallRow, Change, Committed, EventRow, FeedRow, FinishedRun, Ledger, Observer, OldRecords,
-    Open, PermitStream, Removable, RunKey, RunRow, SessionRow, Store, StoreError, Tally, TokenRow, TurnRow,
+    Open, PermitStream, Removable, RuleRow, RunKey, RunRow, SessionRow, Store, StoreError, Tally, TokenRow,
+    TurnRow,
 };
 
 /// A [`Store`] in one SQLite file. Dropping it stores what is queued and closes the file.
@@ -133,6 +135,10 @@ impl Store for SqliteStore {
     async fn run_of_token(&self, token_hash: &str) -> Result<Option<RunRow>, StoreError> {
         let token_hash = token_hash.to_owned();
         self.readers.read(move |file| reads::run_of_token(file, &token_hash)).await
+    }
+
+    async fn rules(&self) -> Result<Vec<RuleRow>, StoreError> {
+        self.readers.read(rules::in_force).await
     }
 
     async fn token_of_hash(&self, hash: &str, now: UnixSeconds) -> Result<Option<TokenRow>, StoreError> {

@@ -157,6 +157,7 @@ pub fn decision(approve: bool) -> Decision {
         updated_input: Some(object(json!({"command": "ls -l"}))),
         mode: None,
         interrupt: false,
+        rule: None,
         by: Decider::Operator,
         right: Right::Operator,
     }

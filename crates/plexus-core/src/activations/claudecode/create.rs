@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use plexus_protocol::arbor::Position;
 use plexus_protocol::claudecode::{CreateParams, CreateResult, PolicyName};
+use plexus_protocol::policy::RuleGiven;
 use plexus_protocol::worktree::{Isolation, WorktreeIsolation};
 use plexus_protocol::{Error, ErrorKind, NodeId, Principal, SessionId, TreeId};
 use plexus_store::{Change, NewSession, Refusal, SessionConfig, StoreError};
@@ -13,10 +14,11 @@ use tokio_util::sync::CancellationToken;
 use super::chat_async::{begin, check_prompt};
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::gate::Policy;
+use crate::gate::NamedPolicy;
 use crate::hub::store_error;
 use crate::limits::Limit;
 use crate::method::{Audience, Method};
+use crate::rules::Giver;
 use crate::worktrees::Making;
 
 pub(super) fn method() -> Method {
@@ -50,8 +52,12 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
     }
     let working_dir = check_working_dir(&hub, &params.working_dir)?;
     check_env(&params)?;
+    let id = SessionId::random();
+    let rules = RulesGiven { by: caller.principal.clone(), rules: params.rules.unwrap_or_default() };
+    // Refused before anything is made; a worktree is another place to be relative to.
+    rules.of(id, &working_dir)?;
     let session = NewSession {
-        id: SessionId::random(),
+        id,
         name: params.name,
         answers_to: caller.principal.asked_as(),
         config: SessionConfig {
@@ -61,7 +67,7 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
             system_prompt: params.system_prompt,
             loopback_enabled: gated,
             channel: params.channel.unwrap_or_default(),
-            permission_mode: params.permission_mode.unwrap_or(Policy::named(policy).starts_in),
+            permission_mode: params.permission_mode.unwrap_or(NamedPolicy::of(policy).starts_in),
             policy,
             deltas: params.deltas.unwrap_or(false),
             env: params.env.unwrap_or_default(),
@@ -74,15 +80,28 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
     };
     let Some(Isolation(isolation)) = params.isolation else {
         admit(&hub, session.id)?;
-        return enter(&hub, session, params.prompt, None).await;
+        let rules = rules.of(session.id, &session.config.working_dir)?;
+        return enter(&hub, session, rules, params.prompt, None).await;
     };
     check_isolation(&caller, &isolation)?;
     admit(&hub, session.id)?;
     // A caller that goes away takes this function with it, but not the task: what was begun is undone, or seen through.
     let gone = CancellationToken::new();
     let _tells_it = gone.clone().drop_guard();
-    let task = hub.tasks().spawn(isolated(Arc::clone(&hub), session, isolation, params.prompt, gone));
+    let task = hub.tasks().spawn(isolated(Arc::clone(&hub), session, rules, isolation, params.prompt, gone));
     task.await.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the hub could not make the session")))
+}
+
+/// Rules that come with a session, and who gives them.
+struct RulesGiven {
+    by: Principal,
+    rules: Vec<RuleGiven>,
+}
+
+impl RulesGiven {
+    fn of(&self, session: SessionId, base: &str) -> Result<Vec<Change>, Error> {
+        Giver { principal: &self.by, session: Some(session), base }.rules(&self.rules, "rules")
+    }
 }
 
 /// Makes room for a session that is about to be made.
@@ -96,6 +115,7 @@ fn admit(hub: &Hub, id: SessionId) -> Result<(), Error> {
 async fn isolated(
     hub: Arc<Hub>,
     mut session: NewSession,
+    rules: RulesGiven,
     isolation: WorktreeIsolation,
     prompt: Option<String>,
     gone: CancellationToken,
@@ -111,19 +131,29 @@ async fn isolated(
     let making = making.await.inspect_err(|_| hub.room().leaves(session.id))?;
     session.config.working_dir = making.working_dir().to_owned();
     session.config.worktree = Some(making.worktree().clone());
-    enter(&hub, session, prompt, Some(making)).await
+    let rules = match rules.of(session.id, &session.config.working_dir) {
+        Ok(rules) => rules,
+        Err(error) => {
+            hub.room().leaves(session.id);
+            making.undo().await;
+            return Err(error);
+        }
+    };
+    enter(&hub, session, rules, prompt, Some(making)).await
 }
 
 /// The session is there from here on.
 async fn enter(
     hub: &Hub,
     session: NewSession,
+    mut changes: Vec<Change>,
     prompt: Option<String>,
     making: Option<Making>,
 ) -> Result<CreateResult, Error> {
     let (id, head) = (session.id, Position { tree_id: session.tree, node_id: session.root });
     // A caller that goes away meanwhile may have its session all the same: then it counts.
-    let committed = hub.commit(vec![Change::CreateSession(Box::new(session))]).await;
+    changes.insert(0, Change::CreateSession(Box::new(session)));
+    let committed = hub.commit(changes).await;
     if committed.is_err() {
         hub.room().leaves(id);
     }

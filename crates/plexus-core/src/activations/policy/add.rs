@@ -1,0 +1,48 @@
+//! `policy.add`: makes rules.
+
+use std::sync::Arc;
+
+use plexus_protocol::policy::{AddParams, AddResult};
+use plexus_protocol::{Error, ErrorKind, Principal};
+use plexus_store::RuleChange;
+
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::hub::store_error;
+use crate::method::{Audience, Method};
+use crate::policies::view;
+use crate::rules::Giver;
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "policy.add",
+        "Makes rules for the tool calls of a session and all below it, and settles the open approvals they mean.",
+        Audience::Programs,
+        Needs::Act,
+        add,
+    )
+}
+
+async fn add(hub: Arc<Hub>, caller: Admitted, params: AddParams) -> Result<AddResult, Error> {
+    if params.rules.is_empty() {
+        return Err(Error::invalid("rules", "is empty"));
+    }
+    let session = match (params.session_id, &params.name) {
+        (None, None) if caller.principal == Principal::Operator => None,
+        (None, None) => {
+            let message = "only the operator can make rules for every session; give `session_id` or `name`";
+            return Err(Error::new(ErrorKind::Forbidden, message).with("field", "session_id"));
+        }
+        (id, name) => Some(hub.find_session(&caller, id, name.as_ref().map(|name| name.as_str())).await?),
+    };
+    // A rule for every session has no directory to be relative to: its relative paths mean those of the root.
+    let base = session.as_ref().map_or("/", |session| session.config.working_dir.as_str());
+    let giver = Giver { principal: &caller.principal, session: session.as_ref().map(|row| row.id), base };
+    let made = hub.commit(giver.rules(&params.rules, "rules")?).await.map_err(store_error)?;
+    let settled = hub.settle(&made.rules).await;
+    let rules = made.rules.iter().filter_map(|change| match change {
+        RuleChange::Made(row) => view(row),
+        RuleChange::Revoked(_) => None,
+    });
+    Ok(AddResult::Ok { rules: rules.collect(), settled })
+}

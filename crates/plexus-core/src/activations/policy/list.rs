@@ -1,0 +1,39 @@
+//! `policy.list`: the rules in force.
+
+use std::sync::Arc;
+
+use plexus_protocol::policy::{ListParams, ListResult};
+use plexus_protocol::{Error, ErrorKind, Principal};
+
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::hub::store_error;
+use crate::method::{Audience, Method};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "policy.list",
+        "The rules in force for a session, those it inherits included.",
+        Audience::Programs,
+        Needs::Read,
+        list,
+    )
+    .repeatable()
+}
+
+async fn list(hub: Arc<Hub>, caller: Admitted, params: ListParams) -> Result<ListResult, Error> {
+    let rules = match (params.session_id, &params.name) {
+        (None, None) if matches!(caller.principal, Principal::Operator | Principal::Token { .. }) => {
+            hub.policies().list(None)
+        }
+        (None, None) => {
+            let message = "only the operator sees all rules; give `session_id` or `name`";
+            return Err(Error::new(ErrorKind::Forbidden, message).with("field", "session_id"));
+        }
+        (id, name) => {
+            let session = hub.find_session(&caller, id, name.as_ref().map(|name| name.as_str())).await?;
+            hub.policies().list(Some(&hub.known_lineage(session).await.map_err(store_error)?))
+        }
+    };
+    Ok(ListResult::Ok { rules })
+}

@@ -1,0 +1,17 @@
+//! `policy`: rules for tool calls.
+
+mod add;
+mod list;
+mod revoke;
+mod test;
+
+use crate::method::{Activation, Method};
+
+/// The activation.
+pub struct Policy;
+
+impl Activation for Policy {
+    fn methods(&self) -> Vec<Method> {
+        vec![add::method(), list::method(), revoke::method(), test::method()]
+    }
+}

@@ -1,0 +1,34 @@
+//! `policy.revoke`: takes a rule back.
+
+use std::sync::Arc;
+
+use plexus_protocol::policy::{RevokeParams, RevokeResult};
+use plexus_protocol::{Decider, Error, ErrorKind, Principal};
+use plexus_store::Change;
+
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::hub::store_error;
+use crate::method::{Audience, Method};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "policy.revoke",
+        "Takes a rule back: one that you made, or, for the operator, any.",
+        Audience::Programs,
+        Needs::Act,
+        revoke,
+    )
+}
+
+async fn revoke(hub: Arc<Hub>, caller: Admitted, params: RevokeParams) -> Result<RevokeResult, Error> {
+    let number = params.number;
+    let mine = |made_by: Decider| {
+        caller.principal == Principal::Operator || made_by == Decider::from(&caller.principal)
+    };
+    if !hub.policies().rule(number).is_some_and(|row| mine(row.rule.made_by)) {
+        return Err(Error::new(ErrorKind::RuleNotFound, format!("there is no rule {number} in force")));
+    }
+    hub.commit(vec![Change::RevokeRule(number)]).await.map_err(store_error)?;
+    Ok(RevokeResult::Ok { number })
+}

@@ -1,0 +1,38 @@
+//! `policy.test`: what would happen to a call, and which rule says so.
+
+use std::sync::Arc;
+
+use plexus_protocol::Error;
+use plexus_protocol::policy::{Outcome, TestParams, TestResult};
+
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::gate::Say;
+use crate::method::{Audience, Method};
+use crate::policies::view;
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "policy.test",
+        "What would happen to a tool call of a session, and which rules say so. Nothing is run and nobody is asked.",
+        Audience::Programs,
+        Needs::Read,
+        test,
+    )
+    .repeatable()
+}
+
+async fn test(hub: Arc<Hub>, caller: Admitted, params: TestParams) -> Result<TestResult, Error> {
+    let name = params.name.as_ref().map(|name| name.as_str());
+    let session = hub.find_session(&caller, params.session_id, name).await?;
+    let cwd = params.cwd.unwrap_or_else(|| session.config.working_dir.clone());
+    let ruling = hub.ruling(session, &params.tool_name, &params.input, &cwd).await?;
+    let rules = ruling.rules.iter().filter_map(|number| view(&hub.policies().rule(*number)?)).collect();
+    let outcome = match ruling.say {
+        Say::Allow => Outcome::Allow,
+        Say::Deny => Outcome::Deny,
+        Say::Ask => Outcome::Ask,
+        Say::Nothing => Outcome::OwnCourse,
+    };
+    Ok(TestResult::Ok { outcome, why: ruling.why, rules })
+}

@@ -1,0 +1,208 @@
+//! The rules in force, and what they say to a call of one session. They are kept in memory as they are in the store:
+//! read at the start, and changed when a commit is told. What cannot be read denies.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use plexus_policy::{Authority, Call, Level, Policy, RuleEntry, VerdictEffect};
+use plexus_protocol::policy::{Counts, Effect, RuleView};
+use plexus_protocol::{ApprovalKind, SessionId};
+use plexus_store::{RuleAuthority, RuleChange, RuleRow};
+use serde_json::Value;
+
+use crate::clock::now;
+use crate::gate::{NamedPolicy, Say};
+use crate::lineage::Lineage;
+
+/// All rules, and the policies made of them.
+#[derive(Default)]
+pub(crate) struct Policies {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    rules: BTreeMap<u64, RuleRow>,
+    /// Of those sessions that were asked about since the rules last changed.
+    made: HashMap<SessionId, Arc<Judge>>,
+}
+
+/// What judges the calls of one session.
+pub(crate) struct Judge {
+    named: Vec<&'static NamedPolicy>,
+    rules: Rules,
+    home: Option<PathBuf>,
+}
+
+enum Rules {
+    /// There are none.
+    None,
+    /// The policy, and the numbers of the rules at each of its levels.
+    Some { policy: Box<Policy>, numbers: Vec<Vec<u64>> },
+    /// They cannot be used, and why.
+    Broken(String),
+}
+
+/// What is said to a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ruling {
+    pub(crate) say: Say,
+    /// Why.
+    pub(crate) why: String,
+    /// The rules that say so.
+    pub(crate) rules: Vec<u64>,
+}
+
+impl Policies {
+    /// What is in force when a hub starts.
+    pub(crate) fn take_up(&self, rules: Vec<RuleRow>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.rules = rules.into_iter().map(|rule| (rule.number, rule)).collect();
+        state.made.clear();
+    }
+
+    /// This has become durable.
+    pub(crate) fn told(&self, changes: &[RuleChange]) {
+        if changes.is_empty() {
+            return;
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        for change in changes {
+            match change {
+                RuleChange::Made(rule) => state.rules.insert(rule.number, rule.clone()),
+                RuleChange::Revoked(number) => state.rules.remove(number),
+            };
+        }
+        state.made.clear();
+    }
+
+    /// The rules in force for a session and those it inherits; all there are for `None`.
+    pub(crate) fn list(&self, of: Option<&Lineage>) -> Vec<RuleView> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = |row: &&RuleRow| of.is_none_or(|of| is_for(row, of));
+        state.rules.values().filter(wanted).filter_map(view).collect()
+    }
+
+    /// One rule in force.
+    pub(crate) fn rule(&self, number: u64) -> Option<RuleRow> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).rules.get(&number).cloned()
+    }
+
+    /// Who judges the calls of a session.
+    pub(crate) fn judge(&self, of: &Lineage, home: impl FnOnce() -> Option<PathBuf>) -> Arc<Judge> {
+        let Some(id) = of.itself().map(|session| session.id) else {
+            return Arc::new(Judge::broken("nobody knows whose call this is"));
+        };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(judge) = state.made.get(&id) {
+            return Arc::clone(judge);
+        }
+        let judge = Arc::new(Judge::of(of, state.rules.values().filter(|row| is_for(row, of)), home()));
+        state.made.insert(id, Arc::clone(&judge));
+        judge
+    }
+}
+
+fn is_for(row: &RuleRow, of: &Lineage) -> bool {
+    row.rule.session.is_none_or(|id| of.sessions().iter().any(|session| session.id == id))
+}
+
+/// A rule as it is shown; `None` where it cannot be read.
+pub(crate) fn view(row: &RuleRow) -> Option<RuleView> {
+    let entry: RuleEntry = serde_json::from_value(row.rule.entry.clone()).ok()?;
+    if !entry.counts_at(now()) {
+        return None;
+    }
+    Some(RuleView {
+        number: row.number,
+        rule: entry.rule().to_string(),
+        effect: match entry.effect() {
+            plexus_policy::RuleEffect::Allow => Effect::Allow,
+            plexus_policy::RuleEffect::Deny => Effect::Deny,
+            plexus_policy::RuleEffect::Ask => Effect::Ask,
+        },
+        counts: match row.rule.authority {
+            RuleAuthority::Root => Counts::Fully,
+            RuleAuthority::Narrows => Counts::Narrowing,
+        },
+        session_id: row.rule.session,
+        expires_at: entry.expires_at(),
+        made_by: row.rule.made_by.clone(),
+        created_at: row.created_at,
+    })
+}
+
+impl Judge {
+    fn of<'a>(of: &Lineage, rows: impl Iterator<Item = &'a RuleRow>, home: Option<PathBuf>) -> Self {
+        let named = of.sessions().iter().map(|session| NamedPolicy::of(session.config.policy)).collect();
+        let (mut levels, mut numbers): (Vec<Level>, Vec<Vec<u64>>) = (Vec::new(), Vec::new());
+        for row in rows {
+            let entry: RuleEntry = match serde_json::from_value(row.rule.entry.clone()) {
+                Ok(entry) => entry,
+                Err(error) => return Self::broken(&format!("rule {} cannot be read: {error}", row.number)),
+            };
+            let (name, authority) = match row.rule.authority {
+                RuleAuthority::Root => (String::from("the root"), Authority::Root),
+                RuleAuthority::Narrows => (String::from("a session"), Authority::Narrows),
+            };
+            levels.push(Level { name, authority, rules: vec![entry] });
+            numbers.push(vec![row.number]);
+        }
+        let rules = if levels.is_empty() {
+            Rules::None
+        } else {
+            match Policy::new(levels) {
+                Ok(policy) => Rules::Some { policy: Box::new(policy), numbers },
+                Err(error) => Rules::Broken(error.to_string()),
+            }
+        };
+        Self { named, rules, home }
+    }
+
+    fn broken(why: &str) -> Self {
+        Self { named: Vec::new(), rules: Rules::Broken(why.to_owned()), home: None }
+    }
+
+    /// Whether it has to look at what a tool is given.
+    pub(crate) fn has_rules(&self) -> bool {
+        matches!(self.rules, Rules::Some { .. })
+    }
+
+    /// What is said to a call: what a rule says, or else the narrowest of what the named policies from the root down say.
+    pub(crate) fn judge(&self, tool_name: &str, input: &Value, cwd: &Path, mode: Option<&str>) -> Ruling {
+        let verdict = match &self.rules {
+            Rules::None => return self.by_name(tool_name, mode),
+            Rules::Broken(why) => {
+                let why = format!("the rules of this session cannot be used, so nothing is allowed: {why}");
+                return Ruling { say: Say::Deny, why, rules: Vec::new() };
+            }
+            Rules::Some { policy, numbers } => {
+                let call = Call { tool_name, input, cwd, home: self.home.as_deref(), now: now() };
+                let verdict = policy.evaluate(&call);
+                let rules = verdict.by.iter().filter_map(|by| numbers.get(by.level)?.get(by.index).copied());
+                let rules: Vec<u64> = rules.collect();
+                let say = match verdict.effect {
+                    VerdictEffect::Deny => Say::Deny,
+                    VerdictEffect::Ask => Say::Ask,
+                    // A question is answered and a plan is agreed to; neither is just let through.
+                    VerdictEffect::Allow if ApprovalKind::of_tool(tool_name) == ApprovalKind::Tool => {
+                        Say::Allow
+                    }
+                    VerdictEffect::Allow | VerdictEffect::Unmentioned => Say::Nothing,
+                };
+                Ruling { say, why: verdict.why, rules }
+            }
+        };
+        if verdict.say == Say::Nothing { self.by_name(tool_name, mode) } else { verdict }
+    }
+
+    fn by_name(&self, tool_name: &str, mode: Option<&str>) -> Ruling {
+        let said = self.named.iter().map(|policy| (policy.say(tool_name, mode), policy.name));
+        let (say, why) = match said.min_by_key(|(say, _)| *say) {
+            Some((Say::Nothing, _)) | None => (Say::Nothing, "no rule says anything about it".to_owned()),
+            Some((say, name)) => (say, format!("policy `{}`", name.as_str())),
+        };
+        Ruling { say, why, rules: Vec::new() }
+    }
+}

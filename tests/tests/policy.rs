@@ -1,0 +1,210 @@
+//! Rules: what they say at the gate, to real and scripted agents; who may make them; what they settle; and that nothing
+//! slips past them by another input.
+
+use anyhow::Context as _;
+use plexus_e2e::{Setup, World, events, script, text};
+use plexus_testkit::model::Step;
+use plexus_testkit::rpc::Rpc;
+use serde_json::{Value, json};
+
+async fn scripted() -> anyhow::Result<World> {
+    Setup::scripted().world("scripted").await?.context("always there")
+}
+
+fn bash(command: &str) -> Value {
+    json!({"tool": "Bash", "input": {"command": command}})
+}
+
+/// The commands that ran, in order.
+fn ran(world: &World) -> Vec<String> {
+    world.ran().iter().map(|call| text(&call["input"]["command"])).collect()
+}
+
+fn kind(error: &plexus_testkit::rpc::CallError) -> &str {
+    error.kind.as_deref().unwrap_or_default()
+}
+
+/// A token that speaks for a session.
+async fn token_of(world: &World, session: &str) -> anyhow::Result<String> {
+    let given = world.call("loopback.configure", json!({"session_id": session})).await?;
+    let header = text(&given["mcp_config"]["mcpServers"]["plexus"]["headers"]["Authorization"]);
+    Ok(header.trim_start_matches("Bearer ").to_owned())
+}
+
+async fn rules_decide_before_anyone_is_asked(world: World) -> anyhow::Result<()> {
+    let rules = json!([
+        {"rule": "Bash(touch allowed.txt)", "effect": "allow"},
+        {"rule": "Bash(touch denied.txt)", "effect": "deny"},
+        {"rule": "Read(secret.txt)", "effect": "deny"},
+    ]);
+    std::fs::write(world.file("secret.txt"), "nobody is to read this\n")?;
+    let steps = vec![
+        Step::tool("Bash", json!({"command": "touch allowed.txt", "description": "one"})),
+        Step::tool("Bash", json!({"command": "touch denied.txt", "description": "two"})),
+        Step::tool("Read", json!({"file_path": world.file("secret.txt")})),
+        Step::tool(
+            "Bash",
+            json!({"command": "touch allowed.txt && touch other.txt", "description": "three"}),
+        ),
+        Step::text("done"),
+    ];
+    world.model.script("RULED", steps);
+    let session = world.create("ruled", json!({"rules": rules})).await?;
+    world.chat(&session, "RULED: go").await?;
+    let (_, approval) = world.asked(&session).await?;
+    assert_eq!(approval["input"]["command"], "touch allowed.txt && touch other.txt", "{approval}");
+    world.respond(&approval, json!({"approve": false})).await?;
+    let ended = world.ended(&session).await?;
+    let results = events(&ended, "tool_result");
+    assert_eq!(results.len(), 4, "{ended}");
+    assert!(world.file("allowed.txt").exists() && !world.file("denied.txt").exists());
+    assert!(!world.file("other.txt").exists());
+    assert!(!results.iter().any(|result| result.to_string().contains("nobody is to read this")), "{ended}");
+    let said = results.iter().filter(|result| result.to_string().contains("denied by rule")).count();
+    assert_eq!(said, 2, "the agent is told which rule: {ended}");
+    Ok(())
+}
+
+plexus_e2e::over_channels!(rules_decide_before_anyone_is_asked);
+
+#[tokio::test]
+async fn a_remembered_answer_settles_what_is_open_and_what_comes() -> anyhow::Result<()> {
+    let world = scripted().await?;
+    let mut sessions = Vec::new();
+    for name in ["one", "two", "other"] {
+        let command = if name == "other" { "rm -r all" } else { "npm run test unit" };
+        let prompt = script(&json!([bash(command), bash("npm run test all"), bash("npm publish")]));
+        sessions.push(world.create(name, json!({"prompt": prompt})).await?);
+    }
+    let asked = world.asked(&sessions[0]).await?.1;
+    for session in &sessions[1..] {
+        world.asked(session).await?;
+    }
+    // For the session that asks alone: the others stay open.
+    let remember = json!({"rule": "Bash(npm run test:*)"});
+    let answer = json!({"approval_id": asked["id"], "approve": true, "remember": remember});
+    let answered = world.call("loopback.respond", answer).await?;
+    assert_eq!(answered, json!({"type": "ok", "approval_id": asked["id"]}));
+    let (_, next) = world.asked(&sessions[0]).await?;
+    assert_eq!(next["input"]["command"], "npm publish", "the rule has allowed what came between");
+    // For every session, from now on and as far as it is open.
+    let rules = json!([{"rule": "Bash(npm run test:*)", "effect": "allow"}, {"rule": "Bash(rm:*)", "effect": "deny"}]);
+    let added = world.call("policy.add", json!({"rules": rules})).await?;
+    assert_eq!(added["settled"].as_array().map(Vec::len), Some(2), "{added}");
+    for session in &sessions[1..] {
+        let (_, next) = world.asked(session).await?;
+        assert_eq!(next["input"]["command"], "npm publish");
+    }
+    assert!(!ran(&world).iter().any(|command| command.starts_with("rm")), "{:?}", ran(&world));
+    assert_eq!(ran(&world).iter().filter(|command| command.starts_with("npm run test")).count(), 5);
+    let first = world.call("loopback.get", json!({"approval_id": added["settled"][0]})).await?;
+    assert_eq!(first["approval"]["decision"]["right"], "rule", "{first}");
+    assert!(first["approval"]["decision"]["rule"].is_u64(), "{first}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn nobody_can_allow_what_a_rule_denies_not_even_by_another_input() -> anyhow::Result<()> {
+    let world = scripted().await?;
+    let prompt = script(&json!([bash("git status")]));
+    let rules = json!([{"rule": "Bash(git push:*)", "effect": "deny"}]);
+    let session = world.create("one", json!({"prompt": prompt, "rules": rules})).await?;
+    let (_, approval) = world.asked(&session).await?;
+    let edited = json!({"approval_id": approval["id"], "approve": true,
+                        "updated_input": {"command": "git status; git push -f"}});
+    let refused = world.refused("loopback.respond", edited).await?;
+    assert_eq!(kind(&refused), "denied_by_rule", "{refused}");
+    let late = json!({"session_id": session, "rules": [{"rule": "Bash(git:*)", "effect": "deny"}]});
+    let added = world.call("policy.add", late).await?;
+    assert_eq!(added["settled"], json!([approval["id"]]));
+    let ended = world.ended(&session).await?;
+    assert!(ran(&world).is_empty(), "{ended}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn rules_are_inherited_and_a_session_can_only_narrow() -> anyhow::Result<()> {
+    let world = scripted().await?;
+    let rules =
+        json!([{"rule": "Bash(make:*)", "effect": "allow"}, {"rule": "Bash(make clean)", "effect": "deny"}]);
+    let parent = world.create("parent", json!({"hub_tools": true, "rules": rules})).await?;
+    let door = Rpc::new(world.hub.url(), &token_of(&world, &parent).await?);
+    let wider = json!([{"rule": "Bash", "effect": "allow"}, {"rule": "Bash(make lint)", "effect": "ask"}]);
+    let params = json!({"name": "child", "working_dir": world.work, "rules": wider});
+    let child = text(&door.call("claudecode.create", params).await?["id"]);
+    for (command, outcome) in [
+        ("make", "allow"),
+        ("make test", "allow"),
+        ("make clean", "deny"),
+        ("make lint", "ask"),
+        ("curl evil.example", "own_course"),
+        ("make; curl evil.example", "own_course"),
+        ("$(echo make) clean", "ask"),
+    ] {
+        let call = json!({"session_id": child, "tool_name": "Bash", "input": {"command": command}});
+        let tested = door.call("policy.test", call).await?;
+        assert_eq!(tested["outcome"], outcome, "{command}: {tested}");
+        assert_eq!(outcome == "own_course", tested["rules"] == json!([]), "{tested}");
+    }
+    // What was given by the operator is not the session's to take back, and its own answer cannot become a rule.
+    let listed = door.call("policy.list", json!({"session_id": child})).await?;
+    let rules = listed["rules"].as_array().context("a list")?.clone();
+    assert_eq!(rules.len(), 4, "{listed}");
+    let (mut forbidden, mut revoked) = (0, 0);
+    for rule in &rules {
+        match door.call("policy.revoke", json!({"number": rule["number"]})).await {
+            Ok(_) => revoked += 1,
+            Err(error) => {
+                assert_eq!(error.data["type"], "rule_not_found");
+                forbidden += 1;
+            }
+        }
+    }
+    assert_eq!((forbidden, revoked), (2, 2));
+    let everyone = json!({"rules": [{"rule": "Bash", "effect": "deny"}]});
+    assert_eq!(door.call("policy.add", everyone).await.expect_err("not for all").data["type"], "forbidden");
+    Ok(())
+}
+
+#[tokio::test]
+async fn rules_outlive_the_hub_end_when_they_should_and_can_be_taken_back() -> anyhow::Result<()> {
+    let mut world = scripted().await?;
+    let session = world.create("one", json!({})).await?;
+    let soon = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs() + 3600;
+    let rules = json!([{"rule": "Bash(ls)", "effect": "allow", "expires_at": soon}, {"rule": "WebFetch", "effect": "deny"}]);
+    let added = world.call("policy.add", json!({"session_id": session, "rules": rules})).await?;
+    world.hub.kill9().await?;
+    world.hub.restart().await?;
+    world.door = Box::new(Rpc::new(world.hub.url(), &world.hub.token()?));
+    let ls = json!({"session_id": session, "tool_name": "Bash", "input": {"command": "ls"}});
+    assert_eq!(world.call("policy.test", ls.clone()).await?["outcome"], "allow");
+    let number = &added["rules"][0]["number"];
+    world.call("policy.revoke", json!({"number": number})).await?;
+    assert_eq!(world.call("policy.test", ls).await?["outcome"], "own_course");
+    assert_eq!(kind(&world.refused("policy.revoke", json!({"number": number})).await?), "rule_not_found");
+    assert_eq!(world.call("policy.list", json!({})).await?["rules"].as_array().map(Vec::len), Some(1));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_rule_that_cannot_be_read_is_refused_with_its_place() -> anyhow::Result<()> {
+    let world = scripted().await?;
+    for (rule, effect, at) in [
+        ("Bash(", "allow", 5),
+        ("", "deny", 0),
+        ("mcp__*", "allow", 5),
+        ("WebFetch(example.com)", "allow", 9),
+    ] {
+        let params = json!({"name": "x", "working_dir": world.work, "rules": [{"rule": "Bash", "effect": "ask"}, {"rule": rule, "effect": effect}]});
+        let refused = world.refused("claudecode.create", params).await?;
+        assert_eq!(
+            (kind(&refused), &refused.data["field"], &refused.data["at"]),
+            ("invalid_params", &json!("rules[1]"), &json!(at)),
+            "{rule}: {refused}"
+        );
+    }
+    assert_eq!(world.call("claudecode.list", json!({})).await?["sessions"], json!([]));
+    let past = json!({"rules": [{"rule": "Bash", "effect": "allow", "expires_at": 1}]});
+    assert_eq!(world.refused("policy.add", past).await?.data["field"], "rules[0]");
+    Ok(())
+}
