@@ -46,6 +46,10 @@ impl Disk {
                     self.resolve(approval, status, *decision, at, &mut made)?;
                 }
                 Change::ResolveIfPending { approval, status, decision } => {
+                    let expires_at = self.approvals.get(&approval).and_then(|row| row.approval.expires_at);
+                    if status == ApprovalStatus::Expired && expires_at.is_none_or(|due| due > at) {
+                        continue;
+                    }
                     match self.resolve(approval, status, *decision, at, &mut made) {
                         Err(StoreError::Refused(Refusal::AlreadyResolved(_))) => {}
                         done => done?,

@@ -322,6 +322,7 @@ fn question(plan: &Plan) -> NewApproval {
         created_at: now(),
         expires_at: plan.expires.map(|secs| now() + secs),
         asked_of: AskedOf::Operator,
+        passed: Vec::new(),
         reason: None,
         suggestions: None,
         agent_id: None,

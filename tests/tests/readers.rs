@@ -196,7 +196,7 @@ fn seqs(poll: &Value) -> Vec<u64> {
 
 /// A child that has said five things and now waits for an answer, and the boss that made it with its own door.
 async fn told(world: &World) -> anyhow::Result<(String, Value, McpClient)> {
-    let more = json!({"hub_tools": true, "prompt": prompt("boss.txt")});
+    let more = json!({"hub_tools": true, "approve_scope": ["*"], "prompt": prompt("boss.txt")});
     let boss = world.create("boss", more).await?;
     world.asked(&boss).await?;
     let boss = world.door_of(&boss).await?;

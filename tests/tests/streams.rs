@@ -416,7 +416,7 @@ fn status(refused: Option<CallError>) -> String {
 #[tokio::test]
 async fn a_stream_is_for_those_who_may_see_it() -> anyhow::Result<()> {
     let world = scripted().await?;
-    let parent = world.create("parent", json!({"hub_tools": true})).await?;
+    let parent = world.create("parent", json!({"hub_tools": true, "approve_scope": ["*"]})).await?;
     let plain = world.create("plain", json!({})).await?;
     let stranger = world.create("stranger", json!({"prompt": script(&json!([bash("true")]))})).await?;
     world.asked(&stranger).await?;

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 const CHILDREN: usize = 3;
 const CALLS: usize = 30;
 const APPROVALS: usize = CHILDREN * CALLS;
-const PARENTS_TOOLS: [&str; 13] = [
+const PARENTS_TOOLS: [&str; 14] = [
     "claudecode_chat_async",
     "claudecode_create",
     "claudecode_event",
@@ -22,6 +22,7 @@ const PARENTS_TOOLS: [&str; 13] = [
     "claudecode_poll",
     "claudecode_send",
     "claudecode_stop",
+    "loopback_escalate",
     "loopback_get",
     "loopback_pending",
     "loopback_respond",
@@ -216,7 +217,7 @@ fn asks_for(file: &str) -> Value {
 
 /// A session that has the hub's tools and has asked a question of its own, with its door into the hub.
 async fn boss(world: &World, name: &str) -> anyhow::Result<(String, Value, McpClient)> {
-    let more = json!({"hub_tools": true, "prompt": asks_for(&format!("{name}.txt")).to_string()});
+    let more = json!({"hub_tools": true, "approve_scope": ["*"], "prompt": asks_for(&format!("{name}.txt")).to_string()});
     let session = world.create(name, more).await?;
     let (_, approval) = world.asked(&session).await?;
     let door = world.door_of(&session).await?;

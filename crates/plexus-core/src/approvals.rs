@@ -31,6 +31,7 @@ impl Hub {
         let (status, decision) = decide(&row, answer, Decider::from(&caller.principal), right)?;
         if decision.approve {
             self.check_not_denied(&row, decision.updated_input.as_ref()).await?;
+            self.check_in_scope(caller, &row, decision.updated_input.as_ref()).await?;
         }
         let mut changes = Vec::new();
         if let Some(remember) = remember {

@@ -231,12 +231,13 @@ impl Hub {
 
     /// Who judges the calls of a session.
     pub(crate) fn judge_of(&self, lineage: &Lineage) -> Arc<Judge> {
-        let home = || {
-            let given =
-                lineage.itself().and_then(|session| session.config.env.get("HOME").map(PathBuf::from));
-            given.or_else(|| std::env::var_os("HOME").filter(|_| !self.settings.clean_env).map(PathBuf::from))
-        };
-        self.policies.judge(lineage, home)
+        self.policies.judge(lineage, || self.home_of(lineage))
+    }
+
+    /// What `~` means to a session.
+    pub(crate) fn home_of(&self, lineage: &Lineage) -> Option<PathBuf> {
+        let given = lineage.itself().and_then(|session| session.config.env.get("HOME").map(PathBuf::from));
+        given.or_else(|| std::env::var_os("HOME").filter(|_| !self.settings.clean_env).map(PathBuf::from))
     }
 
     pub(crate) fn worktrees(&self) -> &Worktrees {

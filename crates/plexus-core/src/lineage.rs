@@ -1,7 +1,8 @@
 //! The sessions from the root of a tree down to one of them. Who made whom never changes, so a session's owner finds
 //! this out once.
 
-use plexus_protocol::AskedOf;
+use plexus_policy::{Call, Rule, Scope};
+use plexus_protocol::{AskedOf, SessionId};
 use plexus_store::{SessionRow, StoreError};
 
 use crate::Hub;
@@ -17,6 +18,19 @@ impl Lineage {
     /// Root first, the session itself last.
     pub(crate) fn sessions(&self) -> &[SessionRow] {
         &self.0
+    }
+
+    /// Who is asked about a call: of those above `below`, the nearest that may allow it; the root may allow anything.
+    pub(crate) fn asked_of(&self, below: SessionId, call: &Call<'_>) -> AskedOf {
+        let mut upwards = self.0.iter().rev().skip_while(|session| session.id != below);
+        let Some(mut session) = upwards.next() else { return AskedOf::Operator };
+        for parent in upwards {
+            if scope_of(parent).is_some_and(|scope| scope.may_allow(call)) {
+                break;
+            }
+            session = parent;
+        }
+        session.answers_to.clone()
     }
 
     /// The session itself.
@@ -50,4 +64,13 @@ impl Hub {
         upwards.reverse();
         Ok(Lineage(upwards))
     }
+}
+
+/// What a session may allow for those below it; `None` for nothing, and for what cannot be read.
+pub(crate) fn scope_of(session: &SessionRow) -> Option<Scope> {
+    if !session.config.hub_tools || session.config.approve_scope.is_empty() {
+        return None;
+    }
+    let rules: Result<Vec<Rule>, _> = session.config.approve_scope.iter().map(|rule| rule.parse()).collect();
+    rules.ok().and_then(|rules| Scope::new(&rules).ok())
 }

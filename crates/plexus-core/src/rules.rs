@@ -16,6 +16,7 @@ use crate::book::Resolved;
 use crate::clock::now;
 use crate::gate::Say;
 use crate::hub::store_error;
+use crate::lineage::scope_of;
 use crate::policies::Ruling;
 
 /// How many rules may be given at once, and how long one may be: a policy is looked at for each call.
@@ -111,6 +112,39 @@ impl Hub {
             return Err(Error::new(ErrorKind::DeniedByRule, message).with("rules", ruling.rules));
         }
         Ok(())
+    }
+
+    /// A session allows no more than it was given to allow.
+    pub(crate) async fn check_in_scope(
+        &self,
+        caller: &Admitted,
+        row: &ApprovalRow,
+        updated: Option<&Object>,
+    ) -> Result<(), Error> {
+        let Principal::Session { id, .. } = caller.principal else { return Ok(()) };
+        let (approval, store) = (&row.approval, self.store());
+        let decider = store.session(id).await.map_err(store_error)?;
+        let asking = store.session(approval.session_id).await.map_err(store_error)?;
+        if let (Some(decider), Some(asking)) = (decider, asking)
+            && let Some(scope) = scope_of(&decider)
+        {
+            let lineage = self.known_lineage(asking).await.map_err(store_error)?;
+            let input = Value::Object(updated.unwrap_or(&approval.input).clone());
+            let home = self.home_of(&lineage);
+            let call = plexus_policy::Call {
+                tool_name: &approval.tool_name,
+                input: &input,
+                cwd: Path::new(&approval.cwd),
+                home: home.as_deref(),
+                now: now(),
+            };
+            if scope.may_allow(&call) {
+                return Ok(());
+            }
+        }
+        let message =
+            "allowing this is beyond your `approve_scope`: deny it, or pass it on with loopback.escalate";
+        Err(Error::new(ErrorKind::BeyondScope, message))
     }
 
     /// The rule that is to be made with an answer.

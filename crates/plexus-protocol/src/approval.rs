@@ -159,6 +159,18 @@ pub struct Decision {
     pub right: Right,
 }
 
+/// Somebody who was asked and passed the question on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Passed {
+    /// Who passed it on.
+    pub by: Decider,
+    /// What they think of it. Written by whoever passed it on: not to be trusted more than they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opinion: Option<String>,
+    /// When.
+    pub at: UnixSeconds,
+}
+
 /// One question that stops a child until it is answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Approval {
@@ -185,6 +197,9 @@ pub struct Approval {
     pub expires_at: Option<UnixSeconds>,
     /// Whom it is asked of.
     pub asked_of: AskedOf,
+    /// Who was asked before and passed it on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed: Vec<Passed>,
     /// Why Claude Code asks. Written by the child: not to be trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

@@ -168,10 +168,10 @@ pub struct CreateParams {
     #[serde(default)]
     #[schemars(skip)]
     pub budget: Option<Value>,
-    /// Not supported yet.
+    /// With `hub_tools`: what it may allow for those below it, as rules such as `Edit(src/**)`; left out, nothing: it can
+    /// deny, and the rest is asked further up.
     #[serde(default)]
-    #[schemars(skip)]
-    pub approve_scope: Option<Value>,
+    pub approve_scope: Option<Vec<String>>,
     /// Not supported yet.
     #[serde(default)]
     #[schemars(skip)]
@@ -194,6 +194,12 @@ pub enum CreateResult {
         /// For loopback_wait: all that comes of that turn is newer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cursor: Option<u64>,
+        /// With `hub_tools`: what it may allow for those below it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        may_decide: Option<Vec<String>>,
+        /// What to know about that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hint: Option<String>,
     },
 }
 

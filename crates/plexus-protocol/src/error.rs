@@ -56,6 +56,8 @@ pub enum ErrorKind {
     InputNotSeen,
     /// No such rule in force, or none the caller may revoke.
     RuleNotFound,
+    /// The caller may deny this, but allowing it is beyond what it was given.
+    BeyondScope,
     /// A rule denies what was to be allowed.
     DeniedByRule,
     /// The caller is known but may not do this.
@@ -100,6 +102,7 @@ impl ErrorKind {
             Self::AnswersRequired => "answers_required",
             Self::InputNotSeen => "input_not_seen",
             Self::RuleNotFound => "rule_not_found",
+            Self::BeyondScope => "beyond_scope",
             Self::DeniedByRule => "denied_by_rule",
             Self::Forbidden => "forbidden",
             Self::LimitReached => "limit_reached",

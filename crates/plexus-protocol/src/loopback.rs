@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::claudecode::{PermissionMode, Status};
 use crate::policy::Remember;
-use crate::{Approval, ApprovalId, ApprovalStatus, Decision, Object, SessionId, SessionName, UnixSeconds};
+use crate::{
+    Approval, ApprovalId, ApprovalStatus, AskedOf, Decision, Object, SessionId, SessionName, UnixSeconds,
+};
 
 /// Parameters of `loopback.permit`, as Claude Code sends them.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -231,5 +233,66 @@ pub enum ConfigureResult {
         permission_prompt_tool: String,
         /// The flags in one line, less `--mcp-config`.
         args: Vec<String>,
+    },
+}
+
+/// Parameters of `loopback.escalate`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EscalateParams {
+    /// Which.
+    pub approval_id: ApprovalId,
+    /// What you think of it, for whoever is asked next.
+    #[serde(default)]
+    pub opinion: Option<String>,
+}
+
+/// Result of `loopback.escalate`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum EscalateResult {
+    /// It was passed on.
+    Ok {
+        /// Which.
+        approval_id: ApprovalId,
+        /// Whom it is asked of now.
+        asked_of: AskedOf,
+    },
+    /// It has come to its end already.
+    AlreadyResolved {
+        /// Which.
+        approval_id: ApprovalId,
+        /// How it ended.
+        status: ApprovalStatus,
+    },
+}
+
+/// Parameters of `loopback.extend`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExtendParams {
+    /// Which.
+    pub approval_id: ApprovalId,
+    /// In how many seconds from now it expires.
+    pub secs: u64,
+}
+
+/// Result of `loopback.extend`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ExtendResult {
+    /// It expires then.
+    Ok {
+        /// Which.
+        approval_id: ApprovalId,
+        /// When.
+        expires_at: UnixSeconds,
+    },
+    /// It has come to its end already.
+    AlreadyResolved {
+        /// Which.
+        approval_id: ApprovalId,
+        /// How it ended.
+        status: ApprovalStatus,
     },
 }

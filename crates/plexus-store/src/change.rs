@@ -1,7 +1,8 @@
 //! What a store can be asked to make durable, and what comes of it.
 
 use plexus_protocol::{
-    ApprovalId, ApprovalStatus, Decision, Event, NodeId, SessionId, SessionName, TokenName,
+    ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, Event, NodeId, SessionId, SessionName, TokenName,
+    UnixSeconds,
 };
 use serde_json::Value;
 
@@ -94,7 +95,8 @@ pub enum Change {
         /// The answer.
         decision: Box<Decision>,
     },
-    /// The same for an approval that may have come to its end meanwhile: then nothing happens.
+    /// The same for an approval that may have come to its end meanwhile, or, if it is to expire, whose time may have been
+    /// moved: then nothing happens.
     ResolveIfPending {
         /// Which.
         approval: ApprovalId,
@@ -102,6 +104,24 @@ pub enum Change {
         status: ApprovalStatus,
         /// The answer.
         decision: Box<Decision>,
+    },
+    /// Somebody else is asked: an `Asked` feed entry for them. Refused with `AlreadyResolved` when it is not pending.
+    PassOn {
+        /// Which.
+        approval: ApprovalId,
+        /// Who is asked from now on.
+        to: AskedOf,
+        /// Who passed it on.
+        by: Decider,
+        /// What they think of it.
+        opinion: Option<String>,
+    },
+    /// A pending approval expires at another time. Refused with `AlreadyResolved` when it is not pending.
+    Extend {
+        /// Which.
+        approval: ApprovalId,
+        /// When.
+        expires_at: UnixSeconds,
     },
     /// The answer was passed on to the child.
     Delivered(ApprovalId),

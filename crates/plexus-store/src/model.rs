@@ -50,6 +50,9 @@ pub struct SessionConfig {
     pub env: BTreeMap<String, String>,
     /// Whether it may start agents of its own.
     pub hub_tools: bool,
+    /// What it may allow for those below it, as rules.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approve_scope: Vec<String>,
     /// When an unanswered approval expires.
     pub approval_timeout_secs: Option<u64>,
     /// What its maker kept with it.

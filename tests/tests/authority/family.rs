@@ -139,7 +139,7 @@ impl Family {
     /// A session made with this token, and its own token.
     async fn member(&self, maker: &str) -> anyhow::Result<(String, String)> {
         let (maker, operator) = (self.rpc(maker), self.rpc(&self.world.hub.token()?));
-        let params = json!({"name": self.fresh_name(), "working_dir": self.work, "hub_tools": true});
+        let params = json!({"name": self.fresh_name(), "working_dir": self.work, "hub_tools": true, "approve_scope": ["*"]});
         let id = text(&maker.call("claudecode.create", params).await?["id"]);
         let given = operator.call("loopback.configure", json!({"session_id": id})).await?;
         let header = text(&given["mcp_config"]["mcpServers"]["plexus"]["headers"]["Authorization"]);

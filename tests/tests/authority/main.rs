@@ -76,6 +76,8 @@ fn rows() -> Vec<Try> {
         Method("loopback.get", |f| json!({"approval_id": f.approval})),
         Door("GET /approvals/events"),
         Method("loopback.respond", |f| json!({"approval_id": f.approval, "approve": false})),
+        Method("loopback.escalate", |f| json!({"approval_id": f.approval})),
+        Method("loopback.extend", |f| json!({"approval_id": f.approval, "secs": 60})),
         Method("claudecode.create", |f| json!({"name": f.fresh_name(), "working_dir": f.work})),
         Method("claudecode.chat", |f| json!({"session_id": f.target, "prompt": "{\"steps\": []}"})),
         Method("claudecode.chat_async", |f| json!({"session_id": f.target, "prompt": "{\"steps\": []}"})),

@@ -104,8 +104,8 @@ async fn a_session_with_the_hubs_tools_cannot_decide_for_itself(world: World) ->
     let respond = json!({"approval_id": approval["id"], "approve": true});
     let refusals = [
         ("loopback.respond", respond, "approval_not_found"),
-        ("loopback.get", json!({"approval_id": approval["id"]}), "approval_not_found"),
-        ("claudecode.poll", json!({"session_id": session}), "session_not_found"),
+        ("loopback.escalate", json!({"approval_id": approval["id"]}), "approval_not_found"),
+        ("claudecode.poll", json!({"session_id": stranger}), "session_not_found"),
         ("claudecode.stop", json!({"session_id": session}), "session_not_found"),
         ("claudecode.chat_async", json!({"session_id": stranger, "prompt": "x"}), "session_not_found"),
         (
@@ -118,7 +118,12 @@ async fn a_session_with_the_hubs_tools_cannot_decide_for_itself(world: World) ->
         assert_eq!(kind_of_refusal(&rpc, method, params).await.as_deref(), Some(kind), "{method}");
     }
     assert_eq!(rpc.call("loopback.pending", json!({})).await?["approvals"], json!([]));
-    assert_eq!(rpc.call("claudecode.list", json!({})).await?["sessions"], json!([]));
+    let listed = rpc.call("claudecode.list", json!({})).await?["sessions"].clone();
+    assert_eq!(
+        (&listed[0]["id"], &listed[1]),
+        (&json!(session), &Value::Null),
+        "itself, and no more: {listed}"
+    );
     asked_then_denied(&world, &session, "made.txt").await?;
     Ok(())
 }

@@ -173,7 +173,8 @@ async fn a_setup_that_takes_too_long_is_ended_with_all_it_started() -> anyhow::R
 async fn a_session_may_isolate_its_children_but_not_have_setup_run() -> anyhow::Result<()> {
     let (world, checkout) = scripted().await?;
     let prompt = json!({"steps": [{"tool": "Bash", "input": {"command": "true"}}]}).to_string();
-    let boss = world.create("boss", json!({"hub_tools": true, "prompt": prompt})).await?;
+    let boss =
+        world.create("boss", json!({"hub_tools": true, "approve_scope": ["*"], "prompt": prompt})).await?;
     world.asked(&boss).await?;
     let door = world.door_of(&boss).await?;
     let mark = world.file("mark");

@@ -1,47 +1,65 @@
 //! Approvals that nobody answers in time. One task sleeps until the next deadline; a deadline that passed while the
 //! hub was away expires when it is back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
 use std::time::Duration;
 
 use plexus_protocol::{ApprovalId, ApprovalStatus, Decider, Decision, Right, UnixSeconds};
-use plexus_store::{ApprovalRow, Change, StoreError};
+use plexus_store::{ApprovalRow, Change, Committed, StoreError};
 use tokio::sync::Notify;
 
 use super::Book;
 use crate::clock::now;
-use crate::sync::{Mutex, PoisonError};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The deadlines.
 #[derive(Debug, Default)]
 pub(super) struct Expiry {
-    deadlines: Mutex<BTreeSet<(UnixSeconds, ApprovalId)>>,
+    deadlines: Mutex<Deadlines>,
     sooner: Notify,
 }
 
-impl Expiry {
-    /// Sees to it that this approval expires, if it is to.
-    pub(super) fn watch(&self, row: &ApprovalRow) {
-        if let Some(at) = row.approval.expires_at {
-            self.deadlines.lock().unwrap_or_else(PoisonError::into_inner).insert((at, row.approval.id));
-            self.sooner.notify_one();
+/// One deadline for each approval that has one, the first to begin with.
+#[derive(Debug, Default)]
+struct Deadlines {
+    in_order: BTreeSet<(UnixSeconds, ApprovalId)>,
+    of: HashMap<ApprovalId, UnixSeconds>,
+}
+
+impl Deadlines {
+    fn set(&mut self, approval: ApprovalId, at: Option<UnixSeconds>) {
+        let before = match at {
+            Some(at) => {
+                self.in_order.insert((at, approval));
+                self.of.insert(approval, at).filter(|before| *before != at)
+            }
+            None => self.of.remove(&approval),
+        };
+        if let Some(before) = before {
+            self.in_order.remove(&(before, approval));
         }
+    }
+}
+
+impl Expiry {
+    /// Sees to it that this approval expires at its present time, if it is to.
+    pub(super) fn watch(&self, row: &ApprovalRow) {
+        self.lock().set(row.approval.id, row.approval.expires_at);
+        self.sooner.notify_one();
     }
 
     /// This approval has come to its end.
-    pub(super) fn forget(&self, row: &ApprovalRow) {
-        if let Some(at) = row.approval.expires_at {
-            self.done((at, row.approval.id));
-        }
+    pub(super) fn forget(&self, approval: ApprovalId) {
+        self.lock().set(approval, None);
     }
 
     fn next(&self) -> Option<(UnixSeconds, ApprovalId)> {
-        self.deadlines.lock().unwrap_or_else(PoisonError::into_inner).first().copied()
+        self.lock().in_order.first().copied()
     }
 
-    fn done(&self, deadline: (UnixSeconds, ApprovalId)) {
-        self.deadlines.lock().unwrap_or_else(PoisonError::into_inner).remove(&deadline);
+    fn lock(&self) -> MutexGuard<'_, Deadlines> {
+        self.deadlines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -59,15 +77,19 @@ impl Book {
             if now() < deadline.0 {
                 continue;
             }
-            self.held(|| async {
-                match self.commit(vec![expire(deadline.1)]).await {
-                    // An approval that is no longer there must not hold up the others.
-                    Ok(_) | Err(StoreError::Refused(_)) => Ok(()),
-                    Err(error) => Err(error),
-                }
-            })
-            .await;
-            self.expiry.done(deadline);
+            let made = self
+                .held(|| async {
+                    match self.commit(vec![expire(deadline.1)]).await {
+                        // An approval that is no longer there must not hold up the others.
+                        Err(StoreError::Refused(_)) => Ok(Committed::default()),
+                        answer => answer,
+                    }
+                })
+                .await;
+            // Nothing has come of it: it was given more time, and is watched for that, or is not there any more.
+            if made.approvals.is_empty() && self.expiry.next() == Some(deadline) {
+                self.expiry.forget(deadline.1);
+            }
         }
     }
 }

@@ -76,7 +76,7 @@ impl Book {
             if row.approval.status == ApprovalStatus::Pending {
                 self.expiry.watch(row);
             } else {
-                self.expiry.forget(row);
+                self.expiry.forget(row.approval.id);
                 self.signals.wake(&Topic::Approval(row.approval.id));
             }
         }

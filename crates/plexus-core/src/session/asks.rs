@@ -1,13 +1,14 @@
 //! Questions: a call at the gate, `can_use_tool` on the control channel and `loopback.permit` over MCP, into one
 //! book. Asking again under a living key is the same question; with another input it is denied and recorded.
 
+use std::path::Path;
 use std::time::Instant;
 
 use plexus_claude::{CanUseTool, GateAnswer, PermissionResult, PreToolUse};
 use plexus_protocol::claudecode::Channel;
 use plexus_protocol::loopback::PermitParams;
 use plexus_protocol::{
-    Approval, ApprovalId, ApprovalKind, ApprovalStatus, Decider, Decision, Event, Object, Right,
+    Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, Event, Object, Right,
 };
 use plexus_store::{ApprovalRow, CallRow, Change, NewApproval, RunKey};
 use serde_json::{Value, json};
@@ -287,6 +288,7 @@ impl Owner {
         changes: &mut Vec<Change>,
     ) {
         let digest = self.digest_of(&question);
+        let asked_of = self.asked_of(&question);
         let approval = Approval {
             id,
             session_id: self.row.id,
@@ -299,7 +301,8 @@ impl Owner {
             status: ApprovalStatus::Pending,
             created_at: now(),
             expires_at: self.row.config.approval_timeout_secs.map(|secs| now() + secs),
-            asked_of: self.row.answers_to.clone(),
+            asked_of,
+            passed: Vec::new(),
             reason: question.reason,
             suggestions: question.suggestions,
             agent_id: question.agent_id,
@@ -322,6 +325,24 @@ impl Owner {
             channel,
             request_id,
         })));
+    }
+
+    /// The nearest above that may allow this.
+    fn asked_of(&self, question: &Question) -> AskedOf {
+        // Most sessions have nobody above them but the root, who may allow anything.
+        if !matches!(self.row.answers_to, AskedOf::Session { .. }) {
+            return self.row.answers_to.clone();
+        }
+        let (input, cwd) = (Value::Object(question.input.clone()), self.cwd_of(&question.tool_use_id));
+        let home = self.hub.home_of(&self.lineage);
+        let call = plexus_policy::Call {
+            tool_name: &question.tool_name,
+            input: &input,
+            cwd: Path::new(&cwd),
+            home: home.as_deref(),
+            now: now(),
+        };
+        self.lineage.asked_of(self.row.id, &call)
     }
 
     fn mismatch(&self, question: &Question) -> Change {

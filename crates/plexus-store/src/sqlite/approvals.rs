@@ -1,13 +1,13 @@
 //! Changes to the book of approvals: calls the gate saw, questions asked, answers given. An approval is decided once:
 //! the one statement that ends it matches only while it is pending.
 
-use plexus_protocol::{ApprovalId, ApprovalStatus, Decision, Event};
+use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, Event, Passed, UnixSeconds};
 use serde_json::json;
 
 use super::changes::{About, Applying};
 use super::columns::{Json, Text, Word};
 use super::reads;
-use crate::{CallRow, FeedKind, NewApproval, PermitStream, Refusal, RunKey, StoreError};
+use crate::{ApprovalRow, CallRow, FeedKind, NewApproval, PermitStream, Refusal, RunKey, StoreError};
 
 impl Applying<'_> {
     pub(super) fn call(&self, call: &CallRow) -> Result<(), StoreError> {
@@ -92,6 +92,54 @@ impl Applying<'_> {
         self.feed(&approval.asked_of.key(), FeedKind::Resolved, approval.session_id, about, data)?;
         self.made_approval(id);
         Ok(())
+    }
+
+    /// Whether its time is over. One that has been given more time is not due, whoever thought so.
+    pub(super) fn is_due(&self, id: ApprovalId) -> Result<bool, StoreError> {
+        let row = reads::approval(self.connection, id)?.ok_or(Refusal::NoSuchApproval(id))?;
+        Ok(row.approval.expires_at.is_some_and(|at| at <= self.at))
+    }
+
+    pub(super) fn pass_on(
+        &mut self,
+        id: ApprovalId,
+        to: &AskedOf,
+        by: &Decider,
+        opinion: Option<&str>,
+    ) -> Result<(), StoreError> {
+        let row = self.pending(id)?;
+        let (session, turn, mut approval) = (row.approval.session_id, row.turn, row.approval);
+        let about = About { approval: Some(id), turn: Some(turn) };
+        let number = self.feed(&to.key(), FeedKind::Asked, session, about, json!({}))?;
+        approval.asked_of = to.clone();
+        let opinion = opinion.map(str::to_owned);
+        approval.passed.push(Passed { by: by.clone(), opinion, at: self.at });
+        self.execute(
+            "UPDATE approvals SET asked_of = ?2, number = ?3, question = ?4 WHERE id = ?1",
+            (Text(id), to.key(), number, Json(&approval)),
+        )?;
+        let data = json!({"approval_id": id, "asked_of": to, "by": by});
+        let data = data.as_object().cloned().unwrap_or_default();
+        self.event(session, turn, &Event::System { subtype: "approval_passed_on".to_owned(), data })?;
+        self.made_approval(id);
+        Ok(())
+    }
+
+    pub(super) fn extend(&mut self, id: ApprovalId, expires_at: UnixSeconds) -> Result<(), StoreError> {
+        let mut approval = self.pending(id)?.approval;
+        approval.expires_at = Some(expires_at);
+        self.execute("UPDATE approvals SET question = ?2 WHERE id = ?1", (Text(id), Json(&approval)))?;
+        self.made_approval(id);
+        Ok(())
+    }
+
+    /// An approval that has not come to its end.
+    fn pending(&self, id: ApprovalId) -> Result<ApprovalRow, StoreError> {
+        let row = reads::approval(self.connection, id)?.ok_or(Refusal::NoSuchApproval(id))?;
+        if row.approval.status == ApprovalStatus::Pending {
+            return Ok(row);
+        }
+        Err(Refusal::AlreadyResolved(Box::new(row)).into())
     }
 
     /// The first time counts: after a restart the same answer may be passed on again.

@@ -4,7 +4,7 @@
 //! Whether a change fits is looked up before it is done: only one thread writes, so nothing can come in between.
 //! Where a run or a turn that should be there is not, the whole is refused with `NoSuchSession`.
 
-use plexus_protocol::{ApprovalId, Event, NodeId, SessionId, SessionName, UnixSeconds};
+use plexus_protocol::{ApprovalId, ApprovalStatus, Event, NodeId, SessionId, SessionName, UnixSeconds};
 use rusqlite::{Connection, OptionalExtension, Params};
 use serde_json::{Value, json};
 
@@ -67,11 +67,18 @@ impl Applying<'_> {
             Change::Ask(new) => self.ask(new),
             Change::Resolve { approval, status, decision } => self.resolve(*approval, *status, decision),
             Change::ResolveIfPending { approval, status, decision } => {
+                if *status == ApprovalStatus::Expired && !self.is_due(*approval)? {
+                    return Ok(());
+                }
                 match self.resolve(*approval, *status, decision) {
                     Err(StoreError::Refused(Refusal::AlreadyResolved(_))) => Ok(()),
                     other => other,
                 }
             }
+            Change::PassOn { approval, to, by, opinion } => {
+                self.pass_on(*approval, to, by, opinion.as_deref())
+            }
+            Change::Extend { approval, expires_at } => self.extend(*approval, *expires_at),
             Change::Delivered(approval) => self.delivered(*approval),
             Change::Settle(key, tool_use_id) => self.settle(*key, tool_use_id),
             Change::MakeRule(rule) => self.make_rule(rule),

@@ -48,6 +48,7 @@ pub fn config() -> SessionConfig {
         deltas: true,
         env: BTreeMap::from([("KEY".to_owned(), "value".to_owned())]),
         hub_tools: false,
+        approve_scope: Vec::new(),
         approval_timeout_secs: Some(60),
         metadata: Some(object(json!({"z": 1, "a": [2.5, null]}))),
     }
@@ -123,6 +124,7 @@ pub fn question(session: SessionId, turn: u64, tool_use_id: &str) -> NewApproval
             created_at: NOW,
             expires_at: Some(NOW + 60),
             asked_of: AskedOf::Operator,
+            passed: Vec::new(),
             reason: Some("because".to_owned()),
             suggestions: Some(json!([{"type": "addRules"}])),
             agent_id: None,

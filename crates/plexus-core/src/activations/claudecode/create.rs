@@ -1,8 +1,9 @@
 //! `claudecode.create`: makes a session.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use plexus_policy::{PolicyError, Rule, RuleEffect, RuleEntry, Scope};
 use plexus_protocol::arbor::Position;
 use plexus_protocol::claudecode::{CreateParams, CreateResult, PolicyName};
 use plexus_protocol::policy::RuleGiven;
@@ -17,6 +18,7 @@ use crate::access::{Admitted, Needs};
 use crate::gate::NamedPolicy;
 use crate::hub::store_error;
 use crate::limits::Limit;
+use crate::lineage::scope_of;
 use crate::method::{Audience, Method};
 use crate::rules::Giver;
 use crate::worktrees::Making;
@@ -51,6 +53,7 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
         return Err(Error::invalid("approval_timeout_secs", "is at least 1; leave it out for no limit"));
     }
     let working_dir = check_working_dir(&hub, &params.working_dir)?;
+    let approve_scope = scope(&hub, &caller, &params, &working_dir).await?;
     check_env(&params)?;
     let id = SessionId::random();
     let rules = RulesGiven { by: caller.principal.clone(), rules: params.rules.unwrap_or_default() };
@@ -72,6 +75,7 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
             deltas: params.deltas.unwrap_or(false),
             env: params.env.unwrap_or_default(),
             hub_tools: params.hub_tools.unwrap_or(false),
+            approve_scope,
             approval_timeout_secs: params.approval_timeout_secs,
             metadata: params.metadata,
         },
@@ -150,6 +154,12 @@ async fn enter(
     prompt: Option<String>,
     making: Option<Making>,
 ) -> Result<CreateResult, Error> {
+    let may_decide = session.config.hub_tools.then(|| session.config.approve_scope.clone());
+    let hint = may_decide.as_ref().filter(|scope| scope.is_empty()).map(|_| {
+        "it may deny what those below it want to do, and allow none of it: that is asked further up. `approve_scope` \
+         says what it may allow."
+            .to_owned()
+    });
     let (id, head) = (session.id, Position { tree_id: session.tree, node_id: session.root });
     // A caller that goes away meanwhile may have its session all the same: then it counts.
     changes.insert(0, Change::CreateSession(Box::new(session)));
@@ -169,7 +179,7 @@ async fn enter(
         Some(prompt) => begin(hub, id, prompt).await.map(|(turn, cursor)| (Some(turn), Some(cursor)))?,
         None => (None, None),
     };
-    Ok(CreateResult::Created { id, head, turn, cursor })
+    Ok(CreateResult::Created { id, head, turn, cursor, may_decide, hint })
 }
 
 /// A session may have its children work apart, but not have commands run that nobody was asked about.
@@ -187,12 +197,45 @@ fn check_isolation(caller: &Admitted, isolation: &WorktreeIsolation) -> Result<(
     Ok(())
 }
 
+/// What the session may allow for those below it: nothing that its maker may not.
+async fn scope(
+    hub: &Hub,
+    caller: &Admitted,
+    params: &CreateParams,
+    working_dir: &str,
+) -> Result<Vec<String>, Error> {
+    const FIELD: &str = "approve_scope";
+    let given = params.approve_scope.as_deref().unwrap_or_default();
+    if given.is_empty() {
+        return Ok(Vec::new());
+    }
+    if params.hub_tools != Some(true) {
+        return Err(Error::invalid(FIELD, "goes with `hub_tools: true`: it is about those that it makes"));
+    }
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let mut rules = Vec::new();
+    for (i, text) in given.iter().enumerate() {
+        let entry = RuleEntry::parse(text, RuleEffect::Allow).map_err(|error| {
+            let message = format!("at byte {}: expected {}", error.at, error.expected);
+            Error::invalid(&format!("{FIELD}[{i}]"), message).with("at", error.at)
+        })?;
+        rules.push(entry.rule().anchored(Path::new(working_dir), home.as_deref()));
+    }
+    let broken = |error: PolicyError| Error::invalid(FIELD, error.to_string());
+    if let Principal::Session { id, .. } = caller.principal {
+        let maker = hub.store().session(id).await.map_err(store_error)?;
+        let wider = maker.as_ref().and_then(scope_of);
+        let wider = wider.map_or_else(|| Scope::new(&[]), Ok).map_err(broken)?;
+        if let Some(rule) = Scope::new(&rules).map_err(broken)?.exceeds(&wider) {
+            let message = format!("`{rule}` is more than you may allow yourself");
+            return Err(Error::new(ErrorKind::Forbidden, message).with("field", FIELD));
+        }
+    }
+    Ok(rules.iter().map(Rule::to_string).collect())
+}
+
 fn refuse_what_is_not_built(params: &CreateParams) -> Result<(), Error> {
-    let fields = [
-        ("budget", &params.budget),
-        ("approve_scope", &params.approve_scope),
-        ("mcp_servers", &params.mcp_servers),
-    ];
+    let fields = [("budget", &params.budget), ("mcp_servers", &params.mcp_servers)];
     if let Some((field, _)) = fields.iter().find(|(_, value)| value.is_some()) {
         return Err(Error::not_yet(field));
     }

@@ -1,6 +1,8 @@
 //! `loopback`: approvals, asked and answered.
 
 mod configure;
+mod escalate;
+mod extend;
 mod get;
 mod pending;
 mod permit;
@@ -22,6 +24,8 @@ impl Activation for Loopback {
             pending::method(),
             get::method(),
             wait::method(),
+            escalate::method(),
+            extend::method(),
             configure::method(),
         ]
     }

@@ -1,0 +1,38 @@
+//! `loopback.extend`: gives a question more time, or less.
+
+use std::sync::Arc;
+
+use plexus_protocol::Error;
+use plexus_protocol::loopback::{ExtendParams, ExtendResult};
+use plexus_store::{Change, Refusal, StoreError};
+
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::clock::now;
+use crate::hub::store_error;
+use crate::method::{Audience, Method};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "loopback.extend",
+        "Moves the time at which an approval expires.",
+        Audience::Programs,
+        Needs::Decide,
+        extend,
+    )
+}
+
+async fn extend(hub: Arc<Hub>, caller: Admitted, params: ExtendParams) -> Result<ExtendResult, Error> {
+    if params.secs == 0 {
+        return Err(Error::invalid("secs", "is at least 1; to end it now, deny it"));
+    }
+    let (row, _) = hub.find_approval(&caller, params.approval_id).await?;
+    let (approval, expires_at) = (row.approval.id, now().saturating_add(params.secs));
+    match hub.commit(vec![Change::Extend { approval, expires_at }]).await {
+        Ok(_) => Ok(ExtendResult::Ok { approval_id: approval, expires_at }),
+        Err(StoreError::Refused(Refusal::AlreadyResolved(row))) => {
+            Ok(ExtendResult::AlreadyResolved { approval_id: approval, status: row.approval.status })
+        }
+        Err(error) => Err(store_error(error)),
+    }
+}
