@@ -10,9 +10,10 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::ending::Cause;
 use super::owner::{Closing, Owner};
 use super::reading::looseness;
-use super::run::{Cause, Phase};
+use super::run::Phase;
 use super::turn::Message;
 use crate::hub::store_error;
 

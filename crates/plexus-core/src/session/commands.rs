@@ -8,8 +8,9 @@ use plexus_store::{Change, RunKey, RunState};
 use serde_json::json;
 
 use super::Command;
+use super::ending::Cause;
 use super::owner::{BATCH_BYTES, Closing, Owner};
-use super::run::{Cause, Phase};
+use super::run::Phase;
 use super::turn::Turn;
 use crate::hub::store_error;
 use crate::kill_point::kill_point;

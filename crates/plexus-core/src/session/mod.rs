@@ -5,6 +5,8 @@ mod asks;
 mod changes;
 mod commands;
 mod cut;
+mod ending;
+mod nodes;
 mod owner;
 mod reading;
 mod run;

@@ -6,31 +6,21 @@ use plexus_claude::{
     Assistant, Block, GateAnswer, Incoming, PermissionResult, Request, RequestBody, System, TurnResult, User,
 };
 use plexus_protocol::claudecode::{Channel, PermissionMode};
-use plexus_protocol::{Event, JournalRange, NodeId, Object};
-use plexus_store::{Change, NodeRow, RunKey};
+use plexus_protocol::{Event, JournalRange, Object};
+use plexus_store::{Change, RunKey};
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::changes::Reply;
 use super::cut::cut;
+use super::ending::Cause;
 use super::owner::Owner;
-use super::run::{CONNECTING_PAUSE, Cause, Phase};
+use super::run::{CONNECTING_PAUSE, Phase};
 use super::turn::{Ending, Turn};
 
 /// The one tool Claude Code is known to run without asking its hooks; all it does is end the conversation.
 const NOT_AT_THE_GATE: &str = "EndConversation";
-
-/// A message that has grown to this goes on in another node: what is added to a node is written with all of it.
-const NODE_BYTES: u64 = 256 * 1024;
-
-/// The assistant message being received.
-#[derive(Debug)]
-pub(super) struct Message {
-    id: String,
-    node: NodeId,
-    bytes: u64,
-}
 
 /// What came of some lines.
 #[derive(Default)]
@@ -50,7 +40,7 @@ pub(super) struct Batch {
     /// Held until it is stored, where it is large.
     pub(super) place: Option<OwnedSemaphorePermit>,
     /// The length of the line that is being looked at.
-    line_bytes: u64,
+    pub(super) line_bytes: u64,
     /// Where that line stands, if its events are not the whole of it.
     cut: Option<JournalRange>,
 }
@@ -456,58 +446,6 @@ impl Owner {
             other => Object::from_iter([("value".to_owned(), other)]),
         };
         self.event(Event::System { subtype: subtype.to_owned(), data }, batch);
-    }
-
-    /// One node per message, unless it is very long. Claude Code sends a message's blocks one by one under one id.
-    fn add_message(&mut self, id: Option<String>, role: &'static str, blocks: &[Block], batch: &mut Batch) {
-        let content: Vec<Value> = blocks.iter().map(block_value).collect();
-        if let (Some(id), Some(Message { id: current, node, bytes })) = (&id, &mut self.message)
-            && id == current
-            && *bytes < NODE_BYTES
-        {
-            *bytes += batch.line_bytes;
-            // What the same batch adds to a message is one change: each one rewrites the message.
-            let added = batch.changes.iter_mut().rev().find_map(|change| match change {
-                Change::ExtendNode(extended, blocks) if extended == node => Some(blocks),
-                Change::AddNode(_, added) if added.id == *node => added.content.as_array_mut(),
-                _ => None,
-            });
-            match added {
-                Some(blocks) => blocks.extend(content),
-                None => batch.changes.push(Change::ExtendNode(*node, content)),
-            }
-            return;
-        }
-        let node = self.add_node(role, Value::Array(content), &mut batch.changes);
-        self.message = id.map(|id| Message { id, node, bytes: batch.line_bytes });
-    }
-
-    /// Adds a message to the conversation.
-    pub(super) fn add_node(
-        &mut self,
-        role: &'static str,
-        content: Value,
-        changes: &mut Vec<Change>,
-    ) -> NodeId {
-        let id = NodeId::random();
-        let node = NodeRow { id, tree: self.row.tree, parent: self.row.head, role, content };
-        self.row.head = id;
-        changes.push(Change::AddNode(self.row.id, Box::new(node)));
-        id
-    }
-}
-
-fn block_value(block: &Block) -> Value {
-    match block {
-        Block::Text { text } => json!({"type": "text", "text": text}),
-        Block::Thinking { text } => json!({"type": "thinking", "thinking": text}),
-        Block::ToolUse { id, name, input } => {
-            json!({"type": "tool_use", "id": id, "name": name, "input": input})
-        }
-        Block::ToolResult { tool_use_id, content, is_error } => {
-            json!({"type": "tool_result", "tool_use_id": tool_use_id, "content": content, "is_error": is_error})
-        }
-        Block::Other { kind, data } => json!({"type": kind, "data": data}),
     }
 }
 
