@@ -208,3 +208,44 @@ async fn a_rule_that_cannot_be_read_is_refused_with_its_place() -> anyhow::Resul
     assert_eq!(world.refused("policy.add", past).await?.data["field"], "rules[0]");
     Ok(())
 }
+
+#[tokio::test]
+async fn what_a_rule_settles_is_settled_though_the_hub_is_killed_meanwhile() -> anyhow::Result<()> {
+    let place = tempfile::tempdir()?;
+    let file = place.path().join("kill");
+    let mut setup = Setup::scripted();
+    setup.env.push(("PLEXUS_KILL_POINT_FILE".to_owned(), file.display().to_string()));
+    let mut world = setup.world("scripted").await?.context("always there")?;
+    let prompt = script(&json!([bash("make all")]));
+    let one = world.create("one", json!({"prompt": prompt})).await?;
+    let two = world.create("two", json!({"prompt": prompt})).await?;
+    let (_, asked) = world.asked(&one).await?;
+    world.asked(&two).await?;
+    std::fs::write(&file, "respond: stored")?;
+    let remember = json!({"rule": "Bash(make:*)", "session_id": two});
+    let answer = json!({"approval_id": asked["id"], "approve": true, "remember": remember});
+    assert!(world.door.call("loopback.respond", answer).await.is_err() && !file.exists(), "it died there");
+    world.hub.wait().await?;
+    world.hub.restart().await?;
+    world.door = Box::new(Rpc::new(world.hub.url(), &world.hub.token()?));
+    for session in [&one, &two] {
+        assert_eq!(world.ended(session).await?["status"], "complete");
+    }
+    assert_eq!(ran(&world), ["make all", "make all"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_token_that_decides_makes_no_rules() -> anyhow::Result<()> {
+    let world = scripted().await?;
+    let session = world.create("one", json!({"prompt": script(&json!([bash("make")]))})).await?;
+    let (_, asked) = world.asked(&session).await?;
+    let made = world.call("token.new", json!({"name": "phone", "right": "decide"})).await?;
+    let phone = Rpc::new(world.hub.url(), &text(&made["token"]));
+    let answer = json!({"approval_id": asked["id"], "approve": true, "remember": {"rule": "Bash"}});
+    assert_eq!(phone.call("loopback.respond", answer).await.expect_err("no rules").data["field"], "remember");
+    assert!(ran(&world).is_empty());
+    phone.call("loopback.respond", json!({"approval_id": asked["id"], "approve": true})).await?;
+    assert_eq!(world.ended(&session).await?["status"], "complete");
+    Ok(())
+}

@@ -42,7 +42,7 @@ impl Hub {
         kill_point("respond", "stored");
         match resolved {
             Resolved::Now(made) => {
-                let settled = self.settle(&made.rules).await;
+                let settled = if made.rules.is_empty() { Vec::new() } else { self.settle().await };
                 Ok(Answered::Ok { approval_id: approval, settled })
             }
             Resolved::Before(row) => Ok(already_resolved(&row)),

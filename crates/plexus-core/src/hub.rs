@@ -159,6 +159,10 @@ impl Hub {
             self.session(session);
         }
         self.tasks.spawn(housekeeping::run(Arc::clone(self)));
+        if !self.policies.is_empty() {
+            let hub = Arc::clone(self);
+            self.tasks.spawn(async move { hub.closing.run_until_cancelled(hub.settle()).await });
+        }
         Ok(())
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct Policies {
 #[derive(Default)]
 struct State {
     rules: BTreeMap<u64, RuleRow>,
+    /// Moves on whenever the rules change.
+    version: u64,
     /// Of those sessions that were asked about since the rules last changed.
     made: HashMap<SessionId, Arc<Judge>>,
 }
@@ -60,6 +62,7 @@ impl Policies {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.rules = rules.into_iter().map(|rule| (rule.number, rule)).collect();
         state.made.clear();
+        state.version += 1;
     }
 
     /// This has become durable.
@@ -75,6 +78,12 @@ impl Policies {
             };
         }
         state.made.clear();
+        state.version += 1;
+    }
+
+    /// Whether there is no rule at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).rules.is_empty()
     }
 
     /// The rules in force for a session and those it inherits; all there are for `None`.
@@ -94,12 +103,20 @@ impl Policies {
         let Some(id) = of.itself().map(|session| session.id) else {
             return Arc::new(Judge::broken("nobody knows whose call this is"));
         };
+        let (rows, version) = {
+            let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(judge) = state.made.get(&id) {
+                return Arc::clone(judge);
+            }
+            let rows: Vec<RuleRow> = state.rules.values().filter(|row| is_for(row, of)).cloned().collect();
+            (rows, state.version)
+        };
+        // Links are followed for this: nobody else is to wait for it.
+        let judge = Arc::new(Judge::of(of, &rows, home()));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(judge) = state.made.get(&id) {
-            return Arc::clone(judge);
+        if state.version == version {
+            state.made.insert(id, Arc::clone(&judge));
         }
-        let judge = Arc::new(Judge::of(of, state.rules.values().filter(|row| is_for(row, of)), home()));
-        state.made.insert(id, Arc::clone(&judge));
         judge
     }
 }
@@ -134,7 +151,7 @@ pub(crate) fn view(row: &RuleRow) -> Option<RuleView> {
 }
 
 impl Judge {
-    fn of<'a>(of: &Lineage, rows: impl Iterator<Item = &'a RuleRow>, home: Option<PathBuf>) -> Self {
+    fn of(of: &Lineage, rows: &[RuleRow], home: Option<PathBuf>) -> Self {
         let named = of.sessions().iter().map(|session| NamedPolicy::of(session.config.policy)).collect();
         let (mut levels, mut numbers): (Vec<Level>, Vec<Vec<u64>>) = (Vec::new(), Vec::new());
         for row in rows {

@@ -7,7 +7,7 @@ use plexus_protocol::policy::{Effect, Remember, RuleGiven};
 use plexus_protocol::{
     ApprovalId, ApprovalStatus, Decider, Decision, Error, ErrorKind, Object, Principal, Right, SessionId,
 };
-use plexus_store::{ApprovalRow, Change, NewRule, Open, RuleAuthority, RuleChange, SessionRow};
+use plexus_store::{ApprovalRow, Change, NewRule, Open, RuleAuthority, SessionRow};
 use serde_json::Value;
 
 use crate::Hub;
@@ -157,6 +157,10 @@ impl Hub {
     ) -> Result<Change, Error> {
         let session = remember.session_id.unwrap_or(row.approval.session_id);
         let session = self.find_session(caller, Some(session), None).await?;
+        if matches!(caller.principal, Principal::Token { .. }) {
+            let message = "this token is good for answering what is asked, and not for making rules";
+            return Err(Error::new(ErrorKind::Forbidden, message).with("field", "remember"));
+        }
         if matches!(caller.principal, Principal::Session { .. }) && approve {
             let message = "a session cannot allow in advance; it can deny, or answer each time";
             return Err(Error::new(ErrorKind::Forbidden, message).with("field", "remember"));
@@ -171,12 +175,10 @@ impl Hub {
         giver.rule(&RuleGiven { rule: remember.rule, effect, expires_at }, "remember.rule")
     }
 
-    /// Brings those open approvals to their end that rules which were just made allow or deny.
-    pub(crate) async fn settle(&self, made: &[RuleChange]) -> Vec<ApprovalId> {
+    /// Brings those open approvals to their end that the rules in force allow or deny: when rules were made, and when a
+    /// hub starts, as the last one may not have come to it.
+    pub(crate) async fn settle(&self) -> Vec<ApprovalId> {
         let mut settled = Vec::new();
-        if !made.iter().any(|change| matches!(change, RuleChange::Made(_))) {
-            return settled;
-        }
         let open = match self.store().open_approvals(Open::All).await {
             Ok(open) => open,
             Err(error) => {

@@ -53,12 +53,20 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
         return Err(Error::invalid("approval_timeout_secs", "is at least 1; leave it out for no limit"));
     }
     let working_dir = check_working_dir(&hub, &params.working_dir)?;
-    let approve_scope = scope(&hub, &caller, &params, &working_dir).await?;
     check_env(&params)?;
     let id = SessionId::random();
-    let rules = RulesGiven { by: caller.principal.clone(), rules: params.rules.unwrap_or_default() };
+    if params.approve_scope.as_ref().is_some_and(|scope| !scope.is_empty()) && params.hub_tools != Some(true)
+    {
+        let why = "goes with `hub_tools: true`: it is about those that it makes";
+        return Err(Error::invalid("approve_scope", why));
+    }
+    let given = Given {
+        by: caller.principal.clone(),
+        rules: params.rules.unwrap_or_default(),
+        scope: params.approve_scope.unwrap_or_default(),
+    };
     // Refused before anything is made; a worktree is another place to be relative to.
-    rules.of(id, &working_dir)?;
+    let (rules, approve_scope) = given.at(&hub, id, &working_dir).await?;
     let session = NewSession {
         id,
         name: params.name,
@@ -84,7 +92,6 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
     };
     let Some(Isolation(isolation)) = params.isolation else {
         admit(&hub, session.id)?;
-        let rules = rules.of(session.id, &session.config.working_dir)?;
         return enter(&hub, session, rules, params.prompt, None).await;
     };
     check_isolation(&caller, &isolation)?;
@@ -92,19 +99,52 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
     // A caller that goes away takes this function with it, but not the task: what was begun is undone, or seen through.
     let gone = CancellationToken::new();
     let _tells_it = gone.clone().drop_guard();
-    let task = hub.tasks().spawn(isolated(Arc::clone(&hub), session, rules, isolation, params.prompt, gone));
+    let task = hub.tasks().spawn(isolated(Arc::clone(&hub), session, given, isolation, params.prompt, gone));
     task.await.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the hub could not make the session")))
 }
 
-/// Rules that come with a session, and who gives them.
-struct RulesGiven {
+/// The rules that come with a session, what it may allow for those below it, and who gives both.
+struct Given {
     by: Principal,
     rules: Vec<RuleGiven>,
+    scope: Vec<String>,
 }
 
-impl RulesGiven {
-    fn of(&self, session: SessionId, base: &str) -> Result<Vec<Change>, Error> {
-        Giver { principal: &self.by, session: Some(session), base }.rules(&self.rules, "rules")
+impl Given {
+    /// Both, with their paths made absolute.
+    async fn at(
+        &self,
+        hub: &Hub,
+        session: SessionId,
+        base: &str,
+    ) -> Result<(Vec<Change>, Vec<String>), Error> {
+        let giver = Giver { principal: &self.by, session: Some(session), base };
+        Ok((giver.rules(&self.rules, "rules")?, self.scope_at(hub, base).await?))
+    }
+
+    /// What the session may allow for those below it: nothing that its maker may not.
+    async fn scope_at(&self, hub: &Hub, base: &str) -> Result<Vec<String>, Error> {
+        const FIELD: &str = "approve_scope";
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let mut rules = Vec::new();
+        for (i, text) in self.scope.iter().enumerate() {
+            let entry = RuleEntry::parse(text, RuleEffect::Allow).map_err(|error| {
+                let message = format!("at byte {}: expected {}", error.at, error.expected);
+                Error::invalid(&format!("{FIELD}[{i}]"), message).with("at", error.at)
+            })?;
+            rules.push(entry.rule().anchored(Path::new(base), home.as_deref()));
+        }
+        let broken = |error: PolicyError| Error::invalid(FIELD, error.to_string());
+        if let Principal::Session { id, .. } = self.by {
+            let maker = hub.store().session(id).await.map_err(store_error)?;
+            let wider = maker.as_ref().and_then(scope_of);
+            let wider = wider.map_or_else(|| Scope::new(&[]), Ok).map_err(broken)?;
+            if let Some(rule) = Scope::new(&rules).map_err(broken)?.exceeds(&wider) {
+                let message = format!("`{rule}` is more than you may allow yourself");
+                return Err(Error::new(ErrorKind::Forbidden, message).with("field", FIELD));
+            }
+        }
+        Ok(rules.iter().map(Rule::to_string).collect())
     }
 }
 
@@ -119,7 +159,7 @@ fn admit(hub: &Hub, id: SessionId) -> Result<(), Error> {
 async fn isolated(
     hub: Arc<Hub>,
     mut session: NewSession,
-    rules: RulesGiven,
+    given: Given,
     isolation: WorktreeIsolation,
     prompt: Option<String>,
     gone: CancellationToken,
@@ -135,8 +175,11 @@ async fn isolated(
     let making = making.await.inspect_err(|_| hub.room().leaves(session.id))?;
     session.config.working_dir = making.working_dir().to_owned();
     session.config.worktree = Some(making.worktree().clone());
-    let rules = match rules.of(session.id, &session.config.working_dir) {
-        Ok(rules) => rules,
+    let rules = match given.at(&hub, session.id, &session.config.working_dir).await {
+        Ok((rules, approve_scope)) => {
+            session.config.approve_scope = approve_scope;
+            rules
+        }
         Err(error) => {
             hub.room().leaves(session.id);
             making.undo().await;
@@ -195,43 +238,6 @@ fn check_isolation(caller: &Admitted, isolation: &WorktreeIsolation) -> Result<(
         return Err(Error::invalid("isolation.setup_timeout_secs", "is at least 1"));
     }
     Ok(())
-}
-
-/// What the session may allow for those below it: nothing that its maker may not.
-async fn scope(
-    hub: &Hub,
-    caller: &Admitted,
-    params: &CreateParams,
-    working_dir: &str,
-) -> Result<Vec<String>, Error> {
-    const FIELD: &str = "approve_scope";
-    let given = params.approve_scope.as_deref().unwrap_or_default();
-    if given.is_empty() {
-        return Ok(Vec::new());
-    }
-    if params.hub_tools != Some(true) {
-        return Err(Error::invalid(FIELD, "goes with `hub_tools: true`: it is about those that it makes"));
-    }
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let mut rules = Vec::new();
-    for (i, text) in given.iter().enumerate() {
-        let entry = RuleEntry::parse(text, RuleEffect::Allow).map_err(|error| {
-            let message = format!("at byte {}: expected {}", error.at, error.expected);
-            Error::invalid(&format!("{FIELD}[{i}]"), message).with("at", error.at)
-        })?;
-        rules.push(entry.rule().anchored(Path::new(working_dir), home.as_deref()));
-    }
-    let broken = |error: PolicyError| Error::invalid(FIELD, error.to_string());
-    if let Principal::Session { id, .. } = caller.principal {
-        let maker = hub.store().session(id).await.map_err(store_error)?;
-        let wider = maker.as_ref().and_then(scope_of);
-        let wider = wider.map_or_else(|| Scope::new(&[]), Ok).map_err(broken)?;
-        if let Some(rule) = Scope::new(&rules).map_err(broken)?.exceeds(&wider) {
-            let message = format!("`{rule}` is more than you may allow yourself");
-            return Err(Error::new(ErrorKind::Forbidden, message).with("field", FIELD));
-        }
-    }
-    Ok(rules.iter().map(Rule::to_string).collect())
 }
 
 fn refuse_what_is_not_built(params: &CreateParams) -> Result<(), Error> {
