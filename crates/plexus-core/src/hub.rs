@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::is_good_for;
+use crate::audit_head::HeadFile;
 use crate::book::{Book, Signals, Topic, next};
 use crate::clock::now;
 use crate::disk::Disk;
@@ -62,6 +63,7 @@ pub struct Hub {
     room: Room,
     reading: Arc<Semaphore>,
     disk: Disk,
+    head_file: HeadFile,
     watch: JournalWatch,
     walls: Walls,
     worktrees: Worktrees,
@@ -85,6 +87,7 @@ impl Hub {
         let disk = Disk::of(&settings.data_dir, settings.limits.reserve_bytes)?;
         let closing = CancellationToken::new();
         let metrics = Arc::new(Metrics::default());
+        let head_file = HeadFile::at(settings.audit_head_file.clone());
         let hub = Arc::new_cyclic(|this: &Weak<Self>| Self {
             settings,
             registry,
@@ -98,6 +101,7 @@ impl Hub {
             room: Room::default(),
             reading: Arc::new(Semaphore::new(READING_AT_ONCE)),
             disk,
+            head_file,
             watch,
             walls,
             worktrees: Worktrees::new(closing.clone()),
@@ -125,6 +129,12 @@ impl Hub {
         });
         self.tasks.spawn(Disk::watch(Arc::clone(self)));
         self.policies.take_up(self.store.rules().await?);
+        // Whoever was killed may have left the last of it untold.
+        self.head_file.moved(&self.store.audit_head().await?);
+        self.tasks.spawn({
+            let hub = Arc::clone(self);
+            async move { hub.closing.run_until_cancelled(hub.head_file.keep()).await }
+        });
         self.take_up_worktrees().await?;
         let runs = self.store.open_runs().await?;
         // Known before any door opens: what stems from them must find none open.
@@ -264,6 +274,9 @@ impl Hub {
     fn tell(&self, committed: &Committed) {
         self.metrics.told(committed);
         self.policies.told(&committed.rules);
+        if let Some(head) = &committed.audit {
+            self.head_file.moved(head);
+        }
         for row in &committed.approvals {
             if row.approval.status != ApprovalStatus::Pending {
                 self.room.resolved(row.approval.id);
@@ -403,6 +416,7 @@ impl Hub {
         self.closing.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+        self.head_file.write().await;
         count
     }
 }

@@ -6,7 +6,9 @@
 
 mod access;
 pub mod activations;
+mod acts;
 mod approvals;
+mod audit_head;
 mod book;
 mod builder;
 mod clock;

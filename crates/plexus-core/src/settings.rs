@@ -51,6 +51,8 @@ pub struct Settings {
     pub limits: Limits,
     /// What is kept, and for how long.
     pub retention: Retention,
+    /// A file, elsewhere, that is told how far the record goes.
+    pub audit_head_file: Option<PathBuf>,
 }
 
 impl Settings {

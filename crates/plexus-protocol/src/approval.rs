@@ -102,6 +102,29 @@ pub enum Decider {
     Hub,
 }
 
+impl Decider {
+    /// A stable key: the same as the [`Principal::key`] of whoever is meant.
+    pub fn key(&self) -> String {
+        match self {
+            Self::Operator => "operator".to_owned(),
+            Self::Token { name } => format!("token:{name}"),
+            Self::Session { id } => format!("session:{id}"),
+            Self::Parent { id } => format!("parent:{id}"),
+            Self::Hub => "hub".to_owned(),
+        }
+    }
+}
+
+impl From<&AskedOf> for Decider {
+    fn from(asked: &AskedOf) -> Self {
+        match asked {
+            AskedOf::Operator => Self::Operator,
+            AskedOf::Session { id } => Self::Session { id: *id },
+            AskedOf::Parent { id } => Self::Parent { id: id.clone() },
+        }
+    }
+}
+
 impl From<&Principal> for Decider {
     fn from(principal: &Principal) -> Self {
         match principal {

@@ -6,6 +6,7 @@
 mod approval;
 pub mod arbor;
 mod attention;
+pub mod audit;
 pub mod claudecode;
 mod error;
 mod event;

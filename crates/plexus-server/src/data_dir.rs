@@ -77,7 +77,12 @@ impl DataDir {
 
     /// The database.
     pub fn store(&self) -> PathBuf {
-        self.path.join("plexus.db")
+        Self::store_in(&self.path)
+    }
+
+    /// Where the store of the hub in `path` is.
+    pub fn store_in(path: &Path) -> PathBuf {
+        path.join("plexus.db")
     }
 
     /// The Unix socket of the hub in `path`.

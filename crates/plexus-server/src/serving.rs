@@ -60,6 +60,8 @@ pub struct Config {
     pub limits: Limits,
     /// What is kept, and for how long.
     pub retention: Retention,
+    /// A file, elsewhere, that is told how far the record goes.
+    pub audit_head_file: Option<PathBuf>,
     /// What a commit survives.
     pub durability: Durability,
 }
@@ -86,6 +88,7 @@ impl Config {
             stalled_after: Duration::from_secs(300),
             limits: Limits::default(),
             retention: Retention::default(),
+            audit_head_file: None,
             durability: Durability::Full,
         })
     }
@@ -262,6 +265,7 @@ async fn start_core(config: Config, dir: &DataDir, url: &str) -> Result<Arc<Hub>
         stalled_after: config.stalled_after,
         limits: config.limits,
         retention: config.retention,
+        audit_head_file: config.audit_head_file,
     };
     Ok(HubBuilder::standard(settings, Arc::new(store)).start().await?)
 }

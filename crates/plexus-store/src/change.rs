@@ -1,8 +1,9 @@
 //! What a store can be asked to make durable, and what comes of it.
 
+use plexus_protocol::audit::{AuditEntry, AuditHead};
 use plexus_protocol::{
-    ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, Event, NodeId, SessionId, SessionName, TokenName,
-    UnixSeconds,
+    ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, Event, NodeId, Object, SessionId, SessionName,
+    TokenName, UnixSeconds,
 };
 use serde_json::Value;
 
@@ -14,7 +15,7 @@ use crate::{
 /// One thing to be made durable.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// Makes a session, its tree and the root node.
+    /// Makes a session, its tree and the root node; recorded as an act of whom it answers to.
     CreateSession(Box<NewSession>),
     /// Gives a living session another name.
     RenameSession(SessionId, SessionName),
@@ -81,12 +82,12 @@ pub enum Change {
         /// One text for the feed: the result or what went wrong.
         summary: Option<String>,
     },
-    /// The gate saw a call and answered it.
-    Call(Box<CallRow>),
+    /// The gate saw a call with this input and answered it; where it allowed or denied it, that is recorded.
+    Call(Box<CallRow>, Object),
     /// An approval is asked: appends `approval_requested` to its turn, and an `Asked` feed entry for `asked_of`.
     Ask(Box<NewApproval>),
     /// A pending approval comes to its end: appends `approval_resolved`, and a `Resolved` feed entry for `asked_of`
-    /// whose data is `{"status","by"}`. Refused with `AlreadyResolved` when it is not pending.
+    /// whose data is `{"status","by"}`, and a row of the record. Refused with `AlreadyResolved` when it is not pending.
     Resolve {
         /// Which.
         approval: ApprovalId,
@@ -130,16 +131,28 @@ pub enum Change {
     /// A rule is made.
     MakeRule(Box<NewRule>),
     /// A rule does not count any more. Refused with `NoSuchRule` when there is none of this number.
-    RevokeRule(u64),
+    RevokeRule {
+        /// Which.
+        number: u64,
+        /// Who takes it back, for the record.
+        by: Decider,
+    },
     /// A token is handed out. Refused with `TokenNameTaken` when one of this name is in use.
     MakeToken {
         /// What it is called and good for.
         token: TokenRow,
         /// The hash of it.
         hash: String,
+        /// Who hands it out, for the record.
+        by: Decider,
     },
     /// A token is taken back. Refused with `NoSuchToken` when none of this name is in use.
-    RevokeToken(TokenName),
+    RevokeToken {
+        /// Which.
+        name: TokenName,
+        /// Who takes it back, for the record.
+        by: Decider,
+    },
     /// A permit over HTTP waits on this stream.
     Stream(Box<PermitStream>),
     /// A reader has read a turn up to here.
@@ -153,6 +166,8 @@ pub enum Change {
         /// The next event it wants.
         position: u64,
     },
+    /// An act of authority that no other change records.
+    Record(Box<AuditEntry>),
     /// One small step of removing what has grown old. Does nothing where it may not be removed.
     Remove(Removable),
     /// Tells an addressee something.
@@ -179,6 +194,8 @@ pub struct Committed {
     pub approvals: Vec<ApprovalRow>,
     /// Feed entries, numbered.
     pub feed: Vec<FeedRow>,
+    /// How far the record goes, if it was added to.
+    pub audit: Option<AuditHead>,
     /// How many [`Change::Remove`] removed; 0 when there was nothing left to do.
     pub removed: usize,
 }

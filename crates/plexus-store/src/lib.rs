@@ -9,17 +9,18 @@ mod model;
 mod sqlite;
 
 use async_trait::async_trait;
+use plexus_protocol::audit::{AuditHead, AuditRow};
 use plexus_protocol::{ApprovalId, SessionId, TokenName, UnixSeconds};
 
 pub use change::{Change, Committed};
 pub use model::{
-    ApprovalRow, CallRow, EventRow, EventsOfTurn, FeedKind, FeedRow, FinishedRun, NewApproval, NewRule,
+    ApprovalRow, AuditCheck, AuditFilter, CallRow, EventRow, EventsOfTurn, FeedKind, FeedRow, FinishedRun, NewApproval, NewRule,
     NewSession, NodeRow, OldRecords, Open, PermitStream, Removable, RuleAuthority, RuleChange, RuleRow,
     RunKey, RunRow, RunState, SessionConfig, SessionRow, Tally, TokenRow, TurnRow, TurnStatus,
 };
 #[cfg(debug_assertions)]
 pub use sqlite::faulty_disk;
-pub use sqlite::{Durability, SqliteStore};
+pub use sqlite::{AuditFile, Durability, SqliteStore};
 
 /// Why a store did not do what it was asked.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -140,6 +141,14 @@ pub trait Store: Ledger {
     async fn permit_stream(&self, event_id: &str) -> Result<Option<PermitStream>, StoreError>;
     /// How far this reader has read a turn; 0 when it never did.
     async fn position(&self, reader: &str, session: SessionId, turn: u64) -> Result<u64, StoreError>;
+
+    /// The rows of the record that `filter` lets pass, after number `after`, at most `limit`; fewer where they are
+    /// large, yet at least one if there is any.
+    async fn audit(&self, filter: AuditFilter, after: u64, limit: u64) -> Result<Vec<AuditRow>, StoreError>;
+    /// How far the record goes.
+    async fn audit_head(&self) -> Result<AuditHead, StoreError>;
+    /// Whether the rows after `after` up to number `upto` are those that were written.
+    async fn check_audit(&self, after: AuditHead, upto: u64) -> Result<AuditCheck, StoreError>;
 
     /// How much is alive and open, without reading any of it.
     async fn tally(&self) -> Result<Tally, StoreError>;

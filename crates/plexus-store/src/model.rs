@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use plexus_protocol::audit::{AuditHead, AuditKind};
 use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
 use plexus_protocol::token::TokenRight;
 use plexus_protocol::worktree::Worktree;
@@ -360,6 +361,37 @@ pub enum RuleChange {
     Made(RuleRow),
     /// It is not any more.
     Revoked(u64),
+}
+
+/// Which rows of the record are meant; what is left out lets all pass.
+#[derive(Debug, Clone, Default)]
+pub struct AuditFilter {
+    /// Those about this session.
+    pub session: Option<SessionId>,
+    /// Those of this time or later.
+    pub since: Option<UnixSeconds>,
+    /// Those before this time.
+    pub until: Option<UnixSeconds>,
+    /// Those of this sort.
+    pub kind: Option<AuditKind>,
+    /// What this one did ([`plexus_protocol::Decider::key`]).
+    pub by: Option<String>,
+    /// Those about this tool.
+    pub tool_name: Option<String>,
+}
+
+/// What a look over part of the record found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AuditCheck {
+    /// All of it fits, up to here; short of the number that was asked for, this is the end.
+    Fits(AuditHead),
+    /// It is not what was written.
+    Broken {
+        /// The first row that does not fit.
+        number: u64,
+        /// What is wrong with it.
+        why: String,
+    },
 }
 
 /// What sort of thing a feed entry tells.

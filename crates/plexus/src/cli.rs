@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::error::ExpectedError;
 use crate::settings::DataDirArg;
-use crate::{call, demo, down, mcp, serve};
+use crate::{audit, call, demo, down, mcp, serve};
 
 /// Answer for many agents: a hub that supervises Claude Code processes and stops each tool call until it is decided.
 ///
@@ -31,8 +31,39 @@ enum Verb {
     Mcp(McpArgs),
     /// Show how it works, with a scripted agent: no account, no network.
     Demo(DemoArgs),
+    /// Look the record of decisions over, or take it elsewhere, with or without a running hub.
+    #[command(subcommand)]
+    Audit(AuditVerb),
     #[command(external_subcommand)]
     Call(Vec<OsString>),
+}
+
+/// What can be done with the record. What reads the file alone is here; `plexus audit list` asks the running hub.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditVerb {
+    /// Look whether the record is what was written, in the file alone.
+    Verify(VerifyArgs),
+    /// Write all of the record to stdout, one JSON object on each line.
+    Export(ExportArgs),
+    #[command(external_subcommand)]
+    Call(Vec<OsString>),
+}
+
+/// Arguments of `plexus audit verify`.
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArg,
+    /// A file with heads of the record that were kept elsewhere (`head_file` in plexus.toml): each has to fit.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) head: Option<PathBuf>,
+}
+
+/// Arguments of `plexus audit export`.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArg,
 }
 
 /// Arguments of `plexus serve`.
@@ -83,6 +114,7 @@ pub(crate) fn run() -> Result<(), ExpectedError> {
         Verb::Down(args) => down::run(&args),
         Verb::Mcp(args) => mcp::run(args),
         Verb::Demo(args) => demo::run(args),
+        Verb::Audit(verb) => audit::run(verb),
         Verb::Call(words) => call::run(words),
     }
 }

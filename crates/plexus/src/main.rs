@@ -3,6 +3,7 @@
 //! The program is thin: one verb is one file, and what they do is done by the libraries. A first word that is no
 //! verb is a namespace of the running hub (`plexus claudecode create …`), whose commands are made from its schema.
 
+mod audit;
 mod call;
 mod cli;
 mod client;

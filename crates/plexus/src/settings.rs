@@ -56,6 +56,7 @@ struct File {
     durability: DurabilityName,
     limits: LimitsTable,
     retention: RetentionTable,
+    audit: AuditTable,
 }
 
 const MIB: u64 = 1024 * 1024;
@@ -130,6 +131,13 @@ impl RetentionTable {
     }
 }
 
+/// `[audit]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct AuditTable {
+    head_file: Option<PathBuf>,
+}
+
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ChildMcpName {
@@ -191,6 +199,7 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
         },
         limits: file.limits.limits()?,
         retention: file.retention.retention()?,
+        audit_head_file: file.audit.head_file.map(|file| outside(file, &data_dir)).transpose()?,
         data_dir,
     })
 }
@@ -225,6 +234,18 @@ fn apart(dir: PathBuf, data_dir: &Path) -> Result<PathBuf, ExpectedError> {
         return Err(ExpectedError::Settings(message.to_owned()));
     }
     Ok(dir)
+}
+
+/// A file that whoever rewrites the data directory does not come by.
+fn outside(file: PathBuf, data_dir: &Path) -> Result<PathBuf, ExpectedError> {
+    if !file.is_absolute() || file.starts_with(data_dir) {
+        let message = format!(
+            "`head_file` under [audit] in plexus.toml is {}; give an absolute path outside the data directory",
+            file.display()
+        );
+        return Err(ExpectedError::Settings(message));
+    }
+    Ok(file)
 }
 
 fn seconds(key: &str, given: Option<f64>, usual: f64) -> Result<Duration, ExpectedError> {
@@ -314,6 +335,21 @@ mod tests {
         for (wrong, named) in [("events_days = -1", "events_days"), ("approval_days = 3", "approval_days")] {
             std::fs::write(dir.path().join("plexus.toml"), format!("[retention]\n{wrong}\n")).unwrap();
             assert!(config(args(dir.path())).unwrap_err().to_string().contains(named));
+        }
+    }
+
+    #[test]
+    fn the_head_of_the_record_is_kept_elsewhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let with = |line: &str| {
+            std::fs::write(dir.path().join("plexus.toml"), format!("[audit]\n{line}\n")).unwrap();
+            config(args(dir.path())).map(|config| config.audit_head_file).map_err(|error| error.to_string())
+        };
+        assert_eq!(with(""), Ok(None));
+        assert_eq!(with("head_file = \"/elsewhere/heads\""), Ok(Some("/elsewhere/heads".into())));
+        let inside = format!("head_file = \"{}\"", dir.path().join("heads").display());
+        for bad in ["head_file = \"heads\"", &inside, "head_webhook = \"http://127.0.0.1:1\""] {
+            assert!(with(bad).unwrap_err().contains("head_"), "{bad}");
         }
     }
 

@@ -1,10 +1,12 @@
 //! The namespaces of methods. One verb is one file; an activation lists its verbs.
 
+mod audit;
 mod claudecode;
 mod loopback;
 mod policy;
 mod token;
 
+pub use audit::Audit;
 pub use claudecode::ClaudeCode;
 pub use loopback::Loopback;
 pub(crate) use loopback::{CALL_TIMEOUT_MS, http_server};

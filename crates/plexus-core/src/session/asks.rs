@@ -73,7 +73,7 @@ impl Owner {
         let cwd = call.cwd.clone().unwrap_or_else(|| self.row.config.working_dir.clone());
         let answer = gate::decide(&self.hub.judge_of(&self.lineage), call, &cwd);
         let digest = call_digest(&call.tool_name, &call.input, &cwd);
-        batch.changes.push(Change::Call(Box::new(CallRow {
+        let seen = CallRow {
             key,
             turn: self.event_turn(),
             tool_use_id: call.tool_use_id.clone(),
@@ -81,7 +81,8 @@ impl Owner {
             digest: digest.clone(),
             request_id: request_id.to_owned(),
             verdict: gate::to_value(&answer),
-        })));
+        };
+        batch.changes.push(Change::Call(Box::new(seen), call.input.clone()));
         batch.after.push(plexus_claude::reply_gate(request_id, &answer));
         self.at_work.insert(call.tool_use_id.clone(), call.tool_name.clone());
         self.calls.insert(call.tool_use_id.clone(), Call { answer, digest, cwd: Some(cwd), run: key.run });

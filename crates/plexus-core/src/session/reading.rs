@@ -51,7 +51,7 @@ impl Batch {
         let any = |notable: fn(&Change) -> bool| self.changes.iter().any(notable);
         if any(|change| matches!(change, Change::Ask(_))) {
             "ask"
-        } else if any(|change| matches!(change, Change::Call(_))) {
+        } else if any(|change| matches!(change, Change::Call(..))) {
             "gate"
         } else if any(|change| matches!(change, Change::EndTurn { .. })) {
             "end of turn"

@@ -1,7 +1,9 @@
 //! Changes to the book of approvals: calls the gate saw, questions asked, answers given. An approval is decided once:
 //! the one statement that ends it matches only while it is pending.
 
-use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, Event, Passed, UnixSeconds};
+use plexus_protocol::{
+    ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, Event, Object, Passed, UnixSeconds,
+};
 use serde_json::json;
 
 use super::changes::{About, Applying};
@@ -10,7 +12,7 @@ use super::reads;
 use crate::{ApprovalRow, CallRow, FeedKind, NewApproval, PermitStream, Refusal, RunKey, StoreError};
 
 impl Applying<'_> {
-    pub(super) fn call(&self, call: &CallRow) -> Result<(), StoreError> {
+    pub(super) fn call(&mut self, call: &CallRow, input: &Object) -> Result<(), StoreError> {
         self.known(call.key.session)?;
         self.execute(
             "INSERT INTO calls (session, run, turn, tool_use_id, tool_name, digest, request_id, verdict, at) \
@@ -27,7 +29,7 @@ impl Applying<'_> {
                 self.at,
             ),
         )?;
-        Ok(())
+        self.gate_answered(call, input)
     }
 
     pub(super) fn ask(&mut self, new: &NewApproval) -> Result<(), StoreError> {
@@ -78,6 +80,7 @@ impl Applying<'_> {
         if resolved == 0 {
             return Err(Refusal::AlreadyResolved(Box::new(row)).into());
         }
+        self.decided(&row, decision)?;
         let approval = row.approval;
         let event = Event::ApprovalResolved {
             approval_id: id,

@@ -8,6 +8,7 @@ use plexus_protocol::{ApprovalId, ApprovalStatus, Event, NodeId, SessionId, Sess
 use rusqlite::{Connection, OptionalExtension, Params};
 use serde_json::{Value, json};
 
+use super::audit::Chain;
 use super::columns::{Json, Text, Word, int};
 use super::reads;
 use crate::{
@@ -18,10 +19,11 @@ use crate::{
 /// Does all of `changes`, or fails with some of them done: the caller rolls back.
 pub(super) fn apply(
     connection: &Connection,
+    chain: &mut Chain,
     at: UnixSeconds,
     changes: &[Change],
 ) -> Result<Committed, StoreError> {
-    let mut applying = Applying { connection, at, made: Committed::default(), approvals: Vec::new() };
+    let mut applying = Applying { connection, chain, at, made: Committed::default(), approvals: Vec::new() };
     for change in changes {
         applying.apply(change)?;
     }
@@ -31,8 +33,9 @@ pub(super) fn apply(
 /// One commit under way.
 pub(super) struct Applying<'a> {
     pub(super) connection: &'a Connection,
+    pub(super) chain: &'a mut Chain,
     pub(super) at: UnixSeconds,
-    made: Committed,
+    pub(super) made: Committed,
     /// The approvals this commit has asked or ended; read when all is done.
     approvals: Vec<ApprovalId>,
 }
@@ -63,7 +66,7 @@ impl Applying<'_> {
             Change::EndTurn { session, turn, status, last, summary } => {
                 self.end_turn(*session, *turn, *status, last, summary.as_deref())
             }
-            Change::Call(call) => self.call(call),
+            Change::Call(call, input) => self.call(call, input),
             Change::Ask(new) => self.ask(new),
             Change::Resolve { approval, status, decision } => self.resolve(*approval, *status, decision),
             Change::ResolveIfPending { approval, status, decision } => {
@@ -82,13 +85,14 @@ impl Applying<'_> {
             Change::Delivered(approval) => self.delivered(*approval),
             Change::Settle(key, tool_use_id) => self.settle(*key, tool_use_id),
             Change::MakeRule(rule) => self.make_rule(rule),
-            Change::RevokeRule(number) => self.revoke_rule(*number),
-            Change::MakeToken { token, hash } => self.make_token(token, hash),
-            Change::RevokeToken(name) => self.revoke_token(name),
+            Change::RevokeRule { number, by } => self.revoke_rule(*number, by),
+            Change::MakeToken { token, hash, by } => self.make_token(token, hash, by),
+            Change::RevokeToken { name, by } => self.revoke_token(name, by),
             Change::Stream(stream) => self.stream(stream),
             Change::Position { reader, session, turn, position } => {
                 self.position(reader, *session, *turn, *position)
             }
+            Change::Record(entry) => self.record(entry),
             Change::Remove(what) => self.remove(what),
             Change::Notice { to, session, data } => {
                 self.known(*session)?;
@@ -104,7 +108,7 @@ impl Applying<'_> {
         Ok(self.made)
     }
 
-    fn create_session(&self, new: &NewSession) -> Result<(), StoreError> {
+    fn create_session(&mut self, new: &NewSession) -> Result<(), StoreError> {
         self.free(&new.name, new.id)?;
         let tree = Text(new.tree);
         self.execute("INSERT INTO trees (id, created_at) VALUES (?1, ?2)", (&tree, self.at))?;
@@ -125,7 +129,7 @@ impl Applying<'_> {
                 self.at,
             ),
         )?;
-        Ok(())
+        self.made_session(new)
     }
 
     fn rename_session(&self, id: SessionId, name: &SessionName) -> Result<(), StoreError> {

@@ -148,7 +148,7 @@ fn create_or_look(path: &Path) -> io::Result<Contents> {
 }
 
 /// An error in words for the one who starts the hub.
-fn told(path: &Path, error: Opening) -> StoreError {
+pub(super) fn told(path: &Path, error: Opening) -> StoreError {
     let damaged = |what: &str| unusable(path, &format!("is damaged ({what}): {INSTEAD_OF_DAMAGED}"));
     match error {
         Opening::Refused(why) => unusable(path, &why),

@@ -1,7 +1,10 @@
 //! The store in one SQLite file: one thread writes (`writer`, what it does is in `changes`, `approvals` and `removals`), a few
 //! connections read beside it (`readers`, `reads`), and `connection`, `examine` and `schema` see to the file itself.
 
+mod acts;
 mod approvals;
+mod audit;
+mod audit_file;
 mod changes;
 mod columns;
 mod connection;
@@ -22,16 +25,18 @@ mod writer;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
+use plexus_protocol::audit::{AuditHead, AuditRow};
 use plexus_protocol::{ApprovalId, SessionId, UnixSeconds};
 use rusqlite::ErrorCode;
 
+pub use audit_file::AuditFile;
 pub use connection::Durability;
 
 use readers::Readers;
 use writer::{Apply, Writer};
 
 use crate::{
-    ApprovalRow, CallRow, Change, Committed, EventRow, FeedRow, FinishedRun, Ledger, Observer, OldRecords,
+    ApprovalRow, AuditCheck, AuditFilter, CallRow, Change, Committed, EventRow, FeedRow, FinishedRun, Ledger, Observer, OldRecords,
     Open, PermitStream, Removable, RuleRow, RunKey, RunRow, SessionRow, Store, StoreError, Tally, TokenRow,
     TurnRow,
 };
@@ -192,6 +197,18 @@ impl Store for SqliteStore {
     async fn position(&self, reader: &str, session: SessionId, turn: u64) -> Result<u64, StoreError> {
         let reader = reader.to_owned();
         self.readers.read(move |file| reads::position(file, &reader, session, turn)).await
+    }
+
+    async fn audit(&self, filter: AuditFilter, after: u64, limit: u64) -> Result<Vec<AuditRow>, StoreError> {
+        self.readers.read(move |file| audit::rows(file, &filter, after, limit)).await
+    }
+
+    async fn audit_head(&self) -> Result<AuditHead, StoreError> {
+        self.readers.read(audit::head).await
+    }
+
+    async fn check_audit(&self, after: AuditHead, upto: u64) -> Result<AuditCheck, StoreError> {
+        self.readers.read(move |file| audit::check(file, &after, upto)).await
     }
 
     async fn tally(&self) -> Result<Tally, StoreError> {

@@ -1,5 +1,6 @@
 //! Rules for tool calls: made, revoked, listed. What they mean is for others to say.
 
+use plexus_protocol::Decider;
 use rusqlite::{Connection, Result, Row};
 
 use super::changes::Applying;
@@ -47,10 +48,10 @@ impl Applying<'_> {
                 |row| row.get(0),
             )?;
         self.changed_rule(RuleChange::Made(RuleRow { number, rule: rule.clone(), created_at: self.at }));
-        Ok(())
+        self.rule_made(number, rule)
     }
 
-    pub(super) fn revoke_rule(&mut self, number: u64) -> Result<(), StoreError> {
+    pub(super) fn revoke_rule(&mut self, number: u64, by: &Decider) -> Result<(), StoreError> {
         let revoked = self.execute(
             "UPDATE rules SET revoked_at = ?2 WHERE number = ?1 AND revoked_at IS NULL",
             (int(number), self.at),
@@ -59,6 +60,6 @@ impl Applying<'_> {
             return Err(Refusal::NoSuchRule(number).into());
         }
         self.changed_rule(RuleChange::Revoked(number));
-        Ok(())
+        self.rule_revoked(number, by)
     }
 }

@@ -105,6 +105,25 @@ pub(super) const REMOVE_CALL: &str = "DELETE FROM calls AS c WHERE c.ordinal = ?
     AND EXISTS (SELECT 1 FROM runs r WHERE r.session = c.session AND r.run = c.run AND r.state = 'ended')";
 pub(super) const REMOVE_RUN_FILES: &str = "UPDATE runs SET files = 'removed' WHERE session = ?1 AND run = ?2 AND state = 'ended' AND files = 'kept'";
 
+// The record is read by number; a filter passes over what it does not want.
+macro_rules! audit {
+    ($from:literal) => {
+        concat!(
+            "SELECT number, hash, entry FROM audit WHERE ",
+            $from,
+            " AND number > ?1 AND (?3 IS NULL OR at >= ?3) AND (?4 IS NULL OR at < ?4) AND (?5 IS NULL OR kind = ?5) \
+             AND (?6 IS NULL OR who = ?6) AND (?7 IS NULL OR tool_name = ?7) ORDER BY number LIMIT ?2"
+        )
+    };
+}
+pub(super) const AUDIT: &str = audit!("?8 IS NULL");
+pub(super) const AUDIT_OF_SESSION: &str = audit!("session = ?8");
+pub(super) const AUDIT_HEAD: &str = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1";
+pub(super) const AUDIT_CHAIN: &str = "SELECT number, hash, entry, at, kind, who, session, tool_name FROM audit \
+    WHERE number > ?1 AND number <= ?2 ORDER BY number";
+pub(super) const VERDICT: &str = "SELECT verdict FROM calls \
+    WHERE session = ?1 AND run = ?2 AND tool_use_id = ?3 AND settled_at IS NULL";
+
 /// All of them that must be answered by an index, whatever the size of the tables.
 #[cfg(test)]
 pub(super) const ALL: &[&str] = &[
@@ -141,4 +160,9 @@ pub(super) const ALL: &[&str] = &[
     REMOVE_APPROVAL,
     REMOVE_CALL,
     REMOVE_RUN_FILES,
+    AUDIT,
+    AUDIT_OF_SESSION,
+    AUDIT_HEAD,
+    AUDIT_CHAIN,
+    VERDICT,
 ];

@@ -27,7 +27,7 @@ fn scratch(
     mut fault: impl FnMut(&Connection, &str) -> Result<(), StoreError> + Send + 'static,
 ) -> (TempDir, SqliteStore) {
     let dir = TempDir::new().unwrap();
-    let apply: Apply = Box::new(move |connection, _, changes| {
+    let apply: Apply = Box::new(move |connection, _, _, changes| {
         connection.execute_batch("CREATE TABLE IF NOT EXISTS words (word TEXT NOT NULL)")?;
         for change in changes {
             let Change::Notice { to, .. } = change else { panic!("only words") };

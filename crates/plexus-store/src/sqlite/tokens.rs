@@ -1,6 +1,6 @@
 //! The tokens that the operator handed out: made, taken back, found again. One that has expired is in use no more.
 
-use plexus_protocol::{TokenName, UnixSeconds};
+use plexus_protocol::{Decider, TokenName, UnixSeconds};
 use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, OptionalExtension, Result, Row};
 
@@ -35,7 +35,12 @@ fn row(row: &Row<'_>) -> Result<TokenRow> {
 }
 
 impl Applying<'_> {
-    pub(super) fn make_token(&self, token: &TokenRow, hash: &str) -> Result<(), StoreError> {
+    pub(super) fn make_token(
+        &mut self,
+        token: &TokenRow,
+        hash: &str,
+        by: &Decider,
+    ) -> Result<(), StoreError> {
         if in_use(self.connection, self.at)?.iter().any(|other| other.name == token.name) {
             return Err(Refusal::TokenNameTaken(token.name.clone()).into());
         }
@@ -43,10 +48,10 @@ impl Applying<'_> {
             "INSERT INTO tokens (name, hash, right, created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)",
             (token.name.as_str(), hash, Word(token.right), self.at, token.expires_at.map(int)),
         )?;
-        Ok(())
+        self.token_made(token, by)
     }
 
-    pub(super) fn revoke_token(&mut self, name: &TokenName) -> Result<(), StoreError> {
+    pub(super) fn revoke_token(&mut self, name: &TokenName, by: &Decider) -> Result<(), StoreError> {
         if !in_use(self.connection, self.at)?.iter().any(|token| token.name == *name) {
             return Err(Refusal::NoSuchToken(name.clone()).into());
         }
@@ -55,6 +60,6 @@ impl Applying<'_> {
             (name.as_str(), self.at),
         )?;
         self.ended_token(format!("token:{name}"));
-        Ok(())
+        self.token_revoked(name, by)
     }
 }

@@ -11,11 +11,12 @@ use plexus_protocol::UnixSeconds;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use super::audit::Chain;
 use crate::{Change, Committed, Observer, StoreError};
 
 /// Does the changes of one commit, inside its savepoint.
 pub(super) type Apply =
-    Box<dyn FnMut(&Connection, UnixSeconds, &[Change]) -> Result<Committed, StoreError> + Send>;
+    Box<dyn FnMut(&Connection, &mut Chain, UnixSeconds, &[Change]) -> Result<Committed, StoreError> + Send>;
 
 /// Opens another connection, should the one there is not recover from a failure.
 pub(super) type Reopen = Box<dyn Fn() -> Result<Connection, StoreError> + Send>;
@@ -52,6 +53,7 @@ impl Writer {
             connection: Some(connection),
             reopen,
             apply,
+            chain: Chain::default(),
             transactions: Arc::clone(&transactions),
             observer: Arc::clone(&observer),
         };
@@ -105,6 +107,7 @@ struct Writing {
     connection: Option<Connection>,
     reopen: Reopen,
     apply: Apply,
+    chain: Chain,
     transactions: Arc<AtomicU64>,
     observer: Arc<Mutex<Option<Observer>>>,
 }
@@ -166,9 +169,11 @@ impl Writing {
             Some(connection) => connection,
             None => (self.reopen)()?,
         };
-        let answers = transaction(&connection, &mut self.apply, group);
-        if answers.is_ok() {
-            self.transactions.fetch_add(1, Ordering::Relaxed);
+        let answers = transaction(&connection, &mut self.apply, &mut self.chain, group);
+        match &answers {
+            Ok(_) => drop(self.transactions.fetch_add(1, Ordering::Relaxed)),
+            // What it added to the record is not there.
+            Err(_) => self.chain = Chain::default(),
         }
         // After a full disk or an I/O error SQLite may have rolled back by itself.
         if connection.is_autocommit() || connection.execute_batch("ROLLBACK").is_ok() {
@@ -181,24 +186,32 @@ impl Writing {
 fn transaction(
     connection: &Connection,
     apply: &mut Apply,
+    chain: &mut Chain,
     group: &[Commit],
 ) -> Result<Vec<Answer>, StoreError> {
     execute(connection, "BEGIN IMMEDIATE")?;
     let answers =
-        group.iter().map(|commit| savepoint(connection, apply, commit)).collect::<Result<_, _>>()?;
+        group.iter().map(|commit| savepoint(connection, apply, chain, commit)).collect::<Result<_, _>>()?;
     execute(connection, "COMMIT")?;
     Ok(answers)
 }
 
 /// Does one commit. The outer error means that the whole transaction is lost.
-fn savepoint(connection: &Connection, apply: &mut Apply, commit: &Commit) -> Result<Answer, StoreError> {
+fn savepoint(
+    connection: &Connection,
+    apply: &mut Apply,
+    chain: &mut Chain,
+    commit: &Commit,
+) -> Result<Answer, StoreError> {
+    let before = chain.clone();
     execute(connection, "SAVEPOINT one")?;
-    let answer = catch_unwind(AssertUnwindSafe(|| apply(connection, commit.at, &commit.changes)))
+    let answer = catch_unwind(AssertUnwindSafe(|| apply(connection, chain, commit.at, &commit.changes)))
         .unwrap_or_else(|_| Err(StoreError::Unavailable("a fault in the store; see the log".to_owned())));
     if let Err(error) = &answer {
         if connection.is_autocommit() {
             return Err(error.clone());
         }
+        *chain = before;
         execute(connection, "ROLLBACK TO one")?;
     }
     execute(connection, "RELEASE one")?;

@@ -7,10 +7,12 @@ use plexus_protocol::claudecode::{DeleteResult, SessionParams};
 use plexus_protocol::worktree::{LeftBelow, LeftWorktree};
 use plexus_protocol::{Error, ErrorKind};
 use plexus_store::{Change, SessionRow};
+use serde_json::json;
 
 use super::stop::stop_tree;
 use crate::Hub;
 use crate::access::{Admitted, Needs};
+use crate::acts;
 use crate::hub::store_error;
 use crate::kill_point::kill_point;
 use crate::method::{Audience, Method};
@@ -29,12 +31,17 @@ async fn delete(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Resul
     let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
     let below = stop_tree(&hub, &session, "the session was deleted").await?;
     // Seen through, whether or not the caller waits for it.
-    let task = hub.tasks().spawn(forget(Arc::clone(&hub), session, below));
+    let task = hub.tasks().spawn(forget(Arc::clone(&hub), caller, session, below));
     task.await
         .unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the hub could not delete the session")))
 }
 
-async fn forget(hub: Arc<Hub>, session: SessionRow, below: Vec<SessionRow>) -> Result<DeleteResult, Error> {
+async fn forget(
+    hub: Arc<Hub>,
+    caller: Admitted,
+    session: SessionRow,
+    below: Vec<SessionRow>,
+) -> Result<DeleteResult, Error> {
     let all: Vec<&SessionRow> = below.iter().chain([&session]).collect();
     for row in &all {
         if let Some(worktree) = &row.config.worktree {
@@ -42,7 +49,10 @@ async fn forget(hub: Arc<Hub>, session: SessionRow, below: Vec<SessionRow>) -> R
         }
     }
     kill_point("delete", "noted");
-    hub.commit(all.iter().map(|row| Change::DeleteSession(row.id)).collect()).await.map_err(store_error)?;
+    let changes = all
+        .iter()
+        .flat_map(|row| [Change::DeleteSession(row.id), acts::change(&caller, "deleted", row, json!({}))]);
+    hub.commit(changes.collect()).await.map_err(store_error)?;
     kill_point("delete", "committed");
     for row in &all {
         hub.session(row.id).retire();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use plexus_protocol::Error;
 use plexus_protocol::claudecode::{DoneResult, SetPermissionModeParams};
+use serde_json::json;
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
@@ -26,6 +27,7 @@ async fn set_permission_mode(
     params: SetPermissionModeParams,
 ) -> Result<DoneResult, Error> {
     let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    hub.record(&caller, "set_permission_mode", &session, json!({"mode": params.mode})).await?;
     hub.session(session.id).set_mode(params.mode).await?;
     Ok(DoneResult::Ok { session_id: session.id })
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use plexus_protocol::Error;
 use plexus_protocol::claudecode::{DoneResult, SessionParams};
 use plexus_store::SessionRow;
+use serde_json::json;
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
@@ -23,6 +24,10 @@ pub(super) fn method() -> Method {
 
 async fn stop(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<DoneResult, Error> {
     let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    // What ends an agent works on a full disk, too.
+    if let Err(error) = hub.record(&caller, "stopped", &session, json!({})).await {
+        tracing::error!(session = %session.id, %error, "a session is stopped, but not on record");
+    }
     stop_tree(&hub, &session, "the session was stopped").await?;
     Ok(DoneResult::Ok { session_id: session.id })
 }

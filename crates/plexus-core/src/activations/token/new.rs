@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plexus_protocol::token::{NewParams, NewResult};
-use plexus_protocol::{Error, ErrorKind};
+use plexus_protocol::{Decider, Error, ErrorKind};
 use plexus_store::{Change, TokenRow};
 
 use crate::Hub;
@@ -23,7 +23,7 @@ pub(super) fn method() -> Method {
     )
 }
 
-async fn new(hub: Arc<Hub>, _caller: Admitted, params: NewParams) -> Result<NewResult, Error> {
+async fn new(hub: Arc<Hub>, caller: Admitted, params: NewParams) -> Result<NewResult, Error> {
     let NewParams { name, right, expires_secs } = params;
     if expires_secs == Some(0) {
         return Err(Error::invalid("expires_secs", "is at least 1; leave it out for no end"));
@@ -32,7 +32,8 @@ async fn new(hub: Arc<Hub>, _caller: Admitted, params: NewParams) -> Result<NewR
     let expires_at = expires_secs.map(|secs| created_at.saturating_add(secs));
     let token = new_token().map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?;
     let row = TokenRow { name: name.clone(), right, created_at, expires_at };
-    let change = Change::MakeToken { token: row, hash: token_hash(&token) };
+    let by = Decider::from(&caller.principal);
+    let change = Change::MakeToken { token: row, hash: token_hash(&token), by };
     hub.commit(vec![change]).await.map_err(store_error)?;
     Ok(NewResult::Created { name, token, expires_at })
 }

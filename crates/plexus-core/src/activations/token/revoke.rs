@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use plexus_protocol::Error;
 use plexus_protocol::token::{RevokeParams, RevokeResult};
+use plexus_protocol::{Decider, Error};
 use plexus_store::Change;
 
 use crate::Hub;
@@ -21,7 +21,8 @@ pub(super) fn method() -> Method {
     )
 }
 
-async fn revoke(hub: Arc<Hub>, _caller: Admitted, params: RevokeParams) -> Result<RevokeResult, Error> {
-    hub.commit(vec![Change::RevokeToken(params.name.clone())]).await.map_err(store_error)?;
+async fn revoke(hub: Arc<Hub>, caller: Admitted, params: RevokeParams) -> Result<RevokeResult, Error> {
+    let by = Decider::from(&caller.principal);
+    hub.commit(vec![Change::RevokeToken { name: params.name.clone(), by }]).await.map_err(store_error)?;
     Ok(RevokeResult::Ok { name: params.name })
 }

@@ -1,0 +1,39 @@
+//! `audit.verify`: whether the record is what was written.
+
+use std::sync::Arc;
+
+use plexus_protocol::Error;
+use plexus_protocol::audit::{AuditHead, VerifyResult};
+use plexus_protocol::claudecode::NoParams;
+use plexus_store::AuditCheck;
+
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::hub::store_error;
+use crate::method::{Audience, Method};
+
+/// How many rows are looked over before others may read.
+const PAGE: u64 = 1000;
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "audit.verify",
+        "Whether the record is what was written: every row has to fit the one before.",
+        Audience::Programs,
+        Needs::Rule,
+        verify,
+    )
+    .repeatable()
+}
+
+async fn verify(hub: Arc<Hub>, _caller: Admitted, _params: NoParams) -> Result<VerifyResult, Error> {
+    let mut head = AuditHead::start();
+    loop {
+        let upto = head.number + PAGE;
+        match hub.store().check_audit(head, upto).await.map_err(store_error)? {
+            AuditCheck::Fits(next) if next.number == upto => head = next,
+            AuditCheck::Fits(head) => return Ok(VerifyResult::Ok { rows: head.number, head }),
+            AuditCheck::Broken { number, why } => return Ok(VerifyResult::Broken { number, why }),
+        }
+    }
+}
