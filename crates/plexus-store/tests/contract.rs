@@ -59,6 +59,14 @@ macro_rules! whole_contract {
                 a_question_outside_any_turn_is_kept,
                 a_permit_stream_is_found_by_its_event_id,
                 what_is_alive_and_open_is_counted;
+            audit:
+                a_decision_is_recorded_with_all_there_is_to_it,
+                what_did_not_happen_is_not_on_record,
+                calls_answered_by_rule_are_recorded,
+                acts_over_tokens_and_sessions_are_recorded,
+                the_record_is_filtered_and_read_in_pages,
+                the_record_outlives_what_it_is_about,
+                the_chain_holds_whatever_else_is_refused;
             removals:
                 events_of_an_old_turn_go_in_small_steps,
                 large_events_go_one_at_a_time,

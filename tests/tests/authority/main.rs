@@ -100,6 +100,8 @@ fn rows() -> Vec<Try> {
         Method("token.new", |f| json!({"name": f.fresh_name(), "right": "read"})),
         Method("token.list", |_| json!({})),
         Method("token.revoke", |f| json!({"name": f.reading_token})),
+        Method("audit.list", |_| json!({})),
+        Method("audit.verify", |_| json!({})),
     ]
 }
 

@@ -118,7 +118,8 @@ macro_rules! audit {
 }
 pub(super) const AUDIT: &str = audit!("?8 IS NULL");
 pub(super) const AUDIT_OF_SESSION: &str = audit!("session = ?8");
-pub(super) const AUDIT_HEAD: &str = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1";
+pub(super) const AUDIT_HEAD: &str =
+    "SELECT number, hash FROM audit WHERE number = (SELECT max(number) FROM audit)";
 pub(super) const AUDIT_CHAIN: &str = "SELECT number, hash, entry, at, kind, who, session, tool_name FROM audit \
     WHERE number > ?1 AND number <= ?2 ORDER BY number";
 pub(super) const VERDICT: &str = "SELECT verdict FROM calls \

@@ -1,6 +1,7 @@
 //! The promises, by what they are about.
 
 pub mod approvals;
+pub mod audit;
 pub mod commits;
 pub mod removals;
 pub mod runs;

@@ -1,0 +1,155 @@
+//! The record: whoever decided something, and by whatever right, stands in it with the exact input; and a record that is
+//! not what was written is found out, without a hub.
+
+use std::path::Path;
+use std::process::Output;
+
+use anyhow::Context as _;
+use plexus_e2e::{LIMIT, Setup, World, script, text, until};
+use plexus_testkit::binaries;
+use plexus_testkit::rpc::Rpc;
+use serde_json::{Value, json};
+use tokio::process::Command;
+use tokio::time::timeout;
+
+async fn scripted(config: &str) -> anyhow::Result<World> {
+    Setup::scripted().with_config(config).world("scripted").await?.context("always there")
+}
+
+async fn rows(world: &World, filter: Value) -> anyhow::Result<Vec<Value>> {
+    let page = world.call("audit.list", filter).await?;
+    Ok(page["rows"].as_array().context("rows")?.iter().map(|row| row["entry"].clone()).collect())
+}
+
+/// `plexus audit …` on the data directory of this world, whether or not its hub is running.
+async fn audit(world: &World, words: &[&str]) -> anyhow::Result<Output> {
+    let run = Command::new(binaries::plexus()?)
+        .arg("audit")
+        .args(words)
+        .arg("--data-dir")
+        .arg(world.hub.data_dir())
+        .env_clear()
+        .env("HOME", &world.home)
+        .output();
+    Ok(timeout(LIMIT, run).await??)
+}
+
+fn one_command(command: &str) -> String {
+    script(&json!([{"tool": "Bash", "input": {"command": command}}, {"say": "done"}]))
+}
+
+#[tokio::test]
+async fn every_decision_is_recorded_with_who_and_by_what_right() -> anyhow::Result<()> {
+    let world = scripted("").await?;
+    let by_operator = world.create("by-operator", json!({"prompt": one_command("echo one")})).await?;
+    let (_, approval) = world.asked(&by_operator).await?;
+    let changed = json!({"approve": true, "updated_input": {"command": "echo two"}});
+    world.respond(&approval, changed).await?;
+    world.ended(&by_operator).await?;
+
+    let by_token = world.create("by-token", json!({"prompt": one_command("echo three")})).await?;
+    let (_, approval) = world.asked(&by_token).await?;
+    let token = world.call("token.new", json!({"name": "phone", "right": "decide"})).await?;
+    let phone = Rpc::new(world.hub.url(), &text(&token["token"]));
+    phone.call("loopback.respond", json!({"approval_id": approval["id"], "approve": false})).await?;
+    world.ended(&by_token).await?;
+    world.call("token.revoke", json!({"name": "phone"})).await?;
+
+    let hasty = json!({"prompt": one_command("echo four"), "approval_timeout_secs": 1});
+    let expired = world.create("expired", hasty).await?;
+    world.ended(&expired).await?;
+
+    let withdrawn = world.create("withdrawn", json!({"prompt": one_command("echo five")})).await?;
+    world.asked(&withdrawn).await?;
+    world.call("claudecode.stop", json!({"session_id": withdrawn})).await?;
+    world.call("claudecode.delete", json!({"session_id": withdrawn})).await?;
+
+    let decisions = rows(&world, json!({"kind": "decision"})).await?;
+    let seen: Vec<Value> = decisions
+        .iter()
+        .map(|row| {
+            json!([row["session_id"], row["status"], row["by"], row["right"], row["input"]["command"]])
+        })
+        .collect();
+    let expected = [
+        json!([by_operator, "allowed", {"kind": "operator"}, "operator", "echo one"]),
+        json!([by_token, "denied", {"kind": "token", "name": "phone"}, "token", "echo three"]),
+        json!([expired, "expired", {"kind": "hub"}, "expiry", "echo four"]),
+        json!([withdrawn, "withdrawn", {"kind": "hub"}, "withdrawal", "echo five"]),
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!(decisions[0]["updated_input"], json!({"command": "echo two"}));
+    assert_eq!(decisions[0]["gate"], json!({"answer": "own_course"}));
+    for row in &decisions {
+        assert!(row["asked_at"].as_u64() <= row["at"].as_u64() && row["asked_at"].is_u64(), "{row}");
+        assert!(row["digest"].is_string() && row["asked_of"]["kind"] == "operator", "{row}");
+    }
+
+    let tokens = rows(&world, json!({"kind": "token", "by": "operator"})).await?;
+    assert_eq!(tokens.iter().map(|row| &row["status"]).collect::<Vec<_>>(), ["made", "revoked"]);
+    let lived = rows(&world, json!({"kind": "session", "session_id": withdrawn})).await?;
+    assert_eq!(lived.iter().map(|row| &row["status"]).collect::<Vec<_>>(), ["made", "stopped", "deleted"]);
+    assert!(!world.call("audit.list", json!({})).await?.to_string().contains(&text(&token["token"])));
+    assert_eq!(world.call("audit.verify", json!({})).await?["type"], "ok");
+    let refused = world.refused("audit.list", json!({"limit": 0})).await?;
+    assert_eq!(refused.data["field"], "limit");
+    Ok(())
+}
+
+#[tokio::test]
+async fn calls_allowed_by_rule_are_recorded_with_the_rule() -> anyhow::Result<()> {
+    let world = scripted("").await?;
+    let free = json!({"prompt": one_command("echo free"), "policy": "allow_all"});
+    let session = world.create("free", free).await?;
+    world.ended(&session).await?;
+    let seen = rows(&world, json!({"kind": "gate", "tool_name": "Bash", "session_id": session})).await?;
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert_eq!((&seen[0]["status"], &seen[0]["input"]["command"]), (&json!("allow"), &json!("echo free")));
+    assert!(text(&seen[0]["gate"]["reason"]).contains("AllowAll"), "{seen:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_record_is_looked_over_and_exported_with_and_without_a_hub() -> anyhow::Result<()> {
+    let elsewhere = tempfile::tempdir()?;
+    let heads = elsewhere.path().join("heads.jsonl");
+    let heads_text = heads.to_str().context("a path")?.to_owned();
+    let mut world = scripted(&format!("[audit]\nhead_file = {heads_text:?}")).await?;
+    world.create("one", json!({})).await?;
+    let lines = |path: &Path| std::fs::read_to_string(path).unwrap_or_default().lines().count();
+    until("the first head", || lines(&heads) > 0).await?;
+    for name in ["two", "three"] {
+        world.create(name, json!({})).await?;
+    }
+    let listed = audit(&world, &["list", "--limit", "2"]).await?;
+    let listed: Value = serde_json::from_slice(&listed.stdout)?;
+    assert_eq!((&listed["next"], listed["rows"].as_array().map(Vec::len)), (&json!(2), Some(2)));
+    let with_hub = audit(&world, &["verify"]).await?;
+    assert!(with_hub.status.success(), "{with_hub:?}");
+    world.hub.terminate().await?;
+
+    let verified = audit(&world, &["verify", "--head", &heads_text]).await?;
+    assert!(verified.status.success(), "{verified:?}");
+    let found: Value = serde_json::from_slice(&verified.stdout)?;
+    assert_eq!((&found["type"], &found["rows"]), (&json!("ok"), &json!(3)));
+    let kept = std::fs::read_to_string(&heads)?;
+    let last: Value = serde_json::from_str(kept.lines().last().context("a line")?)?;
+    assert_eq!((&last["number"], &last["hash"]), (&json!(3), &found["head"]["hash"]), "written at the end");
+
+    let exported = audit(&world, &["export"]).await?;
+    let exported = String::from_utf8(exported.stdout)?;
+    let names: Vec<Value> = exported
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).map(|row| row["entry"]["session_name"].clone()))
+        .collect::<Result<_, _>>()?;
+    assert_eq!(names, ["one", "two", "three"]);
+
+    // The heads of another record: this one was rewritten since.
+    let other = json!({"number": 1, "hash": "f".repeat(64), "at": 0}).to_string();
+    std::fs::write(&heads, format!("{other}\n{{\"broken off\n{kept}"))?;
+    let found = audit(&world, &["verify", "--head", &heads_text]).await?;
+    assert_eq!(found.status.code(), Some(1));
+    assert!(String::from_utf8(found.stderr)?.contains("row 1 "));
+    assert_eq!(serde_json::from_slice::<Value>(&found.stdout)?["number"], 1);
+    Ok(())
+}
