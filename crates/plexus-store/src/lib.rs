@@ -14,9 +14,10 @@ use plexus_protocol::{ApprovalId, SessionId, TokenName, UnixSeconds};
 
 pub use change::{Change, Committed};
 pub use model::{
-    ApprovalRow, AuditCheck, AuditFilter, CallRow, EventRow, EventsOfTurn, FeedKind, FeedRow, FinishedRun, NewApproval, NewRule,
-    NewSession, NodeRow, OldRecords, Open, PermitStream, Removable, RuleAuthority, RuleChange, RuleRow,
-    RunKey, RunRow, RunState, SessionConfig, SessionRow, Tally, TokenRow, TurnRow, TurnStatus,
+    ApprovalRow, AuditCheck, AuditFilter, CallRow, EventRow, EventsOfTurn, FeedKind, FeedRow, FinishedRun,
+    NewApproval, NewRule, NewSession, NodeRow, OldRecords, Open, PermitStream, Removable, RuleAuthority,
+    RuleChange, RuleRow, RunKey, RunRow, RunState, SessionConfig, SessionRow, Tally, TokenRow, TurnRow,
+    TurnStatus,
 };
 #[cfg(debug_assertions)]
 pub use sqlite::faulty_disk;

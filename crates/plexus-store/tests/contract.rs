@@ -63,7 +63,7 @@ macro_rules! whole_contract {
                 a_decision_is_recorded_with_all_there_is_to_it,
                 what_did_not_happen_is_not_on_record,
                 calls_answered_by_rule_are_recorded,
-                acts_over_tokens_and_sessions_are_recorded,
+                acts_over_tokens_sessions_and_rules_are_recorded,
                 the_record_is_filtered_and_read_in_pages,
                 the_record_outlives_what_it_is_about,
                 the_chain_holds_whatever_else_is_refused;

@@ -84,7 +84,8 @@ impl Applying<'_> {
     /// A rule was made.
     pub(super) fn rule_made(&mut self, number: u64, rule: &NewRule) -> Result<(), StoreError> {
         let NewRule { session, entry, expires_at, authority, made_by } = rule;
-        let detail = json!({"number": number, "rule": entry, "expires_at": expires_at, "authority": authority});
+        let detail =
+            json!({"number": number, "rule": entry, "expires_at": expires_at, "authority": authority});
         let entry = AuditEntry::new(self.at, AuditKind::Policy, "made", made_by.clone());
         self.record(&AuditEntry { session_id: *session, detail: object(detail), ..entry })
     }

@@ -36,9 +36,9 @@ use readers::Readers;
 use writer::{Apply, Writer};
 
 use crate::{
-    ApprovalRow, AuditCheck, AuditFilter, CallRow, Change, Committed, EventRow, FeedRow, FinishedRun, Ledger, Observer, OldRecords,
-    Open, PermitStream, Removable, RuleRow, RunKey, RunRow, SessionRow, Store, StoreError, Tally, TokenRow,
-    TurnRow,
+    ApprovalRow, AuditCheck, AuditFilter, CallRow, Change, Committed, EventRow, FeedRow, FinishedRun, Ledger,
+    Observer, OldRecords, Open, PermitStream, Removable, RuleRow, RunKey, RunRow, SessionRow, Store,
+    StoreError, Tally, TokenRow, TurnRow,
 };
 
 /// A [`Store`] in one SQLite file. Dropping it stores what is queued and closes the file.

@@ -6,7 +6,8 @@ use plexus_protocol::audit::{AuditEntry, AuditHead, AuditKind, AuditRow};
 use plexus_protocol::token::TokenRight;
 use plexus_protocol::{ApprovalStatus, AskedOf, Decider, Right, SessionId, TokenName};
 use plexus_store::{
-    AuditCheck, AuditFilter, CallRow, Change, Removable, RunKey, Store, StoreError, TokenRow,
+    AuditCheck, AuditFilter, CallRow, Change, NewRule, Removable, RuleAuthority, RunKey, Store, StoreError,
+    TokenRow,
 };
 use serde_json::{Value, json};
 
@@ -107,7 +108,7 @@ pub async fn calls_answered_by_rule_are_recorded(store: Arc<dyn Store>) {
     assert_eq!((&seen[0].by, seen[0].session_id), (&Decider::Hub, Some(session)));
 }
 
-pub async fn acts_over_tokens_and_sessions_are_recorded(store: Arc<dyn Store>) {
+pub async fn acts_over_tokens_sessions_and_rules_are_recorded(store: Arc<dyn Store>) {
     let mother = create(&*store, "a").await;
     let mut child = new_session("b");
     child.answers_to = AskedOf::Session { id: mother };
@@ -135,6 +136,23 @@ pub async fn acts_over_tokens_and_sessions_are_recorded(store: Arc<dyn Store>) {
     assert_eq!(tokens.iter().map(|entry| entry.status.as_str()).collect::<Vec<_>>(), ["made", "revoked"]);
     assert!(tokens.iter().all(|entry| entry.token.as_ref() == Some(&name)));
     assert_eq!(tokens[0].detail, Some(object(json!({"right": "decide", "expires_at": NOW + 60}))));
+
+    let by = Decider::Session { id: mother };
+    let rule = NewRule {
+        session: Some(mother),
+        entry: json!({"rule": "Bash(make)"}),
+        expires_at: None,
+        authority: RuleAuthority::Narrows,
+        made_by: by.clone(),
+    };
+    commit(&*store, Change::MakeRule(Box::new(rule))).await;
+    commit(&*store, Change::RevokeRule { number: 1, by: Decider::Operator }).await;
+    refused(&*store, Change::RevokeRule { number: 1, by: Decider::Operator }).await;
+    let rules = of_kind(&*store, AuditKind::Policy).await;
+    let who: Vec<_> = rules.iter().map(|entry| (entry.status.as_str(), &entry.by)).collect();
+    assert_eq!(who, [("made", &by), ("revoked", &Decider::Operator)]);
+    let made = rules[0].detail.as_ref().unwrap();
+    assert_eq!((&made["number"], &made["rule"]["rule"]), (&json!(1), &json!("Bash(make)")));
 }
 
 pub async fn the_record_is_filtered_and_read_in_pages(store: Arc<dyn Store>) {

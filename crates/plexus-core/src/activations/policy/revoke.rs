@@ -29,6 +29,8 @@ async fn revoke(hub: Arc<Hub>, caller: Admitted, params: RevokeParams) -> Result
     if !hub.policies().rule(number).is_some_and(|row| mine(row.rule.made_by)) {
         return Err(Error::new(ErrorKind::RuleNotFound, format!("there is no rule {number} in force")));
     }
-    hub.commit(vec![Change::RevokeRule { number, by: Decider::from(&caller.principal) }]).await.map_err(store_error)?;
+    hub.commit(vec![Change::RevokeRule { number, by: Decider::from(&caller.principal) }])
+        .await
+        .map_err(store_error)?;
     Ok(RevokeResult::Ok { number })
 }
