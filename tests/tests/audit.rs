@@ -97,15 +97,26 @@ async fn every_decision_is_recorded_with_who_and_by_what_right() -> anyhow::Resu
 }
 
 #[tokio::test]
-async fn calls_allowed_by_rule_are_recorded_with_the_rule() -> anyhow::Result<()> {
+async fn calls_answered_by_rule_are_recorded_with_the_rule() -> anyhow::Result<()> {
     let world = scripted("").await?;
-    let free = json!({"prompt": one_command("echo free"), "policy": "allow_all"});
-    let session = world.create("free", free).await?;
+    let steps =
+        ["echo free", "echo never"].map(|command| json!({"tool": "Bash", "input": {"command": command}}));
+    let rules = json!([
+        {"rule": "Bash(echo free)", "effect": "allow"},
+        {"rule": "Bash(echo never)", "effect": "deny"},
+    ]);
+    let session = world.create("ruled", json!({"prompt": script(&json!(steps)), "rules": rules})).await?;
     world.ended(&session).await?;
     let seen = rows(&world, json!({"kind": "gate", "tool_name": "Bash", "session_id": session})).await?;
-    assert_eq!(seen.len(), 1, "{seen:?}");
-    assert_eq!((&seen[0]["status"], &seen[0]["input"]["command"]), (&json!("allow"), &json!("echo free")));
-    assert!(text(&seen[0]["gate"]["reason"]).contains("AllowAll"), "{seen:?}");
+    let said: Vec<Value> = seen.iter().map(|row| json!([row["status"], row["input"]["command"]])).collect();
+    assert_eq!(said, [json!(["allow", "echo free"]), json!(["deny", "echo never"])]);
+    let made = rows(&world, json!({"kind": "policy", "by": "operator", "session_id": session})).await?;
+    assert_eq!(made.len(), 2, "{made:?}");
+    for (row, rule) in seen.iter().zip(&made) {
+        let named = format!("rule {}", rule["detail"]["number"]);
+        assert!(text(&row["gate"]["reason"]).contains(&named), "{row} by {rule}");
+        assert_eq!((&row["by"]["kind"], &row["right"]), (&json!("hub"), &json!("rule")));
+    }
     Ok(())
 }
 

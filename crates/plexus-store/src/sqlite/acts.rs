@@ -51,6 +51,7 @@ impl Applying<'_> {
     pub(super) fn gate_answered(&mut self, call: &CallRow, input: &Object) -> Result<(), StoreError> {
         let Some(answer @ ("allow" | "deny")) = call.verdict["answer"].as_str() else { return Ok(()) };
         self.record(&AuditEntry {
+            right: Some(Right::Rule),
             session_id: Some(call.key.session),
             tool_use_id: Some(call.tool_use_id.clone()),
             tool_name: Some(call.tool_name.clone()),

@@ -105,7 +105,8 @@ pub async fn calls_answered_by_rule_are_recorded(store: Arc<dyn Store>) {
     assert_eq!(said, [("allow", Some("a")), ("deny", Some("d"))]);
     assert_eq!(seen[0].input, Some(object(json!({"command": "make"}))));
     assert_eq!(seen[0].gate, Some(object(json!({"answer": "allow", "reason": "rule 7"}))));
-    assert_eq!((&seen[0].by, seen[0].session_id), (&Decider::Hub, Some(session)));
+    assert_eq!((&seen[0].by, seen[0].right), (&Decider::Hub, Some(Right::Rule)));
+    assert_eq!(seen[0].session_id, Some(session));
 }
 
 pub async fn acts_over_tokens_sessions_and_rules_are_recorded(store: Arc<dyn Store>) {
