@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ApprovalId, AskedOf, Decider, Object, Principal, Right, SessionId, SessionName, TokenName, UnixSeconds,
+    ApprovalId, AskedOf, Decider, Object, Passed, Principal, Right, SessionId, SessionName, TokenName,
+    UnixSeconds,
 };
 
 /// What sort of act was recorded.
@@ -73,6 +74,9 @@ pub struct AuditEntry {
     /// Whom it was asked of in the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_of: Option<AskedOf>,
+    /// Who was asked before and passed it on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed: Vec<Passed>,
     /// When it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<UnixSeconds>,
@@ -105,6 +109,7 @@ impl AuditEntry {
             message: None,
             gate: None,
             asked_of: None,
+            passed: Vec::new(),
             asked_at: None,
             token: None,
             detail: None,

@@ -33,6 +33,7 @@ impl Applying<'_> {
             message: decision.message.clone(),
             gate,
             asked_of: Some(approval.asked_of.clone()),
+            passed: approval.passed.clone(),
             asked_at: Some(approval.created_at),
             detail: decision.mode.and_then(|mode| object(json!({"mode": mode}))),
             ..AuditEntry::new(self.at, AuditKind::Decision, status, decision.by.clone())

@@ -126,10 +126,11 @@ pub async fn a_late_expiry_changes_nothing(store: Arc<dyn Store>) {
         status: ApprovalStatus::Expired,
         decision: Box::new(decision(false)),
     };
-    let late = commit(&*store, expires(answered)).await;
+    let late = store.commit(NOW + 60, vec![expires(answered)]).await.unwrap();
     assert!(late.events.is_empty() && late.feed.is_empty() && late.approvals.is_empty(), "{late:?}");
     assert_eq!(store.approval(answered).await.unwrap().unwrap().approval.status, ApprovalStatus::Allowed);
-    let due = commit(&*store, expires(open)).await;
+    assert!(commit(&*store, expires(open)).await.approvals.is_empty(), "its time is not over");
+    let due = store.commit(NOW + 60, vec![expires(open)]).await.unwrap();
     assert_eq!((due.events.len(), due.feed.len()), (1, 1));
     assert_eq!(due.approvals[0].approval.status, ApprovalStatus::Expired);
     let nobody = ApprovalId::random();

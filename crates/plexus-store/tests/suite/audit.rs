@@ -67,10 +67,18 @@ pub async fn a_decision_is_recorded_with_all_there_is_to_it(store: Arc<dyn Store
     let expired = ask(&*store, question(session, 1, "u")).await;
     let by_hub = plexus_protocol::Decision { by: Decider::Hub, right: Right::Expiry, ..decision(false) };
     let status = ApprovalStatus::Expired;
-    commit(&*store, Change::ResolveIfPending { approval: expired, status, decision: Box::new(by_hub) }).await;
+    let expires = Change::ResolveIfPending { approval: expired, status, decision: Box::new(by_hub) };
+    store.commit(NOW + 60, vec![expires]).await.unwrap();
     let last = of_kind(&*store, AuditKind::Decision).await.pop().unwrap();
     assert_eq!((last.status.as_str(), last.by, last.right), ("expired", Decider::Hub, Some(Right::Expiry)));
     assert_eq!(last.gate, None, "the gate did not see it");
+
+    let passed = ask(&*store, question(session, 1, "v")).await;
+    let (to, by) = (AskedOf::Parent { id: "p".to_owned() }, Decider::Operator);
+    commit(&*store, Change::PassOn { approval: passed, to: to.clone(), by: by.clone(), opinion: None }).await;
+    commit(&*store, denies(passed)).await;
+    let last = of_kind(&*store, AuditKind::Decision).await.pop().unwrap();
+    assert_eq!((last.asked_of, last.passed.len(), &last.passed[0].by), (Some(to), 1, &by));
 }
 
 pub async fn what_did_not_happen_is_not_on_record(store: Arc<dyn Store>) {
@@ -89,7 +97,7 @@ pub async fn what_did_not_happen_is_not_on_record(store: Arc<dyn Store>) {
         status: ApprovalStatus::Expired,
         decision: Box::new(decision(false)),
     };
-    let committed = commit(&*store, late).await;
+    let committed = store.commit(NOW + 60, vec![late]).await.unwrap();
     assert_eq!((store.audit_head().await.unwrap(), committed.audit), (decided, None));
     assert_eq!(of_kind(&*store, AuditKind::Decision).await.len(), 1);
 }
