@@ -29,6 +29,7 @@ mod secret;
 mod session;
 mod settings;
 mod sync;
+mod tree;
 mod view;
 mod wall;
 mod worktrees;

@@ -67,8 +67,8 @@ pub enum Change {
     AddNode(SessionId, Box<NodeRow>),
     /// More content blocks of a message whose node is there already.
     ExtendNode(NodeId, Vec<Value>),
-    /// Ends a turn: appends its last event, and a `Finished` feed entry for whoever answers for the session.
-    /// Does nothing when the turn is over already.
+    /// Ends a turn: appends its last event, and a `Finished` feed entry for whoever answers for the session and for every
+    /// agent above; the operator is told of the sessions it made itself. Does nothing when the turn is over already.
     EndTurn {
         /// The session.
         session: SessionId,
@@ -80,6 +80,8 @@ pub enum Change {
         last: Box<Event>,
         /// One text for the feed: the result or what went wrong.
         summary: Option<String>,
+        /// What it cost, in dollars.
+        cost_usd: f64,
     },
     /// The gate saw a call and answered it.
     Call(Box<CallRow>),

@@ -31,9 +31,9 @@ use readers::Readers;
 use writer::{Apply, Writer};
 
 use crate::{
-    ApprovalRow, CallRow, Change, Committed, EventRow, FeedRow, FinishedRun, Ledger, Observer, OldRecords,
-    Open, PermitStream, Removable, RuleRow, RunKey, RunRow, SessionRow, Store, StoreError, Tally, TokenRow,
-    TurnRow,
+    ApprovalRow, CallRow, Change, Committed, EventRow, FeedRow, FinishedRun, Ledger, LivingSession, Observer,
+    OldRecords, Open, PermitStream, Removable, RuleRow, RunKey, RunRow, SessionRow, Store, StoreError, Tally,
+    TokenRow, TurnRow,
 };
 
 /// A [`Store`] in one SQLite file. Dropping it stores what is queued and closes the file.
@@ -122,6 +122,10 @@ impl Store for SqliteStore {
 
     async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
         self.readers.read(reads::sessions).await
+    }
+
+    async fn living(&self) -> Result<Vec<LivingSession>, StoreError> {
+        self.readers.read(reads::living).await
     }
 
     async fn run(&self, key: RunKey) -> Result<Option<RunRow>, StoreError> {
