@@ -15,7 +15,7 @@ use crate::method::{Caller, Door, Notification};
 use crate::tree::{Seen, seen_by};
 
 /// Trees are a few levels deep; this only stops a walk over a damaged store.
-const MAX_DEPTH: usize = 64;
+pub(crate) const MAX_DEPTH: usize = 64;
 
 /// What a method does, as far as it matters for who may call it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,6 +8,7 @@ mod access;
 pub mod activations;
 mod approvals;
 mod book;
+mod bounds;
 mod builder;
 mod clock;
 mod disk;

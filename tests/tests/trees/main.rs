@@ -1,6 +1,9 @@
 //! Trees of sessions: how they are shown, what reaches all of them, how far they may grow, and what a session can give to
 //! those it makes.
 
+mod bounds;
+mod limits;
+
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;

@@ -7,6 +7,7 @@ use plexus_protocol::claudecode::{DoneResult, SetPermissionModeParams};
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
+use crate::bounds::check_mode_by;
 use crate::method::{Audience, Method};
 
 pub(super) fn method() -> Method {
@@ -26,6 +27,7 @@ async fn set_permission_mode(
     params: SetPermissionModeParams,
 ) -> Result<DoneResult, Error> {
     let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    check_mode_by(&hub, &caller, params.mode).await?;
     hub.session(session.id).set_mode(params.mode).await?;
     Ok(DoneResult::Ok { session_id: session.id })
 }
