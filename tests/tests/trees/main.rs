@@ -3,6 +3,7 @@
 
 mod bounds;
 mod limits;
+mod prompts;
 
 use std::time::{Duration, Instant};
 
