@@ -14,7 +14,7 @@ use crate::{
 /// One thing to be made durable.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// Makes a session, its tree and the root node.
+    /// Makes a session, its tree and the root node. Refused with `NoSuchSession` when the session that makes it is gone.
     CreateSession(Box<NewSession>),
     /// Gives a living session another name.
     RenameSession(SessionId, SessionName),

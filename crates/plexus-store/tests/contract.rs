@@ -28,6 +28,7 @@ macro_rules! whole_contract {
                 names_are_unique_among_the_living,
                 a_deleted_session_frees_its_name_and_stays_on_record,
                 what_is_not_there_is_not_found,
+                a_session_that_is_gone_makes_no_more,
                 sessions_are_listed_oldest_first,
                 a_living_session_is_shown_with_its_turn_and_what_is_open,
                 a_node_becomes_the_head;

@@ -127,6 +127,28 @@ async fn what_a_session_leaves_out_is_no_looser_than_what_it_has() -> anyhow::Re
 }
 
 #[tokio::test]
+async fn a_session_that_plans_lets_nobody_leave_planning() -> anyhow::Result<()> {
+    let world = scripted("").await?;
+    let planner = maker(&world, "planner", json!({"permission_mode": "plan"})).await?;
+    let plan = json!({"tool": "ExitPlanMode", "input": {"plan": "Do it."}});
+    let prompt = script(&json!([plan, {"say": "done"}]));
+    let made = json!({"name": "child", "working_dir": world.work, "prompt": prompt});
+    let child = text(&planner.call("claudecode.create", made).await?["id"]);
+    let (_, asked) = world.asked(&child).await?;
+    for answer in [json!({}), json!({"mode": "acceptEdits"})] {
+        let mut answer = answer;
+        answer["approval_id"] = asked["id"].clone();
+        answer["approve"] = json!(true);
+        let refusal = planner.call("loopback.respond", answer).await.err().map(|error| error.data);
+        let refusal = refusal.unwrap_or_default();
+        assert_eq!((&refusal["type"], &refusal["field"]), (&json!("forbidden"), &json!("mode")));
+    }
+    world.allow(&asked).await?;
+    assert_eq!(world.ended(&child).await?["status"], "complete");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_worktree_takes_nothing_from_outside_its_makers_directory() -> anyhow::Result<()> {
     let world = scripted("").await?;
     for dir in ["mine", "private"] {

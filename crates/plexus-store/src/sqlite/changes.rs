@@ -113,6 +113,12 @@ impl Applying<'_> {
 
     fn create_session(&self, new: &NewSession) -> Result<(), StoreError> {
         self.free(&new.name, new.id)?;
+        // Whoever deletes a session deletes what is below it; nothing comes in between.
+        if let AskedOf::Session { id } = new.answers_to
+            && self.session(id)?.deleted_at.is_some()
+        {
+            return Err(Refusal::NoSuchSession(id).into());
+        }
         let tree = Text(new.tree);
         self.execute("INSERT INTO trees (id, created_at) VALUES (?1, ?2)", (&tree, self.at))?;
         self.execute(

@@ -140,3 +140,15 @@ pub async fn a_living_session_is_shown_with_its_turn_and_what_is_open(store: Arc
     open.sort_by_key(|kind| format!("{kind:?}"));
     assert_eq!(open, [ApprovalKind::Plan, ApprovalKind::Tool]);
 }
+
+pub async fn a_session_that_is_gone_makes_no_more(store: Arc<dyn Store>) {
+    let [gone, never] = [create(&*store, "gone").await, SessionId::random()];
+    commit(&*store, Change::DeleteSession(gone)).await;
+    for id in [gone, never] {
+        let mut new = new_session("orphan");
+        new.answers_to = AskedOf::Session { id };
+        let refusal = refused(&*store, Change::CreateSession(Box::new(new))).await;
+        assert!(matches!(refusal, Refusal::NoSuchSession(who) if who == id), "{refusal:?}");
+    }
+    assert!(store.living().await.unwrap().is_empty());
+}
