@@ -438,9 +438,16 @@ impl World {
     /// # Errors
     /// When it has none, or the hub refuses.
     pub async fn door_of(&self, session: &str) -> anyhow::Result<McpClient> {
+        Ok(McpClient::connect(self.hub.url(), &self.token_of(session)?).await?)
+    }
+
+    /// The token of a session's first run.
+    ///
+    /// # Errors
+    /// When it has none.
+    pub fn token_of(&self, session: &str) -> anyhow::Result<String> {
         let config = std::fs::read_to_string(self.run_dir(session, 1).join("mcp.json"))?;
         let config: Value = serde_json::from_str(&config)?;
-        let token = text(&config["mcpServers"]["plexus"]["env"]["PLEXUS_TOKEN"]);
-        Ok(McpClient::connect(self.hub.url(), &token).await?)
+        Ok(text(&config["mcpServers"]["plexus"]["env"]["PLEXUS_TOKEN"]))
     }
 }

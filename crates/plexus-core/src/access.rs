@@ -2,6 +2,8 @@
 //! [`Needs`]; [`Hub::admit`] checks that the caller may do such things at all, and what a method looks for it finds only
 //! where the caller stands in the right relation to it. What a caller may not see does not exist for it.
 
+use std::fmt;
+
 use plexus_protocol::token::TokenRight;
 use plexus_protocol::{ApprovalId, AskedOf, Error, ErrorKind, Principal, Right, SessionId};
 use plexus_store::{ApprovalRow, SessionRow};
@@ -10,9 +12,10 @@ use tokio::sync::mpsc;
 use crate::Hub;
 use crate::hub::store_error;
 use crate::method::{Caller, Door, Notification};
+use crate::tree::{Seen, seen_by};
 
 /// Trees are a few levels deep; this only stops a walk over a damaged store.
-const MAX_DEPTH: usize = 64;
+pub(crate) const MAX_DEPTH: usize = 64;
 
 /// What a method does, as far as it matters for who may call it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,7 +170,7 @@ impl Hub {
         {
             return Ok(session);
         }
-        Err(Error::new(ErrorKind::SessionNotFound, format!("there is no session `{called}`")))
+        Err(session_not_found(called))
     }
 
     /// An approval that the caller may do this with, and how it stands to the session that asks.
@@ -191,16 +194,9 @@ impl Hub {
         Err(Error::new(ErrorKind::ApprovalNotFound, format!("there is no approval `{id}`")))
     }
 
-    /// The living sessions that the caller may do this with.
-    pub(crate) async fn visible_sessions(&self, caller: &Admitted) -> Result<Vec<SessionRow>, Error> {
-        let mut visible = Vec::new();
-        for session in self.store().sessions().await.map_err(store_error)? {
-            let standing = self.standing(&caller.principal, &session).await?;
-            if standing.is_some_and(|standing| standing.meets(caller.needs)) {
-                visible.push(session);
-            }
-        }
-        Ok(visible)
+    /// The living sessions that the caller may read, as trees.
+    pub(crate) async fn visible_sessions(&self, caller: &Admitted) -> Result<Vec<Seen>, Error> {
+        Ok(seen_by(&caller.principal, self.store().living().await.map_err(store_error)?))
     }
 
     /// The living sessions below `session`, deepest last.
@@ -216,4 +212,9 @@ impl Hub {
         }
         Ok(found)
     }
+}
+
+/// What a caller is told about a session that it may do nothing of the kind with, or that there is not.
+pub(crate) fn session_not_found(called: impl fmt::Display) -> Error {
+    Error::new(ErrorKind::SessionNotFound, format!("there is no session `{called}`"))
 }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::Hub;
 use crate::access::Admitted;
 use crate::book::Resolved;
+use crate::bounds::check_mode_by;
 use crate::hub::store_error;
 use crate::kill_point::kill_point;
 
@@ -25,6 +26,9 @@ impl Hub {
             .ok_or_else(|| Error::new(ErrorKind::Forbidden, "nobody answers a question of its own"))?;
         if row.approval.status != ApprovalStatus::Pending {
             return Ok(already_resolved(&row));
+        }
+        if answer.approve && row.approval.kind == ApprovalKind::Plan {
+            check_mode_by(self, caller, answer.mode.unwrap_or_default()).await?;
         }
         let approval = row.approval.id;
         let remember = answer.remember.clone();

@@ -147,8 +147,8 @@ impl Hub {
         }
         let mut sessions: Vec<SessionId> = runs.iter().map(|run| run.key.session).collect();
         for session in self.store.sessions().await? {
-            self.room.lives(session.id);
             let turn = self.store.turn(session.id, session.latest_turn).await?;
+            self.room.lives(session.id, session.answers_to);
             if turn.is_some_and(|turn| turn.ended_at.is_none()) {
                 sessions.push(session.id);
             }

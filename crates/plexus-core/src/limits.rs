@@ -1,19 +1,25 @@
 //! How much there may be of everything, so that neither one agent nor many can use the hub up. The settings, and the
 //! two counts that are needed before something is stored; each limit is enforced where what it limits comes from.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use plexus_protocol::{ApprovalId, Error, ErrorKind, Object, SessionId};
+use plexus_protocol::{ApprovalId, AskedOf, Error, ErrorKind, Object, SessionId};
 use serde_json::Value;
+
+use crate::access::MAX_DEPTH;
 
 /// How much there may be of everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Living sessions.
     pub sessions: usize,
+    /// Levels of sessions below the first of a tree.
+    pub depth: usize,
+    /// Living sessions below any one agent, at whatever depth.
+    pub descendants: usize,
     /// Open approvals of all sessions together.
     pub open_approvals: usize,
     /// Bytes of what they ask about, together.
@@ -34,6 +40,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             sessions: 1000,
+            depth: 5,
+            descendants: 100,
             open_approvals: 5000,
             open_approvals_bytes: 64 * 1024 * 1024,
             open_approvals_per_session: 1000,
@@ -49,6 +57,8 @@ impl Default for Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Limit {
     Sessions,
+    Depth,
+    Descendants,
     OpenApprovals,
     OpenApprovalsBytes,
     OpenApprovalsPerSession,
@@ -58,8 +68,10 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Sessions,
+        Self::Depth,
+        Self::Descendants,
         Self::OpenApprovals,
         Self::OpenApprovalsBytes,
         Self::OpenApprovalsPerSession,
@@ -72,6 +84,8 @@ impl Limit {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Sessions => "sessions",
+            Self::Depth => "depth",
+            Self::Descendants => "descendants",
             Self::OpenApprovals => "open_approvals",
             Self::OpenApprovalsBytes => "open_approvals_mb",
             Self::OpenApprovalsPerSession => "open_approvals_per_session",
@@ -79,6 +93,36 @@ impl Limit {
             Self::Journal => "journal_mb",
             Self::Reserve => "reserve_mb",
         }
+    }
+
+    /// What a caller is told whose session was not made.
+    pub(crate) fn refusal(self, limits: &Limits) -> Error {
+        let name = self.name();
+        let (most, why) = match self {
+            Self::Depth => (
+                limits.depth,
+                format!(
+                    "sessions are made at most {} levels below the first of their tree: have one further up make it",
+                    limits.depth
+                ),
+            ),
+            Self::Descendants => (
+                limits.descendants,
+                format!(
+                    "an agent has at most {} sessions below it: delete some with claudecode.delete",
+                    limits.descendants
+                ),
+            ),
+            _ => (
+                limits.sessions,
+                format!(
+                    "there are {} sessions, and more are not allowed: delete some with claudecode.delete",
+                    limits.sessions
+                ),
+            ),
+        };
+        let message = format!("{why}, or raise `{name}` under [limits] in plexus.toml");
+        Error::new(ErrorKind::LimitReached, message).with("limit", name).with("most", most)
     }
 
     /// What an agent is told whose question was not even asked.
@@ -103,7 +147,8 @@ impl Limit {
 /// What is counted before it is stored. Ids, so that nothing counts twice however often it is told.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
-    sessions: Mutex<HashSet<SessionId>>,
+    /// The living sessions, and to whom each answers.
+    sessions: Mutex<HashMap<SessionId, AskedOf>>,
     open: Mutex<OpenBook>,
 }
 
@@ -116,25 +161,38 @@ struct OpenBook {
 
 impl Room {
     /// Makes room for a session that is about to be stored.
-    pub(crate) fn admit(&self, session: SessionId, limits: &Limits) -> Result<(), Error> {
-        let most = limits.sessions;
+    pub(crate) fn admit(
+        &self,
+        session: SessionId,
+        answers_to: &AskedOf,
+        limits: &Limits,
+    ) -> Result<(), Limit> {
         let mut sessions = locked(&self.sessions);
-        if sessions.len() < most {
-            sessions.insert(session);
-            return Ok(());
+        if sessions.len() >= limits.sessions {
+            return Err(Limit::Sessions);
         }
-        let message = format!(
-            "there are {most} sessions, and more are not allowed: delete some with claudecode.delete, or raise \
-             `sessions` under [limits] in plexus.toml"
-        );
-        Err(Error::new(ErrorKind::LimitReached, message)
-            .with("limit", Limit::Sessions.name())
-            .with("most", most))
+        let above = agents_above(&sessions, answers_to);
+        if above.iter().filter(|agent| matches!(agent, AskedOf::Session { .. })).count() > limits.depth {
+            return Err(Limit::Depth);
+        }
+        if !above.is_empty() {
+            let mut below = vec![0; above.len()];
+            for agent in sessions.values().flat_map(|answers_to| agents_above(&sessions, answers_to)) {
+                if let Some(at) = above.iter().position(|one| *one == agent) {
+                    below[at] += 1;
+                }
+            }
+            if below.iter().any(|count| *count >= limits.descendants) {
+                return Err(Limit::Descendants);
+            }
+        }
+        sessions.insert(session, answers_to.clone());
+        Ok(())
     }
 
     /// A session is there from before.
-    pub(crate) fn lives(&self, session: SessionId) {
-        locked(&self.sessions).insert(session);
+    pub(crate) fn lives(&self, session: SessionId, answers_to: AskedOf) {
+        locked(&self.sessions).insert(session, answers_to);
     }
 
     /// A session is gone, or did not come to be.
@@ -174,6 +232,16 @@ impl OpenBook {
         self.in_all += bytes;
         self.in_all -= self.bytes.insert(approval, bytes).unwrap_or(0);
     }
+}
+
+/// The agents above whoever answers to `answers_to`, the nearest first; the operator is none.
+fn agents_above<'a>(sessions: &'a HashMap<SessionId, AskedOf>, answers_to: &'a AskedOf) -> Vec<&'a AskedOf> {
+    let next = |agent: &&'a AskedOf| match agent {
+        AskedOf::Session { id } => sessions.get(id),
+        AskedOf::Operator | AskedOf::Parent { .. } => None,
+    };
+    let above = std::iter::successors(Some(answers_to), next);
+    above.filter(|agent| **agent != AskedOf::Operator).take(MAX_DEPTH).collect()
 }
 
 fn locked<T>(counted: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -228,6 +296,36 @@ mod tests {
         assert_eq!(free_after(0), 0);
         assert_eq!(free_after(2500), 2);
         assert_eq!(free_after(3_600_000), 60, "an hour is no more than a minute");
+    }
+
+    #[test]
+    fn a_tree_grows_as_deep_and_as_large_as_it_may() {
+        let limits = Limits { depth: 2, descendants: 3, ..Limits::default() };
+        let room = Room::default();
+        let admit = |answers_to: &AskedOf| {
+            let id = SessionId::random();
+            room.admit(id, answers_to, &limits).map(|()| AskedOf::Session { id })
+        };
+        let outside = AskedOf::Parent { id: "outside".to_owned() };
+        for above in [AskedOf::Operator, outside.clone()] {
+            let top = admit(&above).expect("a first one");
+            let child = admit(&top).expect("one below it");
+            let grandchild = admit(&child).expect("and one below that");
+            assert_eq!(admit(&grandchild), Err(Limit::Depth));
+            // The agent outside has three below it by now, the top two.
+            let one_more = admit(&top);
+            if above == outside {
+                assert_eq!(one_more, Err(Limit::Descendants));
+            } else {
+                let one_more = one_more.expect("a third");
+                assert_eq!(admit(&one_more), Err(Limit::Descendants), "below the top, at whatever depth");
+                admit(&above).expect("the operator may have as many as there may be");
+            }
+        }
+        let another = admit(&AskedOf::Parent { id: "another".to_owned() }).expect("an agent of its own");
+        let AskedOf::Session { id } = another else { panic!("{another:?}") };
+        room.leaves(id);
+        assert!(!locked(&room.sessions).contains_key(&id));
     }
 
     #[test]

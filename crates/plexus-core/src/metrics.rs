@@ -149,10 +149,14 @@ impl Metrics {
 
     /// This has become durable.
     pub(crate) fn told(&self, committed: &Committed) {
+        let mut told = None;
         for entry in &committed.feed {
             match entry.kind {
                 FeedKind::Asked => _ = self.asked.inc(),
+                // Every agent above is told of the same end, one after the other.
+                FeedKind::Finished if told == Some((entry.session, entry.turn)) => {}
                 FeedKind::Finished => {
+                    told = Some((entry.session, entry.turn));
                     let said = entry.data["status"].as_str();
                     if let Some(outcome) = TURN_OUTCOMES.into_iter().find(|outcome| said == Some(outcome)) {
                         self.turns.get_or_create(&[("outcome", outcome)]).inc();

@@ -33,6 +33,8 @@ pub struct Settings {
     pub operator_token: String,
     /// Children inherit nothing of the hub's environment; for tests.
     pub clean_env: bool,
+    /// Environment variables that a session may give to those it makes, besides harmless ones.
+    pub session_env: Vec<String>,
     /// Whether children are kept from the hub's own files.
     pub wall: WallSetting,
     /// How children on the `mcp` channel reach the hub.

@@ -5,13 +5,15 @@ use std::collections::BTreeSet;
 use plexus_protocol::arbor::Position;
 use plexus_protocol::claudecode::{SessionView, Status};
 use plexus_protocol::worktree::WorktreeView;
-use plexus_protocol::{Approval, Attention, Error, MAX_TEXT_BYTES, NumberedEvent, Object, shorten, visible};
-use plexus_store::{ApprovalRow, EventRow, Open, SessionRow, TurnRow, TurnStatus};
+use plexus_protocol::{
+    Approval, ApprovalKind, Attention, MAX_TEXT_BYTES, NumberedEvent, Object, shorten, visible,
+};
+use plexus_store::{ApprovalRow, EventRow, LivingSession, TurnStatus};
 use serde_json::Value;
 
 use crate::Hub;
-use crate::hub::store_error;
 use crate::session::trouble_of;
+use crate::tree::Seen;
 
 /// An approval as readers see it: cut at `max_bytes` a field, and then without its digest.
 pub(crate) fn approval(row: ApprovalRow, max_bytes: usize) -> Approval {
@@ -46,8 +48,8 @@ pub(crate) fn event(row: EventRow, max_bytes: usize) -> NumberedEvent {
 }
 
 /// How a turn stands, given whether anything waits for an answer.
-pub(crate) fn status(turn: Option<&TurnRow>, approvals_open: bool) -> Status {
-    match turn.map(|turn| turn.status) {
+pub(crate) fn status(turn: Option<TurnStatus>, approvals_open: bool) -> Status {
+    match turn {
         _ if approvals_open => Status::AwaitingPermission,
         None => Status::Idle,
         Some(TurnStatus::Running) => Status::Running,
@@ -57,27 +59,33 @@ pub(crate) fn status(turn: Option<&TurnRow>, approvals_open: bool) -> Status {
     }
 }
 
-/// What keeps an agent from going on, given what waits for an answer.
-pub(crate) fn attention(turn: Option<&TurnRow>, open: &[ApprovalRow]) -> Vec<Attention> {
-    let asked = open.iter().map(|row| Attention::from(row.approval.kind));
-    let trouble = turn.filter(|turn| turn.status == TurnStatus::Running).and_then(trouble_of);
+/// What keeps an agent from going on, given how its turn stands, with its progress, and what waits for an answer.
+pub(crate) fn attention(
+    turn: Option<(TurnStatus, &Value)>,
+    open: impl Iterator<Item = ApprovalKind>,
+) -> Vec<Attention> {
+    let asked = open.map(Attention::from);
+    let running = turn.filter(|(status, _)| *status == TurnStatus::Running);
+    let trouble = running.and_then(|(_, progress)| trouble_of(progress));
     asked.chain(trouble).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 impl Hub {
     /// A session as `get` and `list` show it.
-    pub(crate) async fn session_view(&self, session: SessionRow) -> Result<SessionView, Error> {
-        let open = self.store().open_approvals(Open::OfSession(session.id)).await.map_err(store_error)?;
-        let turn = self.store().turn(session.id, session.latest_turn).await.map_err(store_error)?;
+    pub(crate) fn session_view(&self, seen: Seen) -> SessionView {
+        let Seen { living, depth, tree } = seen;
+        let LivingSession { row: session, turn, open } = living;
+        let (is, progress) =
+            (turn.as_ref().map(|turn| turn.status), turn.as_ref().map(|turn| &turn.progress));
         let mut metadata = session.config.metadata.map(Value::Object);
         if let Some(metadata) = metadata.as_mut() {
             shorten(metadata, MAX_TEXT_BYTES);
         }
-        Ok(SessionView {
+        SessionView {
             id: session.id,
             name: session.name,
-            status: status(turn.as_ref(), !open.is_empty()),
-            attention: attention(turn.as_ref(), &open),
+            status: status(is, !open.is_empty()),
+            attention: attention(is.zip(progress), open.iter().copied()),
             turn: session.latest_turn,
             working_dir: session.config.working_dir,
             worktree: session.config.worktree.map(|worktree| WorktreeView {
@@ -95,7 +103,10 @@ impl Hub {
             permission_mode: session.config.permission_mode.as_str().to_owned(),
             hub_tools: session.config.hub_tools,
             answers_to: session.answers_to,
+            depth,
             pending_approvals: open.len() as u64,
+            cost_usd: session.cost_usd,
+            tree,
             head: Position { tree_id: session.tree, node_id: session.head },
             approval_timeout_secs: session.config.approval_timeout_secs,
             pid: self.keeper_of(session.id),
@@ -106,6 +117,6 @@ impl Hub {
                 Value::Object(object) => Some(object),
                 _ => None::<Object>,
             }),
-        })
+        }
     }
 }

@@ -427,8 +427,14 @@ pub struct SessionView {
     pub hub_tools: bool,
     /// Who answers for it.
     pub answers_to: AskedOf,
+    /// How many levels it is below the uppermost session that you see.
+    pub depth: u32,
     /// How many approvals wait for an answer.
     pub pending_approvals: u64,
+    /// What its turns have cost.
+    pub cost_usd: f64,
+    /// It and all below it, together.
+    pub tree: TreeView,
     /// Where its conversation stands.
     pub head: Position,
     /// When an unanswered approval expires.
@@ -450,6 +456,19 @@ pub struct SessionView {
     pub metadata: Option<Object>,
 }
 
+/// What a session and all below it come to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TreeView {
+    /// How many they are.
+    pub sessions: u64,
+    /// How many of them have a turn in progress.
+    pub running: u64,
+    /// How many approvals of theirs wait for an answer.
+    pub pending_approvals: u64,
+    /// What their turns have cost.
+    pub cost_usd: f64,
+}
+
 /// Result of `claudecode.get`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -467,7 +486,7 @@ pub enum GetResult {
 pub enum ListResult {
     /// The sessions the caller may see.
     Ok {
-        /// Oldest first.
+        /// A parent before its children, siblings as they were made.
         sessions: Vec<SessionView>,
     },
 }

@@ -48,6 +48,8 @@ pub struct Config {
     pub child_mcp: ChildMcp,
     /// How often a waiting MCP call shows that it is alive.
     pub progress_every: Duration,
+    /// Environment variables that a session may give to those it makes, besides harmless ones.
+    pub session_env: Vec<String>,
     /// How long a client of a lost stream waits before it comes back.
     pub sse_retry: Duration,
     /// How long a child may take until it answers `initialize`.
@@ -79,6 +81,7 @@ impl Config {
             claude: "claude".into(),
             plexus: std::env::current_exe()?,
             clean_env: false,
+            session_env: Vec::new(),
             wall: WallSetting::default(),
             child_mcp: ChildMcp::Relay,
             progress_every: Duration::from_secs(20),
@@ -256,6 +259,7 @@ async fn start_core(config: Config, dir: &DataDir, url: &str) -> Result<Arc<Hub>
         url: url.to_owned(),
         operator_token: dir.operator_token()?,
         clean_env: config.clean_env,
+        session_env: config.session_env,
         wall: config.wall,
         child_mcp: config.child_mcp,
         progress_every: config.progress_every,

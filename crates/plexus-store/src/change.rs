@@ -15,7 +15,8 @@ use crate::{
 /// One thing to be made durable.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// Makes a session, its tree and the root node; recorded as an act of whom it answers to.
+    /// Makes a session, its tree and the root node; recorded as an act of whom it answers to. Refused with `NoSuchSession`
+    /// when the session that makes it is gone.
     CreateSession(Box<NewSession>),
     /// Gives a living session another name.
     RenameSession(SessionId, SessionName),
@@ -68,8 +69,8 @@ pub enum Change {
     AddNode(SessionId, Box<NodeRow>),
     /// More content blocks of a message whose node is there already.
     ExtendNode(NodeId, Vec<Value>),
-    /// Ends a turn: appends its last event, and a `Finished` feed entry for whoever answers for the session.
-    /// Does nothing when the turn is over already.
+    /// Ends a turn: appends its last event, and a `Finished` feed entry for whoever answers for the session and for every
+    /// agent above; the operator is told of the sessions it made itself. Does nothing when the turn is over already.
     EndTurn {
         /// The session.
         session: SessionId,
@@ -81,6 +82,8 @@ pub enum Change {
         last: Box<Event>,
         /// One text for the feed: the result or what went wrong.
         summary: Option<String>,
+        /// What it cost, in dollars.
+        cost_usd: f64,
     },
     /// The gate saw a call with this input and answered it; where it allowed or denied it, that is recorded.
     Call(Box<CallRow>, Object),

@@ -15,9 +15,9 @@ use plexus_protocol::{ApprovalId, SessionId, TokenName, UnixSeconds};
 pub use change::{Change, Committed};
 pub use model::{
     ApprovalRow, AuditCheck, AuditFilter, CallRow, EventRow, EventsOfTurn, FeedKind, FeedRow, FinishedRun,
-    NewApproval, NewRule, NewSession, NodeRow, OldRecords, Open, PermitStream, Removable, RuleAuthority,
-    RuleChange, RuleRow, RunKey, RunRow, RunState, SessionConfig, SessionRow, Tally, TokenRow, TurnRow,
-    TurnStatus,
+    LivingSession, NewApproval, NewRule, NewSession, NodeRow, OldRecords, Open, PermitStream, Removable,
+    RuleAuthority, RuleChange, RuleRow, RunKey, RunRow, RunState, SessionConfig, SessionRow, Tally, TokenRow,
+    TurnRow, TurnState, TurnStatus,
 };
 #[cfg(debug_assertions)]
 pub use sqlite::faulty_disk;
@@ -99,6 +99,8 @@ pub trait Store: Ledger {
     async fn session_named(&self, name: &str) -> Result<Option<SessionRow>, StoreError>;
     /// The living sessions, oldest first.
     async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError>;
+    /// The living sessions, oldest first, each with how it stands at one moment.
+    async fn living(&self) -> Result<Vec<LivingSession>, StoreError>;
 
     /// One run.
     async fn run(&self, key: RunKey) -> Result<Option<RunRow>, StoreError>;

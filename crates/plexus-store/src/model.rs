@@ -7,8 +7,8 @@ use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
 use plexus_protocol::token::TokenRight;
 use plexus_protocol::worktree::Worktree;
 use plexus_protocol::{
-    Approval, ApprovalId, AskedOf, Decider, NodeId, Object, SessionId, SessionName, TokenName, TreeId,
-    UnixSeconds,
+    Approval, ApprovalId, ApprovalKind, AskedOf, Decider, NodeId, Object, SessionId, SessionName, TokenName,
+    TreeId, UnixSeconds,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -100,6 +100,30 @@ pub struct SessionRow {
     pub created_at: UnixSeconds,
     /// When it was deleted, if it was.
     pub deleted_at: Option<UnixSeconds>,
+    /// What its turns have cost, in dollars.
+    pub cost_usd: f64,
+}
+
+/// A living session and how it stands.
+#[derive(Debug, Clone)]
+pub struct LivingSession {
+    /// The session.
+    pub row: SessionRow,
+    /// How its latest turn stands; `None` before the first.
+    pub turn: Option<TurnState>,
+    /// What its open approvals ask about, one entry each.
+    pub open: Vec<ApprovalKind>,
+}
+
+/// How a turn stands.
+#[derive(Debug, Clone)]
+pub struct TurnState {
+    /// In a word.
+    pub status: TurnStatus,
+    /// What the session's owner has to remember of it.
+    pub progress: Value,
+    /// When it began.
+    pub started_at: UnixSeconds,
 }
 
 /// Where a run stands.

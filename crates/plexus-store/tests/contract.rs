@@ -28,7 +28,9 @@ macro_rules! whole_contract {
                 names_are_unique_among_the_living,
                 a_deleted_session_frees_its_name_and_stays_on_record,
                 what_is_not_there_is_not_found,
+                a_session_that_is_gone_makes_no_more,
                 sessions_are_listed_oldest_first,
+                a_living_session_is_shown_with_its_turn_and_what_is_open,
                 a_node_becomes_the_head;
             runs:
                 a_run_goes_from_starting_to_ended,
@@ -40,6 +42,8 @@ macro_rules! whole_contract {
                 turns_follow_one_another,
                 a_turn_remembers_what_its_owner_needs,
                 a_turn_ends_once,
+                an_end_is_told_to_every_agent_above,
+                what_turns_cost_is_added_up,
                 events_are_numbered_from_zero_in_each_turn,
                 events_are_read_in_pages,
                 a_page_of_large_events_ends_early,

@@ -48,6 +48,15 @@ impl Copy {
         }
     }
 
+    /// Refuses what lies outside of a directory.
+    pub(crate) fn check_within(&self, dir: &Path) -> Result<()> {
+        if self.from.starts_with(dir) {
+            return Ok(());
+        }
+        let why = "is not in the directory of the session that wants it".to_owned();
+        Err(WorktreeError::Copy { path: self.within.display().to_string(), why })
+    }
+
     /// Copies it into another tree.
     pub(crate) fn copy_to(&self, root: &Path) -> Result<()> {
         let mut to = root.to_owned();

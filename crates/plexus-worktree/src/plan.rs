@@ -25,6 +25,8 @@ pub struct Request {
     pub base: Option<String>,
     /// Files and directories to copy, from the root of the repository.
     pub copy: Vec<String>,
+    /// The directory outside of which nothing is copied; the whole repository unless said.
+    pub copy_within: Option<PathBuf>,
 }
 
 /// A worktree that can be made.
@@ -47,7 +49,10 @@ impl Plan {
             return Err(WorktreeError::NotInTree(given.clone()));
         }
         let base = base(&repo, given, request.base.as_deref())?;
-        let copies = request.copy.iter().map(|path| Copy::of(&root, path)).collect::<Result<_>>()?;
+        let copies = request.copy.iter().map(|path| Copy::of(&root, path)).collect::<Result<Vec<_>>>()?;
+        if let Some(within) = &request.copy_within {
+            copies.iter().try_for_each(|copy| copy.check_within(within))?;
+        }
         let common = repo.commondir().canonicalize().map_err(at(repo.commondir()))?;
         let dir = &request.worktrees_dir;
         private_dir(dir).map_err(at(dir))?;

@@ -98,6 +98,9 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
     assert!(matches!(refused(blob), WorktreeError::NoSuchBase { .. }));
     let copy = Request { copy: vec!["a.txt".to_owned(), "nowhere".to_owned()], ..ground.request() };
     assert!(refused(copy).to_string().contains("`nowhere`"));
+    let copy_within = Some(ground.root.join("elsewhere"));
+    let outside = Request { copy: vec!["a.txt".to_owned()], copy_within, ..ground.request() };
+    assert!(refused(outside).to_string().contains("`a.txt`"));
     assert!(ground.repo.worktrees().unwrap().is_empty());
     assert_eq!(ground.repo.branches(None).unwrap().count(), 1);
 }

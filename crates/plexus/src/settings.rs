@@ -46,6 +46,7 @@ struct File {
     claude: Option<PathBuf>,
     worktrees_dir: Option<PathBuf>,
     clean_env: bool,
+    session_env: Vec<String>,
     wall: WallName,
     child_mcp: ChildMcpName,
     progress_secs: Option<f64>,
@@ -66,6 +67,8 @@ const MIB: u64 = 1024 * 1024;
 #[serde(deny_unknown_fields, default)]
 struct LimitsTable {
     sessions: Option<usize>,
+    depth: Option<usize>,
+    descendants: Option<usize>,
     open_approvals: Option<usize>,
     open_approvals_mb: Option<usize>,
     open_approvals_per_session: Option<usize>,
@@ -80,6 +83,9 @@ impl LimitsTable {
         let usual = Limits::default();
         Ok(Limits {
             sessions: at_least_one("sessions", self.sessions, usual.sessions)?,
+            // None below a session, or any other agent, is a choice, too.
+            depth: self.depth.unwrap_or(usual.depth),
+            descendants: self.descendants.unwrap_or(usual.descendants),
             open_approvals: at_least_one("open_approvals", self.open_approvals, usual.open_approvals)?,
             open_approvals_bytes: at_least_one(
                 "open_approvals_mb",
@@ -97,7 +103,7 @@ impl LimitsTable {
                 .saturating_mul(1024),
             journal_bytes: at_least_one("journal_mb", self.journal_mb, usual.journal_bytes / MIB)?
                 .saturating_mul(MIB),
-            // None at all is a choice, too.
+            // And so is no room at all.
             reserve_bytes: self.reserve_mb.unwrap_or(usual.reserve_bytes / MIB).saturating_mul(MIB),
         })
     }
@@ -175,6 +181,7 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
         worktrees_dir: file.worktrees_dir.map(|dir| apart(dir, &data_dir)).transpose()?,
         plexus: usual.plexus,
         clean_env: file.clean_env,
+        session_env: file.session_env,
         wall: match file.wall {
             WallName::Wanted => WallSetting::Wanted,
             WallName::Required => WallSetting::Required,

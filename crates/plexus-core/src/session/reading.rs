@@ -427,7 +427,8 @@ impl Owner {
         let (session, number) = (self.row.id, turn.number);
         changes.push(self.progress());
         let Ending { status, last, summary } = ending;
-        changes.push(Change::EndTurn { session, turn: number, status, last: Box::new(last), summary });
+        let (last, cost_usd) = (Box::new(last), self.last_progress.cost());
+        changes.push(Change::EndTurn { session, turn: number, status, last, summary, cost_usd });
     }
 
     fn event(&mut self, event: Event, batch: &mut Batch) {

@@ -4,7 +4,7 @@
 
 use plexus_claude::Incoming;
 use plexus_protocol::{ApprovalStatus, Attention, Event, Object};
-use plexus_store::{Change, TurnRow};
+use plexus_store::Change;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -16,8 +16,8 @@ use super::run::Phase;
 const DELEGATES: [&str; 2] = ["Agent", "Task"];
 
 /// What is wrong between the child and its model, as it was stored with the turn.
-pub(crate) fn trouble_of(turn: &TurnRow) -> Option<Attention> {
-    serde_json::from_value(turn.progress.get("trouble")?.clone()).ok()?
+pub(crate) fn trouble_of(progress: &Value) -> Option<Attention> {
+    serde_json::from_value(progress.get("trouble")?.clone()).ok()?
 }
 
 impl Owner {

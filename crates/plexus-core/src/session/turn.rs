@@ -198,10 +198,15 @@ impl Progress {
             new_head: head,
             result: outcome.text.clone(),
             usage,
-            cost_usd: (self.cost_now - self.cost_before).max(0.0),
+            cost_usd: self.cost(),
             num_turns: outcome.num_turns + self.num_turns,
         };
         Some(Ending { status: TurnStatus::Complete, last, summary: Some(outcome.text) })
+    }
+
+    /// What the turn has cost. A process says so with its results alone: without one, `cost_now` is an earlier turn's.
+    pub(super) fn cost(&self) -> f64 {
+        if self.result.is_some() { (self.cost_now - self.cost_before).max(0.0) } else { 0.0 }
     }
 
     /// What the next turn begins with.

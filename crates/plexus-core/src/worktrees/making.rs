@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::setup::Setup;
 use super::{WorkError, notes, record, told};
 use crate::Hub;
+use crate::bounds::place_of;
 use crate::kill_point::kill_point;
 use crate::session::going_away;
 
@@ -51,6 +52,7 @@ impl Making {
             name: format!("{}-{}", session.name, &id[..8]),
             base: isolation.base,
             copy: isolation.copy.unwrap_or_default(),
+            copy_within: place_of(hub, &session.answers_to).await?,
         };
         let plan = hub.worktrees().make(move || Plan::of(&request)).await.map_err(|error| refusal(&error))?;
         if plan.working_dir().starts_with(&hub.settings().data_dir) {

@@ -4,7 +4,9 @@
 //! Whether a change fits is looked up before it is done: only one thread writes, so nothing can come in between.
 //! Where a run or a turn that should be there is not, the whole is refused with `NoSuchSession`.
 
-use plexus_protocol::{ApprovalId, ApprovalStatus, Event, NodeId, SessionId, SessionName, UnixSeconds};
+use plexus_protocol::{
+    ApprovalId, ApprovalStatus, AskedOf, Event, NodeId, SessionId, SessionName, UnixSeconds,
+};
 use rusqlite::{Connection, OptionalExtension, Params};
 use serde_json::{Value, json};
 
@@ -15,6 +17,9 @@ use crate::{
     Change, Committed, EventRow, FeedKind, FeedRow, NewSession, NodeRow, Refusal, RuleChange, RunKey,
     RunState, SessionConfig, SessionRow, StoreError, TurnStatus,
 };
+
+/// Trees are a few levels deep; this only stops a walk over a damaged store.
+const MAX_DEPTH: usize = 64;
 
 /// Does all of `changes`, or fails with some of them done: the caller rolls back.
 pub(super) fn apply(
@@ -63,8 +68,10 @@ impl Applying<'_> {
             Change::Event(session, turn, event) => self.event(*session, *turn, event),
             Change::AddNode(session, node) => self.add_node(*session, node),
             Change::ExtendNode(node, blocks) => self.extend_node(*node, blocks),
-            Change::EndTurn { session, turn, status, last, summary } => {
-                self.end_turn(*session, *turn, *status, last, summary.as_deref())
+            Change::EndTurn { session, turn, status, last, summary, cost_usd } => {
+                let ending =
+                    Ending { status: *status, last, summary: summary.as_deref(), cost_usd: *cost_usd };
+                self.end_turn(*session, *turn, &ending)
             }
             Change::Call(call, input) => self.call(call, input),
             Change::Ask(new) => self.ask(new),
@@ -110,6 +117,12 @@ impl Applying<'_> {
 
     fn create_session(&mut self, new: &NewSession) -> Result<(), StoreError> {
         self.free(&new.name, new.id)?;
+        // Whoever deletes a session deletes what is below it; nothing comes in between.
+        if let AskedOf::Session { id } = new.answers_to
+            && self.session(id)?.deleted_at.is_some()
+        {
+            return Err(Refusal::NoSuchSession(id).into());
+        }
         let tree = Text(new.tree);
         self.execute("INSERT INTO trees (id, created_at) VALUES (?1, ?2)", (&tree, self.at))?;
         self.execute(
@@ -246,14 +259,8 @@ impl Applying<'_> {
         there(kept, session)
     }
 
-    fn end_turn(
-        &mut self,
-        session: SessionId,
-        turn: u64,
-        status: TurnStatus,
-        last: &Event,
-        summary: Option<&str>,
-    ) -> Result<(), StoreError> {
+    fn end_turn(&mut self, session: SessionId, turn: u64, ending: &Ending<'_>) -> Result<(), StoreError> {
+        let Ending { status, last, summary, cost_usd } = *ending;
         let ended = self.execute(
             "UPDATE turns SET status = ?3, ended_at = ?4 WHERE session = ?1 AND turn = ?2 AND status = 'running'",
             (Text(session), turn, Word(status), self.at),
@@ -262,10 +269,33 @@ impl Applying<'_> {
             return Ok(());
         }
         self.event(session, turn, last)?;
-        let to = self.session(session)?.answers_to.key();
-        let about = About { turn: Some(turn), ..About::default() };
-        let data = json!({"status": status, "summary": summary});
-        self.feed(&to, FeedKind::Finished, session, about, data).map(drop)
+        self.execute(
+            "UPDATE sessions SET cost_usd = cost_usd + ?2 WHERE id = ?1",
+            (Text(session), cost_usd),
+        )?;
+        for to in self.told_of_ends(session)? {
+            let about = About { turn: Some(turn), ..About::default() };
+            let data = json!({"status": status, "summary": summary});
+            self.feed(&to, FeedKind::Finished, session, about, data)?;
+        }
+        Ok(())
+    }
+
+    /// Whoever answers for a session, and every agent above. The operator, who stands above all, is told of what it made
+    /// itself: the rest is for those who made it.
+    fn told_of_ends(&self, session: SessionId) -> Result<Vec<String>, StoreError> {
+        let mut answers_to = self.session(session)?.answers_to;
+        let mut told = vec![answers_to.key()];
+        while let AskedOf::Session { id } = answers_to
+            && told.len() < MAX_DEPTH
+            && let Some(above) = reads::session(self.connection, id)?
+        {
+            answers_to = above.answers_to;
+            if answers_to != AskedOf::Operator {
+                told.push(answers_to.key());
+            }
+        }
+        Ok(told)
     }
 
     fn add_node(&self, session: SessionId, node: &NodeRow) -> Result<(), StoreError> {
@@ -394,6 +424,14 @@ impl Applying<'_> {
             _ => Ok(()),
         }
     }
+}
+
+/// How a turn ends.
+struct Ending<'a> {
+    status: TurnStatus,
+    last: &'a Event,
+    summary: Option<&'a str>,
+    cost_usd: f64,
 }
 
 /// What a feed entry is about, besides its session.

@@ -37,8 +37,8 @@ use writer::{Apply, Writer};
 
 use crate::{
     ApprovalRow, AuditCheck, AuditFilter, CallRow, Change, Committed, EventRow, FeedRow, FinishedRun, Ledger,
-    Observer, OldRecords, Open, PermitStream, Removable, RuleRow, RunKey, RunRow, SessionRow, Store,
-    StoreError, Tally, TokenRow, TurnRow,
+    LivingSession, Observer, OldRecords, Open, PermitStream, Removable, RuleRow, RunKey, RunRow, SessionRow,
+    Store, StoreError, Tally, TokenRow, TurnRow,
 };
 
 /// A [`Store`] in one SQLite file. Dropping it stores what is queued and closes the file.
@@ -127,6 +127,10 @@ impl Store for SqliteStore {
 
     async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
         self.readers.read(reads::sessions).await
+    }
+
+    async fn living(&self) -> Result<Vec<LivingSession>, StoreError> {
+        self.readers.read(reads::living).await
     }
 
     async fn run(&self, key: RunKey) -> Result<Option<RunRow>, StoreError> {

@@ -7,8 +7,8 @@ use rusqlite::{Connection, OptionalExtension, Params, Result, Row};
 use super::columns::{Json, Text, Word, int};
 use super::sql;
 use crate::{
-    ApprovalRow, CallRow, EventRow, FeedRow, FinishedRun, OldRecords, Open, PermitStream, Removable, RunKey,
-    RunRow, SessionRow, Tally, TurnRow,
+    ApprovalRow, CallRow, EventRow, FeedRow, FinishedRun, LivingSession, OldRecords, Open, PermitStream,
+    Removable, RunKey, RunRow, SessionRow, Tally, TurnRow, TurnState,
 };
 
 /// What one page of events may hold, as text.
@@ -24,6 +24,21 @@ pub(super) fn session_named(connection: &Connection, name: &str) -> Result<Optio
 
 pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionRow>> {
     all(connection, sql::SESSIONS, [], session_row)
+}
+
+pub(super) fn living(connection: &Connection) -> Result<Vec<LivingSession>> {
+    all(connection, sql::LIVING, [], |row| {
+        let status: Option<Word<_>> = row.get("turn_status")?;
+        let turn = match status {
+            Some(Word(status)) => Some(TurnState {
+                status,
+                progress: row.get::<_, Json<_>>("turn_progress")?.0,
+                started_at: row.get("turn_started_at")?,
+            }),
+            None => None,
+        };
+        Ok(LivingSession { row: session_row(row)?, turn, open: row.get::<_, Json<_>>("open")?.0 })
+    })
 }
 
 pub(super) fn run(connection: &Connection, key: RunKey) -> Result<Option<RunRow>> {
@@ -198,6 +213,7 @@ fn session_row(row: &Row<'_>) -> Result<SessionRow> {
         latest_run: row.get("latest_run")?,
         created_at: row.get("created_at")?,
         deleted_at: row.get("deleted_at")?,
+        cost_usd: row.get("cost_usd")?,
     })
 }
 

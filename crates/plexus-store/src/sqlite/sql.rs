@@ -16,6 +16,14 @@ pub(super) const SESSION: &str = "SELECT * FROM sessions WHERE id = ?1";
 pub(super) const SESSION_NAMED: &str = "SELECT * FROM sessions WHERE name = ?1 AND deleted_at IS NULL";
 pub(super) const SESSIONS: &str = "SELECT * FROM sessions WHERE deleted_at IS NULL ORDER BY ordinal";
 
+// Neither prompts nor what is asked are read: both may be large.
+pub(super) const LIVING: &str = "SELECT s.*, \
+    t.status AS turn_status, t.progress AS turn_progress, t.started_at AS turn_started_at, \
+    (SELECT json_group_array(json_extract(a.question, '$.kind')) FROM approvals a \
+     WHERE a.session = s.id AND a.status = 'pending') AS open \
+    FROM sessions s LEFT JOIN turns t ON t.session = s.id AND t.turn = s.latest_turn \
+    WHERE s.deleted_at IS NULL ORDER BY s.ordinal";
+
 pub(super) const RUN: &str = "SELECT * FROM runs WHERE session = ?1 AND run = ?2";
 pub(super) const OPEN_RUNS: &str = "SELECT * FROM runs WHERE state <> 'ended' ORDER BY session, run";
 pub(super) const RUN_OF_TOKEN: &str = "SELECT * FROM runs WHERE token_hash = ?1 AND state <> 'ended'";
@@ -131,6 +139,7 @@ pub(super) const ALL: &[&str] = &[
     SESSION,
     SESSION_NAMED,
     SESSIONS,
+    LIVING,
     RUN,
     OPEN_RUNS,
     RUN_OF_TOKEN,

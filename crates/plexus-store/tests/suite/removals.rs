@@ -15,7 +15,7 @@ const LATER: u64 = NOW + 1;
 
 fn ends(session: SessionId, turn: u64) -> Change {
     let last = Box::new(said("the last"));
-    Change::EndTurn { session, turn, status: TurnStatus::Complete, last, summary: None }
+    Change::EndTurn { session, turn, status: TurnStatus::Complete, last, summary: None, cost_usd: 0.0 }
 }
 
 /// A turn that is over, with one event more than was said in it.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use plexus_protocol::{AskedOf, NodeId, SessionId};
-use plexus_store::{Change, NodeRow, Refusal, Store};
+use plexus_protocol::{ApprovalKind, AskedOf, NodeId, SessionId};
+use plexus_store::{Change, NodeRow, Refusal, Store, TurnStatus};
 use serde_json::json;
 
 use crate::common::*;
@@ -114,4 +114,41 @@ pub async fn a_node_becomes_the_head(store: Arc<dyn Store>) {
         commit(&*store, Change::AddNode(new.id, Box::new(node))).await;
         assert_eq!(store.session(new.id).await.unwrap().unwrap().head, parent);
     }
+}
+
+pub async fn a_living_session_is_shown_with_its_turn_and_what_is_open(store: Arc<dyn Store>) {
+    let [gone, quiet, busy] =
+        [create(&*store, "gone").await, create(&*store, "quiet").await, create(&*store, "busy").await];
+    commit(&*store, Change::DeleteSession(gone)).await;
+    begin_run(&*store, busy).await;
+    begin_turn(&*store, busy, 1).await;
+    commit(&*store, Change::Progress(busy, 1, json!({"n": 1}))).await;
+    let mut plan = question(busy, 1, "plan");
+    plan.approval.kind = ApprovalKind::Plan;
+    let answered = ask(&*store, question(busy, 1, "answered")).await;
+    ask(&*store, question(busy, 1, "open")).await;
+    ask(&*store, plan).await;
+    commit(&*store, allows(answered)).await;
+
+    let living = store.living().await.unwrap();
+    let [first, second] = &living[..] else { panic!("{living:?}") };
+    assert_eq!((first.row.id, second.row.id), (quiet, busy));
+    assert!(first.turn.is_none() && first.open.is_empty(), "{first:?}");
+    let turn = second.turn.as_ref().unwrap();
+    assert_eq!((turn.status, &turn.progress, turn.started_at), (TurnStatus::Running, &json!({"n": 1}), NOW));
+    let mut open = second.open.clone();
+    open.sort_by_key(|kind| format!("{kind:?}"));
+    assert_eq!(open, [ApprovalKind::Plan, ApprovalKind::Tool]);
+}
+
+pub async fn a_session_that_is_gone_makes_no_more(store: Arc<dyn Store>) {
+    let [gone, never] = [create(&*store, "gone").await, SessionId::random()];
+    commit(&*store, Change::DeleteSession(gone)).await;
+    for id in [gone, never] {
+        let mut new = new_session("orphan");
+        new.answers_to = AskedOf::Session { id };
+        let refusal = refused(&*store, Change::CreateSession(Box::new(new))).await;
+        assert!(matches!(refusal, Refusal::NoSuchSession(who) if who == id), "{refusal:?}");
+    }
+    assert!(store.living().await.unwrap().is_empty());
 }

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use plexus_protocol::Event;
+use plexus_protocol::{AskedOf, Event, SessionId};
 use plexus_store::{Change, FeedKind, Refusal, Store, TurnStatus};
 use serde_json::{Value, json};
 
 use crate::common::*;
 
-fn end(session: plexus_protocol::SessionId, turn: u64, status: TurnStatus, summary: &str) -> Change {
+fn end(session: SessionId, turn: u64, status: TurnStatus, summary: &str) -> Change {
     Change::EndTurn {
         session,
         turn,
         status,
         last: Box::new(said("the last")),
         summary: Some(summary.to_owned()),
+        cost_usd: 0.5,
     }
 }
 
@@ -72,6 +73,45 @@ pub async fn a_turn_ends_once(store: Arc<dyn Store>) {
     assert_eq!(store.turn(session, 1).await.unwrap().unwrap().status, TurnStatus::Failed);
     assert_eq!(store.event_count(session, 1).await.unwrap(), 1);
     assert_eq!(store.feed_head().await.unwrap(), feed.number);
+}
+
+/// A session that this one made, or an agent outside.
+async fn create_below(store: &dyn Store, text: &str, answers_to: AskedOf) -> SessionId {
+    let mut new = new_session(text);
+    new.answers_to = answers_to;
+    let id = new.id;
+    commit(store, Change::CreateSession(Box::new(new))).await;
+    id
+}
+
+pub async fn an_end_is_told_to_every_agent_above(store: Arc<dyn Store>) {
+    for above in [AskedOf::Operator, AskedOf::Parent { id: "outside".to_owned() }] {
+        let names = ["top", "middle", "leaf"].map(|name| format!("{name}-{}", above.key().replace(':', "-")));
+        let top = create_below(&*store, &names[0], above.clone()).await;
+        let middle = create_below(&*store, &names[1], AskedOf::Session { id: top }).await;
+        let leaf = create_below(&*store, &names[2], AskedOf::Session { id: middle }).await;
+        begin_turn(&*store, leaf, 1).await;
+        let ended = commit(&*store, end(leaf, 1, TurnStatus::Complete, "done")).await;
+        let told: Vec<_> = ended.feed.iter().map(|entry| entry.to.clone()).collect();
+        let mut expected = vec![format!("session:{middle}"), format!("session:{top}")];
+        // The operator is told of what it made itself.
+        expected.extend((above != AskedOf::Operator).then(|| above.key()));
+        assert_eq!(told, expected);
+        assert!(ended.feed.iter().all(|entry| entry.session == leaf && entry.turn == Some(1)));
+        begin_turn(&*store, top, 1).await;
+        let ended = commit(&*store, end(top, 1, TurnStatus::Complete, "done")).await;
+        assert_eq!(ended.feed.iter().map(|entry| entry.to.clone()).collect::<Vec<_>>(), [above.key()]);
+    }
+}
+
+pub async fn what_turns_cost_is_added_up(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    for turn in 1..=3 {
+        begin_turn(&*store, session, turn).await;
+        commit(&*store, end(session, turn, TurnStatus::Interrupted, "")).await;
+        commit(&*store, end(session, turn, TurnStatus::Interrupted, "again")).await;
+    }
+    assert_eq!(store.session(session).await.unwrap().unwrap().cost_usd, 1.5);
 }
 
 pub async fn events_are_numbered_from_zero_in_each_turn(store: Arc<dyn Store>) {

@@ -54,6 +54,7 @@ impl Ground {
             name: format!("fix-{}", COUNT.fetch_add(1, Ordering::Relaxed)),
             base: None,
             copy: Vec::new(),
+            copy_within: None,
         }
     }
 

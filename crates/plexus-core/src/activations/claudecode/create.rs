@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 use super::chat_async::{begin, check_prompt};
 use crate::Hub;
 use crate::access::{Admitted, Needs};
+use crate::bounds::bounded;
 use crate::gate::NamedPolicy;
 use crate::hub::store_error;
-use crate::limits::Limit;
 use crate::lineage::scope_of;
 use crate::method::{Audience, Method};
 use crate::rules::Giver;
@@ -36,6 +36,8 @@ pub(super) fn method() -> Method {
 
 async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result<CreateResult, Error> {
     refuse_what_is_not_built(&params)?;
+    let working_dir = check_working_dir(&hub, &params.working_dir)?;
+    let params = bounded(&hub, &caller, params, &working_dir).await?;
     if let Some(prompt) = &params.prompt {
         check_prompt(prompt)?;
     }
@@ -52,7 +54,6 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
     if params.approval_timeout_secs == Some(0) {
         return Err(Error::invalid("approval_timeout_secs", "is at least 1; leave it out for no limit"));
     }
-    let working_dir = check_working_dir(&hub, &params.working_dir)?;
     check_env(&params)?;
     let id = SessionId::random();
     if params.approve_scope.as_ref().is_some_and(|scope| !scope.is_empty()) && params.hub_tools != Some(true)
@@ -91,11 +92,11 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
         root: NodeId::random(),
     };
     let Some(Isolation(isolation)) = params.isolation else {
-        admit(&hub, session.id)?;
+        admit(&hub, &session)?;
         return enter(&hub, session, rules, params.prompt, None).await;
     };
     check_isolation(&caller, &isolation)?;
-    admit(&hub, session.id)?;
+    admit(&hub, &session)?;
     // A caller that goes away takes this function with it, but not the task: what was begun is undone, or seen through.
     let gone = CancellationToken::new();
     let _tells_it = gone.clone().drop_guard();
@@ -149,10 +150,14 @@ impl Given {
 }
 
 /// Makes room for a session that is about to be made.
-fn admit(hub: &Hub, id: SessionId) -> Result<(), Error> {
+fn admit(hub: &Hub, session: &NewSession) -> Result<(), Error> {
     hub.check_room()?;
     hub.check_wall()?;
-    hub.room().admit(id, &hub.settings().limits).inspect_err(|_| hub.metrics().refused(Limit::Sessions))
+    let limits = &hub.settings().limits;
+    hub.room().admit(session.id, &session.answers_to, limits).map_err(|limit| {
+        hub.metrics().refused(limit);
+        limit.refusal(limits)
+    })
 }
 
 /// Makes the worktree, and then the session that works in it.

@@ -7,7 +7,7 @@ use plexus_protocol::claudecode::{GetResult, SessionParams};
 use plexus_store::RunKey;
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::access::{Admitted, Needs, session_not_found};
 use crate::method::{Audience, Method};
 
 pub(super) fn method() -> Method {
@@ -25,7 +25,10 @@ async fn get(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<G
     let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
     let (id, worktree) = (session.id, session.config.worktree.clone());
     let latest = RunKey { session: id, run: session.latest_run };
-    let mut view = hub.session_view(session).await?;
+    // All are read for the sums of the tree; the one found above may be gone by now.
+    let mut seen = hub.visible_sessions(&caller).await?.into_iter();
+    let seen = seen.find(|seen| seen.living.row.id == id).ok_or_else(|| session_not_found(id))?;
+    let mut view = hub.session_view(seen);
     hub.show_wall(&mut view, latest);
     if let Some(worktree) = worktree {
         view.worktree = Some(hub.worktree_view(id, worktree).await);

@@ -1,4 +1,4 @@
-//! `claudecode.interrupt`: ends the running turn and keeps the session and its process.
+//! `claudecode.interrupt`: ends the running turns of a session and of all below it, and keeps their processes.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::method::{Audience, Method};
 pub(super) fn method() -> Method {
     Method::new(
         "claudecode.interrupt",
-        "Ends the running turn of a session and keeps its process for the next prompt.",
+        "Ends the running turns of a session and of those below it; their processes stay for the next prompt.",
         Audience::Agents,
         Needs::Act,
         interrupt,
@@ -22,6 +22,13 @@ pub(super) fn method() -> Method {
 
 async fn interrupt(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<DoneResult, Error> {
     let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    // First the session, so that it gives those below it nothing more to do.
     hub.session(session.id).interrupt().await;
+    let below = hub.descendants(session.id).await?;
+    futures::future::join_all(below.iter().map(|child| {
+        let handle = hub.session(child.id);
+        async move { handle.interrupt().await }
+    }))
+    .await;
     Ok(DoneResult::Ok { session_id: session.id })
 }

@@ -1,4 +1,4 @@
-//! `claudecode.list`: the sessions the caller answers for.
+//! `claudecode.list`: the sessions the caller answers for, as trees.
 
 use std::sync::Arc;
 
@@ -10,14 +10,17 @@ use crate::access::{Admitted, Needs};
 use crate::method::{Audience, Method};
 
 pub(super) fn method() -> Method {
-    Method::new("claudecode.list", "The sessions you answer for.", Audience::Agents, Needs::Read, list)
-        .repeatable()
+    Method::new(
+        "claudecode.list",
+        "The sessions you answer for, each followed by those below it.",
+        Audience::Agents,
+        Needs::Read,
+        list,
+    )
+    .repeatable()
 }
 
 async fn list(hub: Arc<Hub>, caller: Admitted, _params: NoParams) -> Result<ListResult, Error> {
-    let mut sessions = Vec::new();
-    for session in hub.visible_sessions(&caller).await? {
-        sessions.push(hub.session_view(session).await?);
-    }
-    Ok(ListResult::Ok { sessions })
+    let seen = hub.visible_sessions(&caller).await?;
+    Ok(ListResult::Ok { sessions: seen.into_iter().map(|one| hub.session_view(one)).collect() })
 }

@@ -105,8 +105,11 @@ pub(super) async fn read(hub: &Hub, session: &SessionRow, reading: &Reading) -> 
     let awaiting = open.iter().any(|row| row.turn == turn);
     let read_position = events.last().map_or(from, |last| last.seq + 1);
     Ok(PollResult::Ok {
-        status: view::status(row.as_ref(), awaiting),
-        attention: view::attention(row.as_ref(), &open),
+        status: view::status(row.as_ref().map(|row| row.status), awaiting),
+        attention: view::attention(
+            row.as_ref().map(|row| (row.status, &row.progress)),
+            open.iter().map(|row| row.approval.kind),
+        ),
         turn,
         events: events.into_iter().map(|event| view::event(event, max_bytes)).collect(),
         pending_approvals: open.into_iter().map(|row| view::approval(row, max_bytes)).collect(),

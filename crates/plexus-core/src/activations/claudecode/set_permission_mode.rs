@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
+use crate::bounds::check_mode_by;
 use crate::method::{Audience, Method};
 
 pub(super) fn method() -> Method {
@@ -27,6 +28,7 @@ async fn set_permission_mode(
     params: SetPermissionModeParams,
 ) -> Result<DoneResult, Error> {
     let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    check_mode_by(&hub, &caller, params.mode).await?;
     hub.record(&caller, "set_permission_mode", &session, json!({"mode": params.mode})).await?;
     hub.session(session.id).set_mode(params.mode).await?;
     Ok(DoneResult::Ok { session_id: session.id })

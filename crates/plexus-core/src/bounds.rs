@@ -1,0 +1,113 @@
+//! What a session may give to those it makes: no more than it has itself. The operator, and an agent outside the hub that
+//! the operator's own machine runs, are not bound by it. What nobody may pass is refused in `create`.
+
+use std::path::{Path, PathBuf};
+
+use plexus_protocol::claudecode::{CreateParams, PermissionMode, PolicyName};
+use plexus_protocol::{AskedOf, Error, ErrorKind, Principal};
+use plexus_store::SessionConfig;
+
+use crate::Hub;
+use crate::access::{Admitted, session_not_found};
+use crate::gate::NamedPolicy;
+use crate::hub::store_error;
+
+/// Variables that tell how to show things, and nothing about what to load, run or talk to.
+const HARMLESS: [&str; 10] = [
+    "CI",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLORTERM",
+    "FORCE_COLOR",
+    "LANG",
+    "LANGUAGE",
+    "NO_COLOR",
+    "TERM",
+    "TZ",
+];
+
+/// The same parameters, if this caller may give them, with what it left out no looser than what it has itself.
+pub(crate) async fn bounded(
+    hub: &Hub,
+    caller: &Admitted,
+    mut params: CreateParams,
+    working_dir: &str,
+) -> Result<CreateParams, Error> {
+    let Some(own) = own_config(hub, &caller.principal).await? else { return Ok(params) };
+    if !Path::new(working_dir).starts_with(&own.working_dir) {
+        let message = format!("a session makes others in its own directory ({}) only", own.working_dir);
+        return Err(forbidden("working_dir", message));
+    }
+    let given = params.env.iter().flatten().map(|(name, _)| name);
+    if let Some(name) = given.into_iter().find(|name| !may_be_given(hub, name)) {
+        let message = format!(
+            "a session cannot give `{name}` to another; `session_env` in plexus.toml says what it can besides \
+             locale, time zone and colours"
+        );
+        return Err(forbidden("env", message).with("name", name.clone()));
+    }
+    if own.policy == PolicyName::AskAll && *params.policy.get_or_insert(own.policy) != own.policy {
+        let message = "a session under `ask_all` makes others under `ask_all` only";
+        return Err(forbidden("policy", message.to_owned()));
+    }
+    match params.permission_mode {
+        Some(mode) => check_mode(own.permission_mode, mode, "permission_mode")?,
+        None => {
+            let usual = NamedPolicy::of(params.policy.unwrap_or_default()).starts_in;
+            let narrower = std::cmp::min_by_key(usual, own.permission_mode, |mode| looseness(*mode));
+            params.permission_mode = Some(narrower);
+        }
+    }
+    Ok(params)
+}
+
+/// Whether this caller may put a session in this mode.
+pub(crate) async fn check_mode_by(hub: &Hub, caller: &Admitted, mode: PermissionMode) -> Result<(), Error> {
+    match own_config(hub, &caller.principal).await? {
+        Some(own) => check_mode(own.permission_mode, mode, "mode"),
+        None => Ok(()),
+    }
+}
+
+/// The directory that a session has to stay in because of who made it.
+pub(crate) async fn place_of(hub: &Hub, made_by: &AskedOf) -> Result<Option<PathBuf>, Error> {
+    let AskedOf::Session { id } = made_by else { return Ok(None) };
+    let maker = hub.store().session(*id).await.map_err(store_error)?.ok_or_else(|| session_not_found(id))?;
+    Ok(Some(maker.config.working_dir.into()))
+}
+
+/// What the caller was made with, if it is a session.
+async fn own_config(hub: &Hub, principal: &Principal) -> Result<Option<SessionConfig>, Error> {
+    let Principal::Session { id, .. } = principal else { return Ok(None) };
+    let own = hub.store().session(*id).await.map_err(store_error)?;
+    // One that is being deleted makes no more.
+    let own = own.filter(|own| own.deleted_at.is_none()).ok_or_else(|| session_not_found(id))?;
+    Ok(Some(own.config))
+}
+
+fn may_be_given(hub: &Hub, name: &str) -> bool {
+    HARMLESS.contains(&name)
+        || name.starts_with("LC_")
+        || hub.settings().session_env.iter().any(|allowed| allowed == name)
+}
+
+fn check_mode(own: PermissionMode, mode: PermissionMode, field: &str) -> Result<(), Error> {
+    if looseness(mode) > looseness(own) {
+        let (mode, own) = (mode.as_str(), own.as_str());
+        return Err(forbidden(field, format!("a session in mode `{own}` cannot put another in `{mode}`")));
+    }
+    Ok(())
+}
+
+/// The more an agent may do by itself, the higher.
+fn looseness(mode: PermissionMode) -> u8 {
+    match mode {
+        PermissionMode::Plan => 0,
+        PermissionMode::Default => 1,
+        PermissionMode::AcceptEdits => 2,
+    }
+}
+
+fn forbidden(field: &str, message: String) -> Error {
+    Error::new(ErrorKind::Forbidden, message).with("field", field)
+}

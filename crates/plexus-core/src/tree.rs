@@ -1,0 +1,185 @@
+//! The living sessions as trees: in what order and how deep a caller sees them, and what a session and all below it come
+//! to together. It is worked out from one reading of the store, however many there are; who stands above whom is all it
+//! goes by, what a caller may do with what it sees is left to `access`.
+
+use std::collections::{HashMap, HashSet};
+
+use plexus_protocol::Principal;
+use plexus_protocol::claudecode::TreeView;
+use plexus_store::{LivingSession, TurnStatus};
+
+/// A session as a caller sees it.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// The session.
+    pub(crate) living: LivingSession,
+    /// How many levels it is below the uppermost that the caller sees.
+    pub(crate) depth: u32,
+    /// It and all below it.
+    pub(crate) tree: TreeView,
+}
+
+/// What a caller sees of `sessions`, which come oldest first: a parent before its children, siblings as they were made.
+pub(crate) fn seen_by(principal: &Principal, sessions: Vec<LivingSession>) -> Vec<Seen> {
+    let ids: HashSet<String> = sessions.iter().map(key).collect();
+    let mut below: HashMap<String, Vec<usize>> = HashMap::new();
+    for (at, session) in sessions.iter().enumerate() {
+        below.entry(session.row.answers_to.key()).or_default().push(at);
+    }
+    let is_top = |session: &LivingSession| match principal {
+        // Whatever nobody who lives has made begins a tree of its own.
+        Principal::Operator | Principal::Token { .. } => !ids.contains(&session.row.answers_to.key()),
+        Principal::Parent { .. } => session.row.answers_to == principal.asked_as(),
+        Principal::Session { id, .. } => session.row.id == *id,
+    };
+    let mut left: Vec<(usize, u32)> =
+        sessions.iter().enumerate().rev().filter(|(_, it)| is_top(it)).map(|(at, _)| (at, 0)).collect();
+    let mut sessions: Vec<Option<LivingSession>> = sessions.into_iter().map(Some).collect();
+    let mut seen: Vec<Seen> = Vec::new();
+    while let Some((at, depth)) = left.pop() {
+        // Nobody comes twice, not even where a damaged store has a session stand above itself.
+        let Some(living) = sessions[at].take() else { continue };
+        let children = below.get(&key(&living)).into_iter().flatten();
+        left.extend(children.rev().map(|child| (*child, depth + 1)));
+        let tree = alone(&living);
+        seen.push(Seen { living, depth, tree });
+    }
+    add_up(&mut seen);
+    seen
+}
+
+fn key(session: &LivingSession) -> String {
+    format!("session:{}", session.row.id)
+}
+
+fn alone(living: &LivingSession) -> TreeView {
+    let runs = living.turn.as_ref().is_some_and(|turn| turn.status == TurnStatus::Running);
+    TreeView {
+        sessions: 1,
+        running: u64::from(runs),
+        pending_approvals: living.open.len() as u64,
+        cost_usd: living.row.cost_usd,
+    }
+}
+
+/// Adds each to the one it is below: from the last on, so that what is added is whole.
+fn add_up(seen: &mut [Seen]) {
+    // The last one so far of each level; a child comes right after its parent or after what is below its siblings.
+    let mut parents = Vec::with_capacity(seen.len());
+    let mut path: Vec<usize> = Vec::new();
+    for (at, one) in seen.iter().enumerate() {
+        path.truncate(one.depth as usize);
+        parents.push(path.last().copied());
+        path.push(at);
+    }
+    for (at, parent) in parents.into_iter().enumerate().rev() {
+        let Some(parent) = parent else { continue };
+        let sum = seen[at].tree.clone();
+        let tree = &mut seen[parent].tree;
+        tree.sessions += sum.sessions;
+        tree.running += sum.running;
+        tree.pending_approvals += sum.pending_approvals;
+        tree.cost_usd += sum.cost_usd;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
+    use plexus_protocol::{ApprovalKind, AskedOf, NodeId, SessionId, SessionName, TreeId};
+    use plexus_store::{SessionConfig, SessionRow};
+
+    use super::*;
+
+    /// A session with one open approval that has cost a dollar.
+    fn living(name: &str, answers_to: AskedOf) -> LivingSession {
+        let config = SessionConfig {
+            working_dir: "/".to_owned(),
+            worktree: None,
+            model: None,
+            system_prompt: None,
+            loopback_enabled: true,
+            channel: Channel::Control,
+            permission_mode: PermissionMode::Default,
+            policy: PolicyName::OwnCourse,
+            deltas: false,
+            env: BTreeMap::new(),
+            hub_tools: true,
+            approve_scope: Vec::new(),
+            approval_timeout_secs: None,
+            metadata: None,
+        };
+        let row = SessionRow {
+            id: SessionId::random(),
+            name: SessionName::try_from(name.to_owned()).expect("a name"),
+            answers_to,
+            config,
+            tree: TreeId::random(),
+            head: NodeId::random(),
+            latest_turn: 0,
+            latest_run: 0,
+            created_at: 0,
+            deleted_at: None,
+            cost_usd: 1.0,
+        };
+        LivingSession { row, turn: None, open: vec![ApprovalKind::Tool] }
+    }
+
+    fn below(parent: &LivingSession, name: &str) -> LivingSession {
+        living(name, AskedOf::Session { id: parent.row.id })
+    }
+
+    fn shown(seen: &[Seen]) -> Vec<(String, u32, u64)> {
+        assert!(seen.iter().all(|one| one.tree.pending_approvals == one.tree.sessions));
+        assert!(seen.iter().all(|one| one.tree.cost_usd == one.tree.sessions as f64));
+        seen.iter().map(|one| (one.living.row.name.to_string(), one.depth, one.tree.sessions)).collect()
+    }
+
+    fn expected(all: &[(&str, u32, u64)]) -> Vec<(String, u32, u64)> {
+        all.iter().map(|(name, depth, sessions)| ((*name).to_owned(), *depth, *sessions)).collect()
+    }
+
+    #[test]
+    fn each_caller_sees_its_own_trees_in_order() {
+        let outside = Principal::Parent { id: "outside".to_owned() };
+        let a = living("a", AskedOf::Operator);
+        let b = living("b", outside.asked_as());
+        let b1 = below(&b, "b1");
+        let a1 = below(&a, "a1");
+        let a2 = below(&a, "a2");
+        let a11 = below(&a1, "a11");
+        let orphan = living("orphan", AskedOf::Session { id: SessionId::random() });
+        let all = vec![a.clone(), b, b1, a1.clone(), a2, a11, orphan];
+        let by = |principal: &Principal| shown(&seen_by(principal, all.clone()));
+        assert_eq!(
+            by(&Principal::Operator),
+            expected(&[
+                ("a", 0, 4),
+                ("a1", 1, 2),
+                ("a11", 2, 1),
+                ("a2", 1, 1),
+                ("b", 0, 2),
+                ("b1", 1, 1),
+                ("orphan", 0, 1)
+            ])
+        );
+        assert_eq!(by(&outside), expected(&[("b", 0, 2), ("b1", 1, 1)]));
+        assert_eq!(
+            by(&Principal::Session { id: a1.row.id, run: 1 }),
+            expected(&[("a1", 0, 2), ("a11", 1, 1)])
+        );
+        assert_eq!(by(&Principal::Session { id: SessionId::random(), run: 1 }), []);
+    }
+
+    #[test]
+    fn a_session_above_itself_is_seen_once() {
+        let mut a = living("a", AskedOf::Operator);
+        let b = below(&a, "b");
+        a.row.answers_to = AskedOf::Session { id: b.row.id };
+        let itself = Principal::Session { id: a.row.id, run: 1 };
+        let seen = seen_by(&itself, vec![a, b]);
+        assert_eq!(shown(&seen), expected(&[("a", 0, 2), ("b", 1, 1)]));
+    }
+}

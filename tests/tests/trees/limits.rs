@@ -1,0 +1,56 @@
+//! How far a tree may grow.
+
+use plexus_e2e::{World, text};
+use plexus_testkit::rpc::{CallError, Door};
+use serde_json::json;
+
+use super::{member, scripted};
+
+async fn refused(world: &World, maker: &dyn Door, name: &str) -> anyhow::Result<CallError> {
+    let params = json!({"name": name, "working_dir": world.work});
+    match maker.call("claudecode.create", params).await {
+        Ok(made) => anyhow::bail!("not refused: {made}"),
+        Err(refusal) => Ok(refusal),
+    }
+}
+
+#[tokio::test]
+async fn a_tree_is_no_deeper_than_it_may_be() -> anyhow::Result<()> {
+    let world = scripted("[limits]\ndepth = 1").await?;
+    let (_, top) = member(&world, &*world.door, "top").await?;
+    let (_, child) = member(&world, &top, "child").await?;
+    let refusal = refused(&world, &child, "too-deep").await?;
+    assert_eq!(refusal.kind.as_deref(), Some("limit_reached"), "{refusal}");
+    assert_eq!((&refusal.data["limit"], &refusal.data["most"]), (&json!("depth"), &json!(1)));
+    assert!(refusal.message.contains("plexus.toml"), "{refusal}");
+    member(&world, &top, "beside").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn below_one_agent_there_are_no_more_than_there_may_be() -> anyhow::Result<()> {
+    let mut world = scripted("[limits]\ndescendants = 2").await?;
+    let (_, top) = member(&world, &*world.door, "top").await?;
+    let (child, child_door) = member(&world, &top, "child").await?;
+    // Of several at once no more get through than there is room for.
+    let make = |name: &'static str| {
+        let params = json!({"name": name, "working_dir": world.work});
+        async { child_door.call("claudecode.create", params).await }
+    };
+    let (a, b, c) = tokio::join!(make("a"), make("b"), make("c"));
+    let (made, refusals): (Vec<_>, Vec<_>) = [a, b, c].into_iter().partition(Result::is_ok);
+    assert_eq!(made.len(), 1, "{made:?}");
+    for refusal in refusals.into_iter().filter_map(Result::err) {
+        assert_eq!(refusal.kind.as_deref(), Some("limit_reached"), "{refusal}");
+        assert_eq!((&refusal.data["limit"], &refusal.data["most"]), (&json!("descendants"), &json!(2)));
+    }
+    // The operator makes as many as it likes, and the next hub counts as this one did.
+    member(&world, &*world.door, "other").await?;
+    world.hub.restart().await?;
+    world.door = Box::new(plexus_testkit::rpc::Rpc::new(world.hub.url(), &world.hub.token()?));
+    assert_eq!(refused(&world, &top, "one-more").await?.data["limit"], "descendants");
+    world.call("claudecode.delete", json!({"session_id": child})).await?;
+    let again = top.call("claudecode.create", json!({"name": "again", "working_dir": world.work})).await?;
+    assert!(!text(&again["id"]).is_empty());
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! Trees of sessions: how they are shown, what reaches all of them, how far they may grow, and what a session can give to
+//! those it makes.
+
+mod bounds;
+mod limits;
+mod prompts;
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use plexus_e2e::{Setup, World, events, script, text};
+use plexus_testkit::rpc::{Door, McpClient};
+use serde_json::{Value, json};
+
+async fn scripted(config: &str) -> anyhow::Result<World> {
+    let setup = Setup::scripted().with_config(&format!("durability = \"normal\"\n{config}"));
+    setup.world("trees").await?.context("the scripted agent is always there")
+}
+
+/// A session with the hub's tools that has ended its first turn, and its door.
+async fn member(world: &World, maker: &dyn Door, name: &str) -> anyhow::Result<(String, McpClient)> {
+    let prompt = script(&json!([{"say": "here"}]));
+    let params = json!({"name": name, "working_dir": world.work, "hub_tools": true, "prompt": prompt});
+    let id = text(&maker.call("claudecode.create", params).await?["id"]);
+    assert_eq!(world.ended(&id).await?["status"], "complete");
+    let door = world.door_of(&id).await?;
+    Ok((id, door))
+}
+
+/// Has a session ask, and waits until it has.
+async fn asks(world: &World, session: &str) -> anyhow::Result<Value> {
+    let step = json!({"tool": "Bash", "input": {"command": "true"}});
+    world.chat(session, &script(&json!([step, {"say": "done"}]))).await?;
+    Ok(world.asked(session).await?.1)
+}
+
+/// Those that a door lists, by name and depth.
+fn listed(list: &Value) -> Vec<(String, u64)> {
+    let sessions = list["sessions"].as_array().into_iter().flatten();
+    sessions.map(|one| (text(&one["name"]), one["depth"].as_u64().unwrap_or(u64::MAX))).collect()
+}
+
+fn named(list: &Value, name: &str) -> Value {
+    let mut sessions = list["sessions"].as_array().into_iter().flatten();
+    sessions.find(|one| one["name"] == name).cloned().unwrap_or_default()
+}
+
+fn cost(poll: &Value) -> f64 {
+    events(poll, "complete").iter().filter_map(|event| event["cost_usd"].as_f64()).sum()
+}
+
+#[tokio::test]
+async fn a_list_shows_the_tree_and_what_it_comes_to() -> anyhow::Result<()> {
+    let world = scripted("").await?;
+    let (top, top_door) = member(&world, &*world.door, "top").await?;
+    let (middle, middle_door) = member(&world, &top_door, "middle").await?;
+    let (other, _) = member(&world, &top_door, "other").await?;
+    let (stranger, _) = member(&world, &*world.door, "stranger").await?;
+    let (leaf, _) = member(&world, &middle_door, "leaf").await?;
+    let mut costs = Vec::new();
+    for session in [&top, &middle, &other, &stranger, &leaf] {
+        costs.push(cost(&world.ended(session).await?));
+    }
+    assert!(costs.iter().all(|cost| *cost > 0.0), "{costs:?}");
+    asks(&world, &leaf).await?;
+
+    let name = |name: &str, depth| (name.to_owned(), depth);
+    let list = world.call("claudecode.list", json!({})).await?;
+    let expected =
+        [name("top", 0), name("middle", 1), name("leaf", 2), name("other", 1), name("stranger", 0)];
+    assert_eq!(listed(&list), expected, "{list:#}");
+    assert_eq!(named(&list, "leaf")["answers_to"], json!({"kind": "session", "id": middle}));
+    let sums = |name: &str| {
+        let tree = &named(&list, name)["tree"];
+        json!([tree["sessions"], tree["running"], tree["pending_approvals"]])
+    };
+    assert_eq!(sums("top"), json!([4, 1, 1]));
+    assert_eq!(sums("middle"), json!([2, 1, 1]));
+    assert_eq!(sums("other"), json!([1, 0, 0]));
+    assert_eq!(
+        (&named(&list, "top")["pending_approvals"], &named(&list, "leaf")["pending_approvals"]),
+        (&json!(0), &json!(1))
+    );
+    let whole = named(&list, "top")["tree"]["cost_usd"].as_f64().unwrap_or_default();
+    let below: f64 = costs[0] + costs[1] + costs[2] + costs[4];
+    assert!((whole - below).abs() < 1e-9, "{whole} is {below}");
+    assert_eq!(named(&list, "stranger")["cost_usd"].as_f64(), Some(costs[3]));
+
+    // Who stands lower sees less, from where it stands; one session is shown alike by `get`.
+    let list = middle_door.call("claudecode.list", json!({})).await?;
+    assert_eq!(listed(&list), [name("middle", 0), name("leaf", 1)]);
+    let got = middle_door.call("claudecode.get", json!({"name": "leaf"})).await?;
+    for field in ["depth", "tree", "cost_usd", "pending_approvals", "status", "answers_to"] {
+        assert_eq!(got["session"][field], named(&list, "leaf")[field], "{field}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_turn_cost_is_counted_however_it_ended_and_kept() -> anyhow::Result<()> {
+    let mut world = scripted("").await?;
+    let (session, _) = member(&world, &*world.door, "spender").await?;
+    let first = cost(&world.ended(&session).await?);
+    asks(&world, &session).await?;
+    world.call("claudecode.interrupt", json!({"session_id": session})).await?;
+    assert_eq!(world.ended(&session).await?["status"], "interrupted");
+    let spent = async |world: &World| -> anyhow::Result<f64> {
+        let got = world.call("claudecode.get", json!({"session_id": session})).await?;
+        got["session"]["cost_usd"].as_f64().context("a cost")
+    };
+    let both = spent(&world).await?;
+    assert!(both > first, "{both} is more than {first}");
+    world.hub.restart().await?;
+    world.door = Box::new(plexus_testkit::rpc::Rpc::new(world.hub.url(), &world.hub.token()?));
+    assert_eq!(spent(&world).await?, both);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_interrupt_reaches_all_below() -> anyhow::Result<()> {
+    let world = scripted("").await?;
+    let (top, top_door) = member(&world, &*world.door, "top").await?;
+    let (middle, middle_door) = member(&world, &top_door, "middle").await?;
+    let (leaf, _) = member(&world, &middle_door, "leaf").await?;
+    let (stranger, _) = member(&world, &*world.door, "stranger").await?;
+    for session in [&top, &leaf, &stranger] {
+        asks(&world, session).await?;
+    }
+    world.call("claudecode.interrupt", json!({"session_id": top})).await?;
+    for session in [&top, &leaf] {
+        let poll = world.call("claudecode.poll", json!({"session_id": session, "from_seq": 0})).await?;
+        assert_eq!((&poll["status"], &poll["pending_approvals"]), (&json!("interrupted"), &json!([])));
+    }
+    let list = world.call("claudecode.list", json!({})).await?;
+    let status = |name: &str| named(&list, name)["status"].clone();
+    assert_eq!((status("middle"), status("stranger")), (json!("complete"), json!("awaiting_permission")));
+    // Their processes are still there for the next prompt.
+    world.chat(&leaf, &script(&json!([{"say": "again"}]))).await?;
+    assert_eq!(world.ended(&leaf).await?["status"], "complete");
+    assert!(!world.run_dir(&leaf, 2).exists() && !world.run_dir(&middle, 2).exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_end_of_a_turn_is_told_to_every_agent_above() -> anyhow::Result<()> {
+    let world = scripted("").await?;
+    let (_, top_door) = member(&world, &*world.door, "top").await?;
+    let (_, middle_door) = member(&world, &top_door, "middle").await?;
+    let (leaf, _) = member(&world, &middle_door, "leaf").await?;
+    let cursor = world.call("loopback.wait", json!({})).await?["cursor"].clone();
+    world.allow(&asks(&world, &leaf).await?).await?;
+    for door in [&middle_door, &top_door] {
+        let mut cursor = cursor.clone();
+        loop {
+            let news = door.call("loopback.wait", json!({"cursor": cursor})).await?;
+            cursor = news["cursor"].clone();
+            if let Some(end) = news["finished"].get(0) {
+                let told = json!([end["session_name"], end["turn"], end["status"], end["result"]]);
+                assert_eq!(told, json!(["leaf", 2, "complete", "done"]));
+                break;
+            }
+        }
+    }
+    // However many are told, it is one end.
+    let figures = plexus_testkit::rpc::get(world.hub.url(), "/metrics", &world.hub.token()?).await?;
+    assert!(figures.contains("plexus_turns_total{outcome=\"complete\"} 4\n"), "{figures}");
+    // The operator stands above all, and is told of the sessions it made itself.
+    let news = world.call("loopback.wait", json!({"cursor": cursor, "timeout_ms": 1})).await?;
+    assert!(news["finished"].as_array().is_none_or(Vec::is_empty), "{news}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_list_of_a_thousand_is_quick() -> anyhow::Result<()> {
+    let world = scripted("").await?;
+    for hundred in 0..10 {
+        let create = |n: usize| world.create("x", json!({"name": format!("s{}", hundred * 100 + n)}));
+        futures::future::try_join_all((0..100).map(create)).await?;
+    }
+    let since = Instant::now();
+    let list = world.call("claudecode.list", json!({})).await?;
+    let took = since.elapsed();
+    assert_eq!(listed(&list).len(), 1000);
+    println!("a list of 1000 took {took:?}");
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    Ok(())
+}
