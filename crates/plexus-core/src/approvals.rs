@@ -7,7 +7,7 @@ use plexus_protocol::{
     ApprovalKind, ApprovalStatus, Decider, Decision, Error, ErrorKind, MAX_TEXT_BYTES, Object, Right,
     is_cut_at,
 };
-use plexus_store::ApprovalRow;
+use plexus_store::{ApprovalRow, RuleChange};
 use serde_json::{Value, json};
 
 use crate::Hub;
@@ -46,7 +46,10 @@ impl Hub {
         kill_point("respond", "stored");
         match resolved {
             Resolved::Now(made) => {
-                let settled = if made.rules.is_empty() { Vec::new() } else { self.settle().await };
+                let settled = match made.rules.first() {
+                    Some(RuleChange::Made(made)) => self.settle(made.rule.session).await,
+                    Some(RuleChange::Revoked(_)) | None => Vec::new(),
+                };
                 Ok(Answered::Ok { approval_id: approval, settled })
             }
             Resolved::Before(row) => Ok(already_resolved(&row)),

@@ -171,7 +171,7 @@ impl Hub {
         self.tasks.spawn(housekeeping::run(Arc::clone(self)));
         if !self.policies.is_empty() {
             let hub = Arc::clone(self);
-            self.tasks.spawn(async move { hub.closing.run_until_cancelled(hub.settle()).await });
+            self.tasks.spawn(async move { hub.closing.run_until_cancelled(hub.settle(None)).await });
         }
         Ok(())
     }

@@ -175,17 +175,17 @@ impl Hub {
         giver.rule(&RuleGiven { rule: remember.rule, effect, expires_at }, "remember.rule")
     }
 
-    /// Brings those open approvals to their end that the rules in force allow or deny: when rules were made, and when a
-    /// hub starts, as the last one may not have come to it.
-    pub(crate) async fn settle(&self) -> Vec<ApprovalId> {
-        let mut settled = Vec::new();
-        let open = match self.store().open_approvals(Open::All).await {
+    /// Brings those open approvals to their end that the rules in force allow or deny: when rules were made for `session`
+    /// and all below it, or for all, and when a hub starts, as the last one may not have come to it.
+    pub(crate) async fn settle(&self, session: Option<SessionId>) -> Vec<ApprovalId> {
+        let open = match self.open_below(session).await {
             Ok(open) => open,
             Err(error) => {
                 tracing::warn!(%error, "what a new rule settles could not be read; it stays open");
-                return settled;
+                return Vec::new();
             }
         };
+        let mut settled = Vec::new();
         for row in open {
             if let Some((status, decision)) = self.settles(&row).await
                 && let Ok(Resolved::Now(_)) =
@@ -195,6 +195,19 @@ impl Hub {
             }
         }
         settled
+    }
+
+    /// The open approvals of a session and all below it; of all sessions for `None`.
+    async fn open_below(&self, session: Option<SessionId>) -> Result<Vec<ApprovalRow>, Error> {
+        let Some(session) = session else {
+            return self.store().open_approvals(Open::All).await.map_err(store_error);
+        };
+        let below = self.descendants(session).await?;
+        let mut open = Vec::new();
+        for id in std::iter::once(session).chain(below.iter().map(|row| row.id)) {
+            open.extend(self.store().open_approvals(Open::OfSession(id)).await.map_err(store_error)?);
+        }
+        Ok(open)
     }
 
     async fn settles(&self, row: &ApprovalRow) -> Option<(ApprovalStatus, Decision)> {

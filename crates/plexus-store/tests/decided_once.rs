@@ -85,7 +85,8 @@ async fn take(store: &dyn Store, session: SessionId, model: &mut Model, step: St
             let Some(approval) = model.nth(nth) else { return };
             let decision = Box::new(decision(false));
             let changes = vec![Change::ResolveIfPending { approval, status, decision }];
-            let made = store.commit(NOW, changes).await.unwrap();
+            // Late enough for it to expire.
+            let made = store.commit(NOW + 60, changes).await.unwrap();
             let was_pending = model.status[&approval] == ApprovalStatus::Pending;
             assert_eq!(made.events.len(), usize::from(was_pending));
             if was_pending {

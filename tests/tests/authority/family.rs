@@ -69,6 +69,8 @@ pub struct Family {
     /// A rule for it that the operator made.
     pub rule: u64,
     tokens: Vec<String>,
+    /// Those that nobody is above of but the operator.
+    roots: Vec<String>,
     names: AtomicU32,
 }
 
@@ -86,6 +88,7 @@ impl Family {
             reading_token,
             rule: 0,
             tokens: Vec::new(),
+            roots: Vec::new(),
             names: 1.into(),
         };
         family.renew().await?;
@@ -104,13 +107,17 @@ impl Family {
 
     /// Another family, as nothing has happened to yet.
     pub async fn renew(&mut self) -> anyhow::Result<()> {
+        for root in std::mem::take(&mut self.roots) {
+            self.world.call("claudecode.delete", json!({"session_id": root})).await?;
+        }
         let operator = self.world.hub.token()?;
-        let (_, grandparent) = self.member(&operator).await?;
+        let (root, grandparent) = self.member(&operator).await?;
         let (_, parent) = self.member(&grandparent).await?;
         let (target, itself) = self.member(&parent).await?;
         let (_, child) = self.member(&itself).await?;
         let (_, sibling) = self.member(&parent).await?;
-        let (_, stranger) = self.member(&operator).await?;
+        let (other, stranger) = self.member(&operator).await?;
+        self.roots = vec![root, other];
         let (ended, expired) = self.member(&operator).await?;
         self.world.call("claudecode.delete", json!({"session_id": ended})).await?;
         let (reading_token, reads) = self.named("read").await?;

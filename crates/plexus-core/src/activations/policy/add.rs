@@ -39,7 +39,7 @@ async fn add(hub: Arc<Hub>, caller: Admitted, params: AddParams) -> Result<AddRe
     let base = session.as_ref().map_or("/", |session| session.config.working_dir.as_str());
     let giver = Giver { principal: &caller.principal, session: session.as_ref().map(|row| row.id), base };
     let made = hub.commit(giver.rules(&params.rules, "rules")?).await.map_err(store_error)?;
-    let settled = hub.settle().await;
+    let settled = hub.settle(session.map(|session| session.id)).await;
     let rules = made.rules.iter().filter_map(|change| match change {
         RuleChange::Made(row) => view(row),
         RuleChange::Revoked(_) => None,
