@@ -2,7 +2,7 @@
 //! and commit is a place at which another task may go on, and each schedule is another order of them.
 //!
 //! [`scenario`] is what is tried: agents ask and hang up, two answer at once, someone listens, an agent withdraws, time
-//! passes, the store fails now and then, and the hub is killed and comes back. [`disk`] is what survives a kill.
+//! passes, the store fails now and then, and the hub is killed and comes back. `disk` is what survives a kill.
 #![expect(clippy::expect_used, reason = "all of this is a test: what breaks a rule panics")]
 
 #[expect(dead_code, reason = "the hub uses more of it than is tried here")]

@@ -54,7 +54,7 @@ pub(crate) async fn bounded(
         Some(mode) => check_mode(own.permission_mode, mode, "permission_mode")?,
         None => {
             let usual = NamedPolicy::of(params.policy.unwrap_or_default()).starts_in;
-            let narrower = std::cmp::min_by_key(usual, own.permission_mode, |mode| looseness(*mode));
+            let narrower = std::cmp::min_by_key(usual, own.permission_mode, |mode| mode.looseness());
             params.permission_mode = Some(narrower);
         }
     }
@@ -92,20 +92,11 @@ fn may_be_given(hub: &Hub, name: &str) -> bool {
 }
 
 fn check_mode(own: PermissionMode, mode: PermissionMode, field: &str) -> Result<(), Error> {
-    if looseness(mode) > looseness(own) {
+    if mode.looseness() > own.looseness() {
         let (mode, own) = (mode.as_str(), own.as_str());
         return Err(forbidden(field, format!("a session in mode `{own}` cannot put another in `{mode}`")));
     }
     Ok(())
-}
-
-/// The more an agent may do by itself, the higher.
-fn looseness(mode: PermissionMode) -> u8 {
-    match mode {
-        PermissionMode::Plan => 0,
-        PermissionMode::Default => 1,
-        PermissionMode::AcceptEdits => 2,
-    }
 }
 
 fn forbidden(field: &str, message: String) -> Error {

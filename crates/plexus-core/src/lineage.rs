@@ -1,14 +1,34 @@
 //! The sessions from the root of a tree down to one of them. Who made whom never changes, so a session's owner finds
 //! this out once.
 
+use std::path::PathBuf;
+
 use plexus_policy::{Call, Rule, Scope};
-use plexus_protocol::{AskedOf, SessionId};
+use plexus_protocol::{AskedOf, Object, SessionId};
 use plexus_store::{SessionRow, StoreError};
 
+use serde_json::Value;
+
 use crate::Hub;
+use crate::clock::now;
 
 /// Trees are a few levels deep; this only stops a walk over a damaged store.
 const MAX_DEPTH: usize = 64;
+
+/// A call that a rule or a scope is held against.
+pub(crate) struct JudgedCall {
+    tool_name: String,
+    input: Value,
+    cwd: PathBuf,
+    home: Option<PathBuf>,
+}
+
+impl JudgedCall {
+    pub(crate) fn as_call(&self) -> Call<'_> {
+        let Self { tool_name, input, cwd, home } = self;
+        Call { tool_name, input, cwd, home: home.as_deref(), now: now() }
+    }
+}
 
 /// A session with all above it, root first.
 #[derive(Debug, Clone)]
@@ -21,11 +41,12 @@ impl Lineage {
     }
 
     /// Who is asked about a call: of those above `below`, the nearest that may allow it; the root may allow anything.
-    pub(crate) fn asked_of(&self, below: SessionId, call: &Call<'_>) -> AskedOf {
+    pub(crate) fn asked_of(&self, below: SessionId, call: &JudgedCall) -> AskedOf {
+        let call = call.as_call();
         let mut upwards = self.0.iter().rev().skip_while(|session| session.id != below);
         let Some(mut session) = upwards.next() else { return AskedOf::Operator };
         for parent in upwards {
-            if scope_of(parent).is_some_and(|scope| scope.may_allow(call)) {
+            if scope_of(parent).is_some_and(|scope| scope.may_allow(&call)) {
                 break;
             }
             session = parent;
@@ -40,6 +61,12 @@ impl Lineage {
 }
 
 impl Hub {
+    /// A call of the session that this is the lineage of.
+    pub(crate) fn call_of(&self, of: &Lineage, tool_name: &str, input: &Object, cwd: &str) -> JudgedCall {
+        let (tool_name, input, home) = (tool_name.to_owned(), Value::Object(input.clone()), self.home_of(of));
+        JudgedCall { tool_name, input, cwd: cwd.into(), home }
+    }
+
     /// The lineage of a session; without anyone in it, not even itself, where it cannot be followed: then nothing is allowed.
     pub(crate) async fn known_lineage(&self, session: SessionRow) -> Result<Lineage, StoreError> {
         match self.lineage(session).await {

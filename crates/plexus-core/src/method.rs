@@ -136,20 +136,10 @@ impl Method {
     {
         let params = schema::of::<P>();
         let known = params.clone();
-        let handler: Handler = Arc::new(move |hub, caller, value| {
+        Self::raw(name, summary, audience, needs, params, move |hub, caller, value| {
             let parsed = read_params::<P>(&known, value);
-            Box::pin(async move { write_result(&function(hub, caller, parsed?).await?) })
-        });
-        Self {
-            name,
-            summary,
-            audience,
-            needs,
-            repeat: Repeat::Unsafe,
-            params,
-            result: schema::of::<R>(),
-            handler,
-        }
+            async move { function(hub, caller, parsed?).await }
+        })
     }
 
     /// Declares a method that reads its parameters itself, because it has an answer to whatever they are.
@@ -163,11 +153,12 @@ impl Method {
     ) -> Self
     where
         R: Serialize + JsonSchema,
-        F: Fn(Arc<Hub>, Admitted, Value) -> Fut + Send + Sync + Copy + 'static,
+        F: Fn(Arc<Hub>, Admitted, Value) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, Error>> + Send + 'static,
     {
         let handler: Handler = Arc::new(move |hub, caller, value| {
-            Box::pin(async move { write_result(&function(hub, caller, value).await?) })
+            let answer = function(hub, caller, value);
+            Box::pin(async move { write_result(&answer.await?) })
         });
         Self {
             name,

@@ -129,16 +129,9 @@ impl Hub {
             && let Some(scope) = scope_of(&decider)
         {
             let lineage = self.known_lineage(asking).await.map_err(store_error)?;
-            let input = Value::Object(updated.unwrap_or(&approval.input).clone());
-            let home = self.home_of(&lineage);
-            let call = plexus_policy::Call {
-                tool_name: &approval.tool_name,
-                input: &input,
-                cwd: Path::new(&approval.cwd),
-                home: home.as_deref(),
-                now: now(),
-            };
-            if scope.may_allow(&call) {
+            let input = updated.unwrap_or(&approval.input);
+            let call = self.call_of(&lineage, &approval.tool_name, input, &approval.cwd);
+            if scope.may_allow(&call.as_call()) {
                 return Ok(());
             }
         }

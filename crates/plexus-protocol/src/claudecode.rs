@@ -36,6 +36,15 @@ pub enum PermissionMode {
 }
 
 impl PermissionMode {
+    /// The more an agent may do by itself, the higher.
+    pub fn looseness(self) -> u8 {
+        match self {
+            Self::Plan => 0,
+            Self::Default => 1,
+            Self::AcceptEdits => 2,
+        }
+    }
+
     /// The word on Claude Code's wire.
     pub fn as_str(self) -> &'static str {
         match self {

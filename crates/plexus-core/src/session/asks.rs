@@ -1,7 +1,6 @@
 //! Questions: a call at the gate, `can_use_tool` on the control channel and `loopback.permit` over MCP, into one
 //! book. Asking again under a living key is the same question; with another input it is denied and recorded.
 
-use std::path::Path;
 use std::time::Instant;
 
 use plexus_claude::{CanUseTool, GateAnswer, PermissionResult, PreToolUse};
@@ -334,15 +333,8 @@ impl Owner {
         if !matches!(self.row.answers_to, AskedOf::Session { .. }) {
             return self.row.answers_to.clone();
         }
-        let (input, cwd) = (Value::Object(question.input.clone()), self.cwd_of(&question.tool_use_id));
-        let home = self.hub.home_of(&self.lineage);
-        let call = plexus_policy::Call {
-            tool_name: &question.tool_name,
-            input: &input,
-            cwd: Path::new(&cwd),
-            home: home.as_deref(),
-            now: now(),
-        };
+        let cwd = self.cwd_of(&question.tool_use_id);
+        let call = self.hub.call_of(&self.lineage, &question.tool_name, &question.input, &cwd);
         self.lineage.asked_of(self.row.id, &call)
     }
 

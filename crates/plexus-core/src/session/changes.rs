@@ -12,7 +12,6 @@ use tokio::time::Instant;
 
 use super::ending::Cause;
 use super::owner::{Closing, Owner};
-use super::reading::looseness;
 use super::run::Phase;
 use super::turn::Message;
 use crate::hub::store_error;
@@ -61,7 +60,7 @@ impl Owner {
     /// the child is never found in a looser mode than it is known to have been told.
     pub(super) async fn set_mode(&mut self, mode: PermissionMode, reply: Reply) -> Result<(), Closing> {
         let told = self.row.config.permission_mode;
-        let first = looseness(mode) > looseness(told);
+        let first = mode.looseness() > told.looseness();
         self.change(Setting::Mode(told), Setting::Mode(mode), first, reply).await
     }
 

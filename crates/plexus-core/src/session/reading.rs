@@ -280,7 +280,7 @@ impl Owner {
         let is_first = progress.met.replace(key.run) != Some(key.run);
         match mode {
             Some(mode) if mode == told || self.is_asked_for(mode) => {}
-            Some(mode) if looseness(mode) < looseness(told) && !is_first => {
+            Some(mode) if mode.looseness() < told.looseness() && !is_first => {
                 self.row.config.permission_mode = mode;
                 batch.changes.push(Change::Configure(self.row.id, Box::new(self.row.config.clone())));
                 self.note("mode_changed", json!({"mode": reported, "by": "agent"}), batch);
@@ -447,15 +447,6 @@ impl Owner {
             other => Object::from_iter([("value".to_owned(), other)]),
         };
         self.event(Event::System { subtype: subtype.to_owned(), data }, batch);
-    }
-}
-
-/// How much a child may do by itself in a mode.
-pub(super) fn looseness(mode: PermissionMode) -> u8 {
-    match mode {
-        PermissionMode::Plan => 0,
-        PermissionMode::Default => 1,
-        PermissionMode::AcceptEdits => 2,
     }
 }
 

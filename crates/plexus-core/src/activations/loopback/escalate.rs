@@ -1,16 +1,13 @@
 //! `loopback.escalate`: passes a question on to the next above that may decide it.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use plexus_protocol::loopback::{EscalateParams, EscalateResult};
 use plexus_protocol::{AskedOf, Decider, Error, ErrorKind, Principal};
 use plexus_store::{Change, Refusal, StoreError};
-use serde_json::Value;
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::clock::now;
 use crate::hub::store_error;
 use crate::method::{Audience, Method};
 
@@ -38,14 +35,8 @@ async fn escalate(hub: Arc<Hub>, caller: Admitted, params: EscalateParams) -> Re
     let asking = hub.store().session(row.approval.session_id).await.map_err(store_error)?;
     let asking = asking.ok_or_else(|| Error::new(ErrorKind::SessionNotFound, "the session is not there"))?;
     let lineage = hub.known_lineage(asking).await.map_err(store_error)?;
-    let (input, home) = (Value::Object(row.approval.input.clone()), hub.home_of(&lineage));
-    let call = plexus_policy::Call {
-        tool_name: &row.approval.tool_name,
-        input: &input,
-        cwd: Path::new(&row.approval.cwd),
-        home: home.as_deref(),
-        now: now(),
-    };
+    let approval = &row.approval;
+    let call = hub.call_of(&lineage, &approval.tool_name, &approval.input, &approval.cwd);
     let to = lineage.asked_of(me, &call);
     let above_me = lineage.sessions().iter().take_while(|session| session.id != me);
     let already_above = match &row.approval.asked_of {
