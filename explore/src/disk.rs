@@ -55,6 +55,13 @@ impl Disk {
                         done => done?,
                     }
                 }
+                Change::Extend { approval, expires_at } => {
+                    let row = self.approvals.get_mut(&approval).ok_or(Refusal::NoSuchApproval(approval))?;
+                    if row.approval.status == ApprovalStatus::Pending {
+                        row.approval.expires_at = Some(expires_at);
+                        made.approvals.push(row.clone());
+                    }
+                }
                 Change::Delivered(approval) => {
                     let row = self.approvals.get_mut(&approval).ok_or(Refusal::NoSuchApproval(approval))?;
                     row.approval.delivered_at.get_or_insert(at);

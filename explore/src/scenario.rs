@@ -1,7 +1,7 @@
 //! What is tried in each schedule, and what has to hold at its end: rules 2 and 3 of the design. That everyone comes to
 //! an end is asserted by shuttle itself: a waiter that missed its signal is a deadlock.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -45,6 +45,8 @@ struct Plan {
     expires: Option<u64>,
     withdrawn: bool,
     decided: bool,
+    /// Its deadline, if it has one, is moved.
+    extended: bool,
 }
 
 impl Plan {
@@ -53,15 +55,22 @@ impl Plan {
         let id = named(id);
         // Something has to bring it to its end, and often more than one thing does.
         let mut plan = match chance.gen_range(0..4) {
-            0 => Self { id, expires: Some(chance.gen_range(1..8)), withdrawn: false, decided: false },
-            1 => Self { id, expires: None, withdrawn: true, decided: false },
-            _ => Self { id, expires: None, withdrawn: false, decided: true },
+            0 => Self {
+                id,
+                expires: Some(chance.gen_range(1..8)),
+                withdrawn: false,
+                decided: false,
+                extended: false,
+            },
+            1 => Self { id, expires: None, withdrawn: true, decided: false, extended: false },
+            _ => Self { id, expires: None, withdrawn: false, decided: true, extended: false },
         };
         plan.decided |= chance.gen_ratio(1, 2);
         plan.withdrawn |= chance.gen_ratio(1, 5);
         if chance.gen_ratio(1, 3) {
             plan.expires = Some(chance.gen_range(1..40));
         }
+        plan.extended = plan.expires.is_some() && chance.gen_ratio(1, 2);
         plan
     }
 }
@@ -78,7 +87,7 @@ pub async fn scenario(tried: &Tried) {
     let deciders: Vec<_> = [("first", true), ("second", false)]
         .map(|(name, approve)| tokio::spawn(decider(Arc::clone(&world), plans.clone(), name, approve)))
         .into();
-    let withdrawal = tokio::spawn(withdrawer(Arc::clone(&world), plans.clone()));
+    let meddling = tokio::spawn(meddler(Arc::clone(&world), plans.clone()));
     let listener = tokio::spawn(listener(Arc::clone(&world), plans.iter().map(|plan| plan.id).collect()));
     let killer = tokio::spawn({
         let world = Arc::clone(&world);
@@ -101,7 +110,7 @@ pub async fn scenario(tried: &Tried) {
     for decider in deciders {
         acknowledged.extend(decider.await.expect("a decider"));
     }
-    withdrawal.await.expect("the withdrawal");
+    meddling.await.expect("the meddler");
     listener.await.expect("the listener");
     killer.await.expect("the killer");
     world.kill();
@@ -216,24 +225,38 @@ async fn decide(world: &World, approval: ApprovalId, name: &'static str, approve
     }
 }
 
-async fn withdrawer(world: Arc<World>, plans: Vec<Plan>) {
-    let mut to_do: BTreeSet<ApprovalId> =
-        plans.iter().filter(|plan| plan.withdrawn).map(|plan| plan.id).collect();
+/// Withdraws what is to be withdrawn, and moves deadlines, once it is asked.
+async fn meddler(world: Arc<World>, plans: Vec<Plan>) {
+    let mut to_do: BTreeMap<ApprovalId, Plan> = plans
+        .into_iter()
+        .filter(|plan| plan.withdrawn || plan.extended)
+        .map(|plan| (plan.id, plan))
+        .collect();
     let mut cursor = 0;
     while !to_do.is_empty() {
         let news = news(&world, cursor, |row| row.kind != FeedKind::Asked).await;
         cursor = news.newest;
         for approval in news.rows.iter().filter_map(|row| row.approval) {
-            if !to_do.remove(&approval) {
-                continue;
+            let Some(plan) = to_do.remove(&approval) else { continue };
+            let mut changes = Vec::new();
+            if plan.extended {
+                let expires_at = now() + shuttle::rand::thread_rng().gen_range(1..20);
+                changes.push(Change::Extend { approval, expires_at });
             }
-            let withdraw = |hub: Arc<Hub>| async move {
+            if plan.withdrawn {
                 let decision = Box::new(decision(false, Decider::Hub, Right::Withdrawal));
                 let status = ApprovalStatus::Withdrawn;
-                let change = Change::ResolveIfPending { approval, status, decision };
-                hub.book.held(|| hub.book.commit(vec![change.clone()])).await;
-            };
-            world.call(false, withdraw).await;
+                changes.push(Change::ResolveIfPending { approval, status, decision });
+            }
+            for change in changes {
+                let meddle = |hub: Arc<Hub>| {
+                    let change = change.clone();
+                    async move {
+                        hub.book.held(|| hub.book.commit(vec![change.clone()])).await;
+                    }
+                };
+                world.call(false, meddle).await;
+            }
         }
     }
 }

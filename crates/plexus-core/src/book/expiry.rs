@@ -86,9 +86,12 @@ impl Book {
                     }
                 })
                 .await;
-            // Nothing has come of it: it was given more time, and is watched for that, or is not there any more.
-            if made.approvals.is_empty() && self.expiry.next() == Some(deadline) {
-                self.expiry.forget(deadline.1);
+            if made.approvals.is_empty() {
+                // It has ended, is not there any more, or its time is another one: by the book, or because the clock was set.
+                match self.held(|| self.ledger.approval(deadline.1)).await {
+                    Some(row) if row.approval.status == ApprovalStatus::Pending => self.expiry.watch(&row),
+                    _ => self.expiry.forget(deadline.1),
+                }
             }
         }
     }
