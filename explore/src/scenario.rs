@@ -351,6 +351,7 @@ fn question(plan: &Plan) -> NewApproval {
         agent_id: None,
         blocked_path: None,
         requires_user_interaction: None,
+        beyond_rules: false,
         cwd: "/".to_owned(),
         digest: None,
         truncated: false,

@@ -2,7 +2,7 @@
 //! slips past them by another input.
 
 use anyhow::Context as _;
-use plexus_e2e::{Setup, World, events, script, text};
+use plexus_e2e::{Channel, DoorKind, Setup, World, events, script, text};
 use plexus_testkit::model::Step;
 use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
@@ -248,4 +248,49 @@ async fn a_token_that_decides_makes_no_rules() -> anyhow::Result<()> {
     phone.call("loopback.respond", json!({"approval_id": asked["id"], "approve": true})).await?;
     assert_eq!(world.ended(&session).await?["status"], "complete");
     Ok(())
+}
+
+/// Claude Code asks about a protected path though the gate has allowed it. Neither a rule made later nor a restart may take
+/// that for a question the rule settles.
+async fn no_rule_settles_what_the_safety_check_asks(mut world: World) -> anyhow::Result<()> {
+    let settings = world.file(".claude/settings.json");
+    let write = json!({"file_path": settings, "content": "{}"});
+    world.model.script("PROTECTED", vec![Step::tool("Write", write), Step::text("done")]);
+    let rules = json!([{"rule": "Edit", "effect": "allow"}]);
+    let session = world.create("protected", json!({"rules": rules})).await?;
+    world.chat(&session, "PROTECTED: go").await?;
+    let (_, approval) = world.asked(&session).await?;
+    assert_eq!(approval["beyond_rules"], true, "{approval}");
+    let again = json!({"session_id": session, "rules": [{"rule": "*", "effect": "allow"}]});
+    assert_eq!(world.call("policy.add", again).await?["settled"], json!([]));
+    world.hub.kill9().await?;
+    world.hub.restart().await?;
+    world.door = Box::new(Rpc::new(world.hub.url(), &world.hub.token()?));
+    // Any rule has the open approvals looked at once more; after that, what the start did is done as well.
+    let other = json!({"rules": [{"rule": "WebSearch", "effect": "ask"}]});
+    assert_eq!(world.call("policy.add", other).await?["settled"], json!([]));
+    let get = world.call("loopback.get", json!({"approval_id": approval["id"]})).await?;
+    assert_eq!(get["approval"]["status"], "pending", "{get}");
+    world.respond(&approval, json!({"approve": false})).await?;
+    world.ended(&session).await?;
+    assert!(!settings.exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_rule_settles_what_the_safety_check_asks_197() -> anyhow::Result<()> {
+    control("2.1.197", "no_rule_settles_what_the_safety_check_asks_197").await
+}
+
+#[tokio::test]
+async fn no_rule_settles_what_the_safety_check_asks_325() -> anyhow::Result<()> {
+    control("2.1.325", "no_rule_settles_what_the_safety_check_asks_325").await
+}
+
+/// Only the control channel says why Claude Code asks.
+async fn control(version: &'static str, test: &str) -> anyhow::Result<()> {
+    match Setup::cli(version, Channel::Control, DoorKind::Rpc).world(test).await? {
+        Some(world) => no_rule_settles_what_the_safety_check_asks(world).await,
+        None => Ok(()),
+    }
 }

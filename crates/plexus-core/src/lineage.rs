@@ -10,10 +10,8 @@ use plexus_store::{SessionRow, StoreError};
 use serde_json::Value;
 
 use crate::Hub;
+use crate::access::MAX_DEPTH;
 use crate::clock::now;
-
-/// Trees are a few levels deep; this only stops a walk over a damaged store.
-const MAX_DEPTH: usize = 64;
 
 /// A call that a rule or a scope is held against.
 pub(crate) struct JudgedCall {

@@ -11,7 +11,7 @@ use plexus_store::{ApprovalRow, Change, NewRule, Open, RuleAuthority, SessionRow
 use serde_json::Value;
 
 use crate::Hub;
-use crate::access::Admitted;
+use crate::access::{Admitted, session_not_found};
 use crate::book::Resolved;
 use crate::clock::now;
 use crate::gate::Say;
@@ -104,7 +104,7 @@ impl Hub {
     ) -> Result<(), Error> {
         let approval = &row.approval;
         let session = self.store().session(approval.session_id).await.map_err(store_error)?;
-        let Some(session) = session else { return Ok(()) };
+        let session = session.ok_or_else(|| session_not_found(approval.session_id))?;
         let input = updated.unwrap_or(&approval.input);
         let ruling = self.ruling(session, &approval.tool_name, input, &approval.cwd).await?;
         if ruling.say == Say::Deny {
@@ -208,9 +208,9 @@ impl Hub {
         let session = self.store().session(approval.session_id).await.ok().flatten()?;
         let ruling = self.ruling(session, &approval.tool_name, &approval.input, &approval.cwd).await.ok()?;
         let status = match ruling.say {
-            Say::Allow => ApprovalStatus::Allowed,
+            Say::Allow if !approval.beyond_rules => ApprovalStatus::Allowed,
             Say::Deny => ApprovalStatus::Denied,
-            Say::Ask | Say::Nothing => return None,
+            Say::Allow | Say::Ask | Say::Nothing => return None,
         };
         let approve = status == ApprovalStatus::Allowed;
         let decision = Decision {

@@ -239,6 +239,9 @@ pub struct Approval {
     /// Whether the tool says that only a person can answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requires_user_interaction: Option<bool>,
+    /// Whether Claude Code's safety check, or an ask rule of the user's, wants an answer: no rule of ours stands in for one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub beyond_rules: bool,
     /// Where the tool would run.
     pub cwd: String,
     /// Names tool, input and directory; left out where the input is shown cut.

@@ -52,6 +52,8 @@ struct Question {
     agent_id: Option<String>,
     blocked_path: Option<String>,
     requires_user_interaction: Option<bool>,
+    /// Whether an answer is wanted whatever our rules say.
+    beyond_rules: bool,
 }
 
 /// How a question stands before anyone is asked.
@@ -90,7 +92,7 @@ impl Owner {
     /// The child asks on its control channel.
     pub(super) fn on_ask(&mut self, key: RunKey, request_id: &str, ask: CanUseTool, batch: &mut Batch) {
         // The user, or Claude Code's own safety check, wants a person here: no rule of ours stands in for one.
-        let must_ask =
+        let beyond_rules =
             ask.matched_ask_rule.is_some() || ask.decision_reason_type.as_deref() == Some("safetyCheck");
         let question = Question {
             tool_name: ask.tool_name,
@@ -101,9 +103,10 @@ impl Owner {
             agent_id: ask.agent_id,
             blocked_path: ask.blocked_path,
             requires_user_interaction: ask.requires_user_interaction,
+            beyond_rules,
         };
         let refuse = |message: &str| PermissionResult::Deny { message: message.to_owned(), interrupt: false };
-        let answer = match self.known(&question, must_ask) {
+        let answer = match self.known(&question) {
             Known::New => {
                 let id = ApprovalId::random();
                 match self.room_to_ask(id, &question) {
@@ -150,9 +153,10 @@ impl Owner {
             agent_id: None,
             blocked_path: None,
             requires_user_interaction: None,
+            beyond_rules: false,
         };
         let mut changes = Vec::new();
-        let permitted = match self.known(&question, false) {
+        let permitted = match self.known(&question) {
             Known::Settled(answer) => Permitted::Decided(answer),
             Known::Open(approval) => {
                 tracing::debug!(%approval, "a permit is asked again");
@@ -211,7 +215,7 @@ impl Owner {
         Ok(())
     }
 
-    fn known(&self, question: &Question, must_ask: bool) -> Known {
+    fn known(&self, question: &Question) -> Known {
         let digest = self.digest_of(question);
         if let Some(ask) = self.asks.get(&question.tool_use_id) {
             if ask.digest != digest {
@@ -223,10 +227,12 @@ impl Owner {
             Some((GateAnswer::Deny { reason }, _)) => {
                 Known::Settled(PermissionResult::Deny { message: reason.clone(), interrupt: false })
             }
-            Some((GateAnswer::Allow { .. }, true)) if !must_ask => Known::Settled(PermissionResult::Allow {
-                updated_input: question.input.clone(),
-                updated_permissions: Vec::new(),
-            }),
+            Some((GateAnswer::Allow { .. }, true)) if !question.beyond_rules => {
+                Known::Settled(PermissionResult::Allow {
+                    updated_input: question.input.clone(),
+                    updated_permissions: Vec::new(),
+                })
+            }
             _ => Known::New,
         }
     }
@@ -308,6 +314,7 @@ impl Owner {
             agent_id: question.agent_id,
             blocked_path: question.blocked_path,
             requires_user_interaction: question.requires_user_interaction,
+            beyond_rules: question.beyond_rules,
             digest: Some(digest.clone()),
             truncated: false,
             delivered_at: None,

@@ -130,6 +130,7 @@ pub fn question(session: SessionId, turn: u64, tool_use_id: &str) -> NewApproval
             agent_id: None,
             blocked_path: Some("/etc".to_owned()),
             requires_user_interaction: None,
+            beyond_rules: false,
             cwd: "/work/here".to_owned(),
             digest: Some("digest".to_owned()),
             truncated: false,
