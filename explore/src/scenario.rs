@@ -346,6 +346,7 @@ fn question(plan: &Plan) -> NewApproval {
         expires_at: plan.expires.map(|secs| now() + secs),
         asked_of: AskedOf::Operator,
         passed: Vec::new(),
+        passes_on_at: None,
         reason: None,
         suggestions: None,
         agent_id: None,

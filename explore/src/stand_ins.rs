@@ -40,6 +40,6 @@ pub(crate) mod metrics {
 
 /// The scheduler's own locks.
 pub(crate) mod sync {
-    pub(crate) use shuttle::sync::{Mutex, MutexGuard};
+    pub(crate) use shuttle::sync::Mutex;
     pub(crate) use std::sync::PoisonError;
 }

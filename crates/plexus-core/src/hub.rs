@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::access::is_good_for;
+use crate::access::{Needs, is_good_for};
 use crate::audit_head::HeadFile;
 use crate::book::{Book, Signals, Topic, next};
 use crate::clock::now;
@@ -34,6 +34,7 @@ use crate::positions::Positions;
 use crate::secret::token_hash;
 use crate::session::{self, SessionHandle};
 use crate::wall::Walls;
+use crate::way_up::WayUp;
 use crate::worktrees::Worktrees;
 use crate::{ChildMcp, Settings, housekeeping};
 
@@ -68,6 +69,7 @@ pub struct Hub {
     walls: Walls,
     worktrees: Worktrees,
     policies: Policies,
+    way_up: WayUp,
     sessions: Mutex<HashMap<SessionId, SessionHandle>>,
     /// The pids of the keepers, by session: what descends from one of them is a child.
     keepers: Mutex<HashMap<SessionId, i32>>,
@@ -106,6 +108,7 @@ impl Hub {
             walls,
             worktrees: Worktrees::new(closing.clone()),
             policies: Policies::default(),
+            way_up: WayUp::default(),
             sessions: Mutex::default(),
             keepers: Mutex::default(),
             closing,
@@ -155,7 +158,16 @@ impl Hub {
         }
         for approval in self.book.take_up().await? {
             self.room.is_open(approval.approval.id, weight(&approval.approval.input));
+            self.way_up.open(&approval);
         }
+        self.tasks.spawn({
+            let hub = Arc::clone(self);
+            async move { hub.closing.run_until_cancelled(hub.see_to_the_way_up()).await }
+        });
+        self.tasks.spawn({
+            let hub = Arc::clone(self);
+            async move { hub.closing.run_until_cancelled(hub.see_to_waking()).await }
+        });
         let over_http =
             |run: &&RunRow| run.state == RunState::External || self.settings.child_mcp == ChildMcp::Http;
         for run in runs.iter().filter(over_http) {
@@ -243,6 +255,10 @@ impl Hub {
         &self.policies
     }
 
+    pub(crate) fn way_up(&self) -> &WayUp {
+        &self.way_up
+    }
+
     /// Who judges the calls of a session.
     pub(crate) fn judge_of(&self, lineage: &Lineage) -> Arc<Judge> {
         self.policies.judge(lineage, || self.home_of(lineage))
@@ -278,7 +294,10 @@ impl Hub {
             self.head_file.moved(head);
         }
         for row in &committed.approvals {
-            if row.approval.status != ApprovalStatus::Pending {
+            if row.approval.status == ApprovalStatus::Pending {
+                self.way_up.open(row);
+            } else {
+                self.way_up.ended(row);
                 self.room.resolved(row.approval.id);
                 // Its owner hears of an answer before anyone who could pass it on to the child.
                 if let Some(session) = self.known_session(row.approval.session_id) {
@@ -382,6 +401,8 @@ impl Hub {
             return Ok(self.registry.openrpc());
         }
         let method = self.registry.get(name).ok_or_else(|| method_not_found(name))?;
+        // Whoever asks for itself does not look after others.
+        let _here = (method.needs != Needs::Ask).then(|| self.way_up.enter(&caller.principal));
         let caller = self.admit(caller, method.needs).await?;
         self.registry.call(Arc::clone(self), caller, name, params).await
     }
@@ -433,7 +454,9 @@ pub(crate) fn store_error(error: StoreError) -> Error {
                 Refusal::TokenNameTaken(_) => ErrorKind::NameTaken,
                 Refusal::NoSuchToken(_) => ErrorKind::TokenNotFound,
                 Refusal::NoSuchRule(_) => ErrorKind::RuleNotFound,
-                Refusal::AlreadyResolved(_) | Refusal::KeyTaken => ErrorKind::Internal,
+                Refusal::AlreadyResolved(_) | Refusal::AskedOfAnother(_) | Refusal::KeyTaken => {
+                    ErrorKind::Internal
+                }
             };
             Error::new(kind, refusal.to_string())
         }

@@ -35,6 +35,7 @@ mod sync;
 mod tree;
 mod view;
 mod wall;
+mod way_up;
 mod worktrees;
 
 pub use access::{Admitted, Needs};

@@ -29,7 +29,7 @@ impl JudgedCall {
 }
 
 /// A session with all above it, root first.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Lineage(Vec<SessionRow>);
 
 impl Lineage {
@@ -38,18 +38,17 @@ impl Lineage {
         &self.0
     }
 
-    /// Who is asked about a call: of those above `below`, the nearest that may allow it; the root may allow anything.
-    pub(crate) fn asked_of(&self, below: SessionId, call: &JudgedCall) -> AskedOf {
-        let call = call.as_call();
-        let mut upwards = self.0.iter().rev().skip_while(|session| session.id != below);
-        let Some(mut session) = upwards.next() else { return AskedOf::Operator };
-        for parent in upwards {
-            if scope_of(parent).is_some_and(|scope| scope.may_allow(&call)) {
-                break;
-            }
-            session = parent;
-        }
-        session.answers_to.clone()
+    /// Those above `below` that `may` decide, the nearest to begin with. The root may decide anything, and the operator
+    /// comes last.
+    pub(crate) fn deciders(&self, below: SessionId, may: impl Fn(&SessionRow) -> bool) -> Vec<AskedOf> {
+        let upwards = self.0.iter().rev().skip_while(|session| session.id != below).skip(1);
+        let mut deciders: Vec<AskedOf> = upwards
+            .filter(|session| may(session))
+            .map(|session| AskedOf::Session { id: session.id })
+            .collect();
+        deciders.extend(self.0.first().map(|root| root.answers_to.clone()));
+        deciders.push(AskedOf::Operator);
+        deciders
     }
 
     /// The session itself.
@@ -89,6 +88,11 @@ impl Hub {
         upwards.reverse();
         Ok(Lineage(upwards))
     }
+}
+
+/// Whether a session may allow this call to those below it.
+pub(crate) fn may_allow(session: &SessionRow, call: &JudgedCall) -> bool {
+    scope_of(session).is_some_and(|scope| scope.may_allow(&call.as_call()))
 }
 
 /// What a session may allow for those below it; `None` for nothing, and for what cannot be read.

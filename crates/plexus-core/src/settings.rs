@@ -47,6 +47,10 @@ pub struct Settings {
     pub initialize_within: Duration,
     /// How long a child without a turn is kept; `None` for good.
     pub idle_after: Option<Duration>,
+    /// How long whoever is asked has before a question goes on to the next above, in seconds.
+    pub escalate_after_secs: u64,
+    /// How long somebody counts as there after a call.
+    pub present_for: Duration,
     /// How long a child may hear nothing from its model before it is said to have stalled.
     pub stalled_after: Duration,
     /// How much there may be of everything.

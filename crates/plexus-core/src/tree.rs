@@ -109,6 +109,8 @@ mod tests {
             hub_tools: true,
             approve_scope: Vec::new(),
             approval_timeout_secs: None,
+            escalate_after_secs: None,
+            wake: false,
             metadata: None,
         };
         let row = SessionRow {
@@ -123,6 +125,7 @@ mod tests {
             created_at: 0,
             deleted_at: None,
             cost_usd: 1.0,
+            woken_to: 0,
         };
         LivingSession { row, turn: None, open: vec![ApprovalKind::Tool] }
     }

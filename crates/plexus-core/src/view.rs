@@ -109,6 +109,8 @@ impl Hub {
             tree,
             head: Position { tree_id: session.tree, node_id: session.head },
             approval_timeout_secs: session.config.approval_timeout_secs,
+            escalate_after_secs: session.config.escalate_after_secs,
+            wake: session.config.wake,
             pid: self.keeper_of(session.id),
             wall: None,
             wall_missing: None,

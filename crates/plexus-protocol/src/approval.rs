@@ -182,10 +182,29 @@ pub struct Decision {
     pub right: Right,
 }
 
-/// Somebody who was asked and passed the question on.
+/// Why a question went on to the next above.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WentOn {
+    /// Whoever was asked passed it on.
+    #[default]
+    Escalated,
+    /// Whoever was asked did not answer in time.
+    Unanswered,
+    /// Whoever would have been asked was not there.
+    Absent,
+}
+
+/// Somebody who was asked, and whom the question went on from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Passed {
-    /// Who passed it on.
+    /// Who had been asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<AskedOf>,
+    /// Why it went on.
+    #[serde(default)]
+    pub why: WentOn,
+    /// Who passed it on: they themselves, or the hub.
     pub by: Decider,
     /// What they think of it. Written by whoever passed it on: not to be trusted more than they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -220,9 +239,12 @@ pub struct Approval {
     pub expires_at: Option<UnixSeconds>,
     /// Whom it is asked of.
     pub asked_of: AskedOf,
-    /// Who was asked before and passed it on.
+    /// Who was asked before, and why it went on from them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passed: Vec<Passed>,
+    /// When it goes on to the next above, if nobody has answered it by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes_on_at: Option<UnixSeconds>,
     /// Why Claude Code asks. Written by the child: not to be trusted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

@@ -19,7 +19,9 @@ mod text;
 pub mod token;
 pub mod worktree;
 
-pub use approval::{Approval, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, Passed, Right};
+pub use approval::{
+    Approval, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, Passed, Right, WentOn,
+};
 pub use attention::Attention;
 pub use error::{Error, ErrorKind};
 pub use event::{Event, JournalRange, NumberedEvent};

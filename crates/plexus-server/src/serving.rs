@@ -58,6 +58,10 @@ pub struct Config {
     pub idle_after: Option<Duration>,
     /// How long a child may hear nothing from its model before it is said to have stalled.
     pub stalled_after: Duration,
+    /// How long whoever is asked has before a question goes on to the next above, in seconds.
+    pub escalate_after_secs: u64,
+    /// How long somebody counts as there after a call.
+    pub present_for: Duration,
     /// How much there may be of everything.
     pub limits: Limits,
     /// What is kept, and for how long.
@@ -89,6 +93,8 @@ impl Config {
             initialize_within: Duration::from_secs(60),
             idle_after: Some(Duration::from_secs(600)),
             stalled_after: Duration::from_secs(300),
+            escalate_after_secs: 120,
+            present_for: Duration::from_secs(120),
             limits: Limits::default(),
             retention: Retention::default(),
             audit_head_file: None,
@@ -267,6 +273,8 @@ async fn start_core(config: Config, dir: &DataDir, url: &str) -> Result<Arc<Hub>
         initialize_within: config.initialize_within,
         idle_after: config.idle_after,
         stalled_after: config.stalled_after,
+        escalate_after_secs: config.escalate_after_secs,
+        present_for: config.present_for,
         limits: config.limits,
         retention: config.retention,
         audit_head_file: config.audit_head_file,

@@ -2,8 +2,8 @@
 
 use plexus_protocol::audit::{AuditEntry, AuditHead};
 use plexus_protocol::{
-    ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, Event, NodeId, Object, SessionId, SessionName,
-    TokenName, UnixSeconds,
+    ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, Event, NodeId, Object, Passed, SessionId,
+    SessionName, TokenName, UnixSeconds,
 };
 use serde_json::Value;
 
@@ -49,6 +49,8 @@ pub enum Change {
         turn: u64,
         /// The prompt.
         prompt: String,
+        /// Where the hub begins it to wake the session: up to which number of the feed that is for.
+        woken_to: Option<u64>,
     },
     /// The prompt goes to this run under this uuid.
     BindTurn {
@@ -87,10 +89,11 @@ pub enum Change {
     },
     /// The gate saw a call with this input and answered it; where it allowed or denied it, that is recorded.
     Call(Box<CallRow>, Object),
-    /// An approval is asked: appends `approval_requested` to its turn, and an `Asked` feed entry for `asked_of`.
+    /// An approval is asked: appends `approval_requested` to its turn, and an `Asked` feed entry for `asked_of` and for
+    /// everyone in `passed`, from whom it has gone on already.
     Ask(Box<NewApproval>),
-    /// A pending approval comes to its end: appends `approval_resolved`, and a `Resolved` feed entry for `asked_of`
-    /// whose data is `{"status","by"}`, and a row of the record. Refused with `AlreadyResolved` when it is not pending.
+    /// A pending approval comes to its end: appends `approval_resolved`, and a `Resolved` feed entry for
+    /// everyone who was asked, whose data is `{"status","by"}`, and a row of the record. Refused with `AlreadyResolved` when it is not pending.
     Resolve {
         /// Which.
         approval: ApprovalId,
@@ -109,16 +112,17 @@ pub enum Change {
         /// The answer.
         decision: Box<Decision>,
     },
-    /// Somebody else is asked: an `Asked` feed entry for them. Refused with `AlreadyResolved` when it is not pending.
+    /// Somebody else is asked: an `Asked` feed entry for them, and for everyone it goes on from at once. Refused with
+    /// `AlreadyResolved` when it is not pending, with `AskedOfAnother` when it is not asked of the first in `passed`.
     PassOn {
         /// Which.
         approval: ApprovalId,
+        /// From whom it goes on, the one who is asked now to begin with; the store sets the time.
+        passed: Vec<Passed>,
         /// Who is asked from now on.
         to: AskedOf,
-        /// Who passed it on.
-        by: Decider,
-        /// What they think of it.
-        opinion: Option<String>,
+        /// When it goes on from them.
+        passes_on_at: Option<UnixSeconds>,
     },
     /// A pending approval expires at another time. Refused with `AlreadyResolved` when it is not pending.
     Extend {

@@ -55,6 +55,9 @@ pub enum Refusal {
     /// The approval has come to its end already; this is how.
     #[error("approval {} is already resolved", .0.approval.id)]
     AlreadyResolved(Box<ApprovalRow>),
+    /// The approval is asked of somebody else meanwhile; this is how it stands.
+    #[error("approval {} is asked of somebody else", .0.approval.id)]
+    AskedOfAnother(Box<ApprovalRow>),
     /// A token in use has this name.
     #[error("a token in use is already called `{0}`")]
     TokenNameTaken(TokenName),

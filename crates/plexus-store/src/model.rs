@@ -56,6 +56,12 @@ pub struct SessionConfig {
     pub approve_scope: Vec<String>,
     /// When an unanswered approval expires.
     pub approval_timeout_secs: Option<u64>,
+    /// When an unanswered approval goes on to the next above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalate_after_secs: Option<u64>,
+    /// Whether it is given a turn when those below it ask.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wake: bool,
     /// What its maker kept with it.
     pub metadata: Option<Object>,
 }
@@ -102,6 +108,8 @@ pub struct SessionRow {
     pub deleted_at: Option<UnixSeconds>,
     /// What its turns have cost, in dollars.
     pub cost_usd: f64,
+    /// Up to which number of the feed it was woken.
+    pub woken_to: u64,
 }
 
 /// A living session and how it stands.
@@ -473,7 +481,8 @@ pub enum Open {
     All,
     /// One session's.
     OfSession(SessionId),
-    /// Those asked of one addressee ([`AskedOf::key`]).
+    /// Those asked of one addressee ([`AskedOf::key`]), and those that went on without it: it may come back and decide
+    /// them. The number of each is the one it had when this addressee was asked.
     AskedOf(String),
 }
 

@@ -63,6 +63,10 @@ macro_rules! whole_contract {
                 a_question_outside_any_turn_is_kept,
                 a_permit_stream_is_found_by_its_event_id,
                 what_is_alive_and_open_is_counted;
+            way_up:
+                whoever_is_passed_over_is_asked_all_the_same,
+                a_question_goes_on_once_from_whoever_is_asked,
+                how_far_a_session_was_woken_only_grows;
             audit:
                 a_decision_is_recorded_with_all_there_is_to_it,
                 what_did_not_happen_is_not_on_record,

@@ -54,6 +54,8 @@ struct File {
     initialize_secs: Option<f64>,
     idle_secs: Option<f64>,
     stalled_secs: Option<f64>,
+    escalate_after_secs: Option<u64>,
+    present_secs: Option<f64>,
     durability: DurabilityName,
     limits: LimitsTable,
     retention: RetentionTable,
@@ -200,6 +202,12 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
             given => Some(seconds("idle_secs", given, 0.0)?),
         },
         stalled_after: of("stalled_secs", file.stalled_secs, usual.stalled_after)?,
+        escalate_after_secs: at_least_one(
+            "escalate_after_secs",
+            file.escalate_after_secs,
+            usual.escalate_after_secs,
+        )?,
+        present_for: of("present_secs", file.present_secs, usual.present_for)?,
         durability: match file.durability {
             DurabilityName::Full => Durability::Full,
             DurabilityName::Normal => Durability::Normal,

@@ -2,6 +2,7 @@
 //! knows neither sessions nor doors nor who may answer what. It rests on a [`Ledger`] and on `tokio` only, so that
 //! `explore/` can run this very source under a scheduler that tries the orders in which things may happen.
 
+mod deadlines;
 mod expiry;
 mod news;
 mod signals;
@@ -17,7 +18,7 @@ use crate::clock::now;
 use crate::kill_point::kill_point;
 use crate::metrics::Metrics;
 
-use expiry::Expiry;
+pub(crate) use deadlines::Deadlines;
 pub(crate) use news::News;
 pub(crate) use signals::{Signals, Topic, next};
 
@@ -29,7 +30,7 @@ pub(crate) struct Book {
     ledger: Arc<dyn Ledger>,
     metrics: Arc<Metrics>,
     signals: Signals,
-    expiry: Expiry,
+    expiry: Deadlines,
 }
 
 /// What became of an answer.
@@ -43,7 +44,7 @@ pub(crate) enum Resolved {
 
 impl Book {
     pub(crate) fn new(ledger: Arc<dyn Ledger>, metrics: Arc<Metrics>) -> Self {
-        Self { ledger, metrics, signals: Signals::default(), expiry: Expiry::default() }
+        Self { ledger, metrics, signals: Signals::default(), expiry: Deadlines::default() }
     }
 
     pub(crate) fn signals(&self) -> &Signals {
@@ -54,7 +55,7 @@ impl Book {
     pub(crate) async fn take_up(&self) -> Result<Vec<ApprovalRow>, StoreError> {
         let open = self.ledger.open_approvals(Open::All).await?;
         for row in &open {
-            self.expiry.watch(row);
+            self.expiry.set(row.approval.id, row.approval.expires_at);
         }
         Ok(open)
     }
@@ -74,9 +75,9 @@ impl Book {
         for row in &committed.approvals {
             sessions.push(row.approval.session_id);
             if row.approval.status == ApprovalStatus::Pending {
-                self.expiry.watch(row);
+                self.expiry.set(row.approval.id, row.approval.expires_at);
             } else {
-                self.expiry.forget(row.approval.id);
+                self.expiry.set(row.approval.id, None);
                 self.signals.wake(&Topic::Approval(row.approval.id));
             }
         }

@@ -19,8 +19,10 @@ use crate::clock::now;
 use crate::gate;
 use crate::kill_point::kill_point;
 use crate::limits::{Limit, weight};
+use crate::lineage::may_allow;
 use crate::permit::{NewStream, Permitted};
 use crate::secret::call_digest;
+use crate::way_up::Route;
 
 /// A call the gate has seen.
 #[derive(Debug)]
@@ -294,7 +296,7 @@ impl Owner {
         changes: &mut Vec<Change>,
     ) {
         let digest = self.digest_of(&question);
-        let asked_of = self.asked_of(&question);
+        let Route { asked_of, passed, passes_on_at } = self.route(&question);
         let approval = Approval {
             id,
             session_id: self.row.id,
@@ -308,7 +310,8 @@ impl Owner {
             created_at: now(),
             expires_at: self.row.config.approval_timeout_secs.map(|secs| now() + secs),
             asked_of,
-            passed: Vec::new(),
+            passed,
+            passes_on_at,
             reason: question.reason,
             suggestions: question.suggestions,
             agent_id: question.agent_id,
@@ -334,15 +337,18 @@ impl Owner {
         })));
     }
 
-    /// The nearest above that may allow this.
-    fn asked_of(&self, question: &Question) -> AskedOf {
-        // Most sessions have nobody above them but the root, who may allow anything.
-        if !matches!(self.row.answers_to, AskedOf::Session { .. }) {
-            return self.row.answers_to.clone();
-        }
-        let cwd = self.cwd_of(&question.tool_use_id);
-        let call = self.hub.call_of(&self.lineage, &question.tool_name, &question.input, &cwd);
-        self.lineage.asked_of(self.row.id, &call)
+    /// The nearest above that may allow this, and is there.
+    fn route(&self, question: &Question) -> Route {
+        let deciders = match self.row.answers_to {
+            // Most sessions have nobody above them but the root, who may allow anything.
+            AskedOf::Operator | AskedOf::Parent { .. } => vec![self.row.answers_to.clone()],
+            AskedOf::Session { .. } => {
+                let cwd = self.cwd_of(&question.tool_use_id);
+                let call = self.hub.call_of(&self.lineage, &question.tool_name, &question.input, &cwd);
+                self.lineage.deciders(self.row.id, |session| may_allow(session, &call))
+            }
+        };
+        self.hub.route(&self.lineage, deciders)
     }
 
     fn mismatch(&self, question: &Question) -> Change {

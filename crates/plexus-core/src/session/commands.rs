@@ -19,11 +19,20 @@ use crate::secret::{new_token, token_hash};
 /// How long a child that is to end may take to leave off what it does, before it hears of signals.
 const LEAVE_OFF_WITHIN: Duration = Duration::from_millis(500);
 
+/// Why a turn begins.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Begun {
+    /// Somebody gave a prompt.
+    Asked,
+    /// Those below ask: up to this number of the feed.
+    Woken { to: u64 },
+}
+
 impl Owner {
     pub(super) async fn obey(&mut self, command: Command) -> Result<(), Closing> {
         match command {
             Command::Prompt { prompt, reply } => {
-                let begun = self.begin_turn(prompt).await;
+                let begun = self.begin_turn(prompt, Begun::Asked).await;
                 let started = begun.is_ok();
                 kill_point("prompt", "turn begun");
                 // A caller that has gone finds its turn by polling.
@@ -52,6 +61,10 @@ impl Owner {
                 let _ = reply.send(sent);
                 Ok(())
             }
+            Command::Wake => {
+                self.asked_for = self.row.config.wake;
+                Ok(())
+            }
             Command::Interrupt { reply } => self.interrupt(reply).await,
             Command::Stop { why, reply } => {
                 self.stop(why).await?;
@@ -62,16 +75,20 @@ impl Owner {
         }
     }
 
-    async fn begin_turn(&mut self, prompt: String) -> Result<u64, Error> {
+    pub(super) async fn begin_turn(&mut self, prompt: String, begun: Begun) -> Result<u64, Error> {
         if let Some(turn) = &self.turn {
             let message = format!("turn {} is in progress", turn.number);
             return Err(Error::new(ErrorKind::TurnInProgress, message).with("turn", turn.number));
         }
         let (session, number) = (self.row.id, self.row.latest_turn + 1);
         let head = self.row.head;
-        let mut changes = vec![Change::BeginTurn { session, turn: number, prompt: prompt.clone() }];
+        let (origin, woken_to) = match begun {
+            Begun::Asked => (None, None),
+            Begun::Woken { to } => (Some("hub".to_owned()), Some(to)),
+        };
+        let mut changes = vec![Change::BeginTurn { session, turn: number, prompt: prompt.clone(), woken_to }];
         self.add_node("user", json!([{"type": "text", "text": prompt}]), &mut changes);
-        let start = Event::Start { id: session, user_position: self.head(), origin: None };
+        let start = Event::Start { id: session, user_position: self.head(), origin };
         changes.push(Change::Event(session, number, Box::new(start)));
         // What it inherits is durable with it: a hub that finds nothing but a prompt has to know its process.
         let progress = self.last_progress.next();
@@ -81,6 +98,7 @@ impl Owner {
             return Err(store_error(error));
         }
         self.row.latest_turn = number;
+        self.row.woken_to = self.row.woken_to.max(woken_to.unwrap_or(0));
         self.turn = Some(Turn { number, prompt, bound: None, stopped: None, progress });
         Ok(number)
     }

@@ -13,6 +13,7 @@ mod run;
 mod take_up;
 mod trouble;
 mod turn;
+mod waking;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Weak;
@@ -53,6 +54,8 @@ enum Command {
     SetModel { model: Option<String>, reply: oneshot::Sender<Result<(), Error>> },
     /// Add a message to the running turn.
     Send { text: String, reply: oneshot::Sender<Result<u64, Error>> },
+    /// Those below ask: have a turn, if there is none and none was had because of it.
+    Wake,
     /// End the running turn and keep the process.
     Interrupt { reply: oneshot::Sender<()> },
     /// End the processes, because of this.
@@ -154,6 +157,11 @@ impl SessionHandle {
         let (reply, answer) = oneshot::channel();
         self.tell(Command::Send { text, reply });
         answer.await.unwrap_or_else(|_| Err(going_away()))
+    }
+
+    /// Those below it ask.
+    pub(crate) fn wake(&self) {
+        self.tell(Command::Wake);
     }
 
     /// Ends the running turn; returns when it is over.

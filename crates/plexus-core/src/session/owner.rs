@@ -35,7 +35,7 @@ const LITTLE: usize = 8 * 1024;
 const PLACE_WITHIN: Duration = Duration::from_millis(100);
 /// Pauses between tries to store what is held.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The hub is going away: the task ends where it is, and the next hub takes it up from the store.
 #[derive(Debug)]
@@ -68,6 +68,8 @@ pub(super) struct Owner {
     pub(super) interrupting: Vec<oneshot::Sender<()>>,
     /// Runs whose processes are not ours.
     pub(super) external: Vec<RunKey>,
+    /// Those below ask, and it is to be woken because of that as soon as it has no turn.
+    pub(super) asked_for: bool,
     /// Tools that are at work, and what they are called.
     pub(super) at_work: HashMap<String, String>,
     /// Calls of this turn that Claude Code never shows to its hooks.
@@ -102,6 +104,11 @@ impl Owner {
                 }
             }
             self.check_journal().await?;
+            if self.asked_for && self.turn.is_none() {
+                self.asked_for = false;
+                self.wake().await?;
+                continue;
+            }
             if let Some(command) = self.deferred.pop_front() {
                 if matches!(command, Command::Retire) {
                     return Ok(());

@@ -7,7 +7,7 @@ use plexus_claude::{
 };
 use plexus_protocol::claudecode::{Channel, PermissionMode};
 use plexus_protocol::{Event, JournalRange, Object};
-use plexus_store::{Change, RunKey};
+use plexus_store::{Change, RunKey, TurnStatus};
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -380,7 +380,12 @@ impl Owner {
         self.row.latest_turn = number;
         let session = self.row.id;
         let progress = self.last_progress.next();
-        batch.changes.push(Change::BeginTurn { session, turn: number, prompt: String::new() });
+        batch.changes.push(Change::BeginTurn {
+            session,
+            turn: number,
+            prompt: String::new(),
+            woken_to: None,
+        });
         batch.changes.push(Change::BindTurn {
             session,
             turn: number,
@@ -427,6 +432,8 @@ impl Owner {
         let (session, number) = (self.row.id, turn.number);
         changes.push(self.progress());
         let Ending { status, last, summary } = ending;
+        // What was asked of it meanwhile may still be open. Whoever ended the turn wants it to rest.
+        self.asked_for = self.row.config.wake && status != TurnStatus::Interrupted;
         let (last, cost_usd) = (Box::new(last), self.last_progress.cost());
         changes.push(Change::EndTurn { session, turn: number, status, last, summary, cost_usd });
     }

@@ -46,6 +46,7 @@ impl Owner {
             requests: HashMap::new(),
             interrupting: Vec::new(),
             external: Vec::new(),
+            asked_for: false,
             at_work: HashMap::new(),
             ungated: HashSet::new(),
         })

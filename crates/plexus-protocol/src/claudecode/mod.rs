@@ -168,6 +168,13 @@ pub struct CreateParams {
     /// An approval not answered within this time expires.
     #[serde(default)]
     pub approval_timeout_secs: Option<u64>,
+    /// An approval goes on to the next above when whoever is asked has not answered it for so long (120 unless said), for
+    /// all below it as well.
+    #[serde(default)]
+    pub escalate_after_secs: Option<u64>,
+    /// With `hub_tools`: when those below it ask while it has no turn, it is given one.
+    #[serde(default)]
+    pub wake: Option<bool>,
     /// Kept with the session, for the caller.
     #[serde(default)]
     pub metadata: Option<Object>,

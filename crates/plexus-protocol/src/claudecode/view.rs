@@ -55,6 +55,12 @@ pub struct SessionView {
     /// When an unanswered approval expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_timeout_secs: Option<u64>,
+    /// When an unanswered approval goes on to the next above, if that was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalate_after_secs: Option<u64>,
+    /// Whether it is given a turn when those below it ask.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wake: bool,
     /// The process of its present run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,

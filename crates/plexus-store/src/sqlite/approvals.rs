@@ -2,7 +2,7 @@
 //! the one statement that ends it matches only while it is pending.
 
 use plexus_protocol::{
-    ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, Event, Object, Passed, UnixSeconds,
+    ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, Event, Object, Passed, SessionId, UnixSeconds,
 };
 use serde_json::json;
 
@@ -39,9 +39,14 @@ impl Applying<'_> {
         if self.key_lives(new)? {
             return Err(Refusal::KeyTaken.into());
         }
+        let went_on: Vec<(String, u64)> = approval
+            .passed
+            .iter()
+            .filter_map(|passed| passed.from.as_ref())
+            .map(|from| Ok((from.key(), self.asked(from, session, approval.id, *turn)?)))
+            .collect::<Result<_, StoreError>>()?;
         let to = approval.asked_of.key();
-        let about = About { approval: Some(approval.id), turn: Some(*turn) };
-        let number = self.feed(&to, FeedKind::Asked, session, about, json!({}))?;
+        let number = self.asked(&approval.asked_of, session, approval.id, *turn)?;
         self.execute(
             "INSERT INTO approvals \
              (id, number, session, run, turn, tool_use_id, asked_of, channel, request_id, question) \
@@ -59,6 +64,9 @@ impl Applying<'_> {
                 Json(approval),
             ),
         )?;
+        for (key, number) in went_on {
+            self.asked_before(&key, approval.id, number, true)?;
+        }
         let tool_use_id = approval.tool_use_id.clone();
         self.event(session, *turn, &Event::ApprovalRequested { approval_id: approval.id, tool_use_id })?;
         self.made_approval(approval.id);
@@ -90,9 +98,16 @@ impl Applying<'_> {
             message: decision.message.clone(),
         };
         self.event(approval.session_id, row.turn, &event)?;
-        let about = About { approval: Some(id), turn: Some(row.turn) };
-        let data = json!({"status": status, "by": decision.by});
-        self.feed(&approval.asked_of.key(), FeedKind::Resolved, approval.session_id, about, data)?;
+        let mut told = reads::asked_before(self.connection, id)?;
+        if !told.is_empty() {
+            self.execute("DELETE FROM asked_before WHERE approval = ?1", [Text(id)])?;
+        }
+        told.push(approval.asked_of.key());
+        for to in told {
+            let about = About { approval: Some(id), turn: Some(row.turn) };
+            let data = json!({"status": status, "by": decision.by});
+            self.feed(&to, FeedKind::Resolved, approval.session_id, about, data)?;
+        }
         self.made_approval(id);
         Ok(())
     }
@@ -106,25 +121,61 @@ impl Applying<'_> {
     pub(super) fn pass_on(
         &mut self,
         id: ApprovalId,
+        passed: &[Passed],
         to: &AskedOf,
-        by: &Decider,
-        opinion: Option<&str>,
+        passes_on_at: Option<UnixSeconds>,
     ) -> Result<(), StoreError> {
         let row = self.pending(id)?;
+        if passed.first().and_then(|first| first.from.as_ref()) != Some(&row.approval.asked_of) {
+            return Err(Refusal::AskedOfAnother(Box::new(row)).into());
+        }
         let (session, turn, mut approval) = (row.approval.session_id, row.turn, row.approval);
-        let about = About { approval: Some(id), turn: Some(turn) };
-        let number = self.feed(&to.key(), FeedKind::Asked, session, about, json!({}))?;
-        approval.asked_of = to.clone();
-        let opinion = opinion.map(str::to_owned);
-        approval.passed.push(Passed { by: by.clone(), opinion, at: self.at });
+        let mut number = row.number;
+        let nexts = passed.iter().skip(1).filter_map(|next| next.from.as_ref()).chain([to]);
+        for (passed, next) in passed.iter().zip(nexts) {
+            // Whoever passed it on has done with it.
+            let passed_over = passed.from.as_ref().map(Decider::from).as_ref() != Some(&passed.by);
+            self.asked_before(&approval.asked_of.key(), id, number, passed_over)?;
+            number = self.asked(next, session, id, turn)?;
+            let data = json!({"approval_id": id, "asked_of": next, "by": passed.by, "why": passed.why});
+            let data = data.as_object().cloned().unwrap_or_default();
+            self.event(session, turn, &Event::System { subtype: "approval_passed_on".to_owned(), data })?;
+            approval.asked_of = next.clone();
+            approval.passed.push(Passed { at: self.at, ..passed.clone() });
+        }
+        approval.passes_on_at = passes_on_at;
         self.execute(
             "UPDATE approvals SET asked_of = ?2, number = ?3, question = ?4 WHERE id = ?1",
             (Text(id), to.key(), number, Json(&approval)),
         )?;
-        let data = json!({"approval_id": id, "asked_of": to, "by": by});
-        let data = data.as_object().cloned().unwrap_or_default();
-        self.event(session, turn, &Event::System { subtype: "approval_passed_on".to_owned(), data })?;
         self.made_approval(id);
+        Ok(())
+    }
+
+    /// Tells somebody that they are asked.
+    fn asked(
+        &mut self,
+        of: &AskedOf,
+        session: SessionId,
+        approval: ApprovalId,
+        turn: u64,
+    ) -> Result<u64, StoreError> {
+        let about = About { approval: Some(approval), turn: Some(turn) };
+        self.feed(&of.key(), FeedKind::Asked, session, about, json!({}))
+    }
+
+    /// Remembers who was asked under which number; those it went on without may come back.
+    fn asked_before(
+        &self,
+        key: &str,
+        approval: ApprovalId,
+        number: u64,
+        passed_over: bool,
+    ) -> Result<(), StoreError> {
+        self.execute(
+            "INSERT INTO asked_before (addressee, approval, number, passed_over) VALUES (?1, ?2, ?3, ?4)",
+            (key, Text(approval), number, passed_over),
+        )?;
         Ok(())
     }
 

@@ -60,7 +60,9 @@ impl Applying<'_> {
             Change::RunState(key, state) => self.run_state(*key, *state),
             Change::EndRun(key, exit) => self.end_run(*key, exit),
             Change::Offset(key, offset) => self.offset(*key, *offset),
-            Change::BeginTurn { session, turn, prompt } => self.begin_turn(*session, *turn, prompt),
+            Change::BeginTurn { session, turn, prompt, woken_to } => {
+                self.begin_turn(*session, *turn, prompt, *woken_to)
+            }
             Change::BindTurn { session, turn, run, prompt_uuid } => {
                 self.bind_turn(*session, *turn, *run, prompt_uuid)
             }
@@ -85,8 +87,8 @@ impl Applying<'_> {
                     other => other,
                 }
             }
-            Change::PassOn { approval, to, by, opinion } => {
-                self.pass_on(*approval, to, by, opinion.as_deref())
+            Change::PassOn { approval, passed, to, passes_on_at } => {
+                self.pass_on(*approval, passed, to, *passes_on_at)
             }
             Change::Extend { approval, expires_at } => self.extend(*approval, *expires_at),
             Change::Delivered(approval) => self.delivered(*approval),
@@ -219,7 +221,13 @@ impl Applying<'_> {
         there(moved, key.session)
     }
 
-    fn begin_turn(&self, session: SessionId, turn: u64, prompt: &str) -> Result<(), StoreError> {
+    fn begin_turn(
+        &self,
+        session: SessionId,
+        turn: u64,
+        prompt: &str,
+        woken_to: Option<u64>,
+    ) -> Result<(), StoreError> {
         let row = self.session(session)?;
         if row.deleted_at.is_some() {
             return Err(Refusal::NoSuchSession(session).into());
@@ -233,7 +241,10 @@ impl Applying<'_> {
             "INSERT INTO turns (session, turn, prompt, started_at) VALUES (?1, ?2, ?3, ?4)",
             (Text(session), turn, prompt, self.at),
         )?;
-        self.execute("UPDATE sessions SET latest_turn = ?2 WHERE id = ?1", (Text(session), turn))?;
+        self.execute(
+            "UPDATE sessions SET latest_turn = ?2, woken_to = max(woken_to, coalesce(?3, 0)) WHERE id = ?1",
+            (Text(session), turn, woken_to),
+        )?;
         Ok(())
     }
 

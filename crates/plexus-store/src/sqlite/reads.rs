@@ -94,6 +94,11 @@ pub(super) fn open_approvals(connection: &Connection, which: &Open) -> Result<Ve
     }
 }
 
+/// Who was asked about an open approval before the one who is asked now, the first to begin with.
+pub(super) fn asked_before(connection: &Connection, id: ApprovalId) -> Result<Vec<String>> {
+    all(connection, sql::ASKED_BEFORE, [Text(id)], |row| row.get(0))
+}
+
 pub(super) fn living_approvals(connection: &Connection, run: RunKey) -> Result<Vec<ApprovalRow>> {
     all(connection, sql::LIVING_APPROVALS, (Text(run.session), run.run), approval_row)
 }
@@ -214,6 +219,7 @@ fn session_row(row: &Row<'_>) -> Result<SessionRow> {
         created_at: row.get("created_at")?,
         deleted_at: row.get("deleted_at")?,
         cost_usd: row.get("cost_usd")?,
+        woken_to: row.get("woken_to")?,
     })
 }
 

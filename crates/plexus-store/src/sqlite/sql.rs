@@ -3,10 +3,14 @@
 
 macro_rules! approvals {
     ($rest:literal) => {
+        approvals!("a.number", $rest)
+    };
+    ($number:literal, $rest:literal) => {
         concat!(
             "SELECT a.question, a.status, a.decision, a.resolved_at, a.delivered_at, a.run, a.turn, a.channel, \
-             a.request_id, a.number, s.name AS session_name \
-             FROM approvals a JOIN sessions s ON s.id = a.session ",
+             a.request_id, ",
+            $number,
+            " AS number, s.name AS session_name FROM approvals a JOIN sessions s ON s.id = a.session ",
             $rest
         )
     };
@@ -39,8 +43,19 @@ pub(super) const APPROVAL: &str = approvals!("WHERE a.id = ?1");
 pub(super) const OPEN_APPROVALS: &str = approvals!("WHERE a.status = 'pending' ORDER BY a.number");
 pub(super) const OPEN_APPROVALS_OF_SESSION: &str =
     approvals!("WHERE a.status = 'pending' AND a.session = ?1 ORDER BY a.number");
-pub(super) const OPEN_APPROVALS_ASKED_OF: &str =
-    approvals!("WHERE a.status = 'pending' AND a.asked_of = ?1 ORDER BY a.number");
+// One statement, so that an approval that goes on meanwhile is found once.
+pub(super) const OPEN_APPROVALS_ASKED_OF: &str = concat!(
+    approvals!("WHERE a.status = 'pending' AND a.asked_of = ?1"),
+    " UNION ALL ",
+    approvals!(
+        "b.number",
+        "JOIN asked_before b ON b.approval = a.id \
+         WHERE b.addressee = ?1 AND b.passed_over AND a.status = 'pending'"
+    ),
+    " ORDER BY number"
+);
+pub(super) const ASKED_BEFORE: &str =
+    "SELECT addressee FROM asked_before WHERE approval = ?1 ORDER BY number";
 pub(super) const LIVING_APPROVALS: &str =
     approvals!("WHERE a.session = ?1 AND a.run = ?2 AND a.settled_at IS NULL ORDER BY a.number");
 pub(super) const LIVING_CALLS: &str =

@@ -8,11 +8,11 @@ use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
 use plexus_protocol::worktree::Worktree;
 use plexus_protocol::{
     Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, Event, NodeId, Object,
-    Right, SessionId, SessionName, TreeId, UnixSeconds,
+    Passed, Right, SessionId, SessionName, TreeId, UnixSeconds, WentOn,
 };
 use plexus_store::{
     Change, Committed, Durability, NewApproval, NewSession, Refusal, RunKey, RunState, SessionConfig,
-    SqliteStore, Store, StoreError,
+    SqliteStore, Store, StoreError, TurnStatus,
 };
 use serde_json::json;
 
@@ -50,6 +50,8 @@ pub fn config() -> SessionConfig {
         hub_tools: false,
         approve_scope: Vec::new(),
         approval_timeout_secs: Some(60),
+        escalate_after_secs: None,
+        wake: false,
         metadata: Some(object(json!({"z": 1, "a": [2.5, null]}))),
     }
 }
@@ -83,7 +85,8 @@ pub async fn begin_run(store: &dyn Store, session: SessionId) -> RunKey {
 
 /// Begins a turn.
 pub async fn begin_turn(store: &dyn Store, session: SessionId, turn: u64) {
-    commit(store, Change::BeginTurn { session, turn, prompt: format!("prompt {turn}") }).await;
+    commit(store, Change::BeginTurn { session, turn, prompt: format!("prompt {turn}"), woken_to: None })
+        .await;
 }
 
 /// One change that has to succeed.
@@ -102,6 +105,12 @@ pub async fn refused(store: &dyn Store, change: Change) -> Refusal {
 /// Something the agent said.
 pub fn said(text: &str) -> Event {
     Event::Content { text: text.to_owned(), parent_tool_use_id: None, truncated: None }
+}
+
+/// A turn ends well.
+pub fn ends(session: SessionId, turn: u64) -> Change {
+    let last = Box::new(said("the last"));
+    Change::EndTurn { session, turn, status: TurnStatus::Complete, last, summary: None, cost_usd: 0.0 }
 }
 
 /// Appends something the agent said.
@@ -125,6 +134,7 @@ pub fn question(session: SessionId, turn: u64, tool_use_id: &str) -> NewApproval
             expires_at: Some(NOW + 60),
             asked_of: AskedOf::Operator,
             passed: Vec::new(),
+            passes_on_at: None,
             reason: Some("because".to_owned()),
             suggestions: Some(json!([{"type": "addRules"}])),
             agent_id: None,
@@ -150,6 +160,18 @@ pub async fn ask(store: &dyn Store, new: NewApproval) -> ApprovalId {
     let id = new.approval.id;
     commit(store, Change::Ask(Box::new(new))).await;
     id
+}
+
+/// Passes a question on from each of `from` in turn, ending with `to`; `by` passes on the first.
+pub fn passes_on(approval: ApprovalId, from: &[AskedOf], to: AskedOf, by: Decider) -> Change {
+    let passed = from.iter().enumerate().map(|(i, from)| Passed {
+        from: Some(from.clone()),
+        why: if i == 0 { WentOn::Escalated } else { WentOn::Absent },
+        by: if i == 0 { by.clone() } else { Decider::Hub },
+        opinion: None,
+        at: 0,
+    });
+    Change::PassOn { approval, passed: passed.collect(), to, passes_on_at: Some(NOW + 5) }
 }
 
 /// The operator's answer.

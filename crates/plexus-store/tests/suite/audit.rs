@@ -75,7 +75,7 @@ pub async fn a_decision_is_recorded_with_all_there_is_to_it(store: Arc<dyn Store
 
     let passed = ask(&*store, question(session, 1, "v")).await;
     let (to, by) = (AskedOf::Parent { id: "p".to_owned() }, Decider::Operator);
-    commit(&*store, Change::PassOn { approval: passed, to: to.clone(), by: by.clone(), opinion: None }).await;
+    commit(&*store, passes_on(passed, &[AskedOf::Operator], to.clone(), by.clone())).await;
     commit(&*store, denies(passed)).await;
     let last = of_kind(&*store, AuditKind::Decision).await.pop().unwrap();
     assert_eq!((last.asked_of, last.passed.len(), &last.passed[0].by), (Some(to), 1, &by));

@@ -7,3 +7,4 @@ pub mod removals;
 pub mod runs;
 pub mod sessions;
 pub mod turns;
+pub mod way_up;

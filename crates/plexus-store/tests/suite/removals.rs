@@ -13,11 +13,6 @@ use crate::common::*;
 
 const LATER: u64 = NOW + 1;
 
-fn ends(session: SessionId, turn: u64) -> Change {
-    let last = Box::new(said("the last"));
-    Change::EndTurn { session, turn, status: TurnStatus::Complete, last, summary: None, cost_usd: 0.0 }
-}
-
 /// A turn that is over, with one event more than was said in it.
 async fn turn(store: &dyn Store, session: SessionId, turn: u64, said: &[&str]) {
     begin_turn(store, session, turn).await;

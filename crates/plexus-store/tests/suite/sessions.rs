@@ -53,7 +53,7 @@ pub async fn a_deleted_session_frees_its_name_and_stays_on_record(store: Arc<dyn
     for change in [
         Change::DeleteSession(old),
         Change::RenameSession(old, name("b")),
-        Change::BeginTurn { session: old, turn: 2, prompt: String::new() },
+        Change::BeginTurn { session: old, turn: 2, prompt: String::new(), woken_to: None },
     ] {
         assert!(matches!(refused(&*store, change).await, Refusal::NoSuchSession(id) if id == old));
     }
@@ -73,7 +73,7 @@ pub async fn what_is_not_there_is_not_found(store: Arc<dyn Store>) {
     for change in [
         Change::DeleteSession(nobody),
         Change::RenameSession(nobody, name("a")),
-        Change::BeginTurn { session: nobody, turn: 1, prompt: String::new() },
+        Change::BeginTurn { session: nobody, turn: 1, prompt: String::new(), woken_to: None },
         Change::Progress(nobody, 1, json!({})),
         says(nobody, 1, "hello"),
         Change::Ask(Box::new(question(nobody, 1, "t"))),

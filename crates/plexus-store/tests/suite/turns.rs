@@ -21,7 +21,7 @@ fn end(session: SessionId, turn: u64, status: TurnStatus, summary: &str) -> Chan
 
 pub async fn turns_follow_one_another(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
-    let begin = |turn| Change::BeginTurn { session, turn, prompt: format!("prompt {turn}") };
+    let begin = |turn| Change::BeginTurn { session, turn, prompt: format!("prompt {turn}"), woken_to: None };
     assert!(matches!(refused(&*store, begin(2)).await, Refusal::TurnInProgress(_)));
     commit(&*store, begin(1)).await;
     assert_eq!(store.session(session).await.unwrap().unwrap().latest_turn, 1);

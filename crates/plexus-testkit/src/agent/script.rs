@@ -64,6 +64,8 @@ pub(super) fn parse(prompt: &str) -> Result<Vec<Step>, ScriptError> {
     let forms = match prompt.chars().next() {
         Some('{') => serde_json::from_str::<Script>(prompt)?.steps,
         Some('[') => serde_json::from_str(prompt)?,
+        // The hub's own words, to a session that it wakes.
+        _ if prompt.starts_with("Plexus: ") => return Ok(vec![Step::Say("I am awake.".to_owned())]),
         _ => return Ok(demo(prompt)),
     };
     let steps = forms.into_iter().enumerate();

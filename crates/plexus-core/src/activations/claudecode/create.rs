@@ -54,6 +54,12 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
     if params.approval_timeout_secs == Some(0) {
         return Err(Error::invalid("approval_timeout_secs", "is at least 1; leave it out for no limit"));
     }
+    if params.escalate_after_secs == Some(0) {
+        return Err(Error::invalid("escalate_after_secs", "is at least 1; leave it out for the usual time"));
+    }
+    if params.wake == Some(true) && params.hub_tools != Some(true) {
+        return Err(Error::invalid("wake", "goes with `hub_tools: true`: it is about those that it makes"));
+    }
     check_env(&params)?;
     let id = SessionId::random();
     if params.approve_scope.as_ref().is_some_and(|scope| !scope.is_empty()) && params.hub_tools != Some(true)
@@ -86,6 +92,8 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
             hub_tools: params.hub_tools.unwrap_or(false),
             approve_scope,
             approval_timeout_secs: params.approval_timeout_secs,
+            escalate_after_secs: params.escalate_after_secs,
+            wake: params.wake.unwrap_or(false),
             metadata: params.metadata,
         },
         tree: TreeId::random(),

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use plexus_protocol::loopback::{EscalateParams, EscalateResult};
-use plexus_protocol::{AskedOf, Decider, Error, ErrorKind, Principal};
-use plexus_store::{Change, Refusal, StoreError};
+use plexus_protocol::{ApprovalStatus, AskedOf, Decider, Error, ErrorKind, Principal, WentOn};
+use plexus_store::{Refusal, StoreError};
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
 use crate::hub::store_error;
+use crate::lineage::Lineage;
 use crate::method::{Audience, Method};
 
 /// How long an opinion may be.
@@ -25,39 +26,40 @@ pub(super) fn method() -> Method {
 }
 
 async fn escalate(hub: Arc<Hub>, caller: Admitted, params: EscalateParams) -> Result<EscalateResult, Error> {
-    let (row, _) = hub.find_approval(&caller, params.approval_id).await?;
+    let (mut row, _) = hub.find_approval(&caller, params.approval_id).await?;
     if params.opinion.as_ref().is_some_and(|opinion| opinion.len() > MAX_OPINION) {
         return Err(Error::invalid("opinion", format!("is longer than {MAX_OPINION} bytes")));
     }
-    let Principal::Session { id: me, .. } = caller.principal else {
+    if matches!(caller.principal, Principal::Operator | Principal::Token { .. }) {
         return Err(Error::new(ErrorKind::Forbidden, "there is nobody above you to pass it on to"));
-    };
-    let asking = hub.store().session(row.approval.session_id).await.map_err(store_error)?;
-    let asking = asking.ok_or_else(|| Error::new(ErrorKind::SessionNotFound, "the session is not there"))?;
-    let lineage = hub.known_lineage(asking).await.map_err(store_error)?;
-    let approval = &row.approval;
-    let call = hub.call_of(&lineage, &approval.tool_name, &approval.input, &approval.cwd);
-    let to = lineage.asked_of(me, &call);
-    let above_me = lineage.sessions().iter().take_while(|session| session.id != me);
-    let already_above = match &row.approval.asked_of {
-        AskedOf::Session { id } => above_me.into_iter().any(|session| session.id == *id),
-        AskedOf::Operator | AskedOf::Parent { .. } => true,
-    };
-    if already_above {
-        // Somebody further up is asked already; there is nothing to pass on.
-        return Ok(EscalateResult::Ok { approval_id: row.approval.id, asked_of: row.approval.asked_of });
     }
-    let change = Change::PassOn {
-        approval: row.approval.id,
-        to: to.clone(),
-        by: Decider::from(&caller.principal),
-        opinion: params.opinion,
-    };
-    match hub.commit(vec![change]).await {
-        Ok(_) => Ok(EscalateResult::Ok { approval_id: row.approval.id, asked_of: to }),
-        Err(StoreError::Refused(Refusal::AlreadyResolved(row))) => {
-            Ok(EscalateResult::AlreadyResolved { approval_id: row.approval.id, status: row.approval.status })
+    let me = caller.principal.asked_as();
+    loop {
+        let approval_id = row.approval.id;
+        if row.approval.status != ApprovalStatus::Pending {
+            return Ok(EscalateResult::AlreadyResolved { approval_id, status: row.approval.status });
         }
-        Err(error) => Err(store_error(error)),
+        let lineage = hub.lineage_of(&row).await.map_err(store_error)?;
+        if is_above(&lineage, &row.approval.asked_of, &me) {
+            // Somebody further up is asked already; there is nothing to pass on.
+            return Ok(EscalateResult::Ok { approval_id, asked_of: row.approval.asked_of });
+        }
+        let route = hub.route(&lineage, hub.deciders_above(&lineage, &row, &me));
+        let asked_of = route.asked_of.clone();
+        let by = Decider::from(&caller.principal);
+        match hub.commit(vec![route.from(&row, WentOn::Escalated, by, params.opinion.clone())]).await {
+            Ok(_) => return Ok(EscalateResult::Ok { approval_id, asked_of }),
+            Err(StoreError::Refused(Refusal::AlreadyResolved(now) | Refusal::AskedOfAnother(now))) => {
+                row = *now
+            }
+            Err(error) => return Err(store_error(error)),
+        }
     }
+}
+
+/// Whether `asked_of` stands above `me` in this lineage.
+fn is_above(lineage: &Lineage, asked_of: &AskedOf, me: &AskedOf) -> bool {
+    let AskedOf::Session { id: asked } = asked_of else { return asked_of != me };
+    let mut downwards = lineage.sessions().iter().map(|session| session.id);
+    downwards.any(|id| id == *asked) && downwards.any(|id| *me == AskedOf::Session { id })
 }

@@ -1,0 +1,71 @@
+//! Questions that go on by themselves. One task sleeps until the next is due; what became due while the hub was away
+//! goes on when it is back.
+
+use std::convert::Infallible;
+
+use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decider, WentOn};
+use plexus_store::{ApprovalRow, Refusal, StoreError};
+
+use crate::Hub;
+use crate::clock::now;
+use crate::kill_point::kill_point;
+use crate::lineage::{Lineage, may_allow};
+
+impl Hub {
+    /// Passes questions on when their time has come, for as long as it is polled.
+    pub(crate) async fn see_to_the_way_up(&self) -> Infallible {
+        loop {
+            let approval = self.way_up().going_on.due().await;
+            // A commit sets its next time; where there was none, it has ended or its time is another one.
+            if let Some(still) = self.book().held(|| self.go_on(approval)).await {
+                self.way_up().going_on.set(approval, still.approval.passes_on_at);
+            } else {
+                self.way_up().going_on.set(approval, None);
+            }
+        }
+    }
+
+    /// Passes a question on that nobody answered in time; how it stands then, if it is open.
+    async fn go_on(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, StoreError> {
+        let Some(row) = self.open_approval(id).await? else { return Ok(None) };
+        if row.approval.passes_on_at.is_none_or(|at| at > now()) {
+            return Ok(Some(row));
+        }
+        let lineage = self.lineage_of(&row).await?;
+        let deciders = self.deciders_above(&lineage, &row, &row.approval.asked_of);
+        let change = self.route(&lineage, deciders).from(&row, WentOn::Unanswered, Decider::Hub, None);
+        kill_point("way up", "due");
+        match self.commit(vec![change]).await {
+            Ok(_) => kill_point("way up", "gone on"),
+            Err(StoreError::Refused(Refusal::AlreadyResolved(_) | Refusal::AskedOfAnother(_))) => {}
+            Err(error) => return Err(error),
+        }
+        self.open_approval(id).await
+    }
+
+    async fn open_approval(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, StoreError> {
+        let row = self.store().approval(id).await?;
+        Ok(row.filter(|row| row.approval.status == ApprovalStatus::Pending))
+    }
+
+    /// The lineage of the session that asks.
+    pub(crate) async fn lineage_of(&self, row: &ApprovalRow) -> Result<Lineage, StoreError> {
+        match self.store().session(row.approval.session_id).await? {
+            Some(asking) => self.known_lineage(asking).await,
+            None => Ok(Lineage::default()),
+        }
+    }
+
+    /// Who may be asked after `asked_of`, the nearest to begin with.
+    pub(crate) fn deciders_above(
+        &self,
+        lineage: &Lineage,
+        row: &ApprovalRow,
+        asked_of: &AskedOf,
+    ) -> Vec<AskedOf> {
+        let AskedOf::Session { id } = asked_of else { return vec![AskedOf::Operator] };
+        let approval = &row.approval;
+        let call = self.call_of(lineage, &approval.tool_name, &approval.input, &approval.cwd);
+        lineage.deciders(*id, |session| may_allow(session, &call))
+    }
+}

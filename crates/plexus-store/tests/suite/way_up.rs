@@ -1,0 +1,92 @@
+//! Questions that go on from one addressee to the next.
+
+use std::sync::Arc;
+
+use plexus_protocol::{ApprovalId, AskedOf, Decider, Passed, SessionId, WentOn};
+use plexus_store::{Change, FeedKind, Open, Refusal, Store};
+
+use crate::common::*;
+
+fn somebody() -> AskedOf {
+    AskedOf::Session { id: SessionId::random() }
+}
+
+async fn open_to(store: &dyn Store, asked: &AskedOf) -> Vec<(ApprovalId, u64)> {
+    let open = store.open_approvals(Open::AskedOf(asked.key())).await.unwrap();
+    open.into_iter().map(|row| (row.approval.id, row.number)).collect()
+}
+
+pub async fn whoever_is_passed_over_is_asked_all_the_same(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let (absent, asked) = (somebody(), somebody());
+    let mut new = question(session, 1, "t");
+    new.approval.asked_of = asked.clone();
+    let went_on = |from: &AskedOf| Passed {
+        from: Some(from.clone()),
+        why: WentOn::Absent,
+        by: Decider::Hub,
+        opinion: None,
+        at: NOW,
+    };
+    new.approval.passed = vec![went_on(&absent)];
+    let id = new.approval.id;
+    let made = commit(&*store, Change::Ask(Box::new(new))).await;
+    let told: Vec<(String, FeedKind)> = made.feed.iter().map(|row| (row.to.clone(), row.kind)).collect();
+    assert_eq!(told, [(absent.key(), FeedKind::Asked), (asked.key(), FeedKind::Asked)]);
+    assert_eq!(open_to(&*store, &absent).await, [(id, made.feed[0].number)]);
+    assert_eq!(open_to(&*store, &asked).await, [(id, made.feed[1].number)]);
+
+    let made = commit(&*store, denies(id)).await;
+    let told: Vec<(String, FeedKind)> = made.feed.iter().map(|row| (row.to.clone(), row.kind)).collect();
+    assert_eq!(told, [(absent.key(), FeedKind::Resolved), (asked.key(), FeedKind::Resolved)]);
+    assert!(open_to(&*store, &absent).await.is_empty());
+}
+
+pub async fn a_question_goes_on_once_from_whoever_is_asked(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let [first, second, third] = [(); 3].map(|()| somebody());
+    let mut new = question(session, 1, "t");
+    new.approval.asked_of = first.clone();
+    let id = ask(&*store, new).await;
+    let before = open_to(&*store, &first).await;
+    let by_itself = Decider::from(&first);
+
+    let on = passes_on(id, &[first.clone(), second.clone()], third.clone(), by_itself.clone());
+    let made = commit(&*store, on.clone()).await;
+    let row = &made.approvals[0];
+    assert_eq!((&row.approval.asked_of, row.approval.passes_on_at), (&third, Some(NOW + 5)));
+    let at: Vec<u64> = row.approval.passed.iter().map(|passed| passed.at).collect();
+    assert_eq!(at, [NOW, NOW], "the store says when");
+    assert!(open_to(&*store, &first).await.is_empty(), "it has done with it");
+    assert_eq!(open_to(&*store, &second).await, [(id, made.feed[0].number)], "it went on without it");
+    assert_eq!(open_to(&*store, &third).await, [(id, made.feed[1].number)]);
+    // Somebody else was as quick.
+    match refused(&*store, on).await {
+        Refusal::AskedOfAnother(row) => assert_eq!(row.approval.asked_of, third),
+        other => panic!("{other:?}"),
+    }
+    // The hub passes it on from the third, which keeps its number.
+    let on = passes_on(id, std::slice::from_ref(&third), AskedOf::Operator, Decider::Hub);
+    let number = open_to(&*store, &third).await[0].1;
+    commit(&*store, on.clone()).await;
+    assert_eq!(open_to(&*store, &third).await, [(id, number)]);
+    assert!(number > before[0].1);
+
+    let made = commit(&*store, allows(id)).await;
+    let told: Vec<String> = made.feed.iter().map(|row| row.to.clone()).collect();
+    assert_eq!(told, [first.key(), second.key(), third.key(), "operator".to_owned()]);
+    assert!(matches!(refused(&*store, on).await, Refusal::AlreadyResolved(_)));
+}
+
+pub async fn how_far_a_session_was_woken_only_grows(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let woken = async |turn: u64, woken_to: Option<u64>| {
+        commit(&*store, Change::BeginTurn { session, turn, prompt: String::new(), woken_to }).await;
+        commit(&*store, ends(session, turn)).await;
+        store.session(session).await.unwrap().unwrap().woken_to
+    };
+    assert_eq!(woken(1, None).await, 0);
+    assert_eq!(woken(2, Some(7)).await, 7);
+    assert_eq!(woken(3, None).await, 7);
+    assert_eq!(woken(4, Some(3)).await, 7);
+}
