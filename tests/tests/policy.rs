@@ -279,18 +279,20 @@ async fn no_rule_settles_what_the_safety_check_asks(mut world: World) -> anyhow:
 
 #[tokio::test]
 async fn no_rule_settles_what_the_safety_check_asks_197() -> anyhow::Result<()> {
-    control("2.1.197", "no_rule_settles_what_the_safety_check_asks_197").await
+    safety_check("2.1.197", "no_rule_settles_what_the_safety_check_asks_197").await
 }
 
 #[tokio::test]
 async fn no_rule_settles_what_the_safety_check_asks_325() -> anyhow::Result<()> {
-    control("2.1.325", "no_rule_settles_what_the_safety_check_asks_325").await
+    safety_check("2.1.325", "no_rule_settles_what_the_safety_check_asks_325").await
 }
 
-/// Only the control channel says why Claude Code asks.
-async fn control(version: &'static str, test: &str) -> anyhow::Result<()> {
-    match Setup::cli(version, Channel::Control, DoorKind::Rpc).world(test).await? {
-        Some(world) => no_rule_settles_what_the_safety_check_asks(world).await,
-        None => Ok(()),
+/// Over MCP, too, where Claude Code does not say why it asks.
+async fn safety_check(version: &'static str, test: &str) -> anyhow::Result<()> {
+    for channel in [Channel::Control, Channel::Relay] {
+        if let Some(world) = Setup::cli(version, channel, DoorKind::Rpc).world(test).await? {
+            no_rule_settles_what_the_safety_check_asks(world).await?;
+        }
     }
+    Ok(())
 }

@@ -146,6 +146,9 @@ impl Owner {
             let message = "The run that asks is over.".to_owned();
             return Ok(Permitted::Decided(PermissionResult::Deny { message, interrupt: false }));
         }
+        // Over MCP Claude Code does not say why it asks; what the gate allowed it asks about for one of these reasons only.
+        let allowed = self.calls.get(&params.tool_use_id);
+        let beyond_rules = allowed.is_some_and(|call| matches!(call.answer, GateAnswer::Allow { .. }));
         let question = Question {
             tool_name: params.tool_name,
             tool_use_id: params.tool_use_id,
@@ -155,7 +158,7 @@ impl Owner {
             agent_id: None,
             blocked_path: None,
             requires_user_interaction: None,
-            beyond_rules: false,
+            beyond_rules,
         };
         let mut changes = Vec::new();
         let permitted = match self.known(&question) {
