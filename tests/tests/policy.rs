@@ -4,7 +4,7 @@
 use anyhow::Context as _;
 use plexus_e2e::{Channel, DoorKind, Setup, World, events, script, text};
 use plexus_testkit::model::Step;
-use plexus_testkit::rpc::Rpc;
+use plexus_testkit::rpc::{Door, Rpc};
 use serde_json::{Value, json};
 
 async fn scripted() -> anyhow::Result<World> {
@@ -295,4 +295,44 @@ async fn safety_check(version: &'static str, test: &str) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+#[tokio::test]
+async fn a_session_remembers_for_those_below_it_within_its_scope() -> anyhow::Result<()> {
+    let world = scripted().await?;
+    let scope = json!(["Bash(npm:*)"]);
+    let here = script(&json!([{"say": "here"}]));
+    let more = json!({"hub_tools": true, "approve_scope": scope, "prompt": here});
+    let parent = world.create("parent", more).await?;
+    world.ended(&parent).await?;
+    let door = world.door_of(&parent).await?;
+    let made = door.call("claudecode.create", json!({"name": "child", "working_dir": world.work})).await?;
+    let child = text(&made["id"]);
+    world.chat(&child, &script(&json!([bash("npm test"), bash("npm run x"), bash("rm y")]))).await?;
+    let (_, asked) = world.asked(&child).await?;
+    let answer = |rule: &str| json!({"approval_id": asked["id"], "approve": true, "remember": {"rule": rule}});
+    for wider in ["Bash", "Bash(rm:*)", "*", "Bash(n:*)"] {
+        let refused = door.call("loopback.respond", answer(wider)).await.expect_err("wider than its scope");
+        assert_eq!(refused.kind.as_deref(), Some("beyond_scope"), "{wider}: {refused}");
+    }
+    door.call("loopback.respond", answer("Bash(npm:*)")).await?;
+    // The second runs by the rule, the third is asked about, of somebody who may allow it.
+    let asked = until_asked(&world, &child, "rm y").await?;
+    assert_eq!(asked["asked_of"], json!({"kind": "operator"}), "{asked}");
+    assert_eq!(ran(&world), ["npm test", "npm run x"]);
+    let rules = world.call("policy.list", json!({"session_id": child})).await?;
+    assert_eq!(rules["rules"][0]["counts"], "within_scope", "{rules}");
+    // It counts for those below only: the one who made it asks as before.
+    world.chat(&parent, &script(&json!([bash("npm test")]))).await?;
+    assert_eq!(world.asked(&parent).await?.1["input"]["command"], "npm test");
+    Ok(())
+}
+
+async fn until_asked(world: &World, session: &str, command: &str) -> anyhow::Result<Value> {
+    loop {
+        let (_, asked) = world.asked(session).await?;
+        if asked["input"]["command"] == command {
+            return Ok(asked);
+        }
+    }
 }

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use plexus_policy::{Authority, Call, Level, Policy, RuleEntry, VerdictEffect};
 use plexus_protocol::policy::{Counts, Effect, RuleView};
-use plexus_protocol::{ApprovalKind, SessionId};
+use plexus_protocol::{ApprovalKind, Decider, SessionId};
 use plexus_store::{RuleAuthority, RuleChange, RuleRow};
 use serde_json::Value;
 
 use crate::clock::now;
 use crate::gate::{NamedPolicy, Say, is_hub_tool};
-use crate::lineage::Lineage;
+use crate::lineage::{Lineage, scope_of};
 
 /// All rules, and the policies made of them.
 #[derive(Default)]
@@ -142,12 +142,19 @@ pub(crate) fn view(row: &RuleRow) -> Option<RuleView> {
         counts: match row.rule.authority {
             RuleAuthority::Root => Counts::Fully,
             RuleAuthority::Narrows => Counts::Narrowing,
+            RuleAuthority::Within => Counts::WithinScope,
         },
         session_id: row.rule.session,
         expires_at: entry.expires_at(),
         made_by: row.rule.made_by.clone(),
         created_at: row.created_at,
     })
+}
+
+/// How far what this session allows counts for those below it.
+fn within(of: &Lineage, made_by: &Decider) -> Authority {
+    let maker = of.sessions().iter().find(|session| *made_by == Decider::Session { id: session.id });
+    maker.and_then(scope_of).map_or(Authority::Narrows, Authority::Within)
 }
 
 impl Judge {
@@ -162,6 +169,7 @@ impl Judge {
             let (name, authority) = match row.rule.authority {
                 RuleAuthority::Root => (String::from("the root"), Authority::Root),
                 RuleAuthority::Narrows => (String::from("a session"), Authority::Narrows),
+                RuleAuthority::Within => (String::from("a session"), within(of, &row.rule.made_by)),
             };
             levels.push(Level { name, authority, rules: vec![entry] });
             numbers.push(vec![row.number]);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plexus_policy::{RuleEffect, RuleEntry};
+use plexus_policy::{RuleEffect, RuleEntry, Scope};
 use plexus_protocol::policy::{Effect, Remember, RuleGiven};
 use plexus_protocol::{
     ApprovalId, ApprovalStatus, Decider, Decision, Error, ErrorKind, Object, Principal, Right, SessionId,
@@ -42,7 +42,7 @@ impl Giver<'_> {
         }
     }
 
-    fn rule(&self, given: &RuleGiven, field: &str) -> Result<Change, Error> {
+    fn entry(&self, given: &RuleGiven, field: &str) -> Result<NewRule, Error> {
         let effect = match given.effect {
             Effect::Allow => RuleEffect::Allow,
             Effect::Deny => RuleEffect::Deny,
@@ -63,13 +63,13 @@ impl Giver<'_> {
         let entry = entry.anchored(Path::new(self.base), home.as_deref());
         let entry = serde_json::to_value(&entry)
             .map_err(|error| Error::new(ErrorKind::Internal, format!("a rule cannot be kept: {error}")))?;
-        Ok(Change::MakeRule(Box::new(NewRule {
+        Ok(NewRule {
             session: self.session,
             entry,
             expires_at: given.expires_at,
             authority: self.authority(),
             made_by: Decider::from(self.principal),
-        })))
+        })
     }
 
     /// The rules that were given in `field`; one that cannot be read is refused with its place.
@@ -77,7 +77,8 @@ impl Giver<'_> {
         if given.len() > MOST_AT_ONCE {
             return Err(Error::invalid(field, format!("are more than {MOST_AT_ONCE}")));
         }
-        given.iter().enumerate().map(|(i, given)| self.rule(given, &format!("{field}[{i}]"))).collect()
+        let entries = given.iter().enumerate().map(|(i, given)| self.entry(given, &format!("{field}[{i}]")));
+        entries.map(|rule| Ok(Change::MakeRule(Box::new(rule?)))).collect()
     }
 }
 
@@ -154,10 +155,6 @@ impl Hub {
             let message = "this token is good for answering what is asked, and not for making rules";
             return Err(Error::new(ErrorKind::Forbidden, message).with("field", "remember"));
         }
-        if matches!(caller.principal, Principal::Session { .. }) && approve {
-            let message = "a session cannot allow in advance; it can deny, or answer each time";
-            return Err(Error::new(ErrorKind::Forbidden, message).with("field", "remember"));
-        }
         if remember.expires_secs == Some(0) {
             return Err(Error::invalid("remember.expires_secs", "is at least 1; leave it out for no end"));
         }
@@ -165,7 +162,16 @@ impl Hub {
         let giver = Giver { principal: &caller.principal, session: Some(session.id), base };
         let effect = if approve { Effect::Allow } else { Effect::Deny };
         let expires_at = remember.expires_secs.map(|secs| now().saturating_add(secs));
-        giver.rule(&RuleGiven { rule: remember.rule, effect, expires_at }, "remember.rule")
+        let given = RuleGiven { rule: remember.rule, effect, expires_at };
+        let mut rule = giver.entry(&given, "remember.rule")?;
+        if let Principal::Session { id, .. } = caller.principal
+            && approve
+        {
+            let decider = self.store().session(id).await.map_err(store_error)?;
+            check_rule_in_scope(decider.as_ref().and_then(scope_of), &rule)?;
+            rule.authority = RuleAuthority::Within;
+        }
+        Ok(Change::MakeRule(Box::new(rule)))
     }
 
     /// Brings those open approvals to their end that the rules in force allow or deny: when rules were made for `session`
@@ -225,5 +231,18 @@ impl Hub {
         };
         // What a named policy says now it said at the gate as well, and the question was asked all the same.
         decision.rule.is_some().then_some((status, decision))
+    }
+}
+
+/// A session allows nothing in advance that it could not allow when asked.
+fn check_rule_in_scope(scope: Option<Scope>, rule: &NewRule) -> Result<(), Error> {
+    let entry: Option<RuleEntry> = serde_json::from_value(rule.entry.clone()).ok();
+    let given = entry.and_then(|entry| Scope::new(&[entry.rule().clone()]).ok());
+    match (given, scope) {
+        (Some(given), Some(scope)) if given.exceeds(&scope).is_none() => Ok(()),
+        _ => {
+            let message = "this rule allows more than your `approve_scope`: answer without `remember`, or name less";
+            Err(Error::new(ErrorKind::BeyondScope, message).with("field", "remember.rule"))
+        }
     }
 }

@@ -52,6 +52,8 @@ pub enum Counts {
     Fully,
     /// It was given by a session: what it allows does not count, what it denies or asks about does.
     Narrowing,
+    /// A session gave it with an answer: what it allows counts as far as that session may allow it.
+    WithinScope,
 }
 
 /// A rule in force.

@@ -358,6 +358,8 @@ pub enum RuleAuthority {
     Root,
     /// A session: only what it denies or asks about.
     Narrows,
+    /// A session, in advance for those below it: what it allows counts as far as it may allow it.
+    Within,
 }
 
 /// A rule to be made.
