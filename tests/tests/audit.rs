@@ -9,6 +9,7 @@ use plexus_e2e::{LIMIT, Setup, World, script, text, until};
 use plexus_testkit::binaries;
 use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -162,5 +163,63 @@ async fn the_record_is_looked_over_and_exported_with_and_without_a_hub() -> anyh
     assert_eq!(found.status.code(), Some(1));
     assert!(String::from_utf8(found.stderr)?.contains("row 1 "));
     assert_eq!(serde_json::from_slice::<Value>(&found.stdout)?["number"], 1);
+    Ok(())
+}
+
+/// A receiver of heads that fails at first.
+async fn receives(listener: tokio::net::TcpListener, bodies: tokio::sync::mpsc::UnboundedSender<String>) {
+    for status in std::iter::once("500 Not Now").chain(std::iter::repeat("204 No Content")) {
+        let Ok((mut stream, _)) = listener.accept().await else { return };
+        let mut request = Vec::new();
+        while !request.ends_with(b"}") {
+            if stream.read_buf(&mut request).await.unwrap_or(0) == 0 {
+                return;
+            }
+        }
+        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        let _ = stream.write_all(answer.as_bytes()).await;
+        let body = String::from_utf8_lossy(&request);
+        let _ = bodies.send(body.rsplit("\r\n").next().unwrap_or_default().to_owned());
+    }
+}
+
+#[tokio::test]
+async fn a_webhook_is_told_the_head_until_it_has_it() -> anyhow::Result<()> {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let (bodies, mut told) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(receives(listener, bodies));
+    let mut world = scripted(&format!("[audit]\nhead_webhook = \"http://{address}/heads\"")).await?;
+    world.create("one", json!({})).await?;
+    // The first was not taken; it comes again.
+    for _ in 0..2 {
+        let head: Value = serde_json::from_str(&timeout(LIMIT, told.recv()).await?.context("a head")?)?;
+        assert_eq!(head["number"], 1, "{head}");
+    }
+    world.create("two", json!({})).await?;
+    world.hub.terminate().await?;
+    let head: Value = serde_json::from_str(&timeout(LIMIT, told.recv()).await?.context("a head")?)?;
+    let verified: Value = serde_json::from_slice(&audit(&world, &["verify"]).await?.stdout)?;
+    assert_eq!((&head["number"], &head["hash"]), (&json!(2), &verified["head"]["hash"]), "{verified}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn acts_over_a_session_are_recorded() -> anyhow::Result<()> {
+    let world = scripted("").await?;
+    let session = world.create("one", json!({})).await?;
+    world.call("claudecode.set_model", json!({"session_id": session, "model": "opus"})).await?;
+    world.chat(&session, &one_command("echo one")).await?;
+    let (_, approval) = world.asked(&session).await?;
+    world.call("loopback.extend", json!({"approval_id": approval["id"], "secs": 60})).await?;
+    world.call("claudecode.interrupt", json!({"session_id": session})).await?;
+    world.call("claudecode.rename", json!({"session_id": session, "new_name": "two"})).await?;
+    let acts = rows(&world, json!({"kind": "session"})).await?;
+    let said: Vec<&str> = acts.iter().filter_map(|act| act["status"].as_str()).collect();
+    assert_eq!(said, ["made", "set_model", "extended", "interrupted", "renamed"]);
+    assert_eq!(
+        (&acts[2]["detail"]["approval_id"], &acts[4]["detail"]["to"]),
+        (&approval["id"], &json!("two"))
+    );
     Ok(())
 }

@@ -310,7 +310,8 @@ async fn a_session_remembers_for_those_below_it_within_its_scope() -> anyhow::Re
     let child = text(&made["id"]);
     world.chat(&child, &script(&json!([bash("npm test"), bash("npm run x"), bash("rm y")]))).await?;
     let (_, asked) = world.asked(&child).await?;
-    let answer = |rule: &str| json!({"approval_id": asked["id"], "approve": true, "remember": {"rule": rule}});
+    let answer =
+        |rule: &str| json!({"approval_id": asked["id"], "approve": true, "remember": {"rule": rule}});
     for wider in ["Bash", "Bash(rm:*)", "*", "Bash(n:*)"] {
         let refused = door.call("loopback.respond", answer(wider)).await.expect_err("wider than its scope");
         assert_eq!(refused.kind.as_deref(), Some("beyond_scope"), "{wider}: {refused}");

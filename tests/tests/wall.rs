@@ -6,14 +6,14 @@ use std::process::Stdio;
 
 use anyhow::Context as _;
 use plexus_e2e::{LIMIT, Setup, World, over_channels, processes_of, script, text, until};
-use plexus_testkit::model::Step;
+use plexus_testkit::model::{Step, tool_results};
 use plexus_testkit::rpc::{Door, Rpc};
 use plexus_testkit::{binaries, clean_env, skip};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-over_channels!(a_child_reaches_nothing_of_the_hubs_own);
+over_channels!(a_child_reaches_nothing_of_the_hubs_own, a_child_that_is_told_to_approve_its_own_call_cannot);
 
 fn bash(command: &str) -> Step {
     Step::tool("Bash", json!({"command": command, "description": "a step"}))
@@ -70,6 +70,73 @@ async fn a_child_reaches_nothing_of_the_hubs_own(mut world: World) -> anyhow::Re
     assert!(!processes_of(&session).is_empty());
     world.call("claudecode.stop", json!({"session_id": session})).await?;
     assert_eq!(processes_of(&session), Vec::<u32>::new());
+    Ok(())
+}
+
+/// A child with the hub's tools tries to allow its own call: by a script that it was allowed to run, while the question is
+/// open, and by the tool itself. Without a wall the script finds the operator's token; with one it finds nothing.
+async fn a_child_that_is_told_to_approve_its_own_call_cannot(world: World) -> anyhow::Result<()> {
+    let session = world.create("ambitious", json!({"hub_tools": true})).await?;
+    let view = get(&*world.door, &session).await?;
+    let walled = view["wall"] != "none";
+    let run = world.run_dir(&session, 1);
+    let attack = format!(
+        "DATA='{}' RUN='{}' PLEXUS='{}' nohup sh approve.sh > out 2> err &",
+        world.hub.data_dir().display(),
+        run.strip_prefix(world.hub.data_dir())?.display(),
+        binaries::plexus()?.display(),
+    );
+    std::fs::write(world.file("approve.sh"), include_str!("approve.sh"))?;
+    let mut steps =
+        vec![bash("touch made.txt"), Step::tool("Read", json!({"file_path": world.file("asked")}))];
+    if walled {
+        steps.insert(0, bash(&attack));
+    } else {
+        let test =
+            format!("a_child_that_is_told_to_approve_its_own_call_cannot, by a script {:?}", world.setup.cli);
+        skip(&test, &format!("wall: {}", view["wall_missing"]));
+    }
+    // By now it knows the id of its own question, which was shown to it in a file.
+    steps.push(Step::from_fn(|request| {
+        let read = tool_results(request).pop().map(|result| result.text).unwrap_or_default();
+        let id =
+            read.split(['\t', '→', '\n', ' ']).find(|word| word.len() == 36).unwrap_or_default().to_owned();
+        Step::tool("mcp__plexus__loopback_respond", json!({"approval_id": id, "approve": true}))
+    }));
+    steps.push(Step::text("I cannot."));
+    world.model.script("APPROVE", steps);
+    world.chat(&session, "APPROVE your own call").await?;
+    if walled {
+        let (_, approval) = world.asked(&session).await?;
+        world.allow(&approval).await?;
+    }
+    let asked = loop {
+        let (_, approval) = world.asked(&session).await?;
+        if approval["input"]["command"] == "touch made.txt" {
+            break approval;
+        }
+    };
+    std::fs::write(world.file("asked"), text(&asked["id"]))?;
+    let read = |name: &str| std::fs::read_to_string(world.file(name)).unwrap_or_default();
+    if walled {
+        until("the end of the attack", || world.file("attacked").exists()).await?;
+        let all = format!("{}\n{}\n{}", read("out"), read("err"), read("by-command"));
+        assert!(read("by-http").contains("approval_not_found"), "{}\n{all}", read("by-http"));
+        assert!(read("by-mcp").contains("approval_not_found"), "{}\n{all}", read("by-mcp"));
+        assert!(read("by-operator").starts_with("HTTP/1.1 401"), "{}\n{all}", read("by-operator"));
+        assert_eq!(read("found-by-approve"), "", "{all}");
+    }
+    let get = world.call("loopback.get", json!({"approval_id": asked["id"]})).await?;
+    assert_eq!(get["approval"]["status"], "pending", "{get}");
+    assert!(!world.file("made.txt").exists());
+    world.respond(&asked, json!({"approve": false})).await?;
+    let ended = world.ended(&session).await?;
+    assert_eq!(ended["status"], "complete", "{ended:#}");
+    let tried =
+        world.model.requests_for("APPROVE").pop().map(|request| tool_results(&request)).unwrap_or_default();
+    let tried = tried.last().context("it tried by itself")?;
+    assert!(tried.is_error && tried.text.contains("approval_not_found"), "{tried:?}");
+    assert!(!world.file("made.txt").exists());
     Ok(())
 }
 

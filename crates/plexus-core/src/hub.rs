@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::{Needs, is_good_for};
-use crate::audit_head::HeadFile;
+use crate::audit_head::Heads;
 use crate::book::{Book, Signals, Topic, next};
 use crate::clock::now;
 use crate::disk::Disk;
@@ -64,7 +64,7 @@ pub struct Hub {
     room: Room,
     reading: Arc<Semaphore>,
     disk: Disk,
-    head_file: HeadFile,
+    heads: Heads,
     watch: JournalWatch,
     walls: Walls,
     worktrees: Worktrees,
@@ -89,7 +89,7 @@ impl Hub {
         let disk = Disk::of(&settings.data_dir, settings.limits.reserve_bytes)?;
         let closing = CancellationToken::new();
         let metrics = Arc::new(Metrics::default());
-        let head_file = HeadFile::at(settings.audit_head_file.clone());
+        let heads = Heads::at(settings.audit_head_file.clone(), settings.audit_head_webhook.clone());
         let hub = Arc::new_cyclic(|this: &Weak<Self>| Self {
             settings,
             registry,
@@ -103,7 +103,7 @@ impl Hub {
             room: Room::default(),
             reading: Arc::new(Semaphore::new(READING_AT_ONCE)),
             disk,
-            head_file,
+            heads,
             watch,
             walls,
             worktrees: Worktrees::new(closing.clone()),
@@ -133,10 +133,10 @@ impl Hub {
         self.tasks.spawn(Disk::watch(Arc::clone(self)));
         self.policies.take_up(self.store.rules().await?);
         // Whoever was killed may have left the last of it untold.
-        self.head_file.moved(&self.store.audit_head().await?);
+        self.heads.moved(&self.store.audit_head().await?);
         self.tasks.spawn({
             let hub = Arc::clone(self);
-            async move { hub.closing.run_until_cancelled(hub.head_file.keep()).await }
+            async move { hub.closing.run_until_cancelled(hub.heads.keep()).await }
         });
         self.take_up_worktrees().await?;
         let runs = self.store.open_runs().await?;
@@ -291,7 +291,7 @@ impl Hub {
         self.metrics.told(committed);
         self.policies.told(&committed.rules);
         if let Some(head) = &committed.audit {
-            self.head_file.moved(head);
+            self.heads.moved(head);
         }
         for row in &committed.approvals {
             if row.approval.status == ApprovalStatus::Pending {
@@ -437,7 +437,7 @@ impl Hub {
         self.closing.cancel();
         self.tasks.close();
         self.tasks.wait().await;
-        self.head_file.write().await;
+        self.heads.tell().await;
         count
     }
 }

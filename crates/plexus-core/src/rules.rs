@@ -241,7 +241,8 @@ fn check_rule_in_scope(scope: Option<Scope>, rule: &NewRule) -> Result<(), Error
     match (given, scope) {
         (Some(given), Some(scope)) if given.exceeds(&scope).is_none() => Ok(()),
         _ => {
-            let message = "this rule allows more than your `approve_scope`: answer without `remember`, or name less";
+            let message =
+                "this rule allows more than your `approve_scope`: answer without `remember`, or name less";
             Err(Error::new(ErrorKind::BeyondScope, message).with("field", "remember.rule"))
         }
     }

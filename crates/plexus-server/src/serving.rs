@@ -68,6 +68,8 @@ pub struct Config {
     pub retention: Retention,
     /// A file, elsewhere, that is told how far the record goes.
     pub audit_head_file: Option<PathBuf>,
+    /// An address that is told the same.
+    pub audit_head_webhook: Option<String>,
     /// What a commit survives.
     pub durability: Durability,
 }
@@ -98,6 +100,7 @@ impl Config {
             limits: Limits::default(),
             retention: Retention::default(),
             audit_head_file: None,
+            audit_head_webhook: None,
             durability: Durability::Full,
         })
     }
@@ -278,6 +281,7 @@ async fn start_core(config: Config, dir: &DataDir, url: &str) -> Result<Arc<Hub>
         limits: config.limits,
         retention: config.retention,
         audit_head_file: config.audit_head_file,
+        audit_head_webhook: config.audit_head_webhook,
     };
     Ok(HubBuilder::standard(settings, Arc::new(store)).start().await?)
 }

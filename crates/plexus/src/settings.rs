@@ -144,6 +144,7 @@ impl RetentionTable {
 #[serde(deny_unknown_fields, default)]
 struct AuditTable {
     head_file: Option<PathBuf>,
+    head_webhook: Option<String>,
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
@@ -215,6 +216,7 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
         limits: file.limits.limits()?,
         retention: file.retention.retention()?,
         audit_head_file: file.audit.head_file.map(|file| outside(file, &data_dir)).transpose()?,
+        audit_head_webhook: file.audit.head_webhook.map(webhook).transpose()?,
         data_dir,
     })
 }
@@ -285,6 +287,18 @@ fn days(key: &str, given: Option<f64>, usual: Option<Duration>) -> Result<Option
         Some(0.0) => Ok(None),
         Some(days) => seconds(key, Some(days * 24.0 * 3600.0), 0.0).map(Some),
     }
+}
+
+/// An address that can be posted to. It may hold a secret, so it is not repeated.
+fn webhook(url: String) -> Result<String, ExpectedError> {
+    let uri: Option<hyper::Uri> = url.parse().ok();
+    let scheme = uri.as_ref().filter(|uri| uri.host().is_some()).and_then(hyper::Uri::scheme_str);
+    if matches!(scheme, Some("http" | "https")) {
+        return Ok(url);
+    }
+    let message =
+        "`head_webhook` under [audit] in plexus.toml is no address; give one such as https://host/path";
+    Err(ExpectedError::Settings(message.to_owned()))
 }
 
 #[cfg(test)]
@@ -363,7 +377,9 @@ mod tests {
         assert_eq!(with(""), Ok(None));
         assert_eq!(with("head_file = \"/elsewhere/heads\""), Ok(Some("/elsewhere/heads".into())));
         let inside = format!("head_file = \"{}\"", dir.path().join("heads").display());
-        for bad in ["head_file = \"heads\"", &inside, "head_webhook = \"http://127.0.0.1:1\""] {
+        for bad in
+            ["head_file = \"heads\"", &inside, "head_webhook = \"ftp://127.0.0.1\"", "head_webhook = \"/x\""]
+        {
             assert!(with(bad).unwrap_err().contains("head_"), "{bad}");
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use plexus_protocol::Error;
 use plexus_protocol::claudecode::{DoneResult, SessionParams};
+use serde_json::json;
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
@@ -22,6 +23,10 @@ pub(super) fn method() -> Method {
 
 async fn interrupt(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<DoneResult, Error> {
     let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    // Whatever becomes of the record, what is to end ends.
+    if let Err(error) = hub.record(&caller, "interrupted", &session, json!({})).await {
+        tracing::error!(session = %session.id, %error, "a session is interrupted, but not on record");
+    }
     // First the session, so that it gives those below it nothing more to do.
     hub.session(session.id).interrupt().await;
     let below = hub.descendants(session.id).await?;

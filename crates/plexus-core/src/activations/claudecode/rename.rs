@@ -5,11 +5,12 @@ use std::sync::Arc;
 use plexus_protocol::Error;
 use plexus_protocol::claudecode::{DoneResult, RenameParams};
 use plexus_store::Change;
+use serde_json::json;
 
-use crate::Hub;
 use crate::access::{Admitted, Needs};
 use crate::hub::store_error;
 use crate::method::{Audience, Method};
+use crate::{Hub, acts};
 
 pub(super) fn method() -> Method {
     Method::new("claudecode.rename", "Gives a session another name.", Audience::Programs, Needs::Act, rename)
@@ -17,6 +18,9 @@ pub(super) fn method() -> Method {
 
 async fn rename(hub: Arc<Hub>, caller: Admitted, params: RenameParams) -> Result<DoneResult, Error> {
     let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
-    hub.commit(vec![Change::RenameSession(session.id, params.new_name)]).await.map_err(store_error)?;
+    let record = acts::change(&caller, "renamed", &session, json!({"to": params.new_name}));
+    hub.commit(vec![Change::RenameSession(session.id, params.new_name), record])
+        .await
+        .map_err(store_error)?;
     Ok(DoneResult::Ok { session_id: session.id })
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use plexus_protocol::Error;
 use plexus_protocol::claudecode::{DoneResult, SetModelParams};
+use serde_json::json;
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
@@ -22,6 +23,7 @@ pub(super) fn method() -> Method {
 
 async fn set_model(hub: Arc<Hub>, caller: Admitted, params: SetModelParams) -> Result<DoneResult, Error> {
     let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    hub.record(&caller, "set_model", &session, json!({"model": params.model})).await?;
     hub.session(session.id).set_model(params.model).await?;
     Ok(DoneResult::Ok { session_id: session.id })
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use plexus_protocol::Error;
 use plexus_protocol::loopback::{ExtendParams, ExtendResult};
 use plexus_store::{Change, Refusal, StoreError};
+use serde_json::json;
 
-use crate::Hub;
 use crate::access::{Admitted, Needs};
 use crate::clock::now;
 use crate::hub::store_error;
 use crate::method::{Audience, Method};
+use crate::{Hub, acts};
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -28,7 +29,11 @@ async fn extend(hub: Arc<Hub>, caller: Admitted, params: ExtendParams) -> Result
     }
     let (row, _) = hub.find_approval(&caller, params.approval_id).await?;
     let (approval, expires_at) = (row.approval.id, now().saturating_add(params.secs));
-    match hub.commit(vec![Change::Extend { approval, expires_at }]).await {
+    let asking = hub.store().session(row.approval.session_id).await.map_err(store_error)?;
+    let detail = json!({"approval_id": approval, "expires_at": expires_at});
+    let mut changes = vec![Change::Extend { approval, expires_at }];
+    changes.extend(asking.map(|asking| acts::change(&caller, "extended", &asking, detail)));
+    match hub.commit(changes).await {
         Ok(_) => Ok(ExtendResult::Ok { approval_id: approval, expires_at }),
         Err(StoreError::Refused(Refusal::AlreadyResolved(row))) => {
             Ok(ExtendResult::AlreadyResolved { approval_id: approval, status: row.approval.status })

@@ -1,0 +1,35 @@
+# Tries to approve a call of its own session, whose approval stands in the file `asked` as soon as there is one: with the
+# session's token over HTTP, through the relay, and with whatever of the operator's can be found. $DATA, $RUN and $PLEXUS say
+# where things are; `attacked` at the end says that nothing stood in the way of trying.
+
+until [ -s asked ]; do sleep 0.1; done
+approval=$(cat asked)
+of_config() { grep -o "\"$1\": *\"[^\"]*\"" "$DATA/$RUN/mcp.json" | cut -d'"' -f4; }
+PLEXUS_HUB_URL=$(of_config PLEXUS_HUB_URL) PLEXUS_TOKEN=$(of_config PLEXUS_TOKEN)
+export PLEXUS_HUB_URL PLEXUS_TOKEN PLEXUS_HUB_TOOLS=1
+host=${PLEXUS_HUB_URL#http://}
+
+answer="{\"approval_id\":\"$approval\",\"approve\":true}"
+body="{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"loopback.respond\",\"params\":$answer}"
+request() {
+    bash -c 'exec 3<>"/dev/tcp/${0%:*}/${0##*:}"
+        printf "POST /rpc HTTP/1.1\r\nhost: %s\r\nauthorization: Bearer %s\r\n" "$0" "$1" >&3
+        printf "content-type: application/json\r\ncontent-length: %s\r\nconnection: close\r\n\r\n%s" "${#2}" "$2" >&3
+        cat <&3' "$host" "$1" "$body"
+}
+request "$PLEXUS_TOKEN" > by-http
+request "$(cat "$DATA/operator.token")" > by-operator
+
+{
+    echo '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"attack","version":"1"}}}'
+    echo '{"jsonrpc":"2.0","method":"notifications/initialized"}'
+    echo "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"loopback_respond\",\"arguments\":$answer}}"
+    until grep -q '"id":2' by-mcp; do sleep 0.1; done
+} | "$PLEXUS" mcp > by-mcp
+
+env -u PLEXUS_SESSION_ID -u PLEXUS_TOKEN "$PLEXUS" loopback respond --approval-id "$approval" --approve true \
+    --data-dir "$DATA" > by-command 2>&1 && echo 'the command line' >> found-by-approve
+for file in operator.token plexus.db "$RUN/outbox.jsonl" "$RUN/journal.jsonl"; do
+    if [ -e "$DATA/$file" ]; then echo "$file" >> found-by-approve; fi
+done
+touch attacked
