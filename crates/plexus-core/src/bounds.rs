@@ -77,7 +77,7 @@ pub(crate) async fn place_of(hub: &Hub, made_by: &AskedOf) -> Result<Option<Path
 }
 
 /// What the caller was made with, if it is a session.
-async fn own_config(hub: &Hub, principal: &Principal) -> Result<Option<SessionConfig>, Error> {
+pub(crate) async fn own_config(hub: &Hub, principal: &Principal) -> Result<Option<SessionConfig>, Error> {
     let Principal::Session { id, .. } = principal else { return Ok(None) };
     let own = hub.store().session(*id).await.map_err(store_error)?;
     // One that is being deleted makes no more.

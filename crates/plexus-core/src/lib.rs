@@ -22,6 +22,7 @@ mod hub;
 mod kill_point;
 mod limits;
 mod lineage;
+mod loading;
 mod method;
 mod metrics;
 mod permit;

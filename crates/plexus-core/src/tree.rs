@@ -106,6 +106,7 @@ mod tests {
             policy: PolicyName::OwnCourse,
             deltas: false,
             env: BTreeMap::new(),
+            mcp_servers: BTreeMap::new(),
             hub_tools: true,
             approve_scope: Vec::new(),
             approval_timeout_secs: None,

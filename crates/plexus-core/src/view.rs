@@ -114,6 +114,7 @@ impl Hub {
             pid: self.keeper_of(session.id),
             wall: None,
             wall_missing: None,
+            loads: None,
             created_at: session.created_at,
             metadata: metadata.and_then(|metadata| match metadata {
                 Value::Object(object) => Some(object),

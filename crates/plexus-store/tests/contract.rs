@@ -31,7 +31,8 @@ macro_rules! whole_contract {
                 a_session_that_is_gone_makes_no_more,
                 sessions_are_listed_oldest_first,
                 a_living_session_is_shown_with_its_turn_and_what_is_open,
-                a_node_becomes_the_head;
+                a_node_becomes_the_head,
+                what_a_session_was_given_for_its_servers_goes_with_it;
             runs:
                 a_run_goes_from_starting_to_ended,
                 a_token_speaks_for_its_run_until_that_ends,

@@ -19,6 +19,14 @@ pub fn scripted_agent() -> anyhow::Result<PathBuf> {
     find("PLEXUS_SCRIPTED_AGENT", "plexus-scripted-agent", "cargo build -p plexus-testkit")
 }
 
+/// The MCP server that writes down what it is asked: `$PLEXUS_TOOL_SERVER`, else `target/<profile>/plexus-tool-server`.
+///
+/// # Errors
+/// When neither is there; the message says how to build it.
+pub fn tool_server() -> anyhow::Result<PathBuf> {
+    find("PLEXUS_TOOL_SERVER", "plexus-tool-server", "cargo build -p plexus-testkit")
+}
+
 fn find(variable: &str, name: &str, build: &str) -> anyhow::Result<PathBuf> {
     if let Some(given) = std::env::var_os(variable).filter(|v| !v.is_empty()) {
         return Ok(given.into());

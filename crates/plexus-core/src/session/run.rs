@@ -24,6 +24,7 @@ use crate::disk::Disk;
 use crate::environment::environment;
 use crate::kill_point::kill_point;
 use crate::limits::Limit;
+use crate::loading::HUB_SERVER;
 use crate::secret::{new_token, token_hash};
 
 /// How soon a child is asked again whether its permission tool is there; it has no way to say so by itself.
@@ -263,12 +264,13 @@ impl Owner {
         })
     }
 
-    /// The MCP servers of the child: ours, if it asks through it or was given the hub's tools.
+    /// The MCP servers of the child: those it was given, and ours if it asks through it or was given the hub's tools.
     fn mcp_config(&self, token: &str) -> Value {
         let settings = self.hub.settings();
+        let mut servers = json!(self.row.config.mcp_servers);
         let asks = self.row.config.loopback_enabled && self.row.config.channel == Channel::Mcp;
         if !asks && !self.row.config.hub_tools {
-            return json!({"mcpServers": {}});
+            return json!({"mcpServers": servers});
         }
         let server = match settings.child_mcp {
             ChildMcp::Relay => json!({
@@ -286,7 +288,8 @@ impl Owner {
             }),
             ChildMcp::Http => crate::activations::http_server(&settings.url, token),
         };
-        json!({"mcpServers": {"plexus": server}})
+        servers[HUB_SERVER] = server;
+        json!({"mcpServers": servers})
     }
 
     /// Goes on with the conversation where Claude Code has a transcript of it. A child that was killed early leaves

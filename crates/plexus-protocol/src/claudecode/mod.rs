@@ -1,5 +1,6 @@
 //! `claudecode`: sessions and their turns. How both are shown is in `view`.
 
+mod servers;
 mod view;
 
 use std::collections::BTreeMap;
@@ -8,7 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use view::{SessionView, StreamView, TreeView};
+pub use servers::{McpEndpoint, McpServer, McpServerGiven, McpServerKind};
+pub use view::{LoadsView, SessionView, StreamView, TreeView};
 
 use crate::arbor::Position;
 use crate::policy::RuleGiven;
@@ -192,10 +194,10 @@ pub struct CreateParams {
     /// deny, and the rest is asked further up.
     #[serde(default)]
     pub approve_scope: Option<Vec<String>>,
-    /// Not supported yet.
+    /// MCP servers for the agent, by name, in Claude Code's own shape. Their tools stop at the gate as
+    /// `mcp__<name>__<tool>`. A session passes on its own: `{"type":"inherited"}`.
     #[serde(default)]
-    #[schemars(skip)]
-    pub mcp_servers: Option<Value>,
+    pub mcp_servers: Option<BTreeMap<String, McpServerGiven>>,
 }
 
 /// Result of `claudecode.create`.

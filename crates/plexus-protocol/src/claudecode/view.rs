@@ -70,11 +70,22 @@ pub struct SessionView {
     /// Why there is no such wall.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_missing: Option<String>,
+    /// What its processes load besides Claude Code itself, by name; `get` tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loads: Option<LoadsView>,
     /// When it was made.
     pub created_at: UnixSeconds,
     /// What its maker kept with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Object>,
+}
+
+/// What the processes of a session load besides Claude Code itself. Names only: what stands behind them may be secret.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadsView {
+    /// The MCP servers it was given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mcp_servers: Vec<String>,
 }
 
 /// What a session and all below it come to.

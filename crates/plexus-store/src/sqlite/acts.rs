@@ -78,6 +78,7 @@ impl Applying<'_> {
                 "permission_mode": config.permission_mode,
                 "policy": config.policy,
                 "hub_tools": config.hub_tools,
+                "mcp_servers": config.mcp_servers.keys().collect::<Vec<_>>(),
             })),
             ..AuditEntry::new(self.at, AuditKind::Session, "made", by)
         })

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
+use plexus_protocol::claudecode::{Channel, McpServer, PermissionMode, PolicyName};
 use plexus_protocol::worktree::Worktree;
 use plexus_protocol::{
     Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, Event, NodeId, Object,
@@ -47,6 +47,7 @@ pub fn config() -> SessionConfig {
         policy: PolicyName::AskAll,
         deltas: true,
         env: BTreeMap::from([("KEY".to_owned(), "value".to_owned())]),
+        mcp_servers: BTreeMap::from([("db".to_owned(), server())]),
         hub_tools: false,
         approve_scope: Vec::new(),
         approval_timeout_secs: Some(60),
@@ -54,6 +55,12 @@ pub fn config() -> SessionConfig {
         wake: false,
         metadata: Some(object(json!({"z": 1, "a": [2.5, null]}))),
     }
+}
+
+/// An MCP server with a secret.
+fn server() -> McpServer {
+    let env = BTreeMap::from([("KEY".to_owned(), "A-SECRET".to_owned())]);
+    McpServer::Stdio { command: "db".to_owned(), args: vec!["-v".to_owned()], env, timeout: None }
 }
 
 /// A session to be made, which answers to the operator.

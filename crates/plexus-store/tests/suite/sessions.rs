@@ -98,6 +98,16 @@ pub async fn sessions_are_listed_oldest_first(store: Arc<dyn Store>) {
     assert_eq!(listed, expected);
 }
 
+pub async fn what_a_session_was_given_for_its_servers_goes_with_it(store: Arc<dyn Store>) {
+    let id = create(&*store, "a").await;
+    let config = async || store.session(id).await.unwrap().unwrap().config;
+    assert!(serde_json::to_string(&config().await).unwrap().contains("A-SECRET"));
+    commit(&*store, Change::DeleteSession(id)).await;
+    let left = config().await;
+    assert!(!serde_json::to_string(&left).unwrap().contains("A-SECRET"));
+    assert_eq!(left.working_dir, "/work/here", "the rest stays");
+}
+
 pub async fn a_node_becomes_the_head(store: Arc<dyn Store>) {
     let new = new_session("a");
     commit(&*store, Change::CreateSession(Box::new(new.clone()))).await;

@@ -19,6 +19,7 @@ use crate::bounds::bounded;
 use crate::gate::NamedPolicy;
 use crate::hub::store_error;
 use crate::lineage::scope_of;
+use crate::loading;
 use crate::method::{Audience, Method};
 use crate::rules::Giver;
 use crate::worktrees::Making;
@@ -89,6 +90,7 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
             policy,
             deltas: params.deltas.unwrap_or(false),
             env: params.env.unwrap_or_default(),
+            mcp_servers: loading::given(&hub, &caller, params.mcp_servers).await?,
             hub_tools: params.hub_tools.unwrap_or(false),
             approve_scope,
             approval_timeout_secs: params.approval_timeout_secs,
@@ -254,7 +256,7 @@ fn check_isolation(caller: &Admitted, isolation: &WorktreeIsolation) -> Result<(
 }
 
 fn refuse_what_is_not_built(params: &CreateParams) -> Result<(), Error> {
-    let fields = [("budget", &params.budget), ("mcp_servers", &params.mcp_servers)];
+    let fields = [("budget", &params.budget)];
     if let Some((field, _)) = fields.iter().find(|(_, value)| value.is_some()) {
         return Err(Error::not_yet(field));
     }

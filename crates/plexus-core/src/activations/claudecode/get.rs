@@ -8,6 +8,7 @@ use plexus_store::RunKey;
 
 use crate::Hub;
 use crate::access::{Admitted, Needs, session_not_found};
+use crate::loading;
 use crate::method::{Audience, Method};
 
 pub(super) fn method() -> Method {
@@ -30,6 +31,7 @@ async fn get(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<G
     let seen = seen.find(|seen| seen.living.row.id == id).ok_or_else(|| session_not_found(id))?;
     let mut view = hub.session_view(seen);
     hub.show_wall(&mut view, latest);
+    view.loads = loading::shown(&session.config);
     if let Some(worktree) = worktree {
         view.worktree = Some(hub.worktree_view(id, worktree).await);
     }

@@ -1,0 +1,243 @@
+//! MCP servers of a child: who may give which, and what cannot be one. A server is a program that runs beside the gate, or
+//! an address that the agent's words go to, so a session can only pass on what it has itself.
+
+use std::collections::BTreeMap;
+
+use plexus_protocol::claudecode::{McpEndpoint, McpServer, McpServerGiven, McpServerKind};
+use plexus_protocol::{Error, ErrorKind};
+
+use crate::Hub;
+use crate::access::Admitted;
+use crate::bounds::own_config;
+
+/// The name of the hub's own server, which no other can have.
+pub(crate) const HUB_SERVER: &str = "plexus";
+
+const FIELD: &str = "mcp_servers";
+
+/// All that is kept with a session is read with each `list`.
+const MOST: usize = 32;
+const LARGEST: usize = 64 * 1024;
+
+/// Names that Claude Code keeps for servers of its own.
+const RESERVED: [&str; 4] = ["workspace", "ide", "claude-in-chrome", "computer-use"];
+
+/// The servers that this caller gives to a session it makes.
+pub(crate) async fn given(
+    hub: &Hub,
+    caller: &Admitted,
+    servers: Option<BTreeMap<String, McpServerGiven>>,
+) -> Result<BTreeMap<String, McpServer>, Error> {
+    let Some(servers) = servers.filter(|servers| !servers.is_empty()) else { return Ok(BTreeMap::new()) };
+    let own = own_config(hub, &caller.principal).await?;
+    let mut kept = BTreeMap::new();
+    for (name, server) in servers {
+        let field = format!("{FIELD}.{name}");
+        let server = match (&own, server.kind) {
+            (Some(own), Some(McpServerKind::Inherited)) => {
+                check_only_named(&server, &field)?;
+                let message = format!("a session can pass on its own MCP servers only, and has no `{name}`");
+                own.mcp_servers.get(&name).cloned().ok_or_else(|| forbidden(&field, message))?
+            }
+            (Some(_), _) => {
+                let message = "a session can pass on its own MCP servers only, with {\"type\":\"inherited\"}";
+                return Err(forbidden(&field, message.to_owned()));
+            }
+            (None, _) => checked(&name, server, &field)?,
+        };
+        kept.insert(name, server);
+    }
+    check_size(&kept, FIELD)?;
+    Ok(kept)
+}
+
+/// Not more of them than can be kept.
+fn check_size(servers: &BTreeMap<String, McpServer>, field: &str) -> Result<(), Error> {
+    let size = serde_json::to_string(servers).map_or(usize::MAX, |text| text.len());
+    if servers.len() > MOST || size > LARGEST {
+        let why = format!("are more than {MOST} servers, or more than {} KiB", LARGEST / 1024);
+        return Err(Error::invalid(field, why));
+    }
+    Ok(())
+}
+
+/// A server, if it can be one; `field` is how to call it where it cannot.
+fn checked(name: &str, given: McpServerGiven, field: &str) -> Result<McpServer, Error> {
+    check_name(name, field)?;
+    let McpServerGiven { kind, command, args, env, url, headers, timeout } = given;
+    let kind = match (kind, &command, &url) {
+        (Some(kind), _, _) => kind,
+        (None, Some(_), _) => McpServerKind::Stdio,
+        (None, None, _) => return Err(Error::invalid(&format!("{field}.type"), "is missing")),
+    };
+    let missing = |part: &str| Error::invalid(&format!("{field}.{part}"), "is missing");
+    let stray = |part: &str, kind: &str| {
+        Err(Error::invalid(&format!("{field}.{part}"), format!("does not go with `\"type\":\"{kind}\"`")))
+    };
+    match kind {
+        McpServerKind::Stdio => {
+            if url.is_some() || headers.is_some() {
+                return stray(if url.is_some() { "url" } else { "headers" }, "stdio");
+            }
+            let command = command.ok_or_else(|| missing("command"))?;
+            let (args, env) = (args.unwrap_or_default(), env.unwrap_or_default());
+            check_program(&command, &args, &env, field)?;
+            Ok(McpServer::Stdio { command, args, env, timeout })
+        }
+        McpServerKind::Http | McpServerKind::Sse => {
+            let word = if kind == McpServerKind::Http { "http" } else { "sse" };
+            let strays = [("command", command.is_some()), ("args", args.is_some()), ("env", env.is_some())];
+            if let Some((part, _)) = strays.into_iter().find(|(_, there)| *there) {
+                return stray(part, word);
+            }
+            let url = url.ok_or_else(|| missing("url"))?;
+            let headers = headers.unwrap_or_default();
+            check_endpoint(&url, &headers, field)?;
+            let endpoint = McpEndpoint { url, headers, timeout };
+            Ok(if kind == McpServerKind::Http { McpServer::Http(endpoint) } else { McpServer::Sse(endpoint) })
+        }
+        McpServerKind::Inherited => {
+            let why = "only a session inherits: write the server out";
+            Err(Error::invalid(&format!("{field}.type"), why))
+        }
+    }
+}
+
+/// Tools are called `mcp__<server>__<tool>`, in rules too: what could be read in two ways, or as the hub's own, is refused.
+fn check_name(name: &str, field: &str) -> Result<(), Error> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let refuse = |why: String| Err(Error::invalid(field, why));
+    if name.is_empty() || name.len() > 32 || !name.chars().all(plain) {
+        return refuse("the name of a server is 1 to 32 of letters, digits, `-` and `_`".to_owned());
+    }
+    if name.starts_with('_') || name.ends_with('_') || name.contains("__") {
+        return refuse(
+            "a name neither begins nor ends with `_`, nor has `__` in it: `__` ends it".to_owned(),
+        );
+    }
+    if name.eq_ignore_ascii_case(HUB_SERVER) || RESERVED.iter().any(|kept| name.eq_ignore_ascii_case(kept)) {
+        return refuse(format!("`{name}` is the name of another server; choose another name"));
+    }
+    Ok(())
+}
+
+fn check_program(
+    command: &str,
+    args: &[String],
+    env: &BTreeMap<String, String>,
+    field: &str,
+) -> Result<(), Error> {
+    if command.trim().is_empty() || command.contains('\0') {
+        return Err(Error::invalid(&format!("{field}.command"), "is empty, or no program"));
+    }
+    if args.iter().any(|arg| arg.contains('\0')) {
+        return Err(Error::invalid(&format!("{field}.args"), "cannot be passed to a program"));
+    }
+    for (name, value) in env {
+        let field = format!("{field}.env.{name}");
+        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            return Err(Error::invalid(&field, "cannot be an environment variable"));
+        }
+        // Its mark is how everything that stems from a session is found again.
+        if name.starts_with("PLEXUS_") {
+            return Err(Error::invalid(&field, "is set by Plexus itself"));
+        }
+    }
+    Ok(())
+}
+
+fn check_endpoint(url: &str, headers: &BTreeMap<String, String>, field: &str) -> Result<(), Error> {
+    let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let has_host = host.is_some_and(|host| !host.is_empty() && !host.starts_with(['/', '?', '#', ':']));
+    if !has_host || url.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        let why = "is no address that begins with http:// or https://";
+        return Err(Error::invalid(&format!("{field}.url"), why));
+    }
+    for (name, value) in headers {
+        let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        if name.is_empty() || !name.chars().all(token) || value.contains(|c: char| c.is_control()) {
+            return Err(Error::invalid(&format!("{field}.headers"), format!("`{name}` cannot be a header")));
+        }
+    }
+    Ok(())
+}
+
+/// What is inherited is inherited as it is.
+fn check_only_named(server: &McpServerGiven, field: &str) -> Result<(), Error> {
+    let McpServerGiven { kind: _, command, args, env, url, headers, timeout } = server;
+    let more = command.is_some() || args.is_some() || env.is_some() || url.is_some() || headers.is_some();
+    if more || timeout.is_some() {
+        return Err(Error::invalid(
+            field,
+            "an inherited server is passed on as it is: give its `type` alone",
+        ));
+    }
+    Ok(())
+}
+
+fn forbidden(field: &str, message: String) -> Error {
+    Error::new(ErrorKind::Forbidden, message).with("field", field)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn check(name: &str, server: Value) -> Result<McpServer, Error> {
+        let given = serde_json::from_value(server).expect("the shape");
+        checked(name, given, &format!("{FIELD}.{name}"))
+    }
+
+    #[test]
+    fn a_server_is_handed_over_in_the_words_it_was_given_in() {
+        for server in [
+            json!({"type": "stdio", "command": "npx", "args": ["-y", "it"], "env": {"KEY": "k"}}),
+            json!({"type": "http", "url": "https://a.example/mcp", "headers": {"Authorization": "Bearer x"}}),
+            json!({"type": "sse", "url": "http://127.0.0.1:9/sse", "headers": {}, "timeout": 1000}),
+        ] {
+            let kept = check("it", server.clone()).expect("a server");
+            assert_eq!(serde_json::to_value(&kept).expect("its text"), server);
+            assert!(!format!("{kept:?}").contains("Bearer"), "{kept:?}");
+        }
+        let short = check("it", json!({"command": "it"})).expect("a server");
+        assert!(matches!(short, McpServer::Stdio { command, .. } if command == "it"));
+    }
+
+    #[test]
+    fn a_name_that_could_be_read_in_two_ways_is_refused() {
+        for good in ["github", "my-db_2", "a"] {
+            assert!(check_name(good, "f").is_ok(), "{good}");
+        }
+        let long = "x".repeat(33);
+        for bad in ["", "plexus", "Plexus", "a b", "a.b", "a__b", "_a", "a_", "a*", "ide", "ä", "a(b)", &long]
+        {
+            assert!(check_name(bad, "f").is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_server_is_named() {
+        for (server, field) in [
+            (json!({}), "type"),
+            (json!({"type": "stdio"}), "command"),
+            (json!({"command": " "}), "command"),
+            (json!({"command": "a", "args": ["\0"]}), "args"),
+            (json!({"command": "a", "env": {"A=B": "c"}}), "env.A=B"),
+            (json!({"command": "a", "env": {"PLEXUS_SESSION_ID": "c"}}), "env.PLEXUS_SESSION_ID"),
+            (json!({"command": "a", "url": "http://b"}), "url"),
+            (json!({"command": "a", "headers": {}}), "headers"),
+            (json!({"type": "http"}), "url"),
+            (json!({"type": "http", "url": "file:///etc/passwd"}), "url"),
+            (json!({"type": "http", "url": "http:///x"}), "url"),
+            (json!({"type": "sse", "url": "http://a", "command": "b"}), "command"),
+            (json!({"type": "http", "url": "http://a", "headers": {"A": "b\r\nC: d"}}), "headers"),
+            (json!({"type": "http", "url": "http://a", "headers": {"A B": "c"}}), "headers"),
+            (json!({"type": "inherited"}), "type"),
+        ] {
+            let error = check("it", server.clone()).expect_err("refused");
+            assert_eq!(error.details["field"], format!("{FIELD}.it.{field}"), "{server}");
+        }
+    }
+}

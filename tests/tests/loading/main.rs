@@ -1,0 +1,44 @@
+//! What a child loads besides Claude Code itself: only what it was given, as it was given, and never past the gate.
+
+use plexus_e2e::World;
+use plexus_testkit::binaries;
+use serde_json::{Value, json};
+
+/// One test per pinned CLI, where the channel makes no difference.
+macro_rules! on_both_clis {
+    ($($name:ident),* $(,)?) => {$(
+        mod $name {
+            use plexus_e2e::{Channel, DoorKind, Setup};
+            plexus_e2e::over_everything!(@one $name cli_197 "2.1.197" Control Rpc);
+            plexus_e2e::over_everything!(@one $name cli_325 "2.1.325" Control Rpc);
+        }
+    )*};
+}
+
+mod servers;
+
+/// A server that writes into `log` of the working directory what it is asked.
+fn tool_server(world: &World, log: &str) -> anyhow::Result<Value> {
+    let look = world.hub.data_dir().join("operator.token");
+    let env = json!({"TOOL_SERVER_LOG": world.file(log), "TOOL_SERVER_LOOK": look, "KEY": "THE-SECRET-KEY"});
+    Ok(json!({"type": "stdio", "command": binaries::tool_server()?, "args": ["--quiet"], "env": env}))
+}
+
+/// What such a server wrote down.
+fn noted(world: &World, log: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(world.file(log)).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// The calls that reached such a server, by the text they were given.
+fn calls(world: &World, log: &str) -> Vec<Value> {
+    noted(world, log)
+        .iter()
+        .filter(|note| !note["called"].is_null())
+        .map(|note| note["arguments"]["text"].clone())
+        .collect()
+}
+
+async fn get(world: &World, session: &str) -> anyhow::Result<Value> {
+    Ok(world.call("claudecode.get", json!({"session_id": session})).await?["session"].take())
+}
