@@ -3,7 +3,7 @@
 //! Every function gives one line without its newline; it starts with `{"type":`, by which the keeper tells it from
 //! its own orders. Sending it, once and in order, is left to others.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::PermissionResult;
 
@@ -35,16 +35,23 @@ pub enum GateAnswer {
     },
 }
 
-/// The first message to a process: our callback on every tool.
-pub fn initialize(request_id: &str) -> String {
+/// The first message to a process: our callback on every tool, and agents besides Claude Code's own, by name.
+pub fn initialize(request_id: &str, agents: &Map<String, Value>) -> String {
     // A matcher that is left out matches every tool.
     let gate = json!({"hookCallbackIds": [GATE_CALLBACK], "timeout": GATE_TIMEOUT_SECS});
-    request(request_id, json!({"subtype": "initialize", "hooks": {"PreToolUse": [gate]}}))
+    initialize_with(request_id, json!({"subtype": "initialize", "hooks": {"PreToolUse": [gate]}}), agents)
 }
 
 /// The first message to a process whose operator wants no gate.
-pub fn initialize_ungated(request_id: &str) -> String {
-    request(request_id, json!({"subtype": "initialize"}))
+pub fn initialize_ungated(request_id: &str, agents: &Map<String, Value>) -> String {
+    initialize_with(request_id, json!({"subtype": "initialize"}), agents)
+}
+
+fn initialize_with(request_id: &str, mut body: Value, agents: &Map<String, Value>) -> String {
+    if !agents.is_empty() {
+        body["agents"] = Value::Object(agents.clone());
+    }
+    request(request_id, body)
 }
 
 /// A prompt, known by its `uuid`, that means what it says: no `@path` in it is read and no `/command` is run.
@@ -176,7 +183,7 @@ mod tests {
         let nasty = "a\nb\r\n\"\\\u{2028}\0é";
         let deny = PermissionResult::Deny { message: nasty.into(), interrupt: true };
         let lines = [
-            initialize(nasty),
+            initialize(nasty, &Map::new()),
             user_message(nasty, nasty),
             user_message(nasty, &format!("@x {nasty}")),
             interrupt(nasty),
@@ -197,7 +204,7 @@ mod tests {
     #[test]
     fn the_gate_stands_before_every_tool() {
         let expected = r#"{"type":"control_request","request_id":"i","request":{"subtype":"initialize","hooks":{"PreToolUse":[{"hookCallbackIds":["plexus_gate"],"timeout":2147483}]}}}"#;
-        assert_eq!(initialize("i"), expected);
+        assert_eq!(initialize("i", &Map::new()), expected);
     }
 
     #[test]

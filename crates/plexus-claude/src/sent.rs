@@ -44,7 +44,7 @@ mod tests {
             updated_input: Object::from_iter([("request_id".to_owned(), Value::from("not this"))]),
             updated_permissions: vec![],
         };
-        assert_eq!(id(initialize("a")), Some(SentId::Request("a".into())));
+        assert_eq!(id(initialize("a", &serde_json::Map::new())), Some(SentId::Request("a".into())));
         assert_eq!(id(reply_ask("b", &allow)), Some(SentId::Reply("b".into())));
         assert_eq!(id(reply_gate("c", &GateAnswer::NoOpinion)), Some(SentId::Reply("c".into())));
         assert_eq!(id(reply_error("d", "no")), Some(SentId::Reply("d".into())));

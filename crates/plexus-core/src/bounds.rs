@@ -85,7 +85,8 @@ pub(crate) async fn own_config(hub: &Hub, principal: &Principal) -> Result<Optio
     Ok(Some(own.config))
 }
 
-fn may_be_given(hub: &Hub, name: &str) -> bool {
+/// Whether a variable of this name may come from a session, or from a project.
+pub(crate) fn may_be_given(hub: &Hub, name: &str) -> bool {
     HARMLESS.contains(&name)
         || name.starts_with("LC_")
         || hub.settings().session_env.iter().any(|allowed| allowed == name)

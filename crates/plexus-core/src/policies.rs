@@ -98,6 +98,13 @@ impl Policies {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).rules.get(&number).cloned()
     }
 
+    /// The rules in force that a session's project brought along: the hub makes no others.
+    pub(crate) fn of_project(&self, session: SessionId) -> Vec<u64> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let brought = |row: &&RuleRow| row.rule.session == Some(session) && row.rule.made_by == Decider::Hub;
+        state.rules.values().filter(brought).map(|row| row.number).collect()
+    }
+
     /// Who judges the calls of a session.
     pub(crate) fn judge(&self, of: &Lineage, home: impl FnOnce() -> Option<PathBuf>) -> Arc<Judge> {
         let Some(id) = of.itself().map(|session| session.id) else {

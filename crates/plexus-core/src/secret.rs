@@ -16,6 +16,11 @@ pub fn token_hash(token: &str) -> String {
     hex(&Sha256::digest(token.as_bytes()))
 }
 
+/// Names the content of a file.
+pub fn content_hash(content: &[u8]) -> String {
+    hex(&Sha256::digest(content))
+}
+
 /// Names tool, input and working directory: two calls with the same digest do the same thing.
 pub fn call_digest(tool_name: &str, input: &Object, cwd: &str) -> String {
     let mut hash = Sha256::new();

@@ -107,6 +107,7 @@ mod tests {
             deltas: false,
             env: BTreeMap::new(),
             mcp_servers: BTreeMap::new(),
+            project: None,
             hub_tools: true,
             approve_scope: Vec::new(),
             approval_timeout_secs: None,

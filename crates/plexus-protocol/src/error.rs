@@ -36,6 +36,8 @@ pub enum ErrorKind {
     NotSupportedYet,
     /// The working directory cannot be used.
     BadWorkingDir,
+    /// A file of a project that was to be trusted cannot be taken up.
+    BadProject,
     /// A worktree could not be made.
     WorktreeFailed,
     /// The command that makes a worktree ready failed, or took too long.
@@ -92,6 +94,7 @@ impl ErrorKind {
             Self::UnknownField => "unknown_field",
             Self::NotSupportedYet => "not_supported_yet",
             Self::BadWorkingDir => "bad_working_dir",
+            Self::BadProject => "bad_project",
             Self::WorktreeFailed => "worktree_failed",
             Self::SetupFailed => "setup_failed",
             Self::TooLarge => "too_large",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plexus_protocol::audit::{AuditHead, AuditKind};
-use plexus_protocol::claudecode::{Channel, McpServer, PermissionMode, PolicyName};
+use plexus_protocol::claudecode::{Channel, McpServer, PermissionMode, PolicyName, TrustedProject};
 use plexus_protocol::token::TokenRight;
 use plexus_protocol::worktree::Worktree;
 use plexus_protocol::{
@@ -52,6 +52,9 @@ pub struct SessionConfig {
     /// The MCP servers it was given, by name; with their secrets, until it is deleted.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub mcp_servers: BTreeMap<String, McpServer>,
+    /// What of its project's own files the operator trusts; until it is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<TrustedProject>,
     /// Whether it may start agents of its own.
     pub hub_tools: bool,
     /// What it may allow for those below it, as rules.

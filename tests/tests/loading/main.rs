@@ -2,6 +2,7 @@
 
 use plexus_e2e::World;
 use plexus_testkit::binaries;
+use plexus_testkit::model::Step;
 use serde_json::{Value, json};
 
 /// One test per pinned CLI, where the channel makes no difference.
@@ -15,7 +16,21 @@ macro_rules! on_both_clis {
     )*};
 }
 
+mod project;
 mod servers;
+
+fn bash(command: &str) -> Step {
+    Step::tool("Bash", json!({"command": command, "description": "a step"}))
+}
+
+/// Puts a file into the working directory.
+fn plant(world: &World, path: &str, text: &str) -> anyhow::Result<()> {
+    let path = world.file(path);
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    Ok(std::fs::write(path, text)?)
+}
 
 /// A server that writes into `log` of the working directory what it is asked.
 fn tool_server(world: &World, log: &str) -> anyhow::Result<Value> {

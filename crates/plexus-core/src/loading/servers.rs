@@ -62,7 +62,7 @@ fn check_size(servers: &BTreeMap<String, McpServer>, field: &str) -> Result<(), 
 }
 
 /// A server, if it can be one; `field` is how to call it where it cannot.
-fn checked(name: &str, given: McpServerGiven, field: &str) -> Result<McpServer, Error> {
+pub(super) fn checked(name: &str, given: McpServerGiven, field: &str) -> Result<McpServer, Error> {
     check_name(name, field)?;
     let McpServerGiven { kind, command, args, env, url, headers, timeout } = given;
     let kind = match (kind, &command, &url) {

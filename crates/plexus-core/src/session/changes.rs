@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use plexus_protocol::claudecode::PermissionMode;
+use plexus_protocol::claudecode::{PermissionMode, TrustedProject};
 use plexus_protocol::{Error, ErrorKind, Event};
 use plexus_store::{Change, SessionConfig};
 use serde_json::json;
@@ -131,6 +131,19 @@ impl Owner {
             .commit(vec![Change::Configure(self.row.id, Box::new(config.clone()))])
             .await
             .map_err(store_error)?;
+        self.row.config = config;
+        Ok(())
+    }
+
+    /// Changes what of the project the next process loads; the running one has what it was started with.
+    pub(super) async fn trust(
+        &mut self,
+        project: Option<TrustedProject>,
+        mut changes: Vec<Change>,
+    ) -> Result<(), Error> {
+        let config = SessionConfig { project, ..self.row.config.clone() };
+        changes.push(Change::Configure(self.row.id, Box::new(config.clone())));
+        self.hub.commit(changes).await.map_err(store_error)?;
         self.row.config = config;
         Ok(())
     }

@@ -56,6 +56,10 @@ impl Owner {
             }
             Command::SetMode { mode, reply } => self.set_mode(mode, reply).await,
             Command::SetModel { model, reply } => self.set_model(model, reply).await,
+            Command::Trust { project, changes, reply } => {
+                let _ = reply.send(self.trust(project.map(|project| *project), changes).await);
+                Ok(())
+            }
             Command::Send { text, reply } => {
                 let sent = self.send_message(text).await?;
                 let _ = reply.send(sent);

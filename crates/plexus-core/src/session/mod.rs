@@ -20,10 +20,10 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use futures::FutureExt;
-use plexus_protocol::claudecode::PermissionMode;
+use plexus_protocol::claudecode::{PermissionMode, TrustedProject};
 use plexus_protocol::loopback::PermitParams;
 use plexus_protocol::{ApprovalId, Error, ErrorKind, SessionId};
-use plexus_store::ApprovalRow;
+use plexus_store::{ApprovalRow, Change};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
@@ -52,6 +52,12 @@ enum Command {
     SetMode { mode: PermissionMode, reply: oneshot::Sender<Result<(), Error>> },
     /// Use this model from now on.
     SetModel { model: Option<String>, reply: oneshot::Sender<Result<(), Error>> },
+    /// Load this of the project from the next process on, and make these changes with it.
+    Trust {
+        project: Option<Box<TrustedProject>>,
+        changes: Vec<Change>,
+        reply: oneshot::Sender<Result<(), Error>>,
+    },
     /// Add a message to the running turn.
     Send { text: String, reply: oneshot::Sender<Result<u64, Error>> },
     /// Those below ask: have a turn, if there is none and none was had because of it.
@@ -149,6 +155,17 @@ impl SessionHandle {
     pub(crate) async fn set_model(&self, model: Option<String>) -> Result<(), Error> {
         let (reply, answer) = oneshot::channel();
         self.tell(Command::SetModel { model, reply });
+        answer.await.unwrap_or_else(|_| Err(going_away()))
+    }
+
+    /// Changes what of the project its next process loads.
+    pub(crate) async fn trust(
+        &self,
+        project: Option<TrustedProject>,
+        changes: Vec<Change>,
+    ) -> Result<(), Error> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(Command::Trust { project: project.map(Box::new), changes, reply });
         answer.await.unwrap_or_else(|_| Err(going_away()))
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plexus_agent::{
@@ -24,7 +24,7 @@ use crate::disk::Disk;
 use crate::environment::environment;
 use crate::kill_point::kill_point;
 use crate::limits::Limit;
-use crate::loading::HUB_SERVER;
+use crate::loading::{HUB_SERVER, Loaded, agents_of, changed};
 use crate::secret::{new_token, token_hash};
 
 /// How soon a child is asked again whether its permission tool is there; it has no way to say so by itself.
@@ -141,6 +141,9 @@ impl Owner {
         if self.run.is_some() {
             return Ok(());
         }
+        if let Some(message) = self.project_changed() {
+            return self.fail_turn("project_changed", message).await;
+        }
         let key = RunKey { session: self.row.id, run: self.row.latest_run + 1 };
         let token = match new_token() {
             Ok(token) => token,
@@ -170,6 +173,20 @@ impl Owner {
         }
     }
 
+    /// What the operator trusted is there no more: nothing is started on the strength of it.
+    fn project_changed(&self) -> Option<String> {
+        let config = &self.row.config;
+        let changed = changed(config.project.as_ref()?, Path::new(&config.working_dir));
+        if changed.is_empty() {
+            return None;
+        }
+        Some(format!(
+            "files of the project are not as they were when the operator trusted them ({}): the operator looks at them \
+             and calls claudecode.trust_project again, or with `trust: false` to go on without them",
+            changed.join(", ")
+        ))
+    }
+
     /// The keeper is known and durable: claude may start.
     pub(super) async fn go(&mut self) -> Result<(), Closing> {
         loop {
@@ -189,10 +206,11 @@ impl Owner {
     async fn send_initialize(&mut self) -> Result<(), Closing> {
         let Some(run) = &self.run else { return Ok(()) };
         let id = run.initialize_id();
+        let agents = agents_of(&self.row.config);
         let line = if self.row.config.loopback_enabled {
-            plexus_claude::initialize(&id)
+            plexus_claude::initialize(&id, &agents)
         } else {
-            plexus_claude::initialize_ungated(&id)
+            plexus_claude::initialize_ungated(&id, &agents)
         };
         self.send(&line).await?;
         kill_point("start", "initialize sent");
@@ -203,8 +221,9 @@ impl Owner {
         let settings = self.hub.settings();
         let dir = RunDir::new(settings.run_dir(key));
         dir.create()?;
-        write_private(&dir.mcp_config(), &self.mcp_config(token))?;
-        let env = environment(settings, self.row.id, &self.row.config.env);
+        let loaded = Loaded::of(&self.row.config);
+        write_private(&dir.mcp_config(), &self.mcp_config(token, &loaded))?;
+        let env = environment(settings, self.row.id, &loaded.env);
         let line = LaunchLine {
             program: settings.claude.clone(),
             working_dir: PathBuf::from(&self.row.config.working_dir),
@@ -215,7 +234,7 @@ impl Owner {
             }),
             mcp_config: dir.mcp_config(),
             conversation: self.conversation(&env),
-            model: self.row.config.model.clone(),
+            model: loaded.model,
             system_prompt: self.row.config.system_prompt.clone(),
             partial_messages: self.row.config.deltas,
         };
@@ -264,10 +283,10 @@ impl Owner {
         })
     }
 
-    /// The MCP servers of the child: those it was given, and ours if it asks through it or was given the hub's tools.
-    fn mcp_config(&self, token: &str) -> Value {
+    /// The MCP servers of the child: those it loads, and ours if it asks through it or was given the hub's tools.
+    fn mcp_config(&self, token: &str, loaded: &Loaded) -> Value {
         let settings = self.hub.settings();
-        let mut servers = json!(self.row.config.mcp_servers);
+        let mut servers = json!(loaded.mcp_servers);
         let asks = self.row.config.loopback_enabled && self.row.config.channel == Channel::Mcp;
         if !asks && !self.row.config.hub_tools {
             return json!({"mcpServers": servers});
@@ -383,7 +402,7 @@ fn nonce(key: RunKey) -> String {
     format!("{}-{}", key.session, key.run)
 }
 
-fn write_private(path: &std::path::Path, value: &Value) -> io::Result<()> {
+fn write_private(path: &Path, value: &Value) -> io::Result<()> {
     use std::io::Write;
     let mut file =
         std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;

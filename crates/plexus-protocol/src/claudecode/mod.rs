@@ -1,5 +1,6 @@
 //! `claudecode`: sessions and their turns. How both are shown is in `view`.
 
+mod project;
 mod servers;
 mod view;
 
@@ -9,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use project::{ProjectView, TrustProjectParams, TrustProjectResult, TrustedProject};
 pub use servers::{McpEndpoint, McpServer, McpServerGiven, McpServerKind};
 pub use view::{LoadsView, SessionView, StreamView, TreeView};
 
@@ -198,6 +200,9 @@ pub struct CreateParams {
     /// `mcp__<name>__<tool>`. A session passes on its own: `{"type":"inherited"}`.
     #[serde(default)]
     pub mcp_servers: Option<BTreeMap<String, McpServerGiven>>,
+    /// Loads the project's own settings, MCP servers and agents, as they are now (operator only).
+    #[serde(default)]
+    pub trust_project: Option<bool>,
 }
 
 /// Result of `claudecode.create`.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Channel, PolicyName, Status, Wall};
+use super::{Channel, PolicyName, ProjectView, Status, Wall};
 use crate::arbor::Position;
 use crate::worktree::WorktreeView;
 use crate::{AskedOf, Attention, Object, SessionId, SessionName, UnixSeconds};
@@ -86,6 +86,9 @@ pub struct LoadsView {
     /// The MCP servers it was given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp_servers: Vec<String>,
+    /// What of the project's own files the operator trusts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<ProjectView>,
 }
 
 /// What a session and all below it come to.

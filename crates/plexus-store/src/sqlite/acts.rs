@@ -79,6 +79,7 @@ impl Applying<'_> {
                 "policy": config.policy,
                 "hub_tools": config.hub_tools,
                 "mcp_servers": config.mcp_servers.keys().collect::<Vec<_>>(),
+                "project": config.project.as_ref().map(|project| &project.files),
             })),
             ..AuditEntry::new(self.at, AuditKind::Session, "made", by)
         })

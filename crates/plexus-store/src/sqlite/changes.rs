@@ -167,7 +167,7 @@ impl Applying<'_> {
     /// What it was given to reach its servers goes with it; its processes have it for as long as they run.
     fn delete_session(&self, id: SessionId) -> Result<(), StoreError> {
         let deleted = self.execute(
-            "UPDATE sessions SET deleted_at = ?2, config = json_remove(config, '$.mcp_servers') \
+            "UPDATE sessions SET deleted_at = ?2, config = json_remove(config, '$.mcp_servers', '$.project') \
              WHERE id = ?1 AND deleted_at IS NULL",
             (Text(id), self.at),
         )?;

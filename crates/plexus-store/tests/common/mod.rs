@@ -48,6 +48,7 @@ pub fn config() -> SessionConfig {
         deltas: true,
         env: BTreeMap::from([("KEY".to_owned(), "value".to_owned())]),
         mcp_servers: BTreeMap::from([("db".to_owned(), server())]),
+        project: None,
         hub_tools: false,
         approve_scope: Vec::new(),
         approval_timeout_secs: Some(60),

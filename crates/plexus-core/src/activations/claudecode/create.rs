@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plexus_policy::{PolicyError, Rule, RuleEffect, RuleEntry, Scope};
 use plexus_protocol::arbor::Position;
-use plexus_protocol::claudecode::{CreateParams, CreateResult, PolicyName};
+use plexus_protocol::claudecode::{CreateParams, CreateResult, PolicyName, TrustedProject};
 use plexus_protocol::policy::RuleGiven;
 use plexus_protocol::worktree::{Isolation, WorktreeIsolation};
 use plexus_protocol::{Error, ErrorKind, NodeId, Principal, SessionId, TreeId};
@@ -15,11 +15,11 @@ use tokio_util::sync::CancellationToken;
 use super::chat_async::{begin, check_prompt};
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::bounds::bounded;
+use crate::bounds::{bounded, may_be_given};
 use crate::gate::NamedPolicy;
 use crate::hub::store_error;
 use crate::lineage::scope_of;
-use crate::loading;
+use crate::loading::{self, Taken, Trust};
 use crate::method::{Audience, Method};
 use crate::rules::Giver;
 use crate::worktrees::Making;
@@ -70,11 +70,12 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
     }
     let given = Given {
         by: caller.principal.clone(),
+        trust: Trust::asked(&caller, params.trust_project)?,
         rules: params.rules.unwrap_or_default(),
         scope: params.approve_scope.unwrap_or_default(),
     };
     // Refused before anything is made; a worktree is another place to be relative to.
-    let (rules, approve_scope) = given.at(&hub, id, &working_dir).await?;
+    let settled = given.at(&hub, id, &working_dir).await?;
     let session = NewSession {
         id,
         name: params.name,
@@ -92,7 +93,8 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
             env: params.env.unwrap_or_default(),
             mcp_servers: loading::given(&hub, &caller, params.mcp_servers).await?,
             hub_tools: params.hub_tools.unwrap_or(false),
-            approve_scope,
+            project: settled.project,
+            approve_scope: settled.approve_scope,
             approval_timeout_secs: params.approval_timeout_secs,
             escalate_after_secs: params.escalate_after_secs,
             wake: params.wake.unwrap_or(false),
@@ -103,7 +105,7 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
     };
     let Some(Isolation(isolation)) = params.isolation else {
         admit(&hub, &session)?;
-        return enter(&hub, session, rules, params.prompt, None).await;
+        return enter(&hub, session, settled.rules, params.prompt, None).await;
     };
     check_isolation(&caller, &isolation)?;
     admit(&hub, &session)?;
@@ -114,23 +116,33 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
     task.await.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the hub could not make the session")))
 }
 
-/// The rules that come with a session, what it may allow for those below it, and who gives both.
+/// What comes with a session and depends on where it works: its rules, what it may allow for those below it, and whether it
+/// loads what its project brings along; and who gives all that.
 struct Given {
     by: Principal,
+    trust: Trust,
     rules: Vec<RuleGiven>,
     scope: Vec<String>,
 }
 
+/// The same in one place, with paths made absolute.
+struct Settled {
+    rules: Vec<Change>,
+    approve_scope: Vec<String>,
+    project: Option<TrustedProject>,
+}
+
 impl Given {
-    /// Both, with their paths made absolute.
-    async fn at(
-        &self,
-        hub: &Hub,
-        session: SessionId,
-        base: &str,
-    ) -> Result<(Vec<Change>, Vec<String>), Error> {
+    async fn at(&self, hub: &Hub, session: SessionId, base: &str) -> Result<Settled, Error> {
         let giver = Giver { principal: &self.by, session: Some(session), base };
-        Ok((giver.rules(&self.rules, "rules")?, self.scope_at(hub, base).await?))
+        let mut rules = giver.rules(&self.rules, "rules")?;
+        let approve_scope = self.scope_at(hub, base).await?;
+        let taken = match self.trust {
+            Trust::Nothing => None,
+            Trust::Project => Some(Taken::read(Path::new(base), |name| may_be_given(hub, name))?),
+        };
+        rules.extend(taken.iter().flat_map(|taken| taken.rules(session)));
+        Ok(Settled { rules, approve_scope, project: taken.map(|taken| taken.project) })
     }
 
     /// What the session may allow for those below it: nothing that its maker may not.
@@ -191,9 +203,10 @@ async fn isolated(
     session.config.working_dir = making.working_dir().to_owned();
     session.config.worktree = Some(making.worktree().clone());
     let rules = match given.at(&hub, session.id, &session.config.working_dir).await {
-        Ok((rules, approve_scope)) => {
-            session.config.approve_scope = approve_scope;
-            rules
+        Ok(settled) => {
+            session.config.approve_scope = settled.approve_scope;
+            session.config.project = settled.project;
+            settled.rules
         }
         Err(error) => {
             hub.room().leaves(session.id);

@@ -15,6 +15,7 @@ mod set_model;
 mod set_permission_mode;
 mod stop;
 mod streams;
+mod trust_project;
 
 use crate::method::{Activation, Method};
 
@@ -39,6 +40,7 @@ impl Activation for ClaudeCode {
             send::method(),
             set_permission_mode::method(),
             set_model::method(),
+            trust_project::method(),
         ]
     }
 }

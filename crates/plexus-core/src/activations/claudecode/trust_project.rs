@@ -1,0 +1,54 @@
+//! `claudecode.trust_project`: the operator takes up what a session's project brings along, as it is now, or lets go of it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use plexus_protocol::claudecode::{TrustProjectParams, TrustProjectResult};
+use plexus_protocol::{Decider, Error};
+use plexus_store::Change;
+use serde_json::json;
+
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::acts;
+use crate::bounds::may_be_given;
+use crate::loading::{Taken, project_view};
+use crate::method::{Audience, Method};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "claudecode.trust_project",
+        "Loads the project's own settings, MCP servers and agents, as they are now, from the next process on.",
+        Audience::Programs,
+        Needs::Rule,
+        trust_project,
+    )
+}
+
+async fn trust_project(
+    hub: Arc<Hub>,
+    caller: Admitted,
+    params: TrustProjectParams,
+) -> Result<TrustProjectResult, Error> {
+    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    let dir = Path::new(&session.config.working_dir);
+    let taken = match params.trust {
+        Some(false) => None,
+        Some(true) | None => Some(Taken::read(dir, |name| may_be_given(&hub, name))?),
+    };
+    let by = Decider::from(&caller.principal);
+    let before = hub.policies().of_project(session.id).into_iter();
+    let mut changes: Vec<Change> =
+        before.map(|number| Change::RevokeRule { number, by: by.clone() }).collect();
+    let (act, files) = match &taken {
+        Some(taken) => ("project_trusted", json!({"files": taken.project.files})),
+        None => ("project_not_trusted", json!({})),
+    };
+    changes.extend(taken.iter().flat_map(|taken| taken.rules(session.id)));
+    changes.push(acts::change(&caller, act, &session, files));
+    let project = taken.map(|taken| taken.project);
+    let shown = project.as_ref().map(|project| project_view(project, dir));
+    hub.session(session.id).trust(project, changes).await?;
+    hub.settle(Some(session.id)).await;
+    Ok(TrustProjectResult::Ok { session_id: session.id, project: shown })
+}
