@@ -54,6 +54,8 @@ pub struct LaunchLine {
     pub conversation: Conversation,
     /// The model, unless Claude Code's own choice will do.
     pub model: Option<String>,
+    /// The user's program that gives out the key to the model.
+    pub api_key_helper: Option<String>,
     /// A system prompt in place of Claude Code's own.
     pub system_prompt: Option<String>,
     /// Whether token deltas are wanted.
@@ -85,7 +87,11 @@ impl LaunchLine {
         push(&["--mcp-config", &self.mcp_config.to_string_lossy()]);
         // `crossSessionInbound`: newer versions listen on a socket where any process of the same user, a command of
         // the child too, could otherwise put words into the operator's mouth.
-        push(&["--settings", r#"{"disableAllHooks":true,"crossSessionInbound":"refuse"}"#]);
+        let mut settings = serde_json::json!({"disableAllHooks": true, "crossSessionInbound": "refuse"});
+        if let Some(helper) = &self.api_key_helper {
+            settings["apiKeyHelper"] = helper.as_str().into();
+        }
+        push(&["--settings", &settings.to_string()]);
         // Brings back the project's CLAUDE.md and nothing else, with
         // CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD=1 in the environment.
         push(&["--add-dir", &self.working_dir.to_string_lossy()]);
@@ -179,6 +185,7 @@ mod tests {
             mcp_config: "/data/mcp.json".into(),
             conversation: Conversation::New("0b5c".to_owned()),
             model: None,
+            api_key_helper: None,
             system_prompt: None,
             partial_messages: false,
         }

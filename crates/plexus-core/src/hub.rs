@@ -26,6 +26,7 @@ use crate::disk::Disk;
 use crate::follow::{Deltas, LiveSessions};
 use crate::limits::{Room, weight};
 use crate::lineage::Lineage;
+use crate::loading::UserSettings;
 use crate::method::{Caller, Method, Registry, ToolUser, method_not_found};
 use crate::metrics::Metrics;
 use crate::permit::Attachments;
@@ -69,6 +70,7 @@ pub struct Hub {
     walls: Walls,
     worktrees: Worktrees,
     policies: Policies,
+    user_settings: UserSettings,
     way_up: WayUp,
     sessions: Mutex<HashMap<SessionId, SessionHandle>>,
     /// The pids of the keepers, by session: what descends from one of them is a child.
@@ -90,6 +92,7 @@ impl Hub {
         let closing = CancellationToken::new();
         let metrics = Arc::new(Metrics::default());
         let heads = Heads::at(settings.audit_head_file.clone(), settings.audit_head_webhook.clone());
+        let user_settings = UserSettings::at_start(settings.user_settings.clone(), &settings.data_dir);
         let hub = Arc::new_cyclic(|this: &Weak<Self>| Self {
             settings,
             registry,
@@ -108,6 +111,7 @@ impl Hub {
             walls,
             worktrees: Worktrees::new(closing.clone()),
             policies: Policies::default(),
+            user_settings,
             way_up: WayUp::default(),
             sessions: Mutex::default(),
             keepers: Mutex::default(),
@@ -115,6 +119,7 @@ impl Hub {
             tasks: TaskTracker::new(),
             this: this.clone(),
         });
+        hub.policies.restricted_by(hub.user_settings.restriction());
         let this = Arc::downgrade(&hub);
         hub.store.observe(Box::new(move |committed| {
             if let Some(hub) = this.upgrade() {
@@ -249,6 +254,10 @@ impl Hub {
 
     pub(crate) fn walls(&self) -> &Walls {
         &self.walls
+    }
+
+    pub(crate) fn user_settings(&self) -> &UserSettings {
+        &self.user_settings
     }
 
     pub(crate) fn policies(&self) -> &Policies {

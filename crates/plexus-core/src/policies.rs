@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::clock::now;
 use crate::gate::{NamedPolicy, Say, is_hub_tool};
 use crate::lineage::{Lineage, scope_of};
+use crate::loading::Restriction;
 
 /// All rules, and the policies made of them.
 #[derive(Default)]
@@ -24,6 +25,8 @@ pub(crate) struct Policies {
 #[derive(Default)]
 struct State {
     rules: BTreeMap<u64, RuleRow>,
+    /// What the user's own settings deny to all sessions.
+    user: Arc<Restriction>,
     /// Moves on whenever the rules change.
     version: u64,
     /// Of those sessions that were asked about since the rules last changed.
@@ -81,6 +84,14 @@ impl Policies {
         state.version += 1;
     }
 
+    /// The user's own settings deny this from now on.
+    pub(crate) fn restricted_by(&self, user: Restriction) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.user = Arc::new(user);
+        state.made.clear();
+        state.version += 1;
+    }
+
     /// Whether there is no rule at all.
     pub(crate) fn is_empty(&self) -> bool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).rules.is_empty()
@@ -110,16 +121,16 @@ impl Policies {
         let Some(id) = of.itself().map(|session| session.id) else {
             return Arc::new(Judge::broken("nobody knows whose call this is"));
         };
-        let (rows, version) = {
+        let (rows, user, version) = {
             let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(judge) = state.made.get(&id) {
                 return Arc::clone(judge);
             }
             let rows: Vec<RuleRow> = state.rules.values().filter(|row| is_for(row, of)).cloned().collect();
-            (rows, state.version)
+            (rows, Arc::clone(&state.user), state.version)
         };
         // Links are followed for this: nobody else is to wait for it.
-        let judge = Arc::new(Judge::of(of, &rows, home()));
+        let judge = Arc::new(Judge::of(of, &rows, &user, home()));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.version == version {
             state.made.insert(id, Arc::clone(&judge));
@@ -165,7 +176,7 @@ fn within(of: &Lineage, made_by: &Decider) -> Authority {
 }
 
 impl Judge {
-    fn of(of: &Lineage, rows: &[RuleRow], home: Option<PathBuf>) -> Self {
+    fn of(of: &Lineage, rows: &[RuleRow], user: &Restriction, home: Option<PathBuf>) -> Self {
         let named = of.sessions().iter().map(|session| NamedPolicy::of(session.config.policy)).collect();
         let (mut levels, mut numbers): (Vec<Level>, Vec<Vec<u64>>) = (Vec::new(), Vec::new());
         for row in rows {
@@ -180,6 +191,19 @@ impl Judge {
             };
             levels.push(Level { name, authority, rules: vec![entry] });
             numbers.push(vec![row.number]);
+        }
+        let dir = of.itself().map(|session| Path::new(&session.config.working_dir));
+        match user.rules_in(dir.unwrap_or(Path::new("/")), home.as_deref()) {
+            Ok(rules) if rules.is_empty() => {}
+            Ok(rules) => {
+                levels.push(Level {
+                    name: "the user's settings".to_owned(),
+                    authority: Authority::Root,
+                    rules,
+                });
+                numbers.push(Vec::new());
+            }
+            Err(why) => return Self::broken(&why),
         }
         let rules = if levels.is_empty() {
             Rules::None

@@ -35,6 +35,8 @@ pub struct Settings {
     pub clean_env: bool,
     /// Environment variables that a session may give to those it makes, besides harmless ones.
     pub session_env: Vec<String>,
+    /// The user's own Claude Code settings, of which children get a little; `None` for nothing of them.
+    pub user_settings: Option<PathBuf>,
     /// Whether children are kept from the hub's own files.
     pub wall: WallSetting,
     /// How children on the `mcp` channel reach the hub.

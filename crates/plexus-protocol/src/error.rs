@@ -38,6 +38,8 @@ pub enum ErrorKind {
     BadWorkingDir,
     /// A file of a project that was to be trusted cannot be taken up.
     BadProject,
+    /// The user's own settings cannot be read.
+    BadUserSettings,
     /// A worktree could not be made.
     WorktreeFailed,
     /// The command that makes a worktree ready failed, or took too long.
@@ -95,6 +97,7 @@ impl ErrorKind {
             Self::NotSupportedYet => "not_supported_yet",
             Self::BadWorkingDir => "bad_working_dir",
             Self::BadProject => "bad_project",
+            Self::BadUserSettings => "bad_user_settings",
             Self::WorktreeFailed => "worktree_failed",
             Self::SetupFailed => "setup_failed",
             Self::TooLarge => "too_large",

@@ -42,6 +42,8 @@ pub struct Config {
     pub plexus: PathBuf,
     /// Children inherit nothing of the hub's environment; for tests.
     pub clean_env: bool,
+    /// The user's own Claude Code settings, of which agents get a little.
+    pub user_settings: Option<PathBuf>,
     /// Whether children are kept from the hub's own files.
     pub wall: WallSetting,
     /// How children on the `mcp` channel reach the hub.
@@ -88,6 +90,7 @@ impl Config {
             plexus: std::env::current_exe()?,
             clean_env: false,
             session_env: Vec::new(),
+            user_settings: None,
             wall: WallSetting::default(),
             child_mcp: ChildMcp::Relay,
             progress_every: Duration::from_secs(20),
@@ -269,6 +272,7 @@ async fn start_core(config: Config, dir: &DataDir, url: &str) -> Result<Arc<Hub>
         operator_token: dir.operator_token()?,
         clean_env: config.clean_env,
         session_env: config.session_env,
+        user_settings: config.user_settings,
         wall: config.wall,
         child_mcp: config.child_mcp,
         progress_every: config.progress_every,

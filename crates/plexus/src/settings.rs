@@ -47,6 +47,7 @@ struct File {
     worktrees_dir: Option<PathBuf>,
     clean_env: bool,
     session_env: Vec<String>,
+    user_settings: Option<bool>,
     wall: WallName,
     child_mcp: ChildMcpName,
     progress_secs: Option<f64>,
@@ -185,6 +186,7 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
         plexus: usual.plexus,
         clean_env: file.clean_env,
         session_env: file.session_env,
+        user_settings: users_own(file.clean_env, file.user_settings),
         wall: match file.wall {
             WallName::Wanted => WallSetting::Wanted,
             WallName::Required => WallSetting::Required,
@@ -236,6 +238,16 @@ fn read(path: &Path) -> Result<File, ExpectedError> {
 /// A path is meant from here, a bare name from `PATH` at the time of each launch.
 fn located(program: PathBuf) -> Result<PathBuf, ExpectedError> {
     if program.components().count() > 1 { std::path::absolute(&program).map_err(system) } else { Ok(program) }
+}
+
+/// Where Claude Code looks for the user's settings, unless agents are to have nothing of them.
+fn users_own(clean_env: bool, wanted: Option<bool>) -> Option<PathBuf> {
+    if clean_env || wanted == Some(false) {
+        return None;
+    }
+    let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let folder = of("CLAUDE_CONFIG_DIR").or_else(|| of("HOME").map(|home| home.join(".claude")))?;
+    Some(folder.join("settings.json"))
 }
 
 /// A folder for worktrees that has nothing to do with the data directory.

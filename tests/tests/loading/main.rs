@@ -18,6 +18,7 @@ macro_rules! on_both_clis {
 
 mod project;
 mod servers;
+mod user;
 
 fn bash(command: &str) -> Step {
     Step::tool("Bash", json!({"command": command, "description": "a step"}))

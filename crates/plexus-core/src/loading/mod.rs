@@ -1,9 +1,10 @@
-//! What a child loads besides Claude Code itself: MCP servers that it was given by name, and what of its project's own files
-//! the operator trusts. All of it is handed over by the hub, from what it keeps; Claude Code looks for none of it by itself.
+//! What a child loads besides Claude Code itself: MCP servers that it was given by name, what of its project's own files the
+//! operator trusts, and a little of the user's settings. All of it is handed over by the hub, from what it keeps; Claude Code looks for none of it by itself.
 
 mod agents;
 mod project;
 mod servers;
+mod user;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +15,9 @@ use plexus_store::SessionConfig;
 
 pub(crate) use project::{Taken, changed, view as project_view};
 pub(crate) use servers::{HUB_SERVER, given};
+pub(crate) use user::{FromUser, Restriction, UserSettings};
 
+use crate::Hub;
 use crate::access::Admitted;
 
 /// Whether a session is to load what its project brings along.
@@ -48,14 +51,17 @@ pub(crate) struct Loaded {
     pub(crate) env: BTreeMap<String, String>,
     /// MCP servers besides the hub's own.
     pub(crate) mcp_servers: BTreeMap<String, McpServer>,
+    /// The user's program that gives out the key to the model.
+    pub(crate) api_key_helper: Option<String>,
 }
 
 impl Loaded {
-    /// What was said to the session itself stands before what its project says.
-    pub(crate) fn of(config: &SessionConfig) -> Self {
-        let mut loaded = Self { model: None, env: BTreeMap::new(), mcp_servers: BTreeMap::new() };
+    /// What was said to the session itself stands before what its project says, and that before what the user says.
+    pub(crate) fn of(config: &SessionConfig, user: FromUser) -> Self {
+        let FromUser { model, api_key_helper, env, deny: _ } = user;
+        let mut loaded = Self { model, env, mcp_servers: BTreeMap::new(), api_key_helper };
         if let Some(project) = &config.project {
-            loaded.model.clone_from(&project.model);
+            loaded.model = project.model.clone().or(loaded.model);
             loaded.env.extend(project.env.clone());
             loaded.mcp_servers.extend(project.mcp_servers.clone());
         }
@@ -72,8 +78,9 @@ pub(crate) fn agents_of(config: &SessionConfig) -> Object {
 }
 
 /// What a session loads, by name; `None` for nothing.
-pub(crate) fn shown(config: &SessionConfig) -> Option<LoadsView> {
+pub(crate) fn shown(hub: &Hub, config: &SessionConfig) -> Option<LoadsView> {
     let loads = LoadsView {
+        user_settings: hub.user_settings().counting().map(|user| user.names()).unwrap_or_default(),
         mcp_servers: config.mcp_servers.keys().cloned().collect(),
         project: config.project.as_ref().map(|project| project_view(project, Path::new(&config.working_dir))),
     };

@@ -144,6 +144,16 @@ impl Owner {
         if let Some(message) = self.project_changed() {
             return self.fail_turn("project_changed", message).await;
         }
+        let user = match self.hub.user_settings().counting() {
+            Ok(user) => user,
+            Err(why) => {
+                let message = format!(
+                    "no agent is started while the user's settings cannot be used, as they may deny things: {why}; mend \
+                     them and call claudecode.user_settings with `accept: true`"
+                );
+                return self.fail_turn("bad_user_settings", message).await;
+            }
+        };
         let key = RunKey { session: self.row.id, run: self.row.latest_run + 1 };
         let token = match new_token() {
             Ok(token) => token,
@@ -155,7 +165,7 @@ impl Owner {
         self.commit_held(vec![Change::BeginRun { key, state, token_hash: Some(token_hash(&token)) }]).await?;
         self.row.latest_run = key.run;
         kill_point("start", "begun");
-        match self.start_process(key, &token) {
+        match self.start_process(key, &token, Loaded::of(&self.row.config, user)) {
             Ok(run) => {
                 kill_point("start", "keeper started");
                 let identity = run.keeper.as_ref().map(|keeper| keeper.identity().clone());
@@ -217,11 +227,10 @@ impl Owner {
         Ok(())
     }
 
-    fn start_process(&self, key: RunKey, token: &str) -> io::Result<LiveRun> {
+    fn start_process(&self, key: RunKey, token: &str, loaded: Loaded) -> io::Result<LiveRun> {
         let settings = self.hub.settings();
         let dir = RunDir::new(settings.run_dir(key));
         dir.create()?;
-        let loaded = Loaded::of(&self.row.config);
         write_private(&dir.mcp_config(), &self.mcp_config(token, &loaded))?;
         let env = environment(settings, self.row.id, &loaded.env);
         let line = LaunchLine {
@@ -235,6 +244,7 @@ impl Owner {
             mcp_config: dir.mcp_config(),
             conversation: self.conversation(&env),
             model: loaded.model,
+            api_key_helper: loaded.api_key_helper,
             system_prompt: self.row.config.system_prompt.clone(),
             partial_messages: self.row.config.deltas,
         };

@@ -10,7 +10,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use project::{ProjectView, TrustProjectParams, TrustProjectResult, TrustedProject};
+pub use project::{
+    ProjectView, TrustProjectParams, TrustProjectResult, TrustedProject, UserSettingsParams,
+    UserSettingsResult,
+};
 pub use servers::{McpEndpoint, McpServer, McpServerGiven, McpServerKind};
 pub use view::{LoadsView, SessionView, StreamView, TreeView};
 

@@ -1,4 +1,5 @@
-//! What of a project's own files an operator has taken up for a session (`trust_project`): as it is kept, and as it is shown.
+//! What agents get of files that Claude Code would read by itself: of a project's own, which an operator has taken up for a
+//! session (`trust_project`), as it is kept and as it is shown; and of the user's settings.
 
 use std::collections::BTreeMap;
 
@@ -83,5 +84,32 @@ pub enum TrustProjectResult {
         /// What is taken up.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         project: Option<ProjectView>,
+    },
+}
+
+/// Parameters of `claudecode.user_settings`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UserSettingsParams {
+    /// true: what is in the file now counts from now on.
+    #[serde(default)]
+    pub accept: Option<bool>,
+}
+
+/// Result of `claudecode.user_settings`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum UserSettingsResult {
+    /// What counts.
+    Ok {
+        /// The file; left out where it is not read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        file: Option<String>,
+        /// What agents get of it, by name.
+        loads: Vec<String>,
+        /// What it denies to all of them.
+        deny: Vec<String>,
+        /// What in the file is not what counts, by name, and waits to be accepted.
+        changed: Vec<String>,
     },
 }

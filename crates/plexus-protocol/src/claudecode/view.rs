@@ -86,6 +86,9 @@ pub struct LoadsView {
     /// The MCP servers it was given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp_servers: Vec<String>,
+    /// What it gets of the user's own settings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub user_settings: Vec<String>,
     /// What of the project's own files the operator trusts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<ProjectView>,

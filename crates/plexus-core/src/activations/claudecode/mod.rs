@@ -16,6 +16,7 @@ mod set_permission_mode;
 mod stop;
 mod streams;
 mod trust_project;
+mod user_settings;
 
 use crate::method::{Activation, Method};
 
@@ -41,6 +42,7 @@ impl Activation for ClaudeCode {
             set_permission_mode::method(),
             set_model::method(),
             trust_project::method(),
+            user_settings::method(),
         ]
     }
 }

@@ -1,0 +1,52 @@
+//! `claudecode.user_settings`: what agents get of the user's own Claude Code settings, and the operator's word that they may
+//! get what has changed there.
+
+use std::sync::Arc;
+
+use plexus_protocol::audit::{AuditEntry, AuditKind};
+use plexus_protocol::claudecode::{UserSettingsParams, UserSettingsResult};
+use plexus_protocol::{Error, ErrorKind};
+use plexus_store::Change;
+use serde_json::json;
+
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::clock::now;
+use crate::hub::store_error;
+use crate::method::{Audience, Method};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "claudecode.user_settings",
+        "What agents get of the user's own Claude Code settings; with `accept`, what has changed there from now on.",
+        Audience::Programs,
+        Needs::Rule,
+        user_settings,
+    )
+}
+
+async fn user_settings(
+    hub: Arc<Hub>,
+    caller: Admitted,
+    params: UserSettingsParams,
+) -> Result<UserSettingsResult, Error> {
+    let user = hub.user_settings();
+    let unusable = |why: String| Error::new(ErrorKind::BadUserSettings, why);
+    if params.accept == Some(true) {
+        let changed = user.changed().unwrap_or_default();
+        let act = AuditEntry {
+            detail: json!({"changed": changed}).as_object().cloned(),
+            ..AuditEntry::of_caller(now(), AuditKind::Policy, "user_settings_accepted", &caller.principal)
+        };
+        hub.commit(vec![Change::Record(Box::new(act))]).await.map_err(store_error)?;
+        user.accept().map_err(unusable)?;
+        hub.policies().restricted_by(user.restriction());
+    }
+    let counting = user.counting().map_err(unusable)?;
+    Ok(UserSettingsResult::Ok {
+        file: user.file().map(|file| file.display().to_string()),
+        loads: counting.names(),
+        deny: counting.deny.into_iter().collect(),
+        changed: user.changed().map_err(unusable)?,
+    })
+}
