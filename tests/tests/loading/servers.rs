@@ -45,6 +45,13 @@ async fn a_call_to_a_given_server_stops_at_the_gate(world: World) -> anyhow::Res
     let results = events(&poll, "tool_result");
     assert!(results[1].to_string().contains("THE-SERVER-ANSWERED"), "{results:#?}");
 
+    // Claude Code knows all of a server, and tells the hub when it is asked.
+    let mut shown = poll.to_string() + &world.hub.stderr();
+    for (method, params) in [("claudecode.get", json!({"session_id": session})), ("audit.list", json!({}))] {
+        shown += &world.call(method, params).await?.to_string();
+    }
+    assert!(!shown.contains("THE-SECRET-KEY"), "{shown}");
+
     // A rule is held against such a call like against any other.
     world.model.script("RULED", vec![note("note", "third"), Step::text("No.")]);
     let ruled = world.create("ruled", json!({"mcp_servers": servers, "rules": rule})).await?;
@@ -134,10 +141,13 @@ async fn a_server_that_does_not_come_up_holds_up_nobody(world: World) -> anyhow:
     let servers = json!({
         "gone": {"command": "/nonexistent/program"},
         "failing": {"command": "false"},
+        "silent": {"command": "sleep", "args": ["600"]},
         "notes": tool_server(&world, "notes.log")?,
     });
     world.model.script("ANYWAY", vec![note("note", "anyway"), Step::text("Done.")]);
-    let session = world.create("anyway", json!({"mcp_servers": servers})).await?;
+    // Claude Code waits for a silent one, for 30 s unless this says otherwise.
+    let env = json!({"MCP_TIMEOUT": "1000"});
+    let session = world.create("anyway", json!({"mcp_servers": servers, "env": env})).await?;
     world.chat(&session, "ANYWAY").await?;
     let (_, approval) = world.asked(&session).await?;
     world.allow(&approval).await?;
@@ -249,5 +259,47 @@ async fn a_session_passes_on_what_it_has_and_nothing_else() -> anyhow::Result<()
         &door.call("claudecode.create", json!({"name": "plain", "working_dir": world.work})).await?["id"],
     );
     assert!(get(&world, &plain).await?.get("loads").is_none(), "nothing is passed on unasked");
+    Ok(())
+}
+
+/// Calls a method as an agent outside the hub does, on the hub's socket.
+async fn from_outside(world: &World, method: &str, params: Value) -> anyhow::Result<Value> {
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    let head = format!(
+        "POST /rpc HTTP/1.1\r\nhost: localhost\r\nx-plexus-parent: outside\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    let mut socket = tokio::net::UnixStream::connect(world.hub.data_dir().join("hub.sock")).await?;
+    socket.write_all((head + &body).as_bytes()).await?;
+    let mut answer = String::new();
+    tokio::time::timeout(plexus_e2e::LIMIT, socket.read_to_string(&mut answer)).await??;
+    let (_, answer) = answer.split_once("\r\n\r\n").context("an answer")?;
+    let (from, to) = (answer.find('{').context("JSON")?, answer.rfind('}').context("JSON")?);
+    Ok(serde_json::from_str(&answer[from..=to])?)
+}
+
+#[tokio::test]
+async fn an_agent_outside_the_hub_gives_servers_and_trusts_no_project() -> anyhow::Result<()> {
+    let world = scripted().await?;
+    let servers = json!({"own": {"command": "their-server"}});
+    let params = json!({"name": "served", "working_dir": world.work, "mcp_servers": servers});
+    let made = from_outside(&world, "claudecode.create", params).await?;
+    let shown = get(&world, &text(&made["result"]["id"])).await?;
+    assert_eq!(shown["answers_to"]["kind"], "parent", "{shown:#}");
+    assert_eq!(shown["loads"], json!({"mcp_servers": ["own"]}));
+    let params = json!({"name": "trusting", "working_dir": world.work, "trust_project": true});
+    let refused = from_outside(&world, "claudecode.create", params).await?["error"]["data"].clone();
+    assert_eq!(
+        (&refused["type"], &refused["field"]),
+        (&json!("forbidden"), &json!("trust_project")),
+        "{refused}"
+    );
+    for method in ["claudecode.trust_project", "claudecode.user_settings"] {
+        let params =
+            if method.ends_with("project") { json!({"name": "served"}) } else { json!({"accept": true}) };
+        let refused = from_outside(&world, method, params).await?["error"]["data"].clone();
+        assert_eq!(refused["type"], "forbidden", "{method}: {refused}");
+    }
     Ok(())
 }

@@ -5,8 +5,10 @@ mod agents;
 mod project;
 mod servers;
 mod user;
+mod user_file;
 
 use std::collections::BTreeMap;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use plexus_protocol::claudecode::{LoadsView, McpServer};
@@ -15,7 +17,8 @@ use plexus_store::SessionConfig;
 
 pub(crate) use project::{Taken, changed, view as project_view};
 pub(crate) use servers::{HUB_SERVER, given};
-pub(crate) use user::{FromUser, Restriction, UserSettings};
+pub(crate) use user::{Restriction, UserSettings};
+pub(crate) use user_file::FromUser;
 
 use crate::Hub;
 use crate::access::Admitted;
@@ -75,6 +78,19 @@ impl Loaded {
 /// The agents of its project that a session has, by name.
 pub(crate) fn agents_of(config: &SessionConfig) -> Object {
     config.project.as_ref().map(|project| project.agents.clone()).unwrap_or_default()
+}
+
+/// A file's content. Whoever can write there can put something else in its place: nothing is waited for, and nothing
+/// endless read.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    const LARGEST: u64 = 64 * 1024 * 1024;
+    let metadata = std::fs::metadata(path)?;
+    if !metadata.is_file() || metadata.len() > LARGEST {
+        return Err(io::Error::other("is no file, or too large"));
+    }
+    let mut content = Vec::new();
+    std::fs::File::open(path)?.take(LARGEST).read_to_end(&mut content)?;
+    Ok(content)
 }
 
 /// What a session loads, by name; `None` for nothing.

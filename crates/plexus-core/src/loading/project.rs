@@ -5,7 +5,7 @@
 //! commands, permission modes. What the project allows, asks and denies becomes rules of the hub.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use plexus_policy::{RuleEffect, RuleEntry};
@@ -15,7 +15,7 @@ use plexus_store::{Change, NewRule, RuleAuthority};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{agents, servers};
+use super::{agents, read, servers};
 use crate::clock::now;
 use crate::secret::content_hash;
 
@@ -24,7 +24,6 @@ const SERVERS: &str = ".mcp.json";
 const AGENTS: &str = ".claude/agents";
 
 /// So that nobody has a hub read a disk full, or keep it.
-const LARGEST_FILE: u64 = 64 * 1024 * 1024;
 const MOST_AGENTS: usize = 100;
 const LARGEST: usize = 256 * 1024;
 
@@ -145,17 +144,6 @@ fn config_files(dir: &Path) -> Result<BTreeMap<String, Vec<u8>>, Error> {
         }
     }
     Ok(files)
-}
-
-/// A file's content; nothing else is waited for, and nothing endless read.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let metadata = std::fs::metadata(path)?;
-    if !metadata.is_file() || metadata.len() > LARGEST_FILE {
-        return Err(io::Error::other("is no file, or too large"));
-    }
-    let mut content = Vec::new();
-    std::fs::File::open(path)?.take(LARGEST_FILE).read_to_end(&mut content)?;
-    Ok(content)
 }
 
 fn take_settings(
