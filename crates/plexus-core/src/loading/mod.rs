@@ -1,5 +1,6 @@
 //! What a child loads besides Claude Code itself: MCP servers that it was given by name, what of its project's own files the
-//! operator trusts, and a little of the user's settings. All of it is handed over by the hub, from what it keeps; Claude Code looks for none of it by itself.
+//! operator trusts, and a little of the user's settings. All of it is handed over by the hub, from what it keeps; Claude Code
+//! looks for none of it by itself.
 
 mod agents;
 mod project;

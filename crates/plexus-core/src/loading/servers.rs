@@ -10,7 +10,7 @@ use crate::Hub;
 use crate::access::Admitted;
 use crate::bounds::own_config;
 
-/// The name of the hub's own server, which no other can have.
+/// The name of the hub's own server, which no other can have: the gate lets the hub's tools pass.
 pub(crate) const HUB_SERVER: &str = "plexus";
 
 const FIELD: &str = "mcp_servers";

@@ -50,40 +50,27 @@ pub(crate) struct UserSettings {
     file: Option<PathBuf>,
     /// Where is kept what was taken up.
     kept: PathBuf,
-    state: Mutex<State>,
-}
-
-#[derive(Clone)]
-struct State {
-    counting: Counting,
-    /// What in the file waits to be accepted, by name.
-    changed: Vec<String>,
+    counting: Mutex<Counting>,
 }
 
 impl UserSettings {
     /// What counts from the start of a hub on.
     pub(crate) fn at_start(file: Option<PathBuf>, data_dir: &Path) -> Self {
         let kept = data_dir.join("user-settings.json");
-        let state = match &file {
-            None => State { counting: Ok(FromUser::default()), changed: Vec::new() },
-            Some(file) => match taken_up(file, &kept) {
-                Ok((counting, changed)) => State { counting: Ok(counting), changed },
-                Err(why) => State { counting: Err(why), changed: Vec::new() },
-            },
-        };
-        if let Err(why) = &state.counting {
-            tracing::error!(
+        let counting = file.as_ref().map_or_else(|| Ok(FromUser::default()), |file| taken_up(file, &kept));
+        let user = Self { file, kept, counting: Mutex::new(counting) };
+        match user.changed() {
+            Ok(changed) if changed.is_empty() => {}
+            Ok(changed) => tracing::warn!(
+                changed = changed.join(", "),
+                "the user's settings have changed; `plexus claudecode user_settings --accept true` takes that up"
+            ),
+            Err(why) => tracing::error!(
                 why,
                 "the user's settings cannot be used: no agent is started, and every call is denied"
-            );
-        } else if !state.changed.is_empty() {
-            let changed = state.changed.join(", ");
-            tracing::warn!(
-                changed,
-                "the user's settings have changed; `plexus claudecode user_settings --accept true` takes that up"
-            );
+            ),
         }
-        Self { file, kept, state: Mutex::new(state) }
+        user
     }
 
     /// The file; `None` where it is not wanted.
@@ -93,7 +80,7 @@ impl UserSettings {
 
     /// What counts now.
     pub(crate) fn counting(&self) -> Counting {
-        self.lock().counting.clone()
+        self.lock().clone()
     }
 
     /// What in the file waits to be accepted, as it is now.
@@ -108,7 +95,7 @@ impl UserSettings {
         let Some(file) = &self.file else { return Ok(()) };
         let now = read(file)?;
         keep(&self.kept, &now)?;
-        *self.lock() = State { counting: Ok(now), changed: Vec::new() };
+        *self.lock() = Ok(now);
         Ok(())
     }
 
@@ -130,13 +117,13 @@ impl UserSettings {
         counting.deny.iter().map(rule).collect()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, Counting> {
+        self.counting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What counts when a hub starts, and what waits to be accepted. What denies more counts at once, and for good.
-fn taken_up(file: &Path, kept: &Path) -> Result<(FromUser, Vec<String>), String> {
+/// What counts when a hub starts. What denies more than before counts at once, and for good.
+fn taken_up(file: &Path, kept: &Path) -> Counting {
     let now = read(file)?;
     let before = match std::fs::read(kept) {
         Ok(text) => Some(
@@ -156,8 +143,7 @@ fn taken_up(file: &Path, kept: &Path) -> Result<(FromUser, Vec<String>), String>
     if before.as_ref() != Some(&counting) {
         keep(kept, &counting)?;
     }
-    let changed = differences(&counting, &now);
-    Ok((counting, changed))
+    Ok(counting)
 }
 
 /// Keeps what was taken up, in one step.
