@@ -26,7 +26,6 @@ macro_rules! over_both_doors {
 over_both_doors!(
     what_is_not_there_is_said_so,
     a_wrong_field_is_named,
-    fields_of_later_work_are_refused_by_name,
     a_name_is_taken_once_and_free_again_after_delete,
     a_working_dir_has_to_be_usable,
     too_much_is_refused_and_a_lot_is_taken,
@@ -165,14 +164,6 @@ async fn each_failure_has_its_json_rpc_code() -> anyhow::Result<()> {
         let error = rpc.call(method, params).await.err().context("refused")?;
         assert_eq!(error.code, code, "{error}");
         assert_eq!(error.data["message"], error.message.as_str(), "{error}");
-    }
-    Ok(())
-}
-
-async fn fields_of_later_work_are_refused_by_name(world: World) -> anyhow::Result<()> {
-    for (field, value) in [("budget", json!({"usd": 1}))] {
-        let params = json!({"name": "later", "working_dir": world.work, field: value});
-        names(&world.refused("claudecode.create", params).await?, "not_supported_yet", field);
     }
     Ok(())
 }

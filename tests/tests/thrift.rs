@@ -12,7 +12,7 @@ use tokio::time::Instant;
 const CHILDREN: usize = 3;
 const CALLS: usize = 30;
 const APPROVALS: usize = CHILDREN * CALLS;
-const PARENTS_TOOLS: [&str; 14] = [
+const PARENTS_TOOLS: [&str; 15] = [
     "claudecode_chat_async",
     "claudecode_create",
     "claudecode_event",
@@ -21,6 +21,7 @@ const PARENTS_TOOLS: [&str; 14] = [
     "claudecode_list",
     "claudecode_poll",
     "claudecode_send",
+    "claudecode_set_budget",
     "claudecode_stop",
     "loopback_escalate",
     "loopback_get",

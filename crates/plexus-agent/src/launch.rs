@@ -60,6 +60,8 @@ pub struct LaunchLine {
     pub system_prompt: Option<String>,
     /// Whether token deltas are wanted.
     pub partial_messages: bool,
+    /// What it may cost, in dollars: it ends a turn by itself that costs more.
+    pub max_budget_usd: Option<String>,
 }
 
 impl LaunchLine {
@@ -103,6 +105,9 @@ impl LaunchLine {
         }
         if let Some(model) = &self.model {
             push(&[&format!("--model={model}")]);
+        }
+        if let Some(dollars) = &self.max_budget_usd {
+            push(&["--max-budget-usd", dollars]);
         }
         if let Some(prompt) = &self.system_prompt {
             push(&[&format!("--system-prompt={prompt}")]);
@@ -188,6 +193,7 @@ mod tests {
             api_key_helper: None,
             system_prompt: None,
             partial_messages: false,
+            max_budget_usd: None,
         }
     }
 

@@ -27,6 +27,9 @@ impl Hub {
         if row.approval.status != ApprovalStatus::Pending {
             return Ok(already_resolved(&row));
         }
+        if row.approval.kind == ApprovalKind::Budget {
+            return self.answer_budget(caller, &row, answer, right).await;
+        }
         if answer.approve && row.approval.kind == ApprovalKind::Plan {
             check_mode_by(self, caller, answer.mode.unwrap_or_default()).await?;
         }
@@ -57,7 +60,7 @@ impl Hub {
     }
 }
 
-fn already_resolved(row: &ApprovalRow) -> Answered {
+pub(crate) fn already_resolved(row: &ApprovalRow) -> Answered {
     Answered::AlreadyResolved {
         approval_id: row.approval.id,
         status: row.approval.status,

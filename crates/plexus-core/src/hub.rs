@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use plexus_agent::{JournalWatch, ProcessIdentity};
 use plexus_protocol::claudecode::Channel;
-use plexus_protocol::{ApprovalStatus, Error, ErrorKind, Principal, SessionId};
+use plexus_protocol::{ApprovalKind, ApprovalStatus, Error, ErrorKind, Principal, SessionId};
 use plexus_store::{
     Change, Committed, Ledger, Refusal, RunKey, RunRow, RunState, Store, StoreError, TokenRow,
 };
@@ -37,7 +37,7 @@ use crate::session::{self, SessionHandle};
 use crate::wall::Walls;
 use crate::way_up::WayUp;
 use crate::worktrees::Worktrees;
-use crate::{ChildMcp, Settings, housekeeping};
+use crate::{ChildMcp, Settings, budgets, housekeeping};
 
 /// How many sessions may hold much of what their child wrote, between reading and storing it.
 const READING_AT_ONCE: usize = 4;
@@ -308,11 +308,19 @@ impl Hub {
             } else {
                 self.way_up.ended(row);
                 self.room.resolved(row.approval.id);
+                if row.approval.kind == ApprovalKind::Budget {
+                    // Whoever draws on the limit may wait for it; there are few such answers.
+                    self.known_sessions().iter().for_each(|session| session.budget(row.clone()));
+                    continue;
+                }
                 // Its owner hears of an answer before anyone who could pass it on to the child.
                 if let Some(session) = self.known_session(row.approval.session_id) {
                     session.resolved(row.clone());
                 }
             }
+        }
+        if !committed.budgets.is_empty() {
+            self.known_sessions().iter().for_each(SessionHandle::limits_changed);
         }
         self.book.tell(committed);
     }
@@ -332,6 +340,10 @@ impl Hub {
 
     fn known_session(&self, id: SessionId) -> Option<SessionHandle> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    fn known_sessions(&self) -> Vec<SessionHandle> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     pub(crate) fn keeper_is(&self, session: SessionId, pid: Option<i32>) {
@@ -439,8 +451,7 @@ impl Hub {
         // A worktree that is being made ready is kept as well, but nobody's child yet; it is undone.
         let count = keepers.into_iter().filter(|id| self.known_session(*id).is_some()).count();
         if how == ShutDown::EndChildren {
-            let handles: Vec<SessionHandle> =
-                self.sessions.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+            let handles = self.known_sessions();
             futures::future::join_all(handles.iter().map(|handle| handle.stop("plexus down"))).await;
         }
         self.closing.cancel();
@@ -463,6 +474,15 @@ pub(crate) fn store_error(error: StoreError) -> Error {
                 Refusal::TokenNameTaken(_) => ErrorKind::NameTaken,
                 Refusal::NoSuchToken(_) => ErrorKind::TokenNotFound,
                 Refusal::NoSuchRule(_) => ErrorKind::RuleNotFound,
+                Refusal::BudgetExceeded(row) => {
+                    return budgets::refusal(ErrorKind::BudgetExceeded, row, refusal.to_string());
+                }
+                Refusal::BudgetExhausted(row) => {
+                    return budgets::refusal(ErrorKind::BudgetExhausted, row, refusal.to_string());
+                }
+                Refusal::BudgetInUse(row) => {
+                    return Error::invalid(&format!("budget.{}", row.limit.as_str()), &refusal);
+                }
                 Refusal::AlreadyResolved(_) | Refusal::AskedOfAnother(_) | Refusal::KeyTaken => {
                     ErrorKind::Internal
                 }

@@ -11,6 +11,7 @@ mod approvals;
 mod audit_head;
 mod book;
 mod bounds;
+mod budgets;
 mod builder;
 mod clock;
 mod disk;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use plexus_policy::{RuleEffect, RuleEntry, Scope};
 use plexus_protocol::policy::{Effect, Remember, RuleGiven};
 use plexus_protocol::{
-    ApprovalId, ApprovalStatus, Decider, Decision, Error, ErrorKind, Object, Principal, Right, SessionId,
+    ApprovalId, ApprovalKind, ApprovalStatus, Decider, Decision, Error, ErrorKind, Object, Principal, Right,
+    SessionId,
 };
 use plexus_store::{ApprovalRow, Change, NewRule, Open, RuleAuthority, SessionRow};
 use serde_json::Value;
@@ -211,6 +212,10 @@ impl Hub {
 
     async fn settles(&self, row: &ApprovalRow) -> Option<(ApprovalStatus, Decision)> {
         let approval = &row.approval;
+        // Rules are about calls; what may be used is given by someone who has it.
+        if approval.kind == ApprovalKind::Budget {
+            return None;
+        }
         let session = self.store().session(approval.session_id).await.ok().flatten()?;
         let ruling = self.ruling(session, &approval.tool_name, &approval.input, &approval.cwd).await.ok()?;
         let status = match ruling.say {

@@ -129,7 +129,7 @@ mod tests {
             cost_usd: 1.0,
             woken_to: 0,
         };
-        LivingSession { row, turn: None, open: vec![ApprovalKind::Tool] }
+        LivingSession { row, turn: None, open: vec![ApprovalKind::Tool], budget: Vec::new() }
     }
 
     fn below(parent: &LivingSession, name: &str) -> LivingSession {

@@ -12,6 +12,7 @@ use plexus_store::{ApprovalRow, EventRow, LivingSession, TurnStatus};
 use serde_json::Value;
 
 use crate::Hub;
+use crate::budgets;
 use crate::session::trouble_of;
 use crate::tree::Seen;
 
@@ -74,7 +75,7 @@ impl Hub {
     /// A session as `get` and `list` show it.
     pub(crate) fn session_view(&self, seen: Seen) -> SessionView {
         let Seen { living, depth, tree } = seen;
-        let LivingSession { row: session, turn, open } = living;
+        let LivingSession { row: session, turn, open, budget } = living;
         let (is, progress) =
             (turn.as_ref().map(|turn| turn.status), turn.as_ref().map(|turn| &turn.progress));
         let mut metadata = session.config.metadata.map(Value::Object);
@@ -107,6 +108,7 @@ impl Hub {
             pending_approvals: open.len() as u64,
             cost_usd: session.cost_usd,
             tree,
+            budget: budgets::view(&budget),
             head: Position { tree_id: session.tree, node_id: session.head },
             approval_timeout_secs: session.config.approval_timeout_secs,
             escalate_after_secs: session.config.escalate_after_secs,

@@ -15,6 +15,8 @@ pub enum Attention {
     Question,
     /// It shows a plan.
     Plan,
+    /// It, or one below it, has used up what it was given, and asks for more.
+    Budget,
     /// The model's API wants it to wait.
     RateLimited,
     /// The model's API failed, and it tries again.
@@ -26,7 +28,8 @@ pub enum Attention {
 impl From<ApprovalKind> for Attention {
     fn from(kind: ApprovalKind) -> Self {
         match kind {
-            ApprovalKind::Tool | ApprovalKind::Budget => Self::Permission,
+            ApprovalKind::Tool => Self::Permission,
+            ApprovalKind::Budget => Self::Budget,
             ApprovalKind::Question => Self::Question,
             ApprovalKind::Plan => Self::Plan,
         }

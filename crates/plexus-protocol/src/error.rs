@@ -62,6 +62,10 @@ pub enum ErrorKind {
     RuleNotFound,
     /// The caller may deny this, but allowing it is beyond what it was given.
     BeyondScope,
+    /// More was to be given than there is left.
+    BudgetExceeded,
+    /// What the session was given is used up.
+    BudgetExhausted,
     /// A rule denies what was to be allowed.
     DeniedByRule,
     /// The caller is known but may not do this.
@@ -109,6 +113,8 @@ impl ErrorKind {
             Self::InputNotSeen => "input_not_seen",
             Self::RuleNotFound => "rule_not_found",
             Self::BeyondScope => "beyond_scope",
+            Self::BudgetExceeded => "budget_exceeded",
+            Self::BudgetExhausted => "budget_exhausted",
             Self::DeniedByRule => "denied_by_rule",
             Self::Forbidden => "forbidden",
             Self::LimitReached => "limit_reached",

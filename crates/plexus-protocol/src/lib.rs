@@ -7,6 +7,7 @@ mod approval;
 pub mod arbor;
 mod attention;
 pub mod audit;
+pub mod budget;
 pub mod claudecode;
 mod error;
 mod event;

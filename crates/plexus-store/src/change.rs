@@ -1,22 +1,23 @@
 //! What a store can be asked to make durable, and what comes of it.
 
 use plexus_protocol::audit::{AuditEntry, AuditHead};
+use plexus_protocol::budget::BudgetLimit;
 use plexus_protocol::{
-    ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, Event, NodeId, Object, Passed, SessionId,
-    SessionName, TokenName, UnixSeconds,
+    ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, Event, NodeId, Passed, SessionId, SessionName,
+    TokenName, UnixSeconds,
 };
 use serde_json::Value;
 
 use crate::{
-    ApprovalRow, CallRow, EventRow, FeedRow, NewApproval, NewRule, NewSession, NodeRow, PermitStream,
-    Removable, RuleChange, RunKey, RunState, SessionConfig, TokenRow, TurnStatus,
+    ApprovalRow, CallInput, CallRow, EventRow, FeedRow, Held, NewApproval, NewRule, NewSession, NodeRow,
+    PermitStream, Removable, RuleChange, RunKey, RunState, SessionConfig, TokenRow, TurnStatus,
 };
 
 /// One thing to be made durable.
 #[derive(Debug, Clone)]
 pub enum Change {
     /// Makes a session, its tree and the root node; recorded as an act of whom it answers to. Refused with `NoSuchSession`
-    /// when the session that makes it is gone.
+    /// when the session that makes it is gone, with `BudgetExhausted` when it may make no more.
     CreateSession(Box<NewSession>),
     /// Gives a living session another name.
     RenameSession(SessionId, SessionName),
@@ -84,11 +85,23 @@ pub enum Change {
         last: Box<Event>,
         /// One text for the feed: the result or what went wrong.
         summary: Option<String>,
-        /// What it cost, in dollars.
+        /// What it cost, in dollars; that counts as used.
         cost_usd: f64,
     },
-    /// The gate saw a call with this input and answered it; where it allowed or denied it, that is recorded.
-    Call(Box<CallRow>, Object),
+    /// The gate saw a call and answered it; where it allowed or denied it, that is recorded. One that it lets on counts as
+    /// used. Where nothing is left for it the call is held, and more is asked for ([`Committed::held`]).
+    Call(Box<CallRow>, CallInput),
+    /// A held call is at the gate again, with this answer.
+    Release(Box<CallRow>, CallInput),
+    /// The limits of a session are these from now on, in units; others stay. Refused with `BudgetExceeded` when the nearest
+    /// above that has such a limit has less left, with `BudgetInUse` when more is used or set aside already.
+    SetBudget(SessionId, Vec<(BudgetLimit, u64)>),
+    /// A session has used so much of this, in units.
+    Spend(SessionId, BudgetLimit, u64),
+    /// Refused with `BudgetExhausted` when nothing is left for another turn of this session.
+    CheckBudget(SessionId),
+    /// Asks for more where a running turn of this session has used up its cost or its time ([`Committed::held`]).
+    AskBudget(SessionId),
     /// An approval is asked: appends `approval_requested` to its turn, and an `Asked` feed entry for `asked_of` and for
     /// everyone in `passed`, from whom it has gone on already.
     Ask(Box<NewApproval>),
@@ -199,10 +212,21 @@ pub struct Committed {
     pub ended_tokens: Vec<String>,
     /// Approvals asked or brought to their end, as they are now.
     pub approvals: Vec<ApprovalRow>,
+    /// What waits until more is given.
+    pub held: Vec<Held>,
+    /// Whose limits were set or grew.
+    pub budgets: Vec<SessionId>,
     /// Feed entries, numbered.
     pub feed: Vec<FeedRow>,
     /// How far the record goes, if it was added to.
     pub audit: Option<AuditHead>,
     /// How many [`Change::Remove`] removed; 0 when there was nothing left to do.
     pub removed: usize,
+}
+
+impl Committed {
+    /// Whether this call waits at the gate.
+    pub fn holds(&self, tool_use_id: &str) -> bool {
+        self.held.iter().any(|held| held.tool_use_id.as_deref() == Some(tool_use_id))
+    }
 }

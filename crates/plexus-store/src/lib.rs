@@ -14,10 +14,10 @@ use plexus_protocol::{ApprovalId, SessionId, TokenName, UnixSeconds};
 
 pub use change::{Change, Committed};
 pub use model::{
-    ApprovalRow, AuditCheck, AuditFilter, CallRow, EventRow, EventsOfTurn, FeedKind, FeedRow, FinishedRun,
-    LivingSession, NewApproval, NewRule, NewSession, NodeRow, OldRecords, Open, PermitStream, Removable,
-    RuleAuthority, RuleChange, RuleRow, RunKey, RunRow, RunState, SessionConfig, SessionRow, Tally, TokenRow,
-    TurnRow, TurnState, TurnStatus,
+    ApprovalRow, AuditCheck, AuditFilter, BudgetRow, CallInput, CallRow, EventRow, EventsOfTurn, FeedKind,
+    FeedRow, FinishedRun, Held, LivingSession, NewApproval, NewRule, NewSession, NodeRow, OldRecords, Open,
+    PermitStream, Removable, RuleAuthority, RuleChange, RuleRow, RunKey, RunRow, RunState, SessionConfig,
+    SessionRow, Tally, TokenRow, TurnRow, TurnState, TurnStatus,
 };
 #[cfg(debug_assertions)]
 pub use sqlite::faulty_disk;
@@ -67,6 +67,24 @@ pub enum Refusal {
     /// No token in use has this name.
     #[error("there is no token `{0}` in use")]
     NoSuchToken(TokenName),
+    /// More was to be given than this limit, which it would be taken from, has left.
+    #[error(
+        "session {} has {} left of {} to give", .0.session, .0.limit.shown(.0.left()), .0.limit.as_str()
+    )]
+    BudgetExceeded(BudgetRow),
+    /// A limit cannot be less than what is used of it and set aside below.
+    #[error(
+        "{} of {} are used or set aside for those below already",
+        .0.limit.shown(.0.own + .0.below), .0.limit.as_str()
+    )]
+    BudgetInUse(BudgetRow),
+    /// Nothing is left of this limit.
+    #[error(
+        "session {} has used up its {}: {} of {} are used, the rest is set aside for those below it; \
+         claudecode.set_budget gives more",
+        .0.session, .0.limit.as_str(), .0.limit.shown(.0.used), .0.limit.shown(.0.granted)
+    )]
+    BudgetExhausted(BudgetRow),
     /// An approval lives under this session, run, turn and tool_use_id.
     #[error("an approval for this call is there already")]
     KeyTaken,
@@ -104,6 +122,9 @@ pub trait Store: Ledger {
     async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError>;
     /// The living sessions, oldest first, each with how it stands at one moment.
     async fn living(&self) -> Result<Vec<LivingSession>, StoreError>;
+
+    /// The limits that a session draws on: of each sort the nearest at or above it.
+    async fn budget(&self, session: SessionId) -> Result<Vec<BudgetRow>, StoreError>;
 
     /// One run.
     async fn run(&self, key: RunKey) -> Result<Option<RunRow>, StoreError>;

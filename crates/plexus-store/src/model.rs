@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use plexus_protocol::audit::{AuditHead, AuditKind};
+use plexus_protocol::budget::BudgetLimit;
 use plexus_protocol::claudecode::{Channel, McpServer, PermissionMode, PolicyName, TrustedProject};
 use plexus_protocol::token::TokenRight;
 use plexus_protocol::worktree::Worktree;
@@ -127,6 +128,8 @@ pub struct LivingSession {
     pub turn: Option<TurnState>,
     /// What its open approvals ask about, one entry each.
     pub open: Vec<ApprovalKind>,
+    /// Its limits.
+    pub budget: Vec<BudgetRow>,
 }
 
 /// How a turn stands.
@@ -341,6 +344,60 @@ pub struct CallRow {
     pub request_id: String,
     /// The gate's answer, as the gate writes it.
     pub verdict: Value,
+}
+
+/// What else is known of a call that the gate saw.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CallInput {
+    /// What the tool is to be given.
+    pub input: Object,
+    /// Where the child stood.
+    pub cwd: Option<String>,
+    /// The mode the child was in.
+    pub mode: Option<String>,
+}
+
+impl From<Object> for CallInput {
+    fn from(input: Object) -> Self {
+        Self { input, cwd: None, mode: None }
+    }
+}
+
+/// A limit of a session, in units ([`BudgetLimit::units`]).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetRow {
+    /// The session it was given to, for itself and all below it.
+    pub session: SessionId,
+    /// What is limited.
+    pub limit: BudgetLimit,
+    /// What was given.
+    pub granted: u64,
+    /// What was used by it, by those below it without such a limit, and by those that are deleted.
+    pub own: u64,
+    /// What is set aside for those below it that have such a limit.
+    pub below: u64,
+    /// What it and all below it have used since it was given.
+    pub used: u64,
+}
+
+impl BudgetRow {
+    /// What can still be used or given.
+    pub fn left(&self) -> u64 {
+        self.granted.saturating_sub(self.own + self.below)
+    }
+}
+
+/// Something waits until more is given.
+#[derive(Debug, Clone)]
+pub struct Held {
+    /// The session that waits.
+    pub session: SessionId,
+    /// The call that waits at the gate; `None` where the turn itself is to end without more.
+    pub tool_use_id: Option<String>,
+    /// The question for more.
+    pub approval: ApprovalId,
+    /// The limit that is used up.
+    pub limit: BudgetRow,
 }
 
 /// A token that the operator handed out. Only its hash is kept.

@@ -76,6 +76,14 @@ macro_rules! whole_contract {
                 the_record_is_filtered_and_read_in_pages,
                 the_record_outlives_what_it_is_about,
                 the_chain_holds_whatever_else_is_refused;
+            budgets:
+                a_share_is_taken_from_what_the_parent_has_left,
+                a_deleted_child_gives_back_what_it_did_not_use,
+                a_call_without_a_share_is_held_until_more_is_given,
+                no_more_is_given_than_the_giver_has_left,
+                turns_and_children_are_refused_when_used_up,
+                at_eighty_percent_those_above_are_told_once,
+                no_sequence_of_acts_breaks_a_share;
             removals:
                 events_of_an_old_turn_go_in_small_steps,
                 large_events_go_one_at_a_time,

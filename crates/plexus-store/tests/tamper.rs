@@ -35,7 +35,7 @@ async fn written() -> (TempDir, PathBuf, Vec<AuditHead>) {
         request_id: "request".to_owned(),
         verdict: json!({"answer": "allow", "reason": "rule 7"}),
     };
-    commit(&store, Change::Call(Box::new(call), object(json!({"file_path": "ü\n"})))).await;
+    commit(&store, Change::Call(Box::new(call), object(json!({"file_path": "ü\n"})).into())).await;
     heads.push(store.audit_head().await.unwrap());
     drop(store);
 

@@ -89,6 +89,7 @@ fn rows() -> Vec<Try> {
         Method("claudecode.set_permission_mode", |f| json!({"session_id": f.target, "mode": "plan"})),
         Method("claudecode.trust_project", session),
         Method("claudecode.user_settings", |_| json!({})),
+        Method("claudecode.set_budget", |f| json!({"session_id": f.target, "budget": {"turns": 1000}})),
         Method("claudecode.delete", session),
         Method("loopback.configure", session),
         Method("loopback.permit", |_| json!({"tool_name": "Bash", "input": {}, "tool_use_id": "toolu_2"})),

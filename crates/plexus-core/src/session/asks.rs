@@ -9,7 +9,7 @@ use plexus_protocol::loopback::PermitParams;
 use plexus_protocol::{
     Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, Event, Object, Right,
 };
-use plexus_store::{ApprovalRow, CallRow, Change, NewApproval, RunKey};
+use plexus_store::{ApprovalRow, CallInput, CallRow, Change, NewApproval, RunKey};
 use serde_json::{Value, json};
 
 use super::owner::{Closing, Owner};
@@ -85,8 +85,11 @@ impl Owner {
             request_id: request_id.to_owned(),
             verdict: gate::to_value(&answer),
         };
-        batch.changes.push(Change::Call(Box::new(seen), call.input.clone()));
-        batch.after.push(plexus_claude::reply_gate(request_id, &answer));
+        let mode = call.permission_mode.clone();
+        let input = CallInput { input: call.input.clone(), cwd: Some(cwd.clone()), mode };
+        batch.changes.push(Change::Call(Box::new(seen), input));
+        let reply = plexus_claude::reply_gate(request_id, &answer);
+        batch.gated.push((call.tool_use_id.clone(), reply));
         self.at_work.insert(call.tool_use_id.clone(), call.tool_name.clone());
         self.calls.insert(call.tool_use_id.clone(), Call { answer, digest, cwd: Some(cwd), run: key.run });
     }
@@ -192,6 +195,7 @@ impl Owner {
         if let (Permitted::Waiting(approval), Some(stream)) = (&permitted, stream) {
             changes.push(stream.of(key, *approval));
         }
+        changes.extend(self.clock_changes());
         kill_point("permit", "asked");
         self.commit_held(changes).await?;
         kill_point("permit", "stored");
@@ -373,6 +377,7 @@ impl Owner {
         if self.note_answer(&row) {
             changes.push(self.progress());
         }
+        changes.extend(self.clock_changes());
         if row.approval.decision.as_ref().is_some_and(|decision| decision.mode.is_some()) {
             changes.push(Change::Configure(self.row.id, Box::new(self.row.config.clone())));
         }
@@ -459,6 +464,7 @@ impl Owner {
         changes: &mut Vec<Change>,
     ) -> Option<&'static str> {
         let call = self.calls.remove(tool_use_id);
+        self.held.retain(|held| held.tool_use_id() != tool_use_id);
         let ask = self.asks.remove(tool_use_id);
         if let Some(ask) = &ask {
             // Does nothing where it has its answer.
@@ -486,6 +492,7 @@ impl Owner {
             changes.push(withdraw(ask.approval, message));
             changes.push(Change::Settle(key, tool_use_id));
         }
+        self.forget_held(key);
         for (tool_use_id, _) in self.calls.extract_if(|_, call| call.run == key.run) {
             changes.push(Change::Settle(key, tool_use_id));
         }

@@ -32,6 +32,7 @@ impl Owner {
     pub(super) async fn obey(&mut self, command: Command) -> Result<(), Closing> {
         match command {
             Command::Prompt { prompt, reply } => {
+                self.renew_for_cost().await?;
                 let begun = self.begin_turn(prompt, Begun::Asked).await;
                 let started = begun.is_ok();
                 kill_point("prompt", "turn begun");
@@ -50,6 +51,11 @@ impl Owner {
             }
             Command::PermitLost(approval) => self.on_permit_lost(approval).await,
             Command::Resolved(row) => self.on_resolved(*row).await,
+            Command::Budget(row) => self.on_budget(&row).await,
+            Command::LimitsChanged => {
+                self.limits_changed();
+                Ok(())
+            }
             Command::Configure { reply } => {
                 let _ = reply.send(self.configure().await);
                 Ok(())
@@ -90,7 +96,10 @@ impl Owner {
             Begun::Asked => (None, None),
             Begun::Woken { to } => (Some("hub".to_owned()), Some(to)),
         };
-        let mut changes = vec![Change::BeginTurn { session, turn: number, prompt: prompt.clone(), woken_to }];
+        let mut changes = vec![
+            Change::CheckBudget(session),
+            Change::BeginTurn { session, turn: number, prompt: prompt.clone(), woken_to },
+        ];
         self.add_node("user", json!([{"type": "text", "text": prompt}]), &mut changes);
         let start = Event::Start { id: session, user_position: self.head(), origin };
         changes.push(Change::Event(session, number, Box::new(start)));

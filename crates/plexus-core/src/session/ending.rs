@@ -67,7 +67,10 @@ impl Owner {
             changes.push(self.progress());
         } else if let Some(turn) = &self.turn {
             let ending = match cause {
-                Cause::Stopped(why) => Ending::interrupted(why),
+                Cause::Stopped(why) => match turn.progress.out_of.clone() {
+                    Some(what) => Ending::out_of(what),
+                    None => Ending::interrupted(why),
+                },
                 Cause::Failed(reason, message) => Ending::failed(reason, message, stderr),
                 Cause::Ended => {
                     turn.ending(self.head()).unwrap_or_else(|| ended_early(exit.as_ref(), stderr))

@@ -2,6 +2,7 @@
 //! questions that came over MCP, answers to pass on, the wish to stop. The task alone speaks to the child.
 
 mod asks;
+mod budget;
 mod changes;
 mod commands;
 mod cut;
@@ -46,6 +47,10 @@ enum Command {
     PermitLost(ApprovalId),
     /// An approval of this session came to its end.
     Resolved(Box<ApprovalRow>),
+    /// A question for more, of this session or another, came to its end.
+    Budget(Box<ApprovalRow>),
+    /// Someone's limits have changed.
+    LimitsChanged,
     /// Hand out a token for a child that was started elsewhere.
     Configure { reply: oneshot::Sender<Result<String, Error>> },
     /// Be in this mode from now on.
@@ -135,6 +140,14 @@ impl SessionHandle {
 
     pub(crate) fn resolved(&self, row: ApprovalRow) {
         self.tell(Command::Resolved(Box::new(row)));
+    }
+
+    pub(crate) fn budget(&self, row: ApprovalRow) {
+        self.tell(Command::Budget(Box::new(row)));
+    }
+
+    pub(crate) fn limits_changed(&self) {
+        self.tell(Command::LimitsChanged);
     }
 
     /// A token for a child that was started elsewhere.

@@ -10,16 +10,17 @@ use std::time::Duration;
 
 use plexus_protocol::arbor::Position;
 use plexus_protocol::{Error, ErrorKind, SessionId};
-use plexus_store::{Change, RunKey, SessionRow, StoreError};
+use plexus_store::{Change, Committed, RunKey, SessionRow, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Command;
 use super::asks::{Ask, Call};
+use super::budget::{HeldCall, Time};
 use super::changes::Asked;
 use super::ending::Cause;
 use super::nodes::Message;
 use super::reading::Batch;
-use super::run::{LiveRun, Stir, child_stirs};
+use super::run::{LiveRun, Stir, at, child_stirs};
 use super::turn::{Progress, Turn};
 use crate::Hub;
 use crate::kill_point::kill_point;
@@ -58,6 +59,10 @@ pub(super) struct Owner {
     pub(super) calls: HashMap<String, Call>,
     /// Questions whose key lives, by tool_use_id.
     pub(super) asks: HashMap<String, Ask>,
+    /// Calls that wait at the gate until more is given.
+    pub(super) held: Vec<HeldCall>,
+    /// How long the turn in progress may run.
+    pub(super) time: Time,
     /// How often it asks.
     pub(super) pace: Pace,
     /// The assistant message being received.
@@ -109,6 +114,7 @@ impl Owner {
                 self.wake().await?;
                 continue;
             }
+            self.look_at_time().await;
             if let Some(command) = self.deferred.pop_front() {
                 if matches!(command, Command::Retire) {
                     return Ok(());
@@ -127,6 +133,7 @@ impl Owner {
                     Stir::Ended => self.finish_run(Cause::Ended).await?,
                     Stir::Late => self.on_late().await?,
                 },
+                () = at(self.time.by) => self.on_time().await?,
             }
         }
     }
@@ -190,13 +197,19 @@ impl Owner {
             self.send(&line).await?;
         }
         kill_point(what, "read");
-        self.commit_held(batch.changes).await?;
+        let made = self.store_held(batch.changes).await?;
         drop(batch.place);
         kill_point(what, "stored");
+        for (tool_use_id, line) in batch.gated {
+            if !made.holds(&tool_use_id) {
+                self.send(&line).await?;
+            }
+        }
         for line in batch.after {
             self.send(&line).await?;
         }
         kill_point(what, "answered");
+        self.hold(&made).await?;
         for (reply, outcome) in batch.answers {
             let refused = |why| Error::new(ErrorKind::AgentRefused, format!("the agent refused: {why}"));
             // Whoever asked may have gone.
@@ -214,20 +227,25 @@ impl Owner {
     /// Makes changes durable, however long it takes. Meanwhile a wish to stop ends the processes at once, a prompt or a
     /// message is refused, and the rest waits its turn.
     pub(super) async fn commit_held(&mut self, changes: Vec<Change>) -> Result<(), Closing> {
+        self.store_held(changes).await.map(drop)
+    }
+
+    /// The same, for those who want to know what came of it.
+    pub(super) async fn store_held(&mut self, changes: Vec<Change>) -> Result<Committed, Closing> {
         if changes.is_empty() {
-            return Ok(());
+            return Ok(Committed::default());
         }
         let mut pause = FIRST_PAUSE;
         let mut held = None;
         loop {
             let why = match self.hub.commit(changes.clone()).await {
-                Ok(_) => return Ok(()),
+                Ok(made) => return Ok(made),
                 Err(StoreError::Unavailable(why)) => why,
                 Err(error) => {
                     // Ours to have prevented. Closing the gate for good is the only safe thing left.
                     tracing::error!(session = %self.row.id, %error, "a batch cannot be stored; the child is ended");
                     self.kill_child();
-                    return Ok(());
+                    return Ok(Committed::default());
                 }
             };
             tracing::warn!(session = %self.row.id, why, "held until it can be stored");

@@ -31,6 +31,8 @@ pub(super) struct Batch {
     pub(super) changes: Vec<Change>,
     /// Lines to send once it is.
     pub(super) after: Vec<String>,
+    /// What is said to calls at the gate, for those that are not held, once it is stored.
+    pub(super) gated: Vec<(String, String)>,
     /// What the child answered to requests of ours, for whoever waits.
     pub(super) answers: Vec<(Reply, Result<(), String>)>,
     /// The child has become ready for a prompt.
@@ -84,6 +86,7 @@ impl Owner {
             self.on_message(key, message, &mut batch);
         }
         self.listen_for_quiet();
+        self.keep_clock();
         let after = self.turn.as_ref().map(|turn| (turn.number, turn.progress.clone()));
         if after.is_some() && after != before {
             batch.changes.push(self.progress());
@@ -419,6 +422,7 @@ impl Owner {
 
     /// Ends the turn in progress, if there is one.
     pub(super) fn end_turn(&mut self, ending: Ending, changes: &mut Vec<Change>) {
+        changes.extend(self.last_time());
         let Some(turn) = self.turn.take() else { return };
         self.last_progress = turn.progress;
         if let Some(run) = self.run.as_mut() {

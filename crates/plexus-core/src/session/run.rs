@@ -12,10 +12,11 @@ use plexus_agent::{
 };
 use plexus_claude::SentId;
 use plexus_protocol::claudecode::Channel;
-use plexus_store::{Change, RunKey, RunState};
+use plexus_store::{BudgetRow, Change, RunKey, RunState};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::budget::dollars_left;
 use super::changes::Setting;
 use super::ending::Cause;
 use super::owner::{Closing, Owner};
@@ -128,7 +129,7 @@ async fn ended(keeper: Option<&Keeper>) {
     }
 }
 
-async fn at(instant: Option<Instant>) {
+pub(super) async fn at(instant: Option<Instant>) {
     match instant {
         Some(instant) => tokio::time::sleep_until(instant).await,
         None => std::future::pending().await,
@@ -165,14 +166,16 @@ impl Owner {
         self.commit_held(vec![Change::BeginRun { key, state, token_hash: Some(token_hash(&token)) }]).await?;
         self.row.latest_run = key.run;
         kill_point("start", "begun");
-        match self.start_process(key, &token, Loaded::of(&self.row.config, user)) {
+        let cost = self.cost_limit().await;
+        match self.start_process(key, &token, Loaded::of(&self.row.config, user), cost.as_ref()) {
             Ok(run) => {
+                self.note_cost_limit(key, cost.as_ref());
                 kill_point("start", "keeper started");
                 let identity = run.keeper.as_ref().map(|keeper| keeper.identity().clone());
                 self.hub.keeper_is(self.row.id, identity.as_ref().map(|identity| identity.pid));
                 self.run = Some(run);
                 let process = serde_json::to_value(identity).unwrap_or(Value::Null);
-                self.commit_held(vec![Change::RunProcess(key, process)]).await?;
+                self.commit_held(vec![Change::RunProcess(key, process), self.progress()]).await?;
                 kill_point("start", "keeper known");
                 self.go().await
             }
@@ -227,7 +230,13 @@ impl Owner {
         Ok(())
     }
 
-    fn start_process(&self, key: RunKey, token: &str, loaded: Loaded) -> io::Result<LiveRun> {
+    fn start_process(
+        &self,
+        key: RunKey,
+        token: &str,
+        loaded: Loaded,
+        cost: Option<&BudgetRow>,
+    ) -> io::Result<LiveRun> {
         let settings = self.hub.settings();
         let dir = RunDir::new(settings.run_dir(key));
         dir.create()?;
@@ -247,6 +256,7 @@ impl Owner {
             api_key_helper: loaded.api_key_helper,
             system_prompt: self.row.config.system_prompt.clone(),
             partial_messages: self.row.config.deltas,
+            max_budget_usd: cost.map(dollars_left),
         };
         let launch = Launch {
             program: line.program.clone(),

@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use plexus_agent::{Keeper, ProcessIdentity, RunDir};
 use plexus_claude::SentId;
-use plexus_protocol::{ApprovalStatus, SessionId};
-use plexus_store::{Change, RunRow, RunState};
+use plexus_protocol::{ApprovalKind, ApprovalStatus, SessionId};
+use plexus_store::{ApprovalRow, CallRow, Change, RunRow, RunState};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::Command;
 use super::asks::{Ask, Call};
+use super::budget::Time;
 use super::owner::{Closing, Owner};
 use super::run::{ENDING_WITHIN, Phase};
 use super::turn::{Progress, Turn};
@@ -41,6 +42,8 @@ impl Owner {
             last_progress: Progress::default(),
             calls: HashMap::new(),
             asks: HashMap::new(),
+            held: Vec::new(),
+            time: Time::default(),
             pace: Pace::default(),
             message: None,
             requests: HashMap::new(),
@@ -124,13 +127,18 @@ impl Owner {
 
     async fn remember(&mut self, run: &RunRow) -> Result<(), plexus_store::StoreError> {
         let hub = Arc::clone(&self.hub);
-        for call in hub.store().living_calls(run.key).await? {
+        let calls = hub.store().living_calls(run.key).await?;
+        let held = calls.clone();
+        for call in calls {
             let answer = gate::from_value(&call.verdict);
             self.at_work.insert(call.tool_use_id.clone(), call.tool_name.clone());
             let kept = Call { answer, digest: call.digest, cwd: None, run: run.key.run };
             self.calls.insert(call.tool_use_id, kept);
         }
-        for row in hub.store().living_approvals(run.key).await? {
+        self.forget_held(run.key);
+        self.remember_held(held.into_iter());
+        let of_calls = |row: &ApprovalRow| row.approval.kind != ApprovalKind::Budget;
+        for row in hub.store().living_approvals(run.key).await?.into_iter().filter(of_calls) {
             let decision = row.approval.decision.as_ref().filter(|decision| decision.approve);
             if let Some(mode) = decision.and_then(|decision| decision.mode) {
                 // An earlier hub may not have come to take note of it, and the child will say that it is in it.
@@ -189,7 +197,10 @@ impl Owner {
                 _ => tokio::time::sleep(std::time::Duration::from_millis(200)).await,
             }
         };
-        for call in calls.iter().filter(|call| !replied.contains(&call.request_id)) {
+        let is_held = |call: &CallRow| self.held.iter().any(|held| held.tool_use_id() == call.tool_use_id);
+        let unsaid: Vec<_> =
+            calls.into_iter().filter(|call| !replied.contains(&call.request_id) && !is_held(call)).collect();
+        for call in unsaid {
             let line = plexus_claude::reply_gate(&call.request_id, &gate::from_value(&call.verdict));
             self.send(&line).await?;
         }
@@ -215,7 +226,7 @@ impl Owner {
             Some(Phase::Ending { .. }) => self.close_stdin(),
             Some(Phase::Connecting { .. }) | None => {}
         }
-        Ok(())
+        self.resume_held().await
     }
 
     /// A start that was cut off between two steps: the keeper hears `go`, and the child `initialize`, if it has not.

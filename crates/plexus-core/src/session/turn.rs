@@ -5,13 +5,18 @@ use std::collections::BTreeSet;
 
 use plexus_claude::TurnResult;
 use plexus_protocol::arbor::Position;
-use plexus_protocol::{Attention, Event, Object, SessionId};
+use plexus_protocol::{ApprovalId, Attention, Event, Object, SessionId};
 use plexus_store::{Change, TurnStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::budget::Clock;
+
 /// From this version on a resumed conversation goes on counting its cost where it was.
 const COST_CONTINUES_FROM: [u64; 3] = [2, 1, 277];
+
+/// How Claude Code calls the end of a turn that cost more than it was started with.
+const OVER_ITS_COST: &str = "error_max_budget_usd";
 
 /// What has to be remembered of a turn between two lines.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -51,6 +56,14 @@ pub(super) struct Progress {
     pub(super) usage: Object,
     /// Model calls of results that were followed by another.
     pub(super) num_turns: u64,
+    /// How long it has run, as far as that is limited.
+    pub(super) clock: Clock,
+    /// The question for more without which the turn cannot go on.
+    pub(super) asked_for_more: Option<ApprovalId>,
+    /// The run that was started with a limit of its cost, and what was given then.
+    pub(super) cost_limit: Option<(u32, u64)>,
+    /// What was used up, so that the turn was interrupted.
+    pub(super) out_of: Option<String>,
     /// What is wrong between the child and its model.
     pub(super) trouble: Option<Attention>,
 }
@@ -129,6 +142,13 @@ impl Ending {
         Self { status: TurnStatus::Failed, last, summary }
     }
 
+    /// The turn was interrupted because what it was given is used up.
+    pub(super) fn out_of(message: String) -> Self {
+        let summary = Some(message.clone());
+        let last = Event::Error { message, reason: Some("budget_exhausted".to_owned()), stderr: Vec::new() };
+        Self { status: TurnStatus::Interrupted, last, summary }
+    }
+
     pub(super) fn interrupted(message: String) -> Self {
         let summary = Some(message.clone());
         let last = Event::Error { message, reason: Some("interrupted".to_owned()), stderr: Vec::new() };
@@ -176,6 +196,13 @@ impl Progress {
     /// How the turn ended, by its last result.
     pub(super) fn ending(&self, head: Position) -> Option<Ending> {
         let outcome = self.result.clone()?;
+        if let Some(what) = &self.out_of {
+            return Some(Ending::out_of(what.clone()));
+        }
+        if outcome.subtype == OVER_ITS_COST {
+            let message = "cost_usd is used up: the agent ended the turn at what was left of it";
+            return Some(Ending::out_of(message.to_owned()));
+        }
         if self.interrupted && !outcome.is_good() {
             return Some(Ending::interrupted("The turn was interrupted.".to_owned()));
         }
@@ -219,6 +246,7 @@ impl Progress {
             cost_before: self.cost_now,
             cost_now: self.cost_now,
             cost_run: self.cost_run,
+            cost_limit: self.cost_limit,
             ..Self::default()
         }
     }

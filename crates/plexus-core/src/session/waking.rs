@@ -22,6 +22,7 @@ impl Owner {
         let mut askers: Vec<&SessionName> = open.iter().map(|row| &row.approval.session_name).collect();
         askers.dedup();
         kill_point("wake", "asked");
+        self.renew_for_cost().await?;
         match self.begin_turn(prompt(open.len(), &askers), Begun::Woken { to }).await {
             Ok(_) => {
                 kill_point("wake", "turn begun");

@@ -14,6 +14,7 @@ use crate::book::Deadlines;
 use crate::clock::now;
 use crate::lineage::Lineage;
 
+use passing::is_new_budget;
 pub(crate) use presence::Here;
 use presence::Presence;
 use waking::ToWake;
@@ -40,7 +41,8 @@ impl WayUp {
 
     /// An approval is open, and asked of somebody.
     pub(crate) fn open(&self, row: &ApprovalRow) {
-        self.going_on.set(row.approval.id, row.approval.passes_on_at);
+        let at = row.approval.passes_on_at.map(|at| if is_new_budget(row) { now() } else { at });
+        self.going_on.set(row.approval.id, at);
         if let AskedOf::Session { id } = row.approval.asked_of {
             self.to_wake.add(id);
         }

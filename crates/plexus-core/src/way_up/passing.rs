@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 
-use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decider, WentOn};
+use plexus_protocol::{ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, WentOn};
 use plexus_store::{ApprovalRow, Refusal, StoreError};
 
 use crate::Hub;
@@ -28,12 +28,17 @@ impl Hub {
     /// Passes a question on that nobody answered in time; how it stands then, if it is open.
     async fn go_on(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, StoreError> {
         let Some(row) = self.open_approval(id).await? else { return Ok(None) };
-        if row.approval.passes_on_at.is_none_or(|at| at > now()) {
-            return Ok(Some(row));
-        }
         let lineage = self.lineage_of(&row).await?;
+        let why = match row.approval.passes_on_at {
+            Some(at) if at <= now() => WentOn::Unanswered,
+            // The store asks for more, and does not know who is there.
+            Some(_) if is_new_budget(&row) && !self.can_be_reached(&lineage, &row.approval.asked_of) => {
+                WentOn::Absent
+            }
+            _ => return Ok(Some(row)),
+        };
         let deciders = self.deciders_above(&lineage, &row, &row.approval.asked_of);
-        let change = self.route(&lineage, deciders).from(&row, WentOn::Unanswered, Decider::Hub, None);
+        let change = self.route(&lineage, deciders).from(&row, why, Decider::Hub, None);
         kill_point("way up", "due");
         match self.commit(vec![change]).await {
             Ok(_) => kill_point("way up", "gone on"),
@@ -65,7 +70,16 @@ impl Hub {
     ) -> Vec<AskedOf> {
         let AskedOf::Session { id } = asked_of else { return vec![AskedOf::Operator] };
         let approval = &row.approval;
+        if approval.kind == ApprovalKind::Budget {
+            // What bounds whoever gives more is what it has left.
+            return lineage.deciders(*id, |session| session.config.hub_tools);
+        }
         let call = self.call_of(lineage, &approval.tool_name, &approval.input, &approval.cwd);
         lineage.deciders(*id, |session| may_allow(session, &call))
     }
+}
+
+/// Whether this asks for more, and nobody has looked yet whether the one who is asked is there.
+pub(super) fn is_new_budget(row: &ApprovalRow) -> bool {
+    row.approval.kind == ApprovalKind::Budget && row.approval.passed.is_empty()
 }

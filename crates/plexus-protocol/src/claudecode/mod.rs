@@ -18,6 +18,7 @@ pub use servers::{McpEndpoint, McpServer, McpServerGiven, McpServerKind};
 pub use view::{LoadsView, SessionView, StreamView, TreeView};
 
 use crate::arbor::Position;
+use crate::budget::{Budget, BudgetView};
 use crate::policy::RuleGiven;
 use crate::worktree::{Isolation, LeftBelow, LeftWorktree};
 use crate::{Approval, Attention, NumberedEvent, Object, SessionId, SessionName, UnixSeconds};
@@ -191,10 +192,9 @@ pub struct CreateParams {
     /// A git worktree and branch of its own, made from `working_dir`.
     #[serde(default)]
     pub isolation: Option<Isolation>,
-    /// Not supported yet.
+    /// Limits for it and all below it, taken from what you have left.
     #[serde(default)]
-    #[schemars(skip)]
-    pub budget: Option<Value>,
+    pub budget: Option<Budget>,
     /// With `hub_tools`: what it may allow for those below it, as rules such as `Edit(src/**)`; left out, nothing: it can
     /// deny, and the rest is asked further up.
     #[serde(default)]
@@ -305,6 +305,33 @@ pub struct SetModelParams {
     /// The model from now on; Claude Code's own choice when left out.
     #[serde(default)]
     pub model: Option<String>,
+}
+
+/// Parameters of `claudecode.set_budget`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetBudgetParams {
+    /// The session, by id…
+    #[serde(default)]
+    pub session_id: Option<SessionId>,
+    /// …or by name.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The limits from now on, each the whole of it; those left out stay as they are.
+    pub budget: Budget,
+}
+
+/// Result of `claudecode.set_budget`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum SetBudgetResult {
+    /// It was done.
+    Ok {
+        /// To which session.
+        session_id: SessionId,
+        /// How all its limits stand now.
+        budget: BudgetView,
+    },
 }
 
 /// Result of `claudecode.chat_async`.

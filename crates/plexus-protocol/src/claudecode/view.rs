@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Channel, PolicyName, ProjectView, Status, Wall};
 use crate::arbor::Position;
+use crate::budget::BudgetView;
 use crate::worktree::WorktreeView;
 use crate::{AskedOf, Attention, Object, SessionId, SessionName, UnixSeconds};
 
@@ -50,6 +51,9 @@ pub struct SessionView {
     pub cost_usd: f64,
     /// It and all below it, together.
     pub tree: TreeView,
+    /// What it and all below it may use; left out where it has no limit of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetView>,
     /// Where its conversation stands.
     pub head: Position,
     /// When an unanswered approval expires.

@@ -2,18 +2,21 @@
 //! the one statement that ends it matches only while it is pending.
 
 use plexus_protocol::{
-    ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, Event, Object, Passed, SessionId, UnixSeconds,
+    ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, Event, Passed, SessionId, UnixSeconds,
 };
 use serde_json::json;
 
 use super::changes::{About, Applying};
 use super::columns::{Json, Text, Word};
 use super::reads;
-use crate::{ApprovalRow, CallRow, FeedKind, NewApproval, PermitStream, Refusal, RunKey, StoreError};
+use crate::{
+    ApprovalRow, CallInput, CallRow, FeedKind, NewApproval, PermitStream, Refusal, RunKey, StoreError,
+};
 
 impl Applying<'_> {
-    pub(super) fn call(&mut self, call: &CallRow, input: &Object) -> Result<(), StoreError> {
+    pub(super) fn call(&mut self, call: &CallRow, seen: &CallInput) -> Result<(), StoreError> {
         self.known(call.key.session)?;
+        let held = self.count_call(call, seen)?;
         self.execute(
             "INSERT INTO calls (session, run, turn, tool_use_id, tool_name, digest, request_id, verdict, at) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
@@ -25,11 +28,14 @@ impl Applying<'_> {
                 &call.tool_name,
                 &call.digest,
                 &call.request_id,
-                Json(&call.verdict),
+                Json(held.as_ref().unwrap_or(&call.verdict)),
                 self.at,
             ),
         )?;
-        self.gate_answered(call, input)
+        match held {
+            Some(_) => Ok(()),
+            None => self.gate_answered(call, &seen.input),
+        }
     }
 
     pub(super) fn ask(&mut self, new: &NewApproval) -> Result<(), StoreError> {
@@ -89,6 +95,7 @@ impl Applying<'_> {
             return Err(Refusal::AlreadyResolved(Box::new(row)).into());
         }
         self.decided(&row, decision)?;
+        self.settle_budget(&row, decision)?;
         let approval = row.approval;
         let event = Event::ApprovalResolved {
             approval_id: id,

@@ -4,6 +4,7 @@
 //! Whether a change fits is looked up before it is done: only one thread writes, so nothing can come in between.
 //! Where a run or a turn that should be there is not, the whole is refused with `NoSuchSession`.
 
+use plexus_protocol::budget::BudgetLimit;
 use plexus_protocol::{
     ApprovalId, ApprovalStatus, AskedOf, Event, NodeId, SessionId, SessionName, UnixSeconds,
 };
@@ -19,7 +20,10 @@ use crate::{
 };
 
 /// Trees are a few levels deep; this only stops a walk over a damaged store.
-const MAX_DEPTH: usize = 64;
+pub(super) const MAX_DEPTH: usize = 64;
+
+/// What another turn needs some of.
+const OF_A_TURN: [BudgetLimit; 3] = [BudgetLimit::Turns, BudgetLimit::CostUsd, BudgetLimit::WallSecs];
 
 /// Does all of `changes`, or fails with some of them done: the caller rolls back.
 pub(super) fn apply(
@@ -75,7 +79,12 @@ impl Applying<'_> {
                     Ending { status: *status, last, summary: summary.as_deref(), cost_usd: *cost_usd };
                 self.end_turn(*session, *turn, &ending)
             }
-            Change::Call(call, input) => self.call(call, input),
+            Change::Call(call, seen) => self.call(call, seen),
+            Change::Release(call, seen) => self.release(call, seen),
+            Change::SetBudget(session, limits) => self.set_budget(*session, limits),
+            Change::Spend(session, limit, amount) => self.spend(*session, *limit, *amount),
+            Change::CheckBudget(session) => self.check_left(*session, &OF_A_TURN),
+            Change::AskBudget(session) => self.ask_budget(*session),
             Change::Ask(new) => self.ask(new),
             Change::Resolve { approval, status, decision } => self.resolve(*approval, *status, decision),
             Change::ResolveIfPending { approval, status, decision } => {
@@ -120,10 +129,12 @@ impl Applying<'_> {
     fn create_session(&mut self, new: &NewSession) -> Result<(), StoreError> {
         self.free(&new.name, new.id)?;
         // Whoever deletes a session deletes what is below it; nothing comes in between.
-        if let AskedOf::Session { id } = new.answers_to
-            && self.session(id)?.deleted_at.is_some()
-        {
-            return Err(Refusal::NoSuchSession(id).into());
+        if let AskedOf::Session { id } = new.answers_to {
+            if self.session(id)?.deleted_at.is_some() {
+                return Err(Refusal::NoSuchSession(id).into());
+            }
+            self.check_left(id, &[BudgetLimit::Children])?;
+            self.spend(id, BudgetLimit::Children, 1)?;
         }
         let tree = Text(new.tree);
         self.execute("INSERT INTO trees (id, created_at) VALUES (?1, ?2)", (&tree, self.at))?;
@@ -165,7 +176,8 @@ impl Applying<'_> {
     }
 
     /// What it was given to reach its servers goes with it; its processes have it for as long as they run.
-    fn delete_session(&self, id: SessionId) -> Result<(), StoreError> {
+    fn delete_session(&mut self, id: SessionId) -> Result<(), StoreError> {
+        self.give_back(id)?;
         let deleted = self.execute(
             "UPDATE sessions SET deleted_at = ?2, config = json_remove(config, '$.mcp_servers', '$.project') \
              WHERE id = ?1 AND deleted_at IS NULL",
@@ -224,7 +236,7 @@ impl Applying<'_> {
     }
 
     fn begin_turn(
-        &self,
+        &mut self,
         session: SessionId,
         turn: u64,
         prompt: &str,
@@ -247,7 +259,7 @@ impl Applying<'_> {
             "UPDATE sessions SET latest_turn = ?2, woken_to = max(woken_to, coalesce(?3, 0)) WHERE id = ?1",
             (Text(session), turn, woken_to),
         )?;
-        Ok(())
+        self.spend(session, BudgetLimit::Turns, 1)
     }
 
     fn bind_turn(
@@ -286,6 +298,9 @@ impl Applying<'_> {
             "UPDATE sessions SET cost_usd = cost_usd + ?2 WHERE id = ?1",
             (Text(session), cost_usd),
         )?;
+        if let Some(cost) = BudgetLimit::CostUsd.units(cost_usd) {
+            self.spend(session, BudgetLimit::CostUsd, cost)?;
+        }
         for to in self.told_of_ends(session)? {
             let about = About { turn: Some(turn), ..About::default() };
             let data = json!({"status": status, "summary": summary});
@@ -296,7 +311,7 @@ impl Applying<'_> {
 
     /// Whoever answers for a session, and every agent above. The operator, who stands above all, is told of what it made
     /// itself: the rest is for those who made it.
-    fn told_of_ends(&self, session: SessionId) -> Result<Vec<String>, StoreError> {
+    pub(super) fn told_of_ends(&self, session: SessionId) -> Result<Vec<String>, StoreError> {
         let mut answers_to = self.session(session)?.answers_to;
         let mut told = vec![answers_to.key()];
         while let AskedOf::Session { id } = answers_to
@@ -422,7 +437,7 @@ impl Applying<'_> {
         there(known, id)
     }
 
-    fn session(&self, id: SessionId) -> Result<SessionRow, StoreError> {
+    pub(super) fn session(&self, id: SessionId) -> Result<SessionRow, StoreError> {
         reads::session(self.connection, id)?.ok_or_else(|| Refusal::NoSuchSession(id).into())
     }
 

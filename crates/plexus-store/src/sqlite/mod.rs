@@ -1,16 +1,18 @@
-//! The store in one SQLite file: one thread writes (`writer`, what it does is in `changes`, `approvals` and `removals`), a few
+//! The store in one SQLite file: one thread writes (`writer`, what it does is in `changes`, `approvals`, `budgets`, `held` and `removals`), a few
 //! connections read beside it (`readers`, `reads`), and `connection`, `examine` and `schema` see to the file itself.
 
 mod acts;
 mod approvals;
 mod audit;
 mod audit_file;
+mod budgets;
 mod changes;
 mod columns;
 mod connection;
 mod examine;
 #[cfg(debug_assertions)]
 pub mod faulty_disk;
+mod held;
 mod readers;
 mod reads;
 mod removals;
@@ -36,9 +38,9 @@ use readers::Readers;
 use writer::{Apply, Writer};
 
 use crate::{
-    ApprovalRow, AuditCheck, AuditFilter, CallRow, Change, Committed, EventRow, FeedRow, FinishedRun, Ledger,
-    LivingSession, Observer, OldRecords, Open, PermitStream, Removable, RuleRow, RunKey, RunRow, SessionRow,
-    Store, StoreError, Tally, TokenRow, TurnRow,
+    ApprovalRow, AuditCheck, AuditFilter, BudgetRow, CallRow, Change, Committed, EventRow, FeedRow,
+    FinishedRun, Ledger, LivingSession, Observer, OldRecords, Open, PermitStream, Removable, RuleRow, RunKey,
+    RunRow, SessionRow, Store, StoreError, Tally, TokenRow, TurnRow,
 };
 
 /// A [`Store`] in one SQLite file. Dropping it stores what is queued and closes the file.
@@ -131,6 +133,10 @@ impl Store for SqliteStore {
 
     async fn living(&self) -> Result<Vec<LivingSession>, StoreError> {
         self.readers.read(reads::living).await
+    }
+
+    async fn budget(&self, session: SessionId) -> Result<Vec<BudgetRow>, StoreError> {
+        self.readers.read(move |file| budgets::drawn_on(file, session)).await
     }
 
     async fn run(&self, key: RunKey) -> Result<Option<RunRow>, StoreError> {

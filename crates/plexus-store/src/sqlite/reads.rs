@@ -37,7 +37,8 @@ pub(super) fn living(connection: &Connection) -> Result<Vec<LivingSession>> {
             }),
             None => None,
         };
-        Ok(LivingSession { row: session_row(row)?, turn, open: row.get::<_, Json<_>>("open")?.0 })
+        let (open, budget) = (row.get::<_, Json<_>>("open")?.0, row.get::<_, Json<_>>("budget")?.0);
+        Ok(LivingSession { row: session_row(row)?, turn, open, budget })
     })
 }
 

@@ -24,9 +24,20 @@ pub(super) const SESSIONS: &str = "SELECT * FROM sessions WHERE deleted_at IS NU
 pub(super) const LIVING: &str = "SELECT s.*, \
     t.status AS turn_status, t.progress AS turn_progress, t.started_at AS turn_started_at, \
     (SELECT json_group_array(json_extract(a.question, '$.kind')) FROM approvals a \
-     WHERE a.session = s.id AND a.status = 'pending') AS open \
+     WHERE a.session = s.id AND a.status = 'pending') AS open, \
+    (SELECT json_group_array(json_object('session', b.session, 'limit', b.kind, 'granted', b.granted, \
+     'own', b.own, 'below', b.below, 'used', b.used)) FROM budgets b WHERE b.session = s.id) AS budget \
     FROM sessions s LEFT JOIN turns t ON t.session = s.id AND t.turn = s.latest_turn \
     WHERE s.deleted_at IS NULL ORDER BY s.ordinal";
+
+pub(super) const ANSWERS_TO: &str = "SELECT answers_to FROM sessions WHERE id = ?1";
+pub(super) const BUDGET: &str = "SELECT b.granted, b.own, b.below, b.used, b.told, s.deleted_at IS NOT NULL AS deleted \
+    FROM budgets b JOIN sessions s ON s.id = b.session WHERE b.session = ?1 AND b.kind = ?2";
+pub(super) const LIMITED: &str = "SELECT session FROM budgets WHERE kind = ?1";
+pub(super) const OPEN_BUDGET: &str =
+    "SELECT id FROM approvals WHERE status = 'pending' AND session = ?1 AND tool_use_id = ?2";
+pub(super) const RELEASE_CALL: &str = "UPDATE calls SET verdict = ?4 \
+    WHERE session = ?1 AND run = ?2 AND tool_use_id = ?3 AND settled_at IS NULL";
 
 pub(super) const RUN: &str = "SELECT * FROM runs WHERE session = ?1 AND run = ?2";
 pub(super) const OPEN_RUNS: &str = "SELECT * FROM runs WHERE state <> 'ended' ORDER BY session, run";
@@ -155,6 +166,11 @@ pub(super) const ALL: &[&str] = &[
     SESSION_NAMED,
     SESSIONS,
     LIVING,
+    ANSWERS_TO,
+    BUDGET,
+    LIMITED,
+    OPEN_BUDGET,
+    RELEASE_CALL,
     RUN,
     OPEN_RUNS,
     RUN_OF_TOKEN,

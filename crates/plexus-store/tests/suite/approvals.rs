@@ -208,7 +208,7 @@ pub async fn calls_live_until_their_result_came(store: Arc<dyn Store>) {
         verdict: json!({"verdict": "ask"}),
     };
     for seen in [call(1, "t"), call(1, "u"), call(2, "t")] {
-        commit(&*store, Change::Call(Box::new(seen), object(json!({})))).await;
+        commit(&*store, Change::Call(Box::new(seen), object(json!({})).into())).await;
     }
     let living = store.living_calls(key).await.unwrap();
     let ids: Vec<_> = living.iter().map(|call| call.tool_use_id.as_str()).collect();

@@ -32,7 +32,7 @@ fn call(session: SessionId, tool_use_id: &str, verdict: Value) -> Change {
         request_id: "request".to_owned(),
         verdict,
     };
-    Change::Call(Box::new(call), object(json!({"command": "make"})))
+    Change::Call(Box::new(call), object(json!({"command": "make"})).into())
 }
 
 pub async fn a_decision_is_recorded_with_all_there_is_to_it(store: Arc<dyn Store>) {

@@ -2,6 +2,7 @@
 
 pub mod approvals;
 pub mod audit;
+pub mod budgets;
 pub mod commits;
 pub mod removals;
 pub mod runs;

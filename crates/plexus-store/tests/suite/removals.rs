@@ -109,7 +109,7 @@ pub async fn decisions_go_with_runs_that_are_over(store: Arc<dyn Store>) {
         request_id: "request".to_owned(),
         verdict: json!({}),
     };
-    commit(&*store, Change::Call(Box::new(call), object(json!({})))).await;
+    commit(&*store, Change::Call(Box::new(call), object(json!({})).into())).await;
     assert_eq!(old(&*store, OldRecords::Approvals).await, [], "its run lives");
     assert_eq!(old(&*store, OldRecords::Calls).await, []);
     assert_eq!(remove(&*store, Removable::Approval(decided)).await, 0);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use plexus_policy::{PolicyError, Rule, RuleEffect, RuleEntry, Scope};
 use plexus_protocol::arbor::Position;
+use plexus_protocol::budget::Budget;
 use plexus_protocol::claudecode::{CreateParams, CreateResult, PolicyName, TrustedProject};
 use plexus_protocol::policy::RuleGiven;
 use plexus_protocol::worktree::{Isolation, WorktreeIsolation};
@@ -16,6 +17,7 @@ use super::chat_async::{begin, check_prompt};
 use crate::Hub;
 use crate::access::{Admitted, Needs};
 use crate::bounds::{bounded, may_be_given};
+use crate::budgets;
 use crate::gate::NamedPolicy;
 use crate::hub::store_error;
 use crate::lineage::scope_of;
@@ -36,7 +38,6 @@ pub(super) fn method() -> Method {
 }
 
 async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result<CreateResult, Error> {
-    refuse_what_is_not_built(&params)?;
     let working_dir = check_working_dir(&hub, &params.working_dir)?;
     let params = bounded(&hub, &caller, params, &working_dir).await?;
     if let Some(prompt) = &params.prompt {
@@ -62,6 +63,7 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
         return Err(Error::invalid("wake", "goes with `hub_tools: true`: it is about those that it makes"));
     }
     check_env(&params)?;
+    let limits = params.budget.as_ref().map(Budget::limits).transpose()?.unwrap_or_default();
     let id = SessionId::random();
     if params.approve_scope.as_ref().is_some_and(|scope| !scope.is_empty()) && params.hub_tools != Some(true)
     {
@@ -72,6 +74,7 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
         by: caller.principal.clone(),
         trust: Trust::asked(&caller, params.trust_project)?,
         rules: params.rules.unwrap_or_default(),
+        limits: budgets::changes(&caller.principal, id, &params.name, limits),
         scope: params.approve_scope.unwrap_or_default(),
     };
     // Refused before anything is made; a worktree is another place to be relative to.
@@ -105,7 +108,7 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
     };
     let Some(Isolation(isolation)) = params.isolation else {
         admit(&hub, &session)?;
-        return enter(&hub, session, settled.rules, params.prompt, None).await;
+        return enter(&hub, session, settled.changes, params.prompt, None).await;
     };
     check_isolation(&caller, &isolation)?;
     admit(&hub, &session)?;
@@ -116,18 +119,20 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
     task.await.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the hub could not make the session")))
 }
 
-/// What comes with a session and depends on where it works: its rules, what it may allow for those below it, and whether it
-/// loads what its project brings along; and who gives all that.
+/// What comes with a session, some of it depending on where it works: its rules and limits, what it may allow for those below
+/// it, and whether it loads what its project brings along; and who gives all that.
 struct Given {
     by: Principal,
     trust: Trust,
     rules: Vec<RuleGiven>,
     scope: Vec<String>,
+    /// What it and all below it may use.
+    limits: Vec<Change>,
 }
 
 /// The same in one place, with paths made absolute.
 struct Settled {
-    rules: Vec<Change>,
+    changes: Vec<Change>,
     approve_scope: Vec<String>,
     project: Option<TrustedProject>,
 }
@@ -135,14 +140,15 @@ struct Settled {
 impl Given {
     async fn at(&self, hub: &Hub, session: SessionId, base: &str) -> Result<Settled, Error> {
         let giver = Giver { principal: &self.by, session: Some(session), base };
-        let mut rules = giver.rules(&self.rules, "rules")?;
+        let mut changes = giver.rules(&self.rules, "rules")?;
+        changes.extend(self.limits.iter().cloned());
         let approve_scope = self.scope_at(hub, base).await?;
         let taken = match self.trust {
             Trust::Nothing => None,
             Trust::Project => Some(Taken::read(Path::new(base), |name| may_be_given(hub, name))?),
         };
-        rules.extend(taken.iter().flat_map(|taken| taken.rules(session)));
-        Ok(Settled { rules, approve_scope, project: taken.map(|taken| taken.project) })
+        changes.extend(taken.iter().flat_map(|taken| taken.rules(session)));
+        Ok(Settled { changes, approve_scope, project: taken.map(|taken| taken.project) })
     }
 
     /// What the session may allow for those below it: nothing that its maker may not.
@@ -206,7 +212,7 @@ async fn isolated(
         Ok(settled) => {
             session.config.approve_scope = settled.approve_scope;
             session.config.project = settled.project;
-            settled.rules
+            settled.changes
         }
         Err(error) => {
             hub.room().leaves(session.id);
@@ -264,14 +270,6 @@ fn check_isolation(caller: &Admitted, isolation: &WorktreeIsolation) -> Result<(
     }
     if isolation.setup_timeout_secs == Some(0) {
         return Err(Error::invalid("isolation.setup_timeout_secs", "is at least 1"));
-    }
-    Ok(())
-}
-
-fn refuse_what_is_not_built(params: &CreateParams) -> Result<(), Error> {
-    let fields = [("budget", &params.budget)];
-    if let Some((field, _)) = fields.iter().find(|(_, value)| value.is_some()) {
-        return Err(Error::not_yet(field));
     }
     Ok(())
 }

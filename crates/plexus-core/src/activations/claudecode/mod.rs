@@ -11,6 +11,7 @@ mod list;
 mod poll;
 mod rename;
 mod send;
+mod set_budget;
 mod set_model;
 mod set_permission_mode;
 mod stop;
@@ -43,6 +44,7 @@ impl Activation for ClaudeCode {
             set_model::method(),
             trust_project::method(),
             user_settings::method(),
+            set_budget::method(),
         ]
     }
 }

@@ -1,0 +1,41 @@
+//! `claudecode.set_budget`: what a session and all below it may use, from now on.
+
+use std::sync::Arc;
+
+use plexus_protocol::Error;
+use plexus_protocol::claudecode::{SetBudgetParams, SetBudgetResult};
+
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::budgets;
+use crate::hub::store_error;
+use crate::method::{Audience, Method};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "claudecode.set_budget",
+        "Sets limits of a session and all below it, within what you have left.",
+        Audience::Agents,
+        Needs::Act,
+        set_budget,
+    )
+    .repeatable()
+}
+
+async fn set_budget(
+    hub: Arc<Hub>,
+    caller: Admitted,
+    params: SetBudgetParams,
+) -> Result<SetBudgetResult, Error> {
+    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    let limits = params.budget.limits()?;
+    if limits.is_empty() {
+        return Err(Error::invalid("budget", "is empty; give at least one limit"));
+    }
+    let changes = budgets::changes(&caller.principal, session.id, &session.name, limits);
+    hub.commit(changes).await.map_err(store_error)?;
+    let mut rows = hub.store().budget(session.id).await.map_err(store_error)?;
+    rows.retain(|row| row.session == session.id);
+    let budget = budgets::view(&rows).unwrap_or_default();
+    Ok(SetBudgetResult::Ok { session_id: session.id, budget })
+}

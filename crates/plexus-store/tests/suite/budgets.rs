@@ -1,0 +1,322 @@
+//! Limits: shares of what the parent has left, calls that wait for more, and what is told.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use plexus_protocol::budget::BudgetLimit::{self, Children, CostUsd, ToolCalls, Turns, WallSecs};
+use plexus_protocol::{ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decision, Event, SessionId};
+use plexus_store::{
+    BudgetRow, CallRow, Change, Committed, FeedKind, Refusal, RunKey, Store, StoreError, TurnStatus,
+};
+use serde_json::json;
+
+use crate::common::{NOW, begin_turn, commit, create, decision, new_session, object, refused, said};
+
+/// Makes a session below another.
+async fn below(store: &dyn Store, parent: SessionId, name: &str) -> SessionId {
+    let mut new = new_session(name);
+    new.answers_to = AskedOf::Session { id: parent };
+    let id = new.id;
+    commit(store, Change::CreateSession(Box::new(new))).await;
+    id
+}
+
+fn call(session: SessionId, tool_use_id: &str, answer: &str) -> Box<CallRow> {
+    Box::new(CallRow {
+        key: RunKey { session, run: 1 },
+        turn: 1,
+        tool_use_id: tool_use_id.to_owned(),
+        tool_name: "Bash".to_owned(),
+        digest: "digest".to_owned(),
+        request_id: format!("request of {tool_use_id}"),
+        verdict: json!({"answer": answer}),
+    })
+}
+
+async fn calls(store: &dyn Store, session: SessionId, tool_use_id: &str) -> Committed {
+    commit(store, Change::Call(call(session, tool_use_id, "own_course"), object(json!({"a": 1})).into()))
+        .await
+}
+
+async fn budget(store: &dyn Store, session: SessionId, limit: BudgetLimit) -> BudgetRow {
+    let rows = store.budget(session).await.unwrap();
+    rows.into_iter().find(|row| row.limit == limit).expect("a limit")
+}
+
+fn gives(approval: ApprovalId, more: u64) -> Change {
+    let decision = Decision { updated_input: Some(object(json!({"more": more}))), ..decision(true) };
+    Change::Resolve { approval, status: ApprovalStatus::Allowed, decision: Box::new(decision) }
+}
+
+pub async fn a_share_is_taken_from_what_the_parent_has_left(store: Arc<dyn Store>) {
+    let parent = create(&*store, "parent").await;
+    commit(&*store, Change::SetBudget(parent, vec![(ToolCalls, 10)])).await;
+    let child = below(&*store, parent, "child").await;
+    calls(&*store, child, "drawn on the parent").await;
+    assert_eq!(budget(&*store, child, ToolCalls).await.session, parent);
+    commit(&*store, Change::SetBudget(child, vec![(ToolCalls, 6)])).await;
+    let of_parent = budget(&*store, parent, ToolCalls).await;
+    assert_eq!((of_parent.own, of_parent.below, of_parent.left(), of_parent.used), (1, 6, 3, 1));
+    let other = below(&*store, parent, "other").await;
+    match refused(&*store, Change::SetBudget(other, vec![(ToolCalls, 4)])).await {
+        Refusal::BudgetExceeded(row) => assert_eq!((row.session, row.left()), (parent, 3)),
+        other => panic!("{other:?}"),
+    }
+    // What is not limited above can be given freely.
+    commit(&*store, Change::SetBudget(other, vec![(ToolCalls, 3), (CostUsd, 5)])).await;
+    assert!(calls(&*store, parent, "none left for itself").await.held.len() == 1);
+    match refused(&*store, Change::SetBudget(parent, vec![(ToolCalls, 9)])).await {
+        Refusal::BudgetInUse(row) => assert_eq!(row.own + row.below, 10),
+        other => panic!("{other:?}"),
+    }
+    let living = store.living().await.unwrap();
+    let shown = living.iter().find(|living| living.row.id == parent).unwrap();
+    assert_eq!(shown.budget, [budget(&*store, parent, ToolCalls).await]);
+}
+
+pub async fn a_deleted_child_gives_back_what_it_did_not_use(store: Arc<dyn Store>) {
+    let parent = create(&*store, "parent").await;
+    commit(&*store, Change::SetBudget(parent, vec![(ToolCalls, 10)])).await;
+    let child = below(&*store, parent, "child").await;
+    commit(&*store, Change::SetBudget(child, vec![(ToolCalls, 9)])).await;
+    let grandchild = below(&*store, child, "grandchild").await;
+    commit(&*store, Change::SetBudget(grandchild, vec![(ToolCalls, 5)])).await;
+    calls(&*store, child, "1").await;
+    calls(&*store, grandchild, "2").await;
+    calls(&*store, grandchild, "3").await;
+    // In either order: those above first is how a tree is deleted.
+    store.commit(NOW, vec![Change::DeleteSession(child), Change::DeleteSession(grandchild)]).await.unwrap();
+    let row = budget(&*store, parent, ToolCalls).await;
+    assert_eq!((row.own, row.below, row.used, row.left()), (3, 0, 3, 7));
+}
+
+pub async fn a_call_without_a_share_is_held_until_more_is_given(store: Arc<dyn Store>) {
+    let parent = create(&*store, "parent").await;
+    begin_turn(&*store, parent, 1).await;
+    let child = below(&*store, parent, "child").await;
+    commit(&*store, Change::SetBudget(parent, vec![(ToolCalls, 1)])).await;
+    assert!(calls(&*store, parent, "first").await.held.is_empty());
+    let held = calls(&*store, parent, "second").await;
+    let approval = held.approvals[0].approval.clone();
+    assert_eq!((approval.kind, approval.session_id), (ApprovalKind::Budget, parent));
+    assert_eq!((approval.asked_of, approval.expires_at), (AskedOf::Operator, Some(NOW + 60)));
+    assert_eq!(approval.input["limit"], "tool_calls");
+    assert_eq!((&approval.input["granted"], &approval.input["used"]), (&json!(1), &json!(1)));
+    assert_eq!((&held.held[0].tool_use_id, held.held[0].approval), (&Some("second".to_owned()), approval.id));
+    // One question for all who wait; what the gate denies waits for nothing.
+    let of_child = calls(&*store, child, "third").await;
+    assert_eq!((of_child.held[0].approval, of_child.approvals.len()), (approval.id, 0));
+    let denied = Change::Call(call(child, "fourth", "deny"), object(json!({})).into());
+    assert!(commit(&*store, denied).await.held.is_empty());
+    let kept = store.living_calls(RunKey { session: parent, run: 1 }).await.unwrap();
+    assert_eq!((&kept[1].verdict["answer"], &kept[1].verdict["input"]), (&json!("held"), &json!({"a": 1})));
+
+    commit(&*store, gives(approval.id, 1)).await;
+    assert_eq!(budget(&*store, child, ToolCalls).await.granted, 2);
+    let again = gives(approval.id, 1);
+    assert!(matches!(refused(&*store, again).await, Refusal::AlreadyResolved(_)), "it grows once");
+    let release = |session, id: &str| Change::Release(call(session, id, "allow"), object(json!({})).into());
+    assert!(commit(&*store, release(parent, "second")).await.held.is_empty());
+    let kept = store.living_calls(RunKey { session: parent, run: 1 }).await.unwrap();
+    assert_eq!(kept[1].verdict, json!({"answer": "allow"}));
+    // There was one, and two waited: the other waits on, for another answer.
+    let held = commit(&*store, release(child, "third")).await.held;
+    assert_ne!(held[0].approval, approval.id);
+    commit(&*store, Change::SetBudget(parent, vec![(ToolCalls, 3)])).await;
+    let ended = store.approval(held[0].approval).await.unwrap().unwrap().approval;
+    assert_eq!(ended.status, ApprovalStatus::Withdrawn, "nobody need answer what was given");
+}
+
+pub async fn no_more_is_given_than_the_giver_has_left(store: Arc<dyn Store>) {
+    let parent = create(&*store, "parent").await;
+    commit(&*store, Change::SetBudget(parent, vec![(ToolCalls, 3)])).await;
+    let child = below(&*store, parent, "child").await;
+    commit(&*store, Change::SetBudget(child, vec![(ToolCalls, 1)])).await;
+    calls(&*store, child, "1").await;
+    let approval = calls(&*store, child, "2").await.held[0].approval;
+    match refused(&*store, gives(approval, 3)).await {
+        Refusal::BudgetExceeded(row) => assert_eq!((row.session, row.left()), (parent, 2)),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(store.approval(approval).await.unwrap().unwrap().approval.status, ApprovalStatus::Pending);
+    commit(&*store, gives(approval, 2)).await;
+    assert_eq!(budget(&*store, parent, ToolCalls).await.left(), 0);
+    // What a child gives back is there for whoever waits above.
+    let waiting = calls(&*store, parent, "3").await.held[0].approval;
+    commit(&*store, Change::DeleteSession(child)).await;
+    let ended = store.approval(waiting).await.unwrap().unwrap().approval;
+    assert_eq!(ended.status, ApprovalStatus::Withdrawn);
+}
+
+pub async fn turns_and_children_are_refused_when_used_up(store: Arc<dyn Store>) {
+    let parent = create(&*store, "parent").await;
+    commit(&*store, Change::SetBudget(parent, vec![(Turns, 1), (Children, 1), (CostUsd, 500_000)])).await;
+    let child = below(&*store, parent, "child").await;
+    let mut new = new_session("one-too-many");
+    new.answers_to = AskedOf::Session { id: child };
+    match refused(&*store, Change::CreateSession(Box::new(new))).await {
+        Refusal::BudgetExhausted(row) => assert_eq!((row.session, row.limit), (parent, Children)),
+        other => panic!("{other:?}"),
+    }
+    commit(&*store, Change::CheckBudget(child)).await;
+    begin_turn(&*store, child, 1).await;
+    match refused(&*store, Change::CheckBudget(parent)).await {
+        Refusal::BudgetExhausted(row) => assert_eq!((row.limit, row.used), (Turns, 1)),
+        other => panic!("{other:?}"),
+    }
+    let end = Change::EndTurn {
+        session: child,
+        turn: 1,
+        status: TurnStatus::Complete,
+        last: Box::new(said("done")),
+        summary: None,
+        cost_usd: 0.75,
+    };
+    commit(&*store, end).await;
+    commit(&*store, Change::SetBudget(parent, vec![(Turns, 2)])).await;
+    match refused(&*store, Change::CheckBudget(child)).await {
+        Refusal::BudgetExhausted(row) => assert_eq!((row.limit, row.used), (CostUsd, 750_000)),
+        other => panic!("{other:?}"),
+    }
+    let held = commit(&*store, Change::AskBudget(child)).await.held;
+    assert_eq!((held[0].limit.limit, &held[0].tool_use_id), (CostUsd, &None));
+    commit(&*store, Change::SetBudget(parent, vec![(CostUsd, 2_000_000)])).await;
+    commit(&*store, Change::CheckBudget(child)).await;
+    assert!(commit(&*store, Change::AskBudget(child)).await.held.is_empty());
+}
+
+pub async fn at_eighty_percent_those_above_are_told_once(store: Arc<dyn Store>) {
+    let parent = create(&*store, "parent").await;
+    let child = below(&*store, parent, "child").await;
+    begin_turn(&*store, child, 1).await;
+    commit(&*store, Change::SetBudget(child, vec![(WallSecs, 10_000)])).await;
+    let told = |made: &Committed| {
+        let notices = made.feed.iter().filter(|row| row.kind == FeedKind::Notice);
+        (notices.map(|row| row.to.clone()).collect::<Vec<_>>(), made.events.len())
+    };
+    let spends = |amount| Change::Spend(child, WallSecs, amount);
+    assert_eq!(told(&commit(&*store, spends(7_999)).await), (vec![], 0));
+    let made = commit(&*store, spends(1)).await;
+    assert_eq!(told(&made), (vec![format!("session:{parent}")], 1));
+    assert_eq!(made.feed[0].data["limit"], "wall_secs");
+    let shown = json!({"granted": 10, "used": 8, "left": 2});
+    for (name, value) in shown.as_object().unwrap() {
+        assert_eq!((&made.feed[0].data[name], &made.events[0].event["data"][name]), (value, value));
+    }
+    assert_eq!((made.events[0].turn, &made.events[0].event["subtype"]), (1, &json!("budget")));
+    assert_eq!(told(&commit(&*store, spends(1_000)).await), (vec![], 0));
+    commit(&*store, Change::SetBudget(child, vec![(WallSecs, 20_000)])).await;
+    assert_eq!(told(&commit(&*store, spends(7_000)).await).1, 1, "what was given is told of anew");
+    let event: Event = serde_json::from_value(made.events[0].event.clone()).unwrap();
+    assert!(matches!(event, Event::System { .. }));
+}
+
+/// A tree that grows, uses, gives and is deleted at random; each step may be refused, and none may break a share.
+pub async fn no_sequence_of_acts_breaks_a_share(store: Arc<dyn Store>) {
+    for seed in 0..10 {
+        let mut chance = fastrand::Rng::with_seed(seed);
+        let mut tree = Tree { parents: HashMap::new(), ran: 0 };
+        let root = create(&*store, &format!("root-{seed}")).await;
+        tree.parents.insert(root, None);
+        let given = chance.u64(1..40);
+        commit(&*store, Change::SetBudget(root, vec![(ToolCalls, given)])).await;
+        let mut most = given;
+        for step in 0..60 {
+            let living: Vec<SessionId> = tree.living(&*store).await;
+            let one = living[chance.usize(..living.len())];
+            match chance.u8(..10) {
+                0..3 => {
+                    let mut new = new_session(&format!("s-{seed}-{step}"));
+                    new.answers_to = AskedOf::Session { id: one };
+                    let id = new.id;
+                    let mut changes = vec![Change::CreateSession(Box::new(new))];
+                    if chance.bool() {
+                        changes.push(Change::SetBudget(id, vec![(ToolCalls, chance.u64(1..15))]));
+                    }
+                    if tolerated(store.commit(NOW, changes).await).is_some() {
+                        tree.parents.insert(id, Some(one));
+                    }
+                }
+                3..7 => {
+                    if calls(&*store, one, &format!("t-{seed}-{step}")).await.held.is_empty() {
+                        tree.ran += 1;
+                    }
+                }
+                7 => {
+                    let amount = chance.u64(1..25);
+                    let set = Change::SetBudget(one, vec![(ToolCalls, amount)]);
+                    if tolerated(store.commit(NOW, vec![set]).await).is_some() && one == root {
+                        most = most.max(amount);
+                    }
+                }
+                8 => {
+                    let open = store.open_approvals(plexus_store::Open::OfSession(one)).await.unwrap();
+                    if let Some(row) = open.first() {
+                        let more = chance.u64(1..5);
+                        let given = store.commit(NOW, vec![gives(row.approval.id, more)]).await;
+                        if tolerated(given).is_some() && one == root {
+                            most += more;
+                        }
+                    }
+                }
+                _ if one != root => {
+                    let mut gone = tree.subtree(one, &living);
+                    chance.shuffle(&mut gone);
+                    store.commit(NOW, gone.into_iter().map(Change::DeleteSession).collect()).await.unwrap();
+                }
+                _ => {}
+            }
+            tree.check(&*store, seed, step).await;
+        }
+        assert!(tree.ran <= most, "seed {seed}: {} ran, at most {most} were ever given", tree.ran);
+    }
+}
+
+fn tolerated(done: Result<Committed, StoreError>) -> Option<Committed> {
+    match done {
+        Ok(made) => Some(made),
+        Err(StoreError::Refused(Refusal::BudgetExceeded(_) | Refusal::BudgetInUse(_))) => None,
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+struct Tree {
+    parents: HashMap<SessionId, Option<SessionId>>,
+    ran: u64,
+}
+
+impl Tree {
+    async fn living(&self, store: &dyn Store) -> Vec<SessionId> {
+        let living = store.living().await.unwrap();
+        living.into_iter().map(|it| it.row.id).filter(|id| self.parents.contains_key(id)).collect()
+    }
+
+    fn subtree(&self, top: SessionId, living: &[SessionId]) -> Vec<SessionId> {
+        let mut of_top = living.to_vec();
+        of_top.retain(|id| std::iter::successors(Some(*id), |id| self.parents[id]).any(|id| id == top));
+        of_top
+    }
+
+    /// What is set aside is what those that draw on it may use, and with what was used it is never more than was given.
+    async fn check(&self, store: &dyn Store, seed: u64, step: u32) {
+        let living = store.living().await.unwrap();
+        let mine = living.iter().filter(|it| self.parents.contains_key(&it.row.id));
+        let limited: HashMap<SessionId, BudgetRow> =
+            mine.flat_map(|it| it.budget.first().map(|row| (it.row.id, row.clone()))).collect();
+        let mut aside: HashMap<SessionId, u64> = HashMap::new();
+        for (id, row) in &limited {
+            let above = std::iter::successors(self.parents[id], |id| self.parents[id]);
+            if let Some(drawn_on) = above.into_iter().find(|id| limited.contains_key(id)) {
+                *aside.entry(drawn_on).or_default() += row.granted;
+                assert!(limited[&drawn_on].granted >= row.granted, "seed {seed} step {step}: {row:?}");
+            }
+        }
+        for (id, row) in &limited {
+            assert_eq!(row.below, aside.get(id).copied().unwrap_or(0), "seed {seed} step {step}: {row:?}");
+            assert!(
+                row.own + row.below <= row.granted && row.used <= row.granted,
+                "seed {seed} step {step}: {row:?}"
+            );
+        }
+    }
+}

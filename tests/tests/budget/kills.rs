@@ -1,0 +1,75 @@
+//! A hub that is killed while a call waits for more, and between every two steps of giving it: nothing is lost, nothing is
+//! given twice, and the call goes on, once.
+
+use anyhow::Context as _;
+use plexus_e2e::{Setup, World, events, until};
+use serde_json::json;
+
+use super::{asks_for_more, calls, ran, scripted, stands};
+
+async fn one_of_two_calls(world: &World) -> anyhow::Result<String> {
+    let session = world.create("worker", json!({"policy": "allow_all", "budget": {"tool_calls": 1}})).await?;
+    world.chat(&session, &calls(&["one", "two"])).await?;
+    Ok(session)
+}
+
+#[tokio::test]
+async fn a_held_call_waits_for_the_next_hub() -> anyhow::Result<()> {
+    let mut world = scripted().await?;
+    let session = one_of_two_calls(&world).await?;
+    let more = asks_for_more(&world, &session).await?;
+    world.hub.kill9().await?;
+    world.hub.restart().await?;
+    assert_eq!(asks_for_more(&world, &session).await?["id"], more["id"], "the same question");
+    assert_eq!(ran(&world), ["one"]);
+    world.allow(&more).await?;
+    let ended = world.ended(&session).await?;
+    assert_eq!((&ended["status"], ran(&world).len()), (&json!("complete"), 2), "{ended:#}");
+    assert_eq!(stands(&world, &session, "tool_calls").await?, json!([2, 2, 0]));
+    Ok(())
+}
+
+/// Kills the hub where `point` says while the answer is given; what the next hub makes of it.
+async fn killed_at(point: &str, answer: serde_json::Value) -> anyhow::Result<(World, String)> {
+    let dir = tempfile::TempDir::new()?;
+    let file = dir.path().join("point");
+    let mut setup = Setup::scripted().with_config("durability = \"normal\"");
+    setup.env.push(("PLEXUS_KILL_POINT_FILE".to_owned(), file.display().to_string()));
+    let mut world = setup.world("budget").await?.context("the scripted agent is always there")?;
+    let session = one_of_two_calls(&world).await?;
+    let more = asks_for_more(&world, &session).await?;
+    std::fs::write(&file, format!("budget: {point}"))?;
+    let mut params = json!({"approval_id": more["id"]});
+    params["approve"] = answer;
+    // Whether the caller hears of it depends on where the hub was killed.
+    let _ = world.door.call("loopback.respond", params.clone()).await;
+    until("the hub is killed", || !file.exists()).await?;
+    world.hub.kill9().await?;
+    world.hub.restart().await?;
+    // It may not have come to that; an answer that counts already is said to.
+    world.call("loopback.respond", params).await?;
+    Ok((world, session))
+}
+
+#[tokio::test]
+async fn what_was_given_is_given_once_wherever_the_hub_is_killed() -> anyhow::Result<()> {
+    for point in ["answered", "decided", "told", "released"] {
+        let (world, session) = killed_at(point, json!(true)).await.context(point)?;
+        let ended = world.ended(&session).await.context(point)?;
+        assert_eq!((&ended["status"], ran(&world).len()), (&json!("complete"), 2), "{point}: {ended:#}");
+        assert_eq!(stands(&world, &session, "tool_calls").await?, json!([2, 2, 0]), "{point}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_was_denied_stays_denied_wherever_the_hub_is_killed() -> anyhow::Result<()> {
+    for point in ["answered", "decided", "released", "given up"] {
+        let (world, session) = killed_at(point, json!(false)).await.context(point)?;
+        let ended = world.ended(&session).await.context(point)?;
+        assert_eq!((&ended["status"], ran(&world).len()), (&json!("interrupted"), 1), "{point}: {ended:#}");
+        assert_eq!(events(&ended, "error")[0]["reason"], "budget_exhausted", "{point}");
+        assert_eq!(stands(&world, &session, "tool_calls").await?, json!([1, 1, 0]), "{point}");
+    }
+    Ok(())
+}

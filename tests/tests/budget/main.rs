@@ -1,0 +1,289 @@
+//! Limits for a session and all below it: calls that wait for more, turns that are refused or interrupted, shares of what
+//! the parent has left, and that none of it is lost or given twice when the hub is killed.
+
+mod kills;
+mod shares;
+
+use anyhow::Context as _;
+use plexus_e2e::{Setup, World, events, script, text};
+use plexus_testkit::model::Step;
+use plexus_testkit::rpc::CallError;
+use serde_json::{Value, json};
+
+async fn scripted() -> anyhow::Result<World> {
+    let setup = Setup::scripted().with_config("durability = \"normal\"");
+    setup.world("budget").await?.context("the scripted agent is always there")
+}
+
+fn kind(error: &CallError) -> &str {
+    error.kind.as_deref().unwrap_or_default()
+}
+
+/// So many calls, one after the other.
+fn calls(commands: &[&str]) -> String {
+    let step = |command: &&str| json!({"tool": "Bash", "input": {"command": command}});
+    let mut steps: Vec<Value> = commands.iter().map(step).collect();
+    steps.push(json!({"say": "done"}));
+    script(&json!(steps))
+}
+
+/// The commands that ran, in order.
+fn ran(world: &World) -> Vec<String> {
+    world.ran().iter().map(|call| text(&call["input"]["command"])).collect()
+}
+
+/// How one limit of a session stands: what was given, used, and is left.
+async fn stands(world: &World, session: &str, limit: &str) -> anyhow::Result<Value> {
+    let got = world.call("claudecode.get", json!({"session_id": session})).await?;
+    let row = &got["session"]["budget"][limit];
+    Ok(json!([row["limit"], row["used"], row["left"]]))
+}
+
+/// Waits until it asks for more.
+async fn asks_for_more(world: &World, session: &str) -> anyhow::Result<Value> {
+    let (poll, approval) = world.asked(session).await?;
+    assert_eq!((&approval["kind"], &approval["session_id"]), (&json!("budget"), &json!(session)), "{poll:#}");
+    assert_eq!(poll["attention"], json!(["budget"]));
+    Ok(approval)
+}
+
+async fn the_call_above_the_limit_waits_for_more(world: World) -> anyhow::Result<()> {
+    let touch =
+        |name: &str| Step::tool("Bash", json!({"command": format!("touch {name}"), "description": "a step"}));
+    world.model.script("FIRST", vec![touch("a"), touch("b"), Step::text("done")]);
+    world.model.script("SECOND", vec![touch("c"), Step::text("never said")]);
+    world.model.script("THIRD", vec![touch("d"), Step::text("done again")]);
+    let session = world.create("worker", json!({"budget": {"tool_calls": 1}})).await?;
+    world.chat(&session, "FIRST").await?;
+    world.allow(&world.asked(&session).await?.1).await?;
+    let more = world
+        .poll_until(&session, |poll| poll["pending_approvals"][0]["kind"] == "budget")
+        .await?["pending_approvals"][0]
+        .clone();
+    assert_eq!(more["input"]["limit"], "tool_calls", "{more:#}");
+    assert_eq!(json!([more["input"]["used"], more["input"]["granted"]]), json!([1, 1]));
+    assert!(more["expires_at"].is_u64() && world.file("a").exists() && !world.file("b").exists());
+    assert_eq!(stands(&world, &session, "tool_calls").await?, json!([1, 1, 0]));
+    // Given as much again, the call goes on to where it would have gone: it is asked about.
+    world.allow(&more).await?;
+    let ask = world.poll_until(&session, |poll| poll["pending_approvals"][0]["kind"] == "tool").await?;
+    assert!(!world.file("b").exists());
+    world.allow(&ask["pending_approvals"][0]).await?;
+    let ended = world.ended(&session).await?;
+    assert_eq!((&ended["status"], world.file("b").exists()), (&json!("complete"), true), "{ended:#}");
+    assert_eq!(stands(&world, &session, "tool_calls").await?, json!([2, 2, 0]));
+
+    world.chat(&session, "SECOND").await?;
+    let more = asks_for_more(&world, &session).await?;
+    world.respond(&more, json!({"approve": false, "message": "enough"})).await?;
+    let ended = world.ended(&session).await?;
+    assert_eq!(ended["status"], "interrupted", "{ended:#}");
+    let last = &events(&ended, "error")[0];
+    assert_eq!(last["reason"], "budget_exhausted");
+    assert!(
+        text(&last["message"]).contains("tool_calls") && text(&last["message"]).contains("enough"),
+        "{last}"
+    );
+    assert!(!world.file("c").exists());
+
+    let raised =
+        world.call("claudecode.set_budget", json!({"session_id": session, "budget": {"tool_calls": 5}}));
+    assert_eq!(raised.await?["budget"]["tool_calls"], json!({"limit": 5, "used": 2, "left": 3}));
+    world.chat(&session, "THIRD").await?;
+    world.allow(&world.asked(&session).await?.1).await?;
+    let ended = world.ended(&session).await?;
+    assert_eq!((&ended["status"], world.file("d").exists()), (&json!("complete"), true), "{ended:#}");
+    assert!(!world.run_dir(&session, 2).exists(), "the process was there all the time");
+    Ok(())
+}
+
+/// What a turn costs is told at its end; what keeps a single one from costing without bound is the agent's own limit.
+async fn a_turn_that_costs_more_than_is_left_is_ended_by_the_agent(world: World) -> anyhow::Result<()> {
+    let touch =
+        |name: &str| Step::tool("Bash", json!({"command": format!("touch {name}"), "description": "a step"}));
+    world.model.script("COSTLY", vec![touch("a"), touch("b"), touch("c"), Step::text("done")]);
+    world.model.script("AGAIN", vec![touch("d"), Step::text("done again")]);
+    let given = json!({"policy": "allow_all", "budget": {"cost_usd": 0.000_001}});
+    let session = world.create("costly", given).await?;
+    world.chat(&session, "COSTLY").await?;
+    let ended = world.ended(&session).await?;
+    assert_eq!((&ended["status"], world.file("c").exists()), (&json!("interrupted"), false), "{ended:#}");
+    let last = &events(&ended, "error")[0];
+    assert_eq!(last["reason"], "budget_exhausted");
+    assert!(text(&last["message"]).contains("cost_usd"), "{last}");
+    let row = stands(&world, &session, "cost_usd").await?;
+    assert!(row[1].as_f64() > row[0].as_f64() && row[2] == 0, "what was overdrawn counts: {row}");
+    let again = json!({"session_id": session, "prompt": "AGAIN"});
+    assert_eq!(kind(&world.refused("claudecode.chat_async", again.clone()).await?), "budget_exhausted");
+    world.call("claudecode.set_budget", json!({"session_id": session, "budget": {"cost_usd": 100}})).await?;
+    world.call("claudecode.chat_async", again).await?;
+    let ended = world.ended(&session).await?;
+    assert_eq!((&ended["status"], world.file("d").exists()), (&json!("complete"), true), "{ended:#}");
+    Ok(())
+}
+
+plexus_e2e::over_channels!(
+    the_call_above_the_limit_waits_for_more,
+    a_turn_that_costs_more_than_is_left_is_ended_by_the_agent
+);
+
+#[tokio::test]
+async fn unanswered_the_turn_is_interrupted_and_not_killed() -> anyhow::Result<()> {
+    let world = scripted().await?;
+    let more = json!({"policy": "allow_all", "budget": {"tool_calls": 1}, "approval_timeout_secs": 1});
+    let session = world.create("worker", more).await?;
+    world.chat(&session, &calls(&["one", "two"])).await?;
+    let ended = world.ended(&session).await?;
+    assert_eq!((&ended["status"], ran(&world)), (&json!("interrupted"), vec!["one".to_owned()]), "{ended:#}");
+    let resolved = &events(&ended, "approval_resolved")[0];
+    assert_eq!(resolved["status"], "expired", "expiry is called expiry");
+    assert!(text(&events(&ended, "error")[0]["message"]).contains("in time"), "{ended:#}");
+    world.call("claudecode.set_budget", json!({"session_id": session, "budget": {"tool_calls": 2}})).await?;
+    world.chat(&session, &calls(&["three"])).await?;
+    assert_eq!(world.ended(&session).await?["status"], "complete");
+    assert!(!world.run_dir(&session, 2).exists());
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_set_meanwhile_lets_the_call_go_on() -> anyhow::Result<()> {
+    let world = scripted().await?;
+    let session = world.create("worker", json!({"policy": "allow_all", "budget": {"tool_calls": 1}})).await?;
+    world.chat(&session, &calls(&["one", "two"])).await?;
+    let more = asks_for_more(&world, &session).await?;
+    world.call("claudecode.set_budget", json!({"session_id": session, "budget": {"tool_calls": 2}})).await?;
+    assert_eq!(world.ended(&session).await?["status"], "complete");
+    let got = world.call("loopback.get", json!({"approval_id": more["id"]})).await?;
+    assert_eq!(got["approval"]["status"], "withdrawn", "{got:#}");
+    let rows = world.call("audit.list", json!({"session_id": session})).await?;
+    let set =
+        rows["rows"].as_array().into_iter().flatten().filter(|row| row["entry"]["status"] == "set_budget");
+    let given: Vec<&Value> = set.map(|row| &row["entry"]["detail"]["budget"]["tool_calls"]).collect();
+    assert_eq!(given, [&json!(1), &json!(2)], "with the session, and later");
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_rule_and_no_other_field_answers_a_question_for_more() -> anyhow::Result<()> {
+    let world = scripted().await?;
+    let rules = json!([{"rule": "budget", "effect": "allow"}, {"rule": "Bash", "effect": "allow"}]);
+    let session = world.create("worker", json!({"rules": rules, "budget": {"tool_calls": 1}})).await?;
+    world.chat(&session, &calls(&["one", "two"])).await?;
+    let more = asks_for_more(&world, &session).await?;
+    let added = world.call("policy.add", json!({"rules": [{"rule": "budget", "effect": "deny"}]})).await?;
+    assert_eq!(added["settled"].as_array().map_or(0, Vec::len), 0, "{added}");
+    for (field, value) in [
+        ("remember", json!({"rule": "Bash"})),
+        ("answers", json!({"a": "b"})),
+        ("mode", json!("plan")),
+        ("updated_input", json!({"more": 0})),
+        ("updated_input", json!({"most": 1})),
+        ("updated_input", json!({"more": 1.5})),
+    ] {
+        let answer = json!({"approval_id": more["id"], "approve": true, (field): value});
+        let refused = world.refused("loopback.respond", answer).await?;
+        assert_eq!((kind(&refused), &refused.data["field"]), ("invalid_params", &json!(field)), "{refused}");
+    }
+    assert_eq!(world.call("loopback.pending", json!({})).await?["approvals"][0]["id"], more["id"]);
+    world.respond(&more, json!({"approve": true, "updated_input": {"more": 4}})).await?;
+    assert_eq!(world.ended(&session).await?["status"], "complete");
+    assert_eq!(stands(&world, &session, "tool_calls").await?, json!([5, 2, 3]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_turn_is_refused_when_turns_or_cost_are_used_up() -> anyhow::Result<()> {
+    let world = scripted().await?;
+    for (limit, first, raised) in [("turns", json!(1), json!(2)), ("cost_usd", json!(0.000_001), json!(1))] {
+        let session = world.create(&limit.replace('_', "-"), json!({"budget": {(limit): first}})).await?;
+        world.chat(&session, &calls(&[])).await?;
+        assert_eq!(world.ended(&session).await?["status"], "complete");
+        let refused = world
+            .refused("claudecode.chat_async", json!({"session_id": session, "prompt": calls(&[])}))
+            .await?;
+        assert_eq!(
+            (kind(&refused), &refused.data["limit"]),
+            ("budget_exhausted", &json!(limit)),
+            "{refused}"
+        );
+        assert!(refused.message.contains("set_budget"), "{refused}");
+        assert_eq!(refused.data["left"], 0);
+        world
+            .call("claudecode.set_budget", json!({"session_id": session, "budget": {(limit): raised}}))
+            .await?;
+        world.chat(&session, &calls(&[])).await?;
+        assert_eq!(world.ended(&session).await?["status"], "complete");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_turn_that_runs_out_of_time_asks_and_is_interrupted() -> anyhow::Result<()> {
+    let world = scripted().await?;
+    let session = world.create("slow", json!({"policy": "allow_all", "budget": {"wall_secs": 1}})).await?;
+    world.chat(&session, &script(&json!([{"wait_file": world.file("never")}, {"say": "done"}]))).await?;
+    let more = asks_for_more(&world, &session).await?;
+    assert_eq!(more["input"]["limit"], "wall_secs");
+    let (wall, children) = (stands(&world, &session, "wall_secs").await?, json!([1, 0]));
+    assert!(wall[1].as_f64() >= Some(1.0) && json!([wall[0], wall[2]]) == children, "{wall}");
+    world.respond(&more, json!({"approve": true, "updated_input": {"more": 1}})).await?;
+    let again = world
+        .poll_until(&session, |poll| {
+            let open = &poll["pending_approvals"][0];
+            open["kind"] == "budget" && open["id"] != more["id"]
+        })
+        .await?["pending_approvals"][0]
+        .clone();
+    world.respond(&again, json!({"approve": false})).await?;
+    let ended = world.ended(&session).await?;
+    assert_eq!(ended["status"], "interrupted", "{ended:#}");
+    assert!(text(&events(&ended, "error")[0]["message"]).contains("wall_secs"), "{ended:#}");
+    let told = events(&ended, "system");
+    assert!(told.iter().any(|event| event["subtype"] == "budget"), "at 80 % it is told: {ended:#}");
+    let refused =
+        world.refused("claudecode.chat_async", json!({"session_id": session, "prompt": "more"})).await?;
+    assert_eq!((kind(&refused), &refused.data["limit"]), ("budget_exhausted", &json!("wall_secs")));
+    Ok(())
+}
+
+#[tokio::test]
+async fn time_stands_still_while_a_call_waits_for_an_answer() -> anyhow::Result<()> {
+    let world = scripted().await?;
+    let session = world.create("patient", json!({"budget": {"wall_secs": 1}})).await?;
+    world.chat(&session, &calls(&["one"])).await?;
+    let (_, asked) = world.asked(&session).await?;
+    // Longer than it may run in all; what is waited for here is that nothing comes of it.
+    let cursor = world.call("loopback.wait", json!({})).await?["cursor"].clone();
+    let news = world.call("loopback.wait", json!({"cursor": cursor, "timeout_ms": 1500})).await?;
+    assert_eq!(news["approvals"], json!([]), "{news:#}");
+    world.allow(&asked).await?;
+    assert_eq!(world.ended(&session).await?["status"], "complete");
+    let used = stands(&world, &session, "wall_secs").await?[1].as_f64();
+    assert!(used < Some(1.0), "{used:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_bad_budget_is_refused_by_name() -> anyhow::Result<()> {
+    let world = scripted().await?;
+    let create = |budget: Value| json!({"name": "a", "working_dir": world.work, "budget": budget});
+    for (budget, field) in [
+        (json!({"tool_calls": 0}), "budget.tool_calls"),
+        (json!({"cost_usd": -1}), "budget.cost_usd"),
+        (json!({"wall_secs": 10_000_000_000_u64}), "budget.wall_secs"),
+    ] {
+        let refused = world.refused("claudecode.create", create(budget)).await?;
+        assert_eq!((kind(&refused), &refused.data["field"]), ("invalid_params", &json!(field)), "{refused}");
+    }
+    for (budget, word) in
+        [(json!({"usd": 1}), "usd"), (json!({"turns": "many"}), "many"), (json!(7), "budget")]
+    {
+        let refused = world.refused("claudecode.create", create(budget)).await?;
+        assert!(refused.message.contains(word), "{refused}");
+    }
+    let session = world.create("a", json!({})).await?;
+    let refused =
+        world.refused("claudecode.set_budget", json!({"session_id": session, "budget": {}})).await?;
+    assert_eq!((kind(&refused), &refused.data["field"]), ("invalid_params", &json!("budget")));
+    Ok(())
+}
