@@ -69,7 +69,8 @@ pub enum Refusal {
     NoSuchToken(TokenName),
     /// More was to be given than this limit, which it would be taken from, has left.
     #[error(
-        "session {} has {} left of {} to give", .0.session, .0.limit.shown(.0.left()), .0.limit.as_str()
+        "that is more {} than there is to give: session {} has {} left",
+        .0.limit.as_str(), .0.session, .0.limit.shown(.0.left())
     )]
     BudgetExceeded(BudgetRow),
     /// A limit cannot be less than what is used of it and set aside below.
@@ -80,9 +81,9 @@ pub enum Refusal {
     BudgetInUse(BudgetRow),
     /// Nothing is left of this limit.
     #[error(
-        "session {} has used up its {}: {} of {} are used, the rest is set aside for those below it; \
+        "nothing is left of {} that session {} was given: of {} it has used {} and set aside {} for those below it; \
          claudecode.set_budget gives more",
-        .0.session, .0.limit.as_str(), .0.limit.shown(.0.used), .0.limit.shown(.0.granted)
+        .0.limit.as_str(), .0.session, .0.limit.shown(.0.granted), .0.limit.shown(.0.own), .0.limit.shown(.0.below)
     )]
     BudgetExhausted(BudgetRow),
     /// An approval lives under this session, run, turn and tool_use_id.

@@ -80,6 +80,7 @@ macro_rules! whole_contract {
                 a_share_is_taken_from_what_the_parent_has_left,
                 a_deleted_child_gives_back_what_it_did_not_use,
                 a_call_without_a_share_is_held_until_more_is_given,
+                a_question_that_nobody_waits_for_is_withdrawn,
                 no_more_is_given_than_the_giver_has_left,
                 turns_and_children_are_refused_when_used_up,
                 at_eighty_percent_those_above_are_told_once,

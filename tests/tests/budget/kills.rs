@@ -2,7 +2,7 @@
 //! given twice, and the call goes on, once.
 
 use anyhow::Context as _;
-use plexus_e2e::{Setup, World, events, until};
+use plexus_e2e::{Setup, World, events, script, until};
 use serde_json::json;
 
 use super::{asks_for_more, calls, ran, scripted, stands};
@@ -26,6 +26,25 @@ async fn a_held_call_waits_for_the_next_hub() -> anyhow::Result<()> {
     let ended = world.ended(&session).await?;
     assert_eq!((&ended["status"], ran(&world).len()), (&json!("complete"), 2), "{ended:#}");
     assert_eq!(stands(&world, &session, "tool_calls").await?, json!([2, 2, 0]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn time_goes_on_while_the_hub_is_away() -> anyhow::Result<()> {
+    let mut world = scripted().await?;
+    let session = world.create("slow", json!({"budget": {"wall_secs": 3}})).await?;
+    world.chat(&session, &script(&json!([{"say": "begun"}, {"wait_file": world.file("never")}]))).await?;
+    world.poll_until(&session, |poll| !events(poll, "content").is_empty()).await?;
+    world.hub.kill9().await?;
+    world.hub.restart().await?;
+    let more = asks_for_more(&world, &session).await?;
+    assert_eq!(more["input"]["limit"], "wall_secs", "{more:#}");
+    world.hub.kill9().await?;
+    world.hub.restart().await?;
+    world.respond(&more, json!({"approve": false})).await?;
+    assert_eq!(world.ended(&session).await?["status"], "interrupted");
+    let used = stands(&world, &session, "wall_secs").await?[1].as_f64();
+    assert!(used >= Some(3.0) && used < Some(6.0), "{used:?}");
     Ok(())
 }
 

@@ -86,6 +86,15 @@ async fn the_call_above_the_limit_waits_for_more(world: World) -> anyhow::Result
     );
     assert!(!world.file("c").exists());
 
+    // Whoever does not want to wait for an answer ends the turn; nobody need answer then.
+    world.model.script("STUCK", vec![touch("c"), Step::text("never said")]);
+    world.chat(&session, "STUCK").await?;
+    let more = asks_for_more(&world, &session).await?;
+    world.call("claudecode.interrupt", json!({"session_id": session})).await?;
+    assert_eq!(world.ended(&session).await?["status"], "interrupted");
+    let got = world.call("loopback.get", json!({"approval_id": more["id"]})).await?;
+    assert_eq!(got["approval"]["status"], "withdrawn", "{got:#}");
+
     let raised =
         world.call("claudecode.set_budget", json!({"session_id": session, "budget": {"tool_calls": 5}}));
     assert_eq!(raised.await?["budget"]["tool_calls"], json!({"limit": 5, "used": 2, "left": 3}));

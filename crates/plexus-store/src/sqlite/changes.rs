@@ -298,6 +298,7 @@ impl Applying<'_> {
             "UPDATE sessions SET cost_usd = cost_usd + ?2 WHERE id = ?1",
             (Text(session), cost_usd),
         )?;
+        self.waits_no_more(session)?;
         if let Some(cost) = BudgetLimit::CostUsd.units(cost_usd) {
             self.spend(session, BudgetLimit::CostUsd, cost)?;
         }

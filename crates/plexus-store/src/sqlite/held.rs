@@ -70,16 +70,27 @@ impl Applying<'_> {
         Ok(())
     }
 
-    /// The open question for more of this limit; it is asked unless it is.
+    /// The open question for more of this limit, which `wanted_by` waits for from now on; it is asked unless it is.
     fn ask_for_more(
         &mut self,
         row: &BudgetRow,
         wanted_by: SessionId,
         tool_name: Option<&str>,
     ) -> Result<ApprovalId, StoreError> {
-        if let Some(open) = self.question(row.session, row.limit)? {
-            return Ok(open.approval.id);
-        }
+        let id = match self.question(row.session, row.limit)? {
+            Some(open) => open.approval.id,
+            None => self.new_question(row, wanted_by, tool_name)?,
+        };
+        self.execute(sql::WAIT_FOR_BUDGET, (Text(wanted_by), Text(id)))?;
+        Ok(id)
+    }
+
+    fn new_question(
+        &mut self,
+        row: &BudgetRow,
+        wanted_by: SessionId,
+        tool_name: Option<&str>,
+    ) -> Result<ApprovalId, StoreError> {
         let BudgetRow { session, limit, granted, used, .. } = row;
         let owner = self.session(*session)?;
         let runs = reads::turn(self.connection, *session, owner.latest_turn)?
@@ -145,10 +156,39 @@ impl Applying<'_> {
 
     /// What was asked for was given, or cannot be used any more: nobody need answer.
     pub(super) fn end_question(&mut self, session: SessionId, limit: BudgetLimit) -> Result<(), StoreError> {
-        let Some(open) = self.question(session, limit)? else { return Ok(()) };
+        match self.question(session, limit)? {
+            Some(open) => {
+                self.withdraw(open.approval.id, "there is some left again, or the session was deleted")
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A turn of this session is over: it waits for nothing any more, and perhaps nobody does.
+    pub(super) fn waits_no_more(&mut self, session: SessionId) -> Result<(), StoreError> {
+        let mut statement = self.connection.prepare_cached(sql::BUDGETS_WAITED_FOR)?;
+        let waited_for: Vec<Text<ApprovalId>> =
+            statement.query_map([Text(session)], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        drop(statement);
+        for Text(approval) in waited_for {
+            self.execute(
+                "DELETE FROM budget_waits WHERE session = ?1 AND approval = ?2",
+                (Text(session), Text(approval)),
+            )?;
+            let key = [Text(approval)];
+            let waits: bool =
+                self.connection.prepare_cached(sql::WAITS_FOR_BUDGET)?.query_row(key, |row| row.get(0))?;
+            if !waits {
+                self.withdraw(approval, "nobody waits for it any more")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn withdraw(&mut self, approval: ApprovalId, why: &str) -> Result<(), StoreError> {
         let decision = Decision {
             approve: false,
-            message: Some("there is some left again, or the session was deleted".to_owned()),
+            message: Some(why.to_owned()),
             updated_input: None,
             mode: None,
             interrupt: false,
@@ -156,7 +196,7 @@ impl Applying<'_> {
             by: Decider::Hub,
             right: Right::Withdrawal,
         };
-        self.resolve(open.approval.id, ApprovalStatus::Withdrawn, &decision)
+        self.resolve(approval, ApprovalStatus::Withdrawn, &decision)
     }
 
     /// A budget approval came to its end: what was given counts with the decision. Nothing waits for a result of it.
@@ -167,6 +207,7 @@ impl Applying<'_> {
         }
         let key = RunKey { session: approval.session_id, run: row.run };
         self.settle(key, &approval.tool_use_id)?;
+        self.execute("DELETE FROM budget_waits WHERE approval = ?1", [Text(approval.id)])?;
         if approval.status != ApprovalStatus::Allowed {
             return Ok(());
         }

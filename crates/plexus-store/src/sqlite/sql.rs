@@ -36,6 +36,10 @@ pub(super) const BUDGET: &str = "SELECT b.granted, b.own, b.below, b.used, b.tol
 pub(super) const LIMITED: &str = "SELECT session FROM budgets WHERE kind = ?1";
 pub(super) const OPEN_BUDGET: &str =
     "SELECT id FROM approvals WHERE status = 'pending' AND session = ?1 AND tool_use_id = ?2";
+pub(super) const WAIT_FOR_BUDGET: &str =
+    "INSERT INTO budget_waits (session, approval) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+pub(super) const BUDGETS_WAITED_FOR: &str = "SELECT approval FROM budget_waits WHERE session = ?1";
+pub(super) const WAITS_FOR_BUDGET: &str = "SELECT EXISTS (SELECT 1 FROM budget_waits WHERE approval = ?1)";
 pub(super) const RELEASE_CALL: &str = "UPDATE calls SET verdict = ?4 \
     WHERE session = ?1 AND run = ?2 AND tool_use_id = ?3 AND settled_at IS NULL";
 
@@ -170,6 +174,8 @@ pub(super) const ALL: &[&str] = &[
     BUDGET,
     LIMITED,
     OPEN_BUDGET,
+    BUDGETS_WAITED_FOR,
+    WAITS_FOR_BUDGET,
     RELEASE_CALL,
     RUN,
     OPEN_RUNS,

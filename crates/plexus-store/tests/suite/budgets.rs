@@ -127,6 +127,29 @@ pub async fn a_call_without_a_share_is_held_until_more_is_given(store: Arc<dyn S
     assert_eq!(ended.status, ApprovalStatus::Withdrawn, "nobody need answer what was given");
 }
 
+pub async fn a_question_that_nobody_waits_for_is_withdrawn(store: Arc<dyn Store>) {
+    let parent = create(&*store, "parent").await;
+    let child = below(&*store, parent, "child").await;
+    commit(&*store, Change::SetBudget(parent, vec![(ToolCalls, 1)])).await;
+    for session in [parent, child] {
+        begin_turn(&*store, session, 1).await;
+    }
+    calls(&*store, parent, "1").await;
+    let approval = calls(&*store, parent, "2").await.held[0].approval;
+    assert_eq!(calls(&*store, child, "3").await.held[0].approval, approval);
+    for (session, status) in [(parent, ApprovalStatus::Pending), (child, ApprovalStatus::Withdrawn)] {
+        let (last, summary) = (Box::new(said("over")), None);
+        let status_of_turn = TurnStatus::Interrupted;
+        commit(
+            &*store,
+            Change::EndTurn { session, turn: 1, status: status_of_turn, last, summary, cost_usd: 0.0 },
+        )
+        .await;
+        let now = store.approval(approval).await.unwrap().unwrap().approval;
+        assert_eq!(now.status, status, "the other one waits on, or nobody does");
+    }
+}
+
 pub async fn no_more_is_given_than_the_giver_has_left(store: Arc<dyn Store>) {
     let parent = create(&*store, "parent").await;
     commit(&*store, Change::SetBudget(parent, vec![(ToolCalls, 3)])).await;

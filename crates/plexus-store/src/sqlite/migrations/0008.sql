@@ -12,3 +12,11 @@ CREATE TABLE budgets (
     PRIMARY KEY (session, kind)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX budgets_of_kind ON budgets (kind, session);
+
+-- Whose turns wait for the answer to an open question for more. One that nobody waits for any more is withdrawn.
+CREATE TABLE budget_waits (
+    session  TEXT NOT NULL REFERENCES sessions (id),
+    approval TEXT NOT NULL REFERENCES approvals (id),
+    PRIMARY KEY (session, approval)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX budget_waits_for ON budget_waits (approval);
