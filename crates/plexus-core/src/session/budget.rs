@@ -1,75 +1,18 @@
-//! What a session does that has used up what it was given: its calls wait at the gate, the clock of its turns runs out, and
-//! both go on, or the turn is interrupted, when the question for more is answered. Whether something is left is for the
-//! store to say, in the commit that counts it.
-
-use std::time::{Duration, SystemTime};
+//! What a session does that has used up what it was given: its calls wait at the gate, and go on, or the turn is
+//! interrupted, when the question for more is answered. Whether something is left is for the store to say, in the commit
+//! that counts it; how long a turn runs is in `time`.
 
 use plexus_claude::{GateAnswer, PreToolUse};
 use plexus_protocol::budget::BudgetLimit;
 use plexus_protocol::{ApprovalId, ApprovalStatus};
 use plexus_store::{ApprovalRow, BudgetRow, CallInput, CallRow, Change, Committed, RunKey};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::time::Instant;
 
 use super::ending::Cause;
 use super::owner::{Closing, Owner};
 use crate::budgets::limit_of;
 use crate::gate;
 use crate::kill_point::kill_point;
-
-/// Time that runs out is looked at halfway each time, as others may draw on the same limit; this much is waited for whole.
-const LAST_STRETCH: Duration = Duration::from_secs(2);
-
-/// How long a turn has run that was not counted yet. It stands still while something of the turn waits for an answer.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub(super) struct Clock {
-    /// Since when it runs, in milliseconds since 1970: a hub that comes back counts on from there.
-    since_ms: Option<u64>,
-    uncounted_ms: u64,
-}
-
-impl Clock {
-    fn run(&mut self, now_ms: u64) {
-        self.since_ms.get_or_insert(now_ms);
-    }
-
-    fn stand_still(&mut self, now_ms: u64) {
-        if let Some(since) = self.since_ms.take() {
-            self.uncounted_ms += now_ms.saturating_sub(since);
-        }
-    }
-
-    fn runs(&self) -> bool {
-        self.since_ms.is_some()
-    }
-
-    fn uncounted(&self, now_ms: u64) -> u64 {
-        self.uncounted_ms + self.since_ms.map_or(0, |since| now_ms.saturating_sub(since))
-    }
-
-    /// What is to be counted now; it goes on as it was.
-    fn take(&mut self, now_ms: u64) -> u64 {
-        let runs = self.runs();
-        self.stand_still(now_ms);
-        if runs {
-            self.run(now_ms);
-        }
-        std::mem::take(&mut self.uncounted_ms)
-    }
-}
-
-/// What is known of the time limit of the turn in progress.
-#[derive(Debug, Default)]
-pub(super) struct Time {
-    /// The turn that was looked at.
-    turn: Option<u64>,
-    /// Whether its time is limited.
-    limited: bool,
-    /// When to look again.
-    pub(super) by: Option<Instant>,
-}
 
 /// A call that waits at the gate until more is given.
 #[derive(Debug)]
@@ -186,7 +129,7 @@ impl Owner {
             turn.progress.asked_for_more = None;
         }
         self.keep_clock();
-        self.time = Time::default();
+        self.look_at_time_again();
         self.release(answered, vec![self.progress()]).await
     }
 
@@ -253,38 +196,6 @@ impl Owner {
         self.held.retain(|held| held.run() != key.run);
     }
 
-    /// Lets the clock of the turn run, or stand still, as it should now.
-    pub(super) fn keep_clock(&mut self) {
-        let asked = self.asks.values().any(|ask| ask.status == ApprovalStatus::Pending);
-        let waits = asked || !self.held.is_empty();
-        let Some(turn) = self.turn.as_mut() else { return };
-        let clock = &mut turn.progress.clock;
-        let ran = clock.runs();
-        if self.time.limited && !waits && turn.progress.asked_for_more.is_none() {
-            clock.run(now_ms());
-        } else {
-            clock.stand_still(now_ms());
-        }
-        if clock.runs() != ran {
-            self.time.turn = None;
-        }
-    }
-
-    /// The same, with what is to be stored of it.
-    pub(super) fn clock_changes(&mut self) -> Option<Change> {
-        let runs = |owner: &Self| owner.turn.as_ref().is_some_and(|turn| turn.progress.clock.runs());
-        let ran = runs(self);
-        self.keep_clock();
-        (runs(self) != ran).then(|| self.progress())
-    }
-
-    /// What the turn that ends now has run since it was counted last.
-    pub(super) fn last_time(&mut self) -> Option<Change> {
-        self.time = Time::default();
-        let spent = self.turn.as_mut()?.progress.clock.take(now_ms());
-        (spent > 0).then(|| Change::Spend(self.row.id, BudgetLimit::WallSecs, spent))
-    }
-
     /// What limits the cost of this session.
     pub(super) async fn cost_limit(&self) -> Option<BudgetRow> {
         let (hub, id) = (&self.hub, self.row.id);
@@ -310,82 +221,10 @@ impl Owner {
         }
         Box::pin(self.end_run(Cause::Stopped("the limit of its cost has changed".to_owned()))).await
     }
-
-    /// Someone's limits have changed.
-    pub(super) fn limits_changed(&mut self) {
-        self.time = Time::default();
-    }
-
-    /// Finds out how long the turn in progress may run, once for each turn and each change.
-    pub(super) async fn look_at_time(&mut self) {
-        let number = self.turn.as_ref().map(|turn| turn.number);
-        if self.time.turn == number {
-            return;
-        }
-        let (hub, id) = (self.hub.clone(), self.row.id);
-        let limits = match number {
-            Some(_) => hub.book().held(|| hub.store().budget(id)).await,
-            None => Vec::new(),
-        };
-        let limit = limits.into_iter().find(|row| row.limit == BudgetLimit::WallSecs);
-        self.time.limited = limit.is_some();
-        self.keep_clock();
-        let clock = self.turn.as_ref().map(|turn| &turn.progress.clock).filter(|clock| clock.runs());
-        let left = limit.zip(clock).map(|(row, clock)| row.left().saturating_sub(clock.uncounted(now_ms())));
-        let wait =
-            left.map(Duration::from_millis).map(|left| if left > LAST_STRETCH { left / 2 } else { left });
-        self.time.by = wait.map(|wait| Instant::now() + wait);
-        self.time.turn = number;
-    }
-
-    /// Counts the time that the turn has run; where none is left, more is asked for.
-    pub(super) async fn on_time(&mut self) -> Result<(), Closing> {
-        self.time = Time { turn: None, by: None, limited: self.time.limited };
-        let Some(turn) = self.turn.as_mut() else { return Ok(()) };
-        let spent = turn.progress.clock.take(now_ms());
-        let session = self.row.id;
-        let spend = Change::Spend(session, BudgetLimit::WallSecs, spent);
-        let waits = self.turn.as_ref().is_some_and(|turn| turn.progress.asked_for_more.is_some());
-        let mut changes = vec![spend, self.progress()];
-        if !waits && self.held.is_empty() {
-            changes.push(Change::AskBudget(session));
-        }
-        let made = self.store_held(changes).await?;
-        let Some(held) = made.held.first() else { return Ok(()) };
-        if let Some(turn) = self.turn.as_mut() {
-            turn.progress.asked_for_more = Some(held.approval);
-        }
-        self.keep_clock();
-        self.commit_held(vec![self.progress()]).await
-    }
 }
 
 /// What a process may cost, as Claude Code reads it.
 pub(super) fn dollars_left(limit: &BudgetRow) -> String {
     let left = limit.left().max(1);
     format!("{}.{:06}", left / 1_000_000, left % 1_000_000)
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_clock_counts_only_while_it_runs_and_nothing_twice() {
-        let mut clock = Clock::default();
-        clock.run(1_000);
-        clock.run(2_000);
-        assert_eq!(clock.take(3_000), 2_000);
-        clock.stand_still(3_500);
-        clock.stand_still(9_000);
-        assert_eq!(clock.take(10_000), 500, "it stood still since");
-        clock.run(10_000);
-        let kept: Clock = serde_json::from_value(serde_json::to_value(&clock).unwrap()).unwrap();
-        assert_eq!(kept.clone().take(12_000), 2_000, "the next hub counts on");
-    }
 }

@@ -53,7 +53,7 @@ impl Owner {
             Command::Resolved(row) => self.on_resolved(*row).await,
             Command::Budget(row) => self.on_budget(&row).await,
             Command::LimitsChanged => {
-                self.limits_changed();
+                self.look_at_time_again();
                 Ok(())
             }
             Command::Configure { reply } => {

@@ -12,6 +12,7 @@ mod owner;
 mod reading;
 mod run;
 mod take_up;
+mod time;
 mod trouble;
 mod turn;
 mod waking;

@@ -15,12 +15,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Command;
 use super::asks::{Ask, Call};
-use super::budget::{HeldCall, Time};
+use super::budget::HeldCall;
 use super::changes::Asked;
 use super::ending::Cause;
 use super::nodes::Message;
 use super::reading::Batch;
 use super::run::{LiveRun, Stir, at, child_stirs};
+use super::time::Time;
 use super::turn::{Progress, Turn};
 use crate::Hub;
 use crate::kill_point::kill_point;
@@ -114,7 +115,7 @@ impl Owner {
                 self.wake().await?;
                 continue;
             }
-            self.look_at_time().await;
+            self.look_at_time().await?;
             if let Some(command) = self.deferred.pop_front() {
                 if matches!(command, Command::Retire) {
                     return Ok(());

@@ -14,9 +14,9 @@ use tokio::time::Instant;
 
 use super::Command;
 use super::asks::{Ask, Call};
-use super::budget::Time;
 use super::owner::{Closing, Owner};
 use super::run::{ENDING_WITHIN, Phase};
+use super::time::Time;
 use super::turn::{Progress, Turn};
 use crate::Hub;
 use crate::gate;

@@ -10,7 +10,7 @@ use plexus_store::{Change, TurnStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::budget::Clock;
+use super::time::Clock;
 
 /// From this version on a resumed conversation goes on counting its cost where it was.
 const COST_CONTINUES_FROM: [u64; 3] = [2, 1, 277];
