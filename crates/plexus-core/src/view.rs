@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::Hub;
 use crate::budgets;
-use crate::session::trouble_of;
+use crate::session::{trouble_of, waits_for_more};
 use crate::tree::Seen;
 
 /// An approval as readers see it: cut at `max_bytes` a field, and then without its digest.
@@ -68,7 +68,8 @@ pub(crate) fn attention(
     let asked = open.map(Attention::from);
     let running = turn.filter(|(status, _)| *status == TurnStatus::Running);
     let trouble = running.and_then(|(_, progress)| trouble_of(progress));
-    asked.chain(trouble).collect::<BTreeSet<_>>().into_iter().collect()
+    let waits = running.filter(|(_, progress)| waits_for_more(progress)).map(|_| Attention::Budget);
+    asked.chain(waits).chain(trouble).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 impl Hub {

@@ -20,7 +20,7 @@ pub enum AuditKind {
     Token,
     /// A rule was made or taken back.
     Policy,
-    /// A session was made, stopped, deleted, given another mode, or a token to ask with from elsewhere.
+    /// A session was made, stopped, deleted, given another mode or limits, or a token to ask with from elsewhere.
     Session,
 }
 

@@ -31,7 +31,7 @@ pub struct Answer {
     /// Why not; the agent reads it.
     #[serde(default)]
     pub message: Option<String>,
-    /// Run with this input instead (whole).
+    /// Run with this input instead (whole); for a budget `{"more": N}`.
     #[serde(default)]
     pub updated_input: Option<Object>,
     /// Deny and end the turn.
@@ -64,7 +64,7 @@ pub struct RespondParams {
     /// Why not; the agent reads it.
     #[serde(default)]
     pub message: Option<String>,
-    /// Run with this input instead (whole).
+    /// Run with this input instead (whole); for a budget `{"more": N}`.
     #[serde(default)]
     pub updated_input: Option<Object>,
     /// Deny and end the turn.

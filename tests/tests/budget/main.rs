@@ -7,7 +7,7 @@ mod shares;
 use anyhow::Context as _;
 use plexus_e2e::{Setup, World, events, script, text};
 use plexus_testkit::model::Step;
-use plexus_testkit::rpc::CallError;
+use plexus_testkit::rpc::{CallError, Listener};
 use serde_json::{Value, json};
 
 async fn scripted() -> anyhow::Result<World> {
@@ -158,8 +158,11 @@ async fn unanswered_the_turn_is_interrupted_and_not_killed() -> anyhow::Result<(
 async fn what_is_set_meanwhile_lets_the_call_go_on() -> anyhow::Result<()> {
     let world = scripted().await?;
     let session = world.create("worker", json!({"policy": "allow_all", "budget": {"tool_calls": 1}})).await?;
+    let mut stream = Listener::open(world.hub.url(), "/approvals/events", &world.hub.token()?, None).await?;
     world.chat(&session, &calls(&["one", "two"])).await?;
     let more = asks_for_more(&world, &session).await?;
+    let told: Value = serde_json::from_str(&stream.next().await?.context("an event")?.data)?;
+    assert_eq!((&told["type"], &told["approval"]["id"]), (&json!("asked"), &more["id"]), "{told:#}");
     world.call("claudecode.set_budget", json!({"session_id": session, "budget": {"tool_calls": 2}})).await?;
     assert_eq!(world.ended(&session).await?["status"], "complete");
     let got = world.call("loopback.get", json!({"approval_id": more["id"]})).await?;

@@ -1,6 +1,7 @@
 //! Shares: what a session gives to those below it is taken from what it has left itself, and who is asked for more.
 
-use plexus_e2e::{World, events, text};
+use anyhow::Context as _;
+use plexus_e2e::{Setup, World, events, text};
 use plexus_testkit::rpc::{CallError, Door, McpClient};
 use serde_json::{Value, json};
 
@@ -102,6 +103,8 @@ async fn all_who_draw_on_a_limit_wait_for_one_answer_of_the_one_above_it() -> an
     let held = held.await?;
     let note = events(&held, "system").into_iter().find(|event| event["subtype"] == "held");
     assert_eq!(note.unwrap_or_default()["data"]["approval_id"], more["id"], "{held:#}");
+    let waits = world.poll_until(&leaf, |poll| poll["attention"] == json!(["budget"])).await?;
+    assert_eq!(waits["pending_approvals"], json!([]), "the question is not its own: {waits:#}");
     assert_eq!(
         world.call("loopback.pending", json!({})).await?["approvals"].as_array().map(Vec::len),
         Some(1)
@@ -166,5 +169,21 @@ async fn one_that_has_nothing_to_give_passes_the_question_on() -> anyhow::Result
     world.call("loopback.respond", answer).await?;
     assert_eq!(world.ended(&child).await?["status"], "complete");
     assert_eq!(stands(&world, &top, "tool_calls").await?, json!([3, 2, 1]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn one_that_is_not_there_is_passed_over() -> anyhow::Result<()> {
+    let setup = Setup::scripted().with_config("durability = \"normal\"\npresent_secs = 0.001");
+    let world = setup.world("budget").await?.context("the scripted agent is always there")?;
+    let (top, top_door) = member(&world, &*world.door, "top", json!({})).await?;
+    let (child, _) = member(&world, &top_door, "child", json!({"tool_calls": 1})).await?;
+    world.call("policy.add", json!({"rules": [{"rule": "Bash", "effect": "allow"}]})).await?;
+    world.chat(&child, &calls(&["one", "two"])).await?;
+    let more = told(&*world.door, |news| news["approvals"].get(0).cloned()).await?;
+    assert_eq!((&more["kind"], &more["session_id"]), (&json!("budget"), &json!(child)), "{more:#}");
+    assert_eq!(json!([more["passed"][0]["from"]["id"], more["passed"][0]["why"]]), json!([top, "absent"]));
+    world.allow(&more).await?;
+    assert_eq!(world.ended(&child).await?["status"], "complete");
     Ok(())
 }

@@ -14,6 +14,11 @@ use crate::budgets::limit_of;
 use crate::gate;
 use crate::kill_point::kill_point;
 
+/// Whether a turn waits until more is given, as it was stored with the turn.
+pub(crate) fn waits_for_more(progress: &Value) -> bool {
+    progress["held"].as_u64() > Some(0) || progress["asked_for_more"].is_string()
+}
+
 /// A call that waits at the gate until more is given.
 #[derive(Debug)]
 pub(super) struct HeldCall {

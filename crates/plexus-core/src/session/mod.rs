@@ -32,6 +32,7 @@ use tokio_util::task::TaskTracker;
 use crate::Hub;
 use crate::permit::{NewStream, Permitted};
 
+pub(crate) use budget::waits_for_more;
 pub(crate) use trouble::trouble_of;
 
 /// So that a fault that is met at once again does not keep a core busy.

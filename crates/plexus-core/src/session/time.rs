@@ -65,11 +65,12 @@ pub(super) struct Time {
 }
 
 impl Owner {
-    /// Lets the clock of the turn run, or stand still, as it should now.
+    /// Takes note of what the turn waits for, and lets its clock run, or stand still, as it should now.
     pub(super) fn keep_clock(&mut self) {
         let asked = self.asks.values().any(|ask| ask.status == ApprovalStatus::Pending);
         let waits = asked || !self.held.is_empty();
         let Some(turn) = self.turn.as_mut() else { return };
+        turn.progress.held = self.held.len();
         let clock = &mut turn.progress.clock;
         let ran = clock.runs();
         if self.time.limited && !waits && turn.progress.asked_for_more.is_none() {

@@ -58,6 +58,8 @@ pub(super) struct Progress {
     pub(super) num_turns: u64,
     /// How long it has run, as far as that is limited.
     pub(super) clock: Clock,
+    /// How many calls wait at the gate until more is given.
+    pub(super) held: usize,
     /// The question for more without which the turn cannot go on.
     pub(super) asked_for_more: Option<ApprovalId>,
     /// The run that was started with a limit of its cost, and what was given then.

@@ -27,11 +27,14 @@ impl Hub {
 
     /// Passes a question on that nobody answered in time; how it stands then, if it is open.
     async fn go_on(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, StoreError> {
-        let Some(row) = self.open_approval(id).await? else { return Ok(None) };
+        let Some(mut row) = self.open_approval(id).await? else { return Ok(None) };
         let lineage = self.lineage_of(&row).await?;
+        if is_new_budget(&row) && row.approval.passes_on_at.is_some() {
+            // The store asks for more, and knows neither who is there nor how long they have.
+            row.approval.passes_on_at = Some(row.approval.created_at + self.patience(&lineage));
+        }
         let why = match row.approval.passes_on_at {
             Some(at) if at <= now() => WentOn::Unanswered,
-            // The store asks for more, and does not know who is there.
             Some(_) if is_new_budget(&row) && !self.can_be_reached(&lineage, &row.approval.asked_of) => {
                 WentOn::Absent
             }

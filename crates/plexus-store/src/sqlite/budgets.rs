@@ -107,6 +107,11 @@ pub(super) fn drawn_on(connection: &Connection, session: SessionId) -> Result<Ve
 }
 
 impl Applying<'_> {
+    /// Most hubs have no limits, and every call is looked at.
+    pub(super) fn is_anything_limited(&self) -> Done<bool> {
+        Ok(self.connection.prepare_cached(sql::ANY_LIMIT)?.query_row([], |row| row.get(0))?)
+    }
+
     /// The limit that keeps `session` from using more, if one does: the first of `limits` of which nothing is left.
     pub(super) fn used_up(&self, session: SessionId, limits: &[BudgetLimit]) -> Done<Option<BudgetRow>> {
         for limit in limits {
@@ -129,7 +134,7 @@ impl Applying<'_> {
 
     /// A session has used something.
     pub(super) fn spend(&mut self, session: SessionId, limit: BudgetLimit, amount: u64) -> Done<()> {
-        if amount == 0 {
+        if amount == 0 || !self.is_anything_limited()? {
             return Ok(());
         }
         self.carry(session, limit, Carried { own: int(amount), below: 0 }, amount, Some(session))

@@ -30,7 +30,7 @@ impl Applying<'_> {
         seen: &CallInput,
     ) -> Result<Option<Value>, StoreError> {
         // One that is denied does nothing.
-        if call.verdict["answer"] == "deny" {
+        if call.verdict["answer"] == "deny" || !self.is_anything_limited()? {
             return Ok(None);
         }
         let session = call.key.session;

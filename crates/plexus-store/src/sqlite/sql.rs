@@ -33,6 +33,7 @@ pub(super) const LIVING: &str = "SELECT s.*, \
 pub(super) const ANSWERS_TO: &str = "SELECT answers_to FROM sessions WHERE id = ?1";
 pub(super) const BUDGET: &str = "SELECT b.granted, b.own, b.below, b.used, b.told, s.deleted_at IS NOT NULL AS deleted \
     FROM budgets b JOIN sessions s ON s.id = b.session WHERE b.session = ?1 AND b.kind = ?2";
+pub(super) const ANY_LIMIT: &str = "SELECT EXISTS (SELECT 1 FROM budgets)";
 pub(super) const LIMITED: &str = "SELECT session FROM budgets WHERE kind = ?1";
 pub(super) const OPEN_BUDGET: &str =
     "SELECT id FROM approvals WHERE status = 'pending' AND session = ?1 AND tool_use_id = ?2";

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use plexus_protocol::budget::BudgetLimit::{self, Children, CostUsd, ToolCalls, Turns, WallSecs};
 use plexus_protocol::{ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decision, Event, SessionId};
 use plexus_store::{
-    BudgetRow, CallRow, Change, Committed, FeedKind, Refusal, RunKey, Store, StoreError, TurnStatus,
+    BudgetRow, CallRow, Change, Committed, FeedKind, LivingSession, Refusal, RunKey, Store, StoreError,
+    TurnStatus,
 };
 use serde_json::json;
 
@@ -242,8 +243,8 @@ pub async fn no_sequence_of_acts_breaks_a_share(store: Arc<dyn Store>) {
         let root = create(&*store, &format!("root-{seed}")).await;
         tree.parents.insert(root, None);
         let given = chance.u64(1..40);
-        commit(&*store, Change::SetBudget(root, vec![(ToolCalls, given)])).await;
-        let mut most = given;
+        commit(&*store, Change::SetBudget(root, vec![(ToolCalls, given), (WallSecs, 1)])).await;
+        let (mut most, mut time) = (given, 0);
         for step in 0..60 {
             let living: Vec<SessionId> = tree.living(&*store).await;
             let one = living[chance.usize(..living.len())];
@@ -253,11 +254,19 @@ pub async fn no_sequence_of_acts_breaks_a_share(store: Arc<dyn Store>) {
                     new.answers_to = AskedOf::Session { id: one };
                     let id = new.id;
                     let mut changes = vec![Change::CreateSession(Box::new(new))];
+                    let mut time_limited = None;
                     if chance.bool() {
                         changes.push(Change::SetBudget(id, vec![(ToolCalls, chance.u64(1..15))]));
+                        time_limited = chance.bool().then_some(id);
                     }
                     if tolerated(store.commit(NOW, changes).await).is_some() {
                         tree.parents.insert(id, Some(one));
+                        if let Some(id) = time_limited {
+                            let more = budget(&*store, root, WallSecs).await.granted + 100;
+                            commit(&*store, Change::SetBudget(root, vec![(WallSecs, more)])).await;
+                            let set = Change::SetBudget(id, vec![(WallSecs, chance.u64(1..9))]);
+                            tolerated(store.commit(NOW, vec![set]).await);
+                        }
                     }
                 }
                 3..7 => {
@@ -267,6 +276,10 @@ pub async fn no_sequence_of_acts_breaks_a_share(store: Arc<dyn Store>) {
                 7 => {
                     let amount = chance.u64(1..25);
                     let set = Change::SetBudget(one, vec![(ToolCalls, amount)]);
+                    // Time can be overdrawn; then it counts with those above.
+                    let spent = chance.u64(1..9);
+                    commit(&*store, Change::Spend(one, WallSecs, spent)).await;
+                    time += spent;
                     if tolerated(store.commit(NOW, vec![set]).await).is_some() && one == root {
                         most = most.max(amount);
                     }
@@ -290,6 +303,11 @@ pub async fn no_sequence_of_acts_breaks_a_share(store: Arc<dyn Store>) {
             }
             tree.check(&*store, seed, step).await;
         }
+        assert_eq!(
+            budget(&*store, root, WallSecs).await.used,
+            time,
+            "seed {seed}: every use counts at the top"
+        );
         assert!(tree.ran <= most, "seed {seed}: {} ran, at most {most} were ever given", tree.ran);
     }
 }
@@ -319,26 +337,29 @@ impl Tree {
         of_top
     }
 
-    /// What is set aside is what those that draw on it may use, and with what was used it is never more than was given.
+    /// What is set aside is what those that draw on it may use, or have used; and of what cannot be overdrawn that is, with
+    /// what was used, never more than was given.
     async fn check(&self, store: &dyn Store, seed: u64, step: u32) {
         let living = store.living().await.unwrap();
-        let mine = living.iter().filter(|it| self.parents.contains_key(&it.row.id));
-        let limited: HashMap<SessionId, BudgetRow> =
-            mine.flat_map(|it| it.budget.first().map(|row| (it.row.id, row.clone()))).collect();
-        let mut aside: HashMap<SessionId, u64> = HashMap::new();
-        for (id, row) in &limited {
-            let above = std::iter::successors(self.parents[id], |id| self.parents[id]);
-            if let Some(drawn_on) = above.into_iter().find(|id| limited.contains_key(id)) {
-                *aside.entry(drawn_on).or_default() += row.granted;
-                assert!(limited[&drawn_on].granted >= row.granted, "seed {seed} step {step}: {row:?}");
+        for limit in [ToolCalls, WallSecs] {
+            let mine = living.iter().filter(|it| self.parents.contains_key(&it.row.id));
+            let row = |it: &LivingSession| it.budget.iter().find(|row| row.limit == limit).cloned();
+            let limited: HashMap<SessionId, BudgetRow> =
+                mine.filter_map(|it| Some((it.row.id, row(it)?))).collect();
+            let mut aside: HashMap<SessionId, u64> = HashMap::new();
+            for (id, row) in &limited {
+                let mut above = std::iter::successors(self.parents[id], |id| self.parents[id]);
+                if let Some(drawn_on) = above.find(|id| limited.contains_key(id)) {
+                    *aside.entry(drawn_on).or_default() += row.granted.max(row.own + row.below);
+                }
             }
-        }
-        for (id, row) in &limited {
-            assert_eq!(row.below, aside.get(id).copied().unwrap_or(0), "seed {seed} step {step}: {row:?}");
-            assert!(
-                row.own + row.below <= row.granted && row.used <= row.granted,
-                "seed {seed} step {step}: {row:?}"
-            );
+            for (id, row) in &limited {
+                let what = format!("seed {seed} step {step}: {row:?}");
+                assert_eq!(row.below, aside.get(id).copied().unwrap_or(0), "{what}");
+                if limit == ToolCalls {
+                    assert!(row.own + row.below <= row.granted && row.used <= row.granted, "{what}");
+                }
+            }
         }
     }
 }
