@@ -105,9 +105,6 @@ async fn each_mistake_has_its_code_and_names_what_is_wrong() {
     assert_eq!(field["data"]["field"], "colour");
     let typed = failed("claudecode.create", json!({"name": "a", "working_dir": 7})).await;
     assert_eq!((&typed["code"], &typed["data"]["field"]), (&json!(-32602), &json!("working_dir")));
-    let early =
-        failed("claudecode.create", json!({"name": "a", "working_dir": hub.work(), "mcp_servers": {}})).await;
-    assert_eq!((&early["code"], &early["data"]["type"]), (&json!(-32602), &json!("not_supported_yet")));
     let session = failed("claudecode.get", json!({"name": "nobody"})).await;
     assert_eq!((&session["code"], &session["data"]["type"]), (&json!(-32000), &json!("session_not_found")));
     let array = failed("claudecode.get", json!([1])).await;
