@@ -1,6 +1,7 @@
 //! Benchmarks. Each prints what it measured beside a baseline from the same run on the same disk, and fails when it is
 //! too far from it: a number alone says nothing on another machine. `cargo xtask bench NAME` builds all it needs.
 
+mod arbor;
 mod figures;
 mod listeners;
 mod permit;
@@ -22,6 +23,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Benchmark {
+    /// Reading a conversation of 100,000 nodes, beside one of 10,000
+    Arbor(arbor::ArborArgs),
     /// How long a child takes to write its events, with a crowd of listeners beside none
     Listeners(listeners::ListenersArgs),
     /// From `respond` to the tool released in the child, beside a bare fdatasync
@@ -35,6 +38,7 @@ enum Benchmark {
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
     match Args::parse().benchmark {
+        Benchmark::Arbor(args) => arbor::run(&args).await,
         Benchmark::Listeners(args) => listeners::run(&args).await,
         Benchmark::Permit(args) => permit::run(&args).await,
         Benchmark::Policy(args) => policy::run(&args),

@@ -12,10 +12,11 @@ use tokio::time::Instant;
 const CHILDREN: usize = 3;
 const CALLS: usize = 30;
 const APPROVALS: usize = CHILDREN * CALLS;
-const PARENTS_TOOLS: [&str; 15] = [
+const PARENTS_TOOLS: [&str; 16] = [
     "claudecode_chat_async",
     "claudecode_create",
     "claudecode_event",
+    "claudecode_fork",
     "claudecode_get",
     "claudecode_interrupt",
     "claudecode_list",

@@ -35,6 +35,15 @@ pub enum Conversation {
     New(String),
     /// The one with this id, whose transcript has to be there.
     Resume(String),
+    /// A new one under an id of its own that begins with part of another one, whose transcript has to be there.
+    Fork {
+        /// The other one.
+        from: String,
+        /// The last entry of it that is taken over.
+        at: String,
+        /// The new one.
+        id: String,
+    },
 }
 
 /// What differs from one launch of Claude Code to the next.
@@ -102,6 +111,10 @@ impl LaunchLine {
         match &self.conversation {
             Conversation::New(id) => push(&[&format!("--session-id={id}")]),
             Conversation::Resume(id) => push(&[&format!("--resume={id}")]),
+            Conversation::Fork { from, at, id } => {
+                push(&[&format!("--resume={from}"), "--fork-session", &format!("--session-id={id}")]);
+                push(&[&format!("--resume-session-at={at}")]);
+            }
         }
         if let Some(model) = &self.model {
             push(&[&format!("--model={model}")]);

@@ -471,6 +471,7 @@ pub(crate) fn store_error(error: StoreError) -> Error {
                 Refusal::NoSuchSession(_) => ErrorKind::SessionNotFound,
                 Refusal::TurnInProgress(_) => ErrorKind::TurnInProgress,
                 Refusal::NoSuchApproval(_) => ErrorKind::ApprovalNotFound,
+                Refusal::NoSuchNode(_) => ErrorKind::NodeNotFound,
                 Refusal::TokenNameTaken(_) => ErrorKind::NameTaken,
                 Refusal::NoSuchToken(_) => ErrorKind::TokenNotFound,
                 Refusal::NoSuchRule(_) => ErrorKind::RuleNotFound,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use plexus_policy::{Authority, Call, Level, Policy, RuleEntry, VerdictEffect};
 use plexus_protocol::policy::{Counts, Effect, RuleView};
 use plexus_protocol::{ApprovalKind, Decider, SessionId};
-use plexus_store::{RuleAuthority, RuleChange, RuleRow};
+use plexus_store::{NewRule, RuleAuthority, RuleChange, RuleRow};
 use serde_json::Value;
 
 use crate::clock::now;
@@ -102,6 +102,13 @@ impl Policies {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = |row: &&RuleRow| of.is_none_or(|of| is_for(row, of));
         state.rules.values().filter(wanted).filter_map(view).collect()
+    }
+
+    /// The rules for one session itself, and not those it inherits.
+    pub(crate) fn of_session(&self, session: SessionId) -> Vec<NewRule> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = state.rules.values().filter(|row| row.rule.session == Some(session));
+        own.map(|row| row.rule.clone()).collect()
     }
 
     /// One rule in force.

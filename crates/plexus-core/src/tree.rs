@@ -114,6 +114,7 @@ mod tests {
             escalate_after_secs: None,
             wake: false,
             metadata: None,
+            forked: None,
         };
         let row = SessionRow {
             id: SessionId::random(),
@@ -121,6 +122,7 @@ mod tests {
             answers_to,
             config,
             tree: TreeId::random(),
+            beginning: NodeId::random(),
             head: NodeId::random(),
             latest_turn: 0,
             latest_run: 0,

@@ -20,6 +20,12 @@ pub enum ErrorKind {
     TurnNotFound,
     /// No such event of this turn.
     EventNotFound,
+    /// No such conversation tree, or none the caller may see.
+    TreeNotFound,
+    /// No such node of a conversation, or none the caller may see.
+    NodeNotFound,
+    /// A living session speaks in it.
+    TreeInUse,
     /// It was there, and was removed because it had grown old.
     Gone,
     /// No such method, or none for this caller.
@@ -92,6 +98,9 @@ impl ErrorKind {
             Self::ApprovalNotFound => "approval_not_found",
             Self::TurnNotFound => "turn_not_found",
             Self::EventNotFound => "event_not_found",
+            Self::TreeNotFound => "tree_not_found",
+            Self::NodeNotFound => "node_not_found",
+            Self::TreeInUse => "tree_in_use",
             Self::Gone => "gone",
             Self::MethodNotFound => "method_not_found",
             Self::NameTaken => "name_taken",

@@ -16,8 +16,9 @@ use crate::{
 /// One thing to be made durable.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// Makes a session, its tree and the root node; recorded as an act of whom it answers to. Refused with `NoSuchSession`
-    /// when the session that makes it is gone, with `BudgetExhausted` when it may make no more.
+    /// Makes a session, its tree and the root node unless it goes on in one that is there; recorded as an act of whom it
+    /// answers to. Refused with `NoSuchSession` when the session that makes it is gone, with `BudgetExhausted` when it may
+    /// make no more.
     CreateSession(Box<NewSession>),
     /// Gives a living session another name.
     RenameSession(SessionId, SessionName),
@@ -71,7 +72,14 @@ pub enum Change {
     /// Adds a node; it becomes the head of the session.
     AddNode(SessionId, Box<NodeRow>),
     /// More content blocks of a message whose node is there already.
-    ExtendNode(NodeId, Vec<Value>),
+    ExtendNode {
+        /// Which.
+        node: NodeId,
+        /// What is added.
+        blocks: Vec<Value>,
+        /// Where Claude Code's transcript has the last of it.
+        uuid: Option<String>,
+    },
     /// Ends a turn: appends its last event, and a `Finished` feed entry for whoever answers for the session and for every
     /// agent above; the operator is told of the sessions it made itself. Does nothing when the turn is over already.
     EndTurn {

@@ -4,18 +4,20 @@
 //! together or not at all, everything it reads is a question in domain words. Whoever wants to tell someone
 //! something commits it first. SQLite is behind it today; `tests/contract.rs` is the suite any backend has to pass.
 
+mod arbor;
 mod change;
 mod model;
 mod sqlite;
 
 use async_trait::async_trait;
 use plexus_protocol::audit::{AuditHead, AuditRow};
-use plexus_protocol::{ApprovalId, SessionId, TokenName, UnixSeconds};
+use plexus_protocol::{ApprovalId, NodeId, SessionId, TokenName, UnixSeconds};
 
+pub use arbor::{Arbor, Begins, Found, NodeRow, ResumePoint};
 pub use change::{Change, Committed};
 pub use model::{
     ApprovalRow, AuditCheck, AuditFilter, BudgetRow, CallInput, CallRow, EventRow, EventsOfTurn, FeedKind,
-    FeedRow, FinishedRun, Held, LivingSession, NewApproval, NewRule, NewSession, NodeRow, OldRecords, Open,
+    FeedRow, FinishedRun, Held, LivingSession, NewApproval, NewRule, NewSession, OldRecords, Open,
     PermitStream, Removable, RuleAuthority, RuleChange, RuleRow, RunKey, RunRow, RunState, SessionConfig,
     SessionRow, Tally, TokenRow, TurnRow, TurnState, TurnStatus,
 };
@@ -58,6 +60,9 @@ pub enum Refusal {
     /// The approval is asked of somebody else meanwhile; this is how it stands.
     #[error("approval {} is asked of somebody else", .0.approval.id)]
     AskedOfAnother(Box<ApprovalRow>),
+    /// The node is not there.
+    #[error("there is no node {0}")]
+    NoSuchNode(NodeId),
     /// A token in use has this name.
     #[error("a token in use is already called `{0}`")]
     TokenNameTaken(TokenName),
@@ -114,7 +119,7 @@ pub trait Ledger: Send + Sync + 'static {
 
 /// What the hub needs of a store.
 #[async_trait]
-pub trait Store: Ledger {
+pub trait Store: Ledger + Arbor {
     /// One session, living or deleted.
     async fn session(&self, id: SessionId) -> Result<Option<SessionRow>, StoreError>;
     /// The living session of this name.

@@ -14,6 +14,8 @@ use plexus_protocol::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::arbor::{Begins, ResumePoint};
+
 /// One run of one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunKey {
@@ -71,6 +73,9 @@ pub struct SessionConfig {
     pub wake: bool,
     /// What its maker kept with it.
     pub metadata: Option<Object>,
+    /// Where it was forked from: what its first process takes up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked: Option<ResumePoint>,
 }
 
 /// A session to be made.
@@ -84,10 +89,12 @@ pub struct NewSession {
     pub answers_to: AskedOf,
     /// What it was made with.
     pub config: SessionConfig,
-    /// Its conversation tree; the root node is made with it.
+    /// Its conversation tree.
     pub tree: TreeId,
-    /// The root of that tree.
-    pub root: NodeId,
+    /// Where its conversation stands: the root of a new tree, or a node of one that is there.
+    pub head: NodeId,
+    /// Which of both.
+    pub begins: Begins,
 }
 
 /// A session as it is kept.
@@ -103,6 +110,8 @@ pub struct SessionRow {
     pub config: SessionConfig,
     /// Its conversation tree.
     pub tree: TreeId,
+    /// Where its conversation began.
+    pub beginning: NodeId,
     /// Where its conversation stands.
     pub head: NodeId,
     /// Its latest turn; 0 before the first.
@@ -211,6 +220,8 @@ pub struct TurnRow {
     pub ended_at: Option<UnixSeconds>,
     /// Whether its events are there.
     pub events: EventsOfTurn,
+    /// Where the conversation stood when it ended.
+    pub head: Option<NodeId>,
 }
 
 /// Whether the events of a turn are there.
@@ -263,6 +274,8 @@ pub enum Removable {
     Call(u64),
     /// The files of a run that is over, which have been removed.
     RunFiles(RunKey),
+    /// A conversation tree in which no living session speaks, but for its root: some of it with each step.
+    Tree(TreeId),
 }
 
 /// An event as it is kept.
@@ -278,21 +291,6 @@ pub struct EventRow {
     pub event: Value,
     /// When it was stored.
     pub at: UnixSeconds,
-}
-
-/// A node of a conversation tree: one message.
-#[derive(Debug, Clone)]
-pub struct NodeRow {
-    /// Its id.
-    pub id: NodeId,
-    /// Its tree.
-    pub tree: TreeId,
-    /// What it follows.
-    pub parent: NodeId,
-    /// Who said it: `user` or `assistant`.
-    pub role: &'static str,
-    /// What was said, as content blocks.
-    pub content: Value,
 }
 
 /// An approval to be asked.

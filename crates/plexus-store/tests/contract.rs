@@ -68,6 +68,12 @@ macro_rules! whole_contract {
                 whoever_is_passed_over_is_asked_all_the_same,
                 a_question_goes_on_once_from_whoever_is_asked,
                 how_far_a_session_was_woken_only_grows;
+            arbor:
+                a_fork_shares_the_beginning_and_goes_its_own_way,
+                a_page_of_a_long_path_is_found_from_its_end,
+                long_texts_are_whole_wherever_they_are_said,
+                words_are_found_in_any_script,
+                a_tree_is_removed_when_nobody_lives_in_it;
             audit:
                 a_decision_is_recorded_with_all_there_is_to_it,
                 what_did_not_happen_is_not_on_record,

@@ -63,6 +63,9 @@ pub struct Family {
     pub work: PathBuf,
     /// The session in the middle.
     pub target: String,
+    /// Its conversation tree, and where it stands in it.
+    pub tree: String,
+    pub node: String,
     /// Its open question.
     pub approval: String,
     pub reading_token: String,
@@ -79,11 +82,13 @@ impl Family {
         let setup = Setup::scripted().with_config("durability = \"normal\"\n[limits]\nsessions = 10000");
         let world = setup.world("scripted").await?.context("always there")?;
         let work = world.work.clone();
-        let (target, approval, reading_token) = Default::default();
+        let (target, tree, node, approval, reading_token) = Default::default();
         let mut family = Self {
             world,
             work,
             target,
+            tree,
+            node,
             approval,
             reading_token,
             rule: 0,
@@ -123,6 +128,9 @@ impl Family {
         let (reading_token, reads) = self.named("read").await?;
         let (_, decides) = self.named("decide").await?;
         self.approval = self.asks(&target, &itself).await?;
+        let got = self.world.call("claudecode.get", json!({"session_id": target})).await?;
+        let head = &got["session"]["head"];
+        (self.tree, self.node) = (text(&head["tree_id"]), text(&head["node_id"]));
         let rule = json!({"session_id": target, "rules": [{"rule": "Glob", "effect": "ask"}]});
         let made = self.world.call("policy.add", rule).await?;
         self.rule = made["rules"][0]["number"].as_u64().context("its number")?;

@@ -69,6 +69,15 @@ fn rows() -> Vec<Try> {
         Method("claudecode.get", session),
         Method("claudecode.poll", session),
         Method("claudecode.event", |f| json!({"session_id": f.target, "turn": 1, "seq": 0})),
+        Overview("arbor.tree_list", |_| json!({"limit": 1000})),
+        Method("arbor.tree_get", |f| json!({"tree_id": f.tree})),
+        Method("arbor.leaves", |f| json!({"tree_id": f.tree})),
+        Method("arbor.search", |f| json!({"query": "word", "tree_id": f.tree})),
+        Method("arbor.node_get", |f| json!({"node_id": f.node})),
+        Method("arbor.children", |f| json!({"node_id": f.node})),
+        Method("arbor.path", session),
+        Method("arbor.render", session),
+        Method("claudecode.transcript", session),
         Door("GET /sessions/{id}/events"),
         Door("GET /metrics"),
         Overview("loopback.pending", |_| json!({})),
@@ -90,7 +99,9 @@ fn rows() -> Vec<Try> {
         Method("claudecode.trust_project", session),
         Method("claudecode.user_settings", |_| json!({})),
         Method("claudecode.set_budget", |f| json!({"session_id": f.target, "budget": {"turns": 1000}})),
+        Method("claudecode.fork", |f| json!({"session_id": f.target, "new_name": f.fresh_name()})),
         Method("claudecode.delete", session),
+        Method("arbor.delete", |f| json!({"tree_id": f.tree})),
         Method("loopback.configure", session),
         Method("loopback.permit", |_| json!({"tool_name": "Bash", "input": {}, "tool_use_id": "toolu_2"})),
         Method("policy.list", session),
@@ -153,12 +164,13 @@ impl Try {
             Ok(_) => Met::Yes,
             Err(error) => match error.kind.as_deref() {
                 Some("forbidden" | "http_403") => Met::No,
-                Some("session_not_found" | "approval_not_found" | "rule_not_found" | "http_404") => {
-                    Met::NotFound
-                }
+                Some(
+                    "session_not_found" | "approval_not_found" | "rule_not_found" | "tree_not_found"
+                    | "node_not_found" | "http_404",
+                ) => Met::NotFound,
                 Some("http_401") => Met::Nobody,
                 // It was let in, and there was nothing to be done.
-                Some("turn_not_found" | "event_not_found" | "no_turn") => Met::Yes,
+                Some("turn_not_found" | "event_not_found" | "no_turn" | "tree_in_use") => Met::Yes,
                 _ => anyhow::bail!("{} by {who:?}: {error}", self.name()),
             },
         })
@@ -169,7 +181,10 @@ impl Try {
 fn shows(answer: &Value, session: &str) -> bool {
     let lists = answer.as_object().into_iter().flat_map(|answer| answer.values());
     let mut entries = lists.filter_map(Value::as_array).flatten();
-    entries.any(|entry| entry["id"] == session || entry["session_id"] == session)
+    entries.any(|entry| {
+        let speaks = entry["sessions"].as_array().into_iter().flatten().any(|one| one["id"] == session);
+        entry["id"] == session || entry["session_id"] == session || speaks
+    })
 }
 
 #[tokio::test]

@@ -77,6 +77,8 @@ pub struct System {
 /// What the model said or wants done.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assistant {
+    /// Where Claude Code's transcript has it.
+    pub uuid: Option<String>,
     /// The model's message, of which this may be one block of several.
     pub message_id: Option<String>,
     /// Its content.

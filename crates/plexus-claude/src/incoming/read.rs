@@ -46,6 +46,7 @@ fn assistant(object: &mut Object) -> Option<Assistant> {
     let blocks = blocks(message)?;
     let message_id = text(message, "id");
     Some(Assistant {
+        uuid: text(object, "uuid"),
         message_id,
         blocks,
         parent_tool_use_id: text(object, "parent_tool_use_id"),

@@ -40,6 +40,8 @@ pub(super) struct Ask {
     pub(super) approval: ApprovalId,
     pub(super) digest: String,
     pub(super) status: ApprovalStatus,
+    /// The answer, once there is one.
+    pub(super) decision: Option<Decision>,
     pub(super) request_id: Option<String>,
     pub(super) run: u32,
 }
@@ -332,7 +334,14 @@ impl Owner {
             decision: None,
         };
         let status = ApprovalStatus::Pending;
-        let kept = Ask { approval: id, digest, status, request_id: request_id.clone(), run: key.run };
+        let kept = Ask {
+            approval: id,
+            digest,
+            status,
+            decision: None,
+            request_id: request_id.clone(),
+            run: key.run,
+        };
         self.asks.insert(question.tool_use_id, kept);
         let turn = self.event_turn();
         changes.push(Change::Ask(Box::new(NewApproval {
@@ -408,6 +417,7 @@ impl Owner {
     pub(super) fn note_answer(&mut self, row: &ApprovalRow) -> bool {
         if let Some(ask) = self.asks.values_mut().find(|ask| ask.approval == row.approval.id) {
             ask.status = row.approval.status;
+            ask.decision.clone_from(&row.approval.decision);
         }
         if row.approval.status == ApprovalStatus::Allowed
             && let Some(mode) = row.approval.decision.as_ref().and_then(|decision| decision.mode)
@@ -453,6 +463,22 @@ impl Owner {
         batch.changes.push(Change::Settle(key, tool_use_id.clone()));
         let tool_use_id = tool_use_id.clone();
         self.asks.remove(&tool_use_id);
+    }
+
+    /// What was said to a call, by the gate and by whoever was asked, for those who read the conversation.
+    pub(super) fn decision_of(&self, tool_use_id: &str) -> Option<Value> {
+        let gate = self.calls.get(tool_use_id).map(|call| gate::to_value(&call.answer));
+        let approval = self.asks.get(tool_use_id).map(|ask| {
+            let mut approval = json!({"id": ask.approval, "status": ask.status});
+            if let Some(decision) = &ask.decision {
+                approval["by"] = json!(decision.by);
+                approval["right"] = json!(decision.right);
+                approval["message"] = json!(decision.message);
+                approval["updated_input"] = json!(decision.updated_input);
+            }
+            approval
+        });
+        (gate.is_some() || approval.is_some()).then(|| json!({"gate": gate, "approval": approval}))
     }
 
     /// A call has its result: its keys are free again. Says what is wrong with it, if it should not have run.

@@ -161,7 +161,7 @@ impl Owner {
         let event =
             Event::System { subtype: "sent".to_owned(), data: data.as_object().cloned().unwrap_or_default() };
         let mut changes = vec![Change::Event(self.row.id, number, Box::new(event)), self.progress()];
-        self.add_node("user", json!([{"type": "text", "text": text}]), &mut changes);
+        self.add_prompt(&text, &mut changes);
         self.commit_held(changes).await?;
         self.send_messages().await?;
         Ok(Ok(number))

@@ -100,7 +100,8 @@ impl Owner {
             Change::CheckBudget(session),
             Change::BeginTurn { session, turn: number, prompt: prompt.clone(), woken_to },
         ];
-        self.add_node("user", json!([{"type": "text", "text": prompt}]), &mut changes);
+        self.row.latest_turn = number;
+        self.add_prompt(&prompt, &mut changes);
         let start = Event::Start { id: session, user_position: self.head(), origin };
         changes.push(Change::Event(session, number, Box::new(start)));
         // What it inherits is durable with it: a hub that finds nothing but a prompt has to know its process.
@@ -108,9 +109,9 @@ impl Owner {
         changes.push(progress.change(session, number));
         if let Err(error) = self.hub.commit(changes).await {
             self.row.head = head;
+            self.row.latest_turn = number - 1;
             return Err(store_error(error));
         }
-        self.row.latest_turn = number;
         self.row.woken_to = self.row.woken_to.max(woken_to.unwrap_or(0));
         self.turn = Some(Turn { number, prompt, bound: None, stopped: None, progress });
         Ok(number)

@@ -13,6 +13,7 @@ mod reading;
 mod run;
 mod take_up;
 mod time;
+mod transcript;
 mod trouble;
 mod turn;
 mod waking;

@@ -1,8 +1,9 @@
-//! The conversation: what was said becomes nodes of the session's tree.
+//! The conversation: what was said, what was decided about calls, and how turns ended become nodes of the session's tree.
 
-use plexus_claude::Block;
-use plexus_protocol::NodeId;
-use plexus_store::{Change, NodeRow};
+use plexus_claude::{Assistant, Block};
+use plexus_protocol::arbor::Role;
+use plexus_protocol::{Event, NodeId};
+use plexus_store::{Change, NodeRow, TurnStatus};
 use serde_json::{Value, json};
 
 use super::owner::Owner;
@@ -21,48 +22,91 @@ pub(super) struct Message {
 
 impl Owner {
     /// One node per message, unless it is very long. Claude Code sends a message's blocks one by one under one id.
-    pub(super) fn add_message(
-        &mut self,
-        id: Option<String>,
-        role: &'static str,
-        blocks: &[Block],
-        batch: &mut Batch,
-    ) {
-        let content: Vec<Value> = blocks.iter().map(block_value).collect();
-        if let (Some(id), Some(Message { id: current, node, bytes })) = (&id, &mut self.message)
+    pub(super) fn add_said(&mut self, said: &Assistant, batch: &mut Batch) {
+        let content: Vec<Value> = said.blocks.iter().map(block_value).collect();
+        if let (Some(id), Some(Message { id: current, node, bytes })) = (&said.message_id, &mut self.message)
             && id == current
             && *bytes < NODE_BYTES
         {
             *bytes += batch.line_bytes;
-            // What the same batch adds to a message is one change: each one rewrites the message.
-            let added = batch.changes.iter_mut().rev().find_map(|change| match change {
-                Change::ExtendNode(extended, blocks) if extended == node => Some(blocks),
-                Change::AddNode(_, added) if added.id == *node => added.content.as_array_mut(),
-                _ => None,
-            });
-            match added {
-                Some(blocks) => blocks.extend(content),
-                None => batch.changes.push(Change::ExtendNode(*node, content)),
-            }
+            extend(*node, content, said.uuid.clone(), &mut batch.changes);
             return;
         }
-        let node = self.add_node(role, Value::Array(content), &mut batch.changes);
-        self.message = id.map(|id| Message { id, node, bytes: batch.line_bytes });
+        let node =
+            self.add_node(Role::Assistant, Value::Array(content), said.uuid.clone(), &mut batch.changes);
+        let bytes = batch.line_bytes;
+        self.message = said.message_id.clone().map(|id| Message { id, node, bytes });
     }
 
-    /// Adds a message to the conversation.
-    pub(super) fn add_node(
+    /// Results of tools, each with what was decided about its call.
+    pub(super) fn add_results(&mut self, blocks: &[Block], batch: &mut Batch) {
+        let content = blocks.iter().map(|block| {
+            let mut value = block_value(block);
+            if let Block::ToolResult { tool_use_id, .. } = block
+                && let Some(decision) = self.decision_of(tool_use_id)
+            {
+                value["decision"] = decision;
+            }
+            value
+        });
+        let content = Value::Array(content.collect());
+        self.message = None;
+        self.add_node(Role::User, content, None, &mut batch.changes);
+    }
+
+    /// What somebody said to the agent.
+    pub(super) fn add_prompt(&mut self, text: &str, changes: &mut Vec<Change>) -> NodeId {
+        self.add_node(Role::User, json!([{"type": "text", "text": text}]), None, changes)
+    }
+
+    /// How the turn in progress ended.
+    pub(super) fn add_outcome(&mut self, status: TurnStatus, last: &mut Event, changes: &mut Vec<Change>) {
+        let mut outcome = serde_json::to_value(&*last).unwrap_or_default();
+        if let Some(outcome) = outcome.as_object_mut() {
+            outcome.retain(|name, _| !matches!(name.as_str(), "type" | "new_head" | "stderr"));
+            outcome.insert("status".to_owned(), json!(status));
+        }
+        self.add_node(Role::Outcome, outcome, None, changes);
+        if let Event::Complete { new_head, .. } = last {
+            *new_head = self.head();
+        }
+    }
+
+    fn add_node(
         &mut self,
-        role: &'static str,
+        role: Role,
         content: Value,
+        uuid: Option<String>,
         changes: &mut Vec<Change>,
     ) -> NodeId {
-        let id = NodeId::random();
-        let node = NodeRow { id, tree: self.row.tree, parent: self.row.head, role, content };
+        let (id, turn) = (NodeId::random(), self.event_turn());
+        let node = NodeRow { id, tree: self.row.tree, parent: self.row.head, role, content, turn, uuid };
         self.row.head = id;
         changes.push(Change::AddNode(self.row.id, Box::new(node)));
         id
     }
+}
+
+/// What the same batch adds to a message is one change: each one rewrites the message.
+fn extend(node: NodeId, content: Vec<Value>, uuid: Option<String>, changes: &mut Vec<Change>) {
+    for change in changes.iter_mut().rev() {
+        match change {
+            Change::ExtendNode { node: extended, blocks, uuid: last } if *extended == node => {
+                blocks.extend(content);
+                *last = uuid.or(last.take());
+                return;
+            }
+            Change::AddNode(_, added) if added.id == node => {
+                added.uuid = uuid.or(added.uuid.take());
+                if let Some(blocks) = added.content.as_array_mut() {
+                    blocks.extend(content);
+                }
+                return;
+            }
+            _ => {}
+        }
+    }
+    changes.push(Change::ExtendNode { node, blocks: content, uuid });
 }
 
 fn block_value(block: &Block) -> Value {

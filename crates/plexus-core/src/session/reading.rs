@@ -129,7 +129,7 @@ impl Owner {
             self.note("result", json!({"result": result.result, "subtype": result.subtype}), batch);
             return;
         }
-        let earlier = turn.progress.take_result(result, key.run);
+        let earlier = turn.progress.take_result(result);
         let over = turn.progress.is_over_by_result();
         if let Some(earlier) = earlier {
             self.note("result", json!({"result": earlier.text, "subtype": earlier.subtype}), batch);
@@ -247,9 +247,6 @@ impl Owner {
             }
             "init" => {
                 self.ensure_turn(key, batch);
-                if let Some(turn) = self.turn.as_mut() {
-                    turn.progress.meet(key.run, &text("claude_code_version"));
-                }
                 self.on_mode(key, &text("permissionMode"), batch);
             }
             "status" if system.data.get("permissionMode").is_some_and(Value::is_string) => {
@@ -303,10 +300,10 @@ impl Owner {
 
     fn on_assistant(&mut self, key: RunKey, assistant: Assistant, batch: &mut Batch) {
         self.ensure_turn(key, batch);
-        let parent = assistant.parent_tool_use_id;
-        if parent.is_none() {
-            self.add_message(assistant.message_id, "assistant", &assistant.blocks, batch);
+        if assistant.parent_tool_use_id.is_none() {
+            self.add_said(&assistant, batch);
         }
+        let parent = assistant.parent_tool_use_id;
         for block in assistant.blocks {
             let (parent_tool_use_id, truncated) = (parent.clone(), batch.cut);
             let event = match block {
@@ -337,7 +334,7 @@ impl Owner {
         }
         let results = user.blocks.iter().any(|block| matches!(block, Block::ToolResult { .. }));
         if results && user.parent_tool_use_id.is_none() {
-            self.add_message(None, "user", &user.blocks, batch);
+            self.add_results(&user.blocks, batch);
         }
         for block in user.blocks {
             let parent_tool_use_id = user.parent_tool_use_id.clone();
@@ -423,6 +420,11 @@ impl Owner {
     /// Ends the turn in progress, if there is one.
     pub(super) fn end_turn(&mut self, ending: Ending, changes: &mut Vec<Change>) {
         changes.extend(self.last_time());
+        if self.turn.is_none() {
+            return;
+        }
+        let Ending { status, mut last, summary } = ending;
+        self.add_outcome(status, &mut last, changes);
         let Some(turn) = self.turn.take() else { return };
         self.last_progress = turn.progress;
         if let Some(run) = self.run.as_mut() {
@@ -435,7 +437,6 @@ impl Owner {
         self.at_work.clear();
         let (session, number) = (self.row.id, turn.number);
         changes.push(self.progress());
-        let Ending { status, last, summary } = ending;
         // What was asked of it meanwhile may still be open. Whoever ended the turn wants it to rest.
         self.asked_for = self.row.config.wake && status != TurnStatus::Interrupted;
         let (last, cost_usd) = (Box::new(last), self.last_progress.cost());

@@ -1,15 +1,12 @@
 //! A run: one process of the session, from the held start on. What is settled when it is over is in `ending`.
 
-use std::collections::{BTreeMap, HashSet};
-use std::ffi::OsString;
+use std::collections::HashSet;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plexus_agent::{
-    Conversation, Journal, JournalLimits, Keeper, Launch, LaunchLine, Outbox, PromptTool, RunDir, Streams,
-};
+use plexus_agent::{Journal, JournalLimits, Keeper, Launch, LaunchLine, Outbox, PromptTool, RunDir, Streams};
 use plexus_claude::SentId;
 use plexus_protocol::claudecode::Channel;
 use plexus_store::{BudgetRow, Change, RunKey, RunState};
@@ -163,7 +160,9 @@ impl Owner {
             }
         };
         let state = RunState::Starting;
-        self.commit_held(vec![Change::BeginRun { key, state, token_hash: Some(token_hash(&token)) }]).await?;
+        let mut changes = vec![Change::BeginRun { key, state, token_hash: Some(token_hash(&token)) }];
+        changes.extend(self.begin_counting_cost().await);
+        self.commit_held(changes).await?;
         self.row.latest_run = key.run;
         kill_point("start", "begun");
         let cost = self.cost_limit().await;
@@ -251,7 +250,7 @@ impl Owner {
                 Channel::Mcp => PromptTool::Mcp,
             }),
             mcp_config: dir.mcp_config(),
-            conversation: self.conversation(&env),
+            conversation: self.conversation(&env)?,
             model: loaded.model,
             api_key_helper: loaded.api_key_helper,
             system_prompt: self.row.config.system_prompt.clone(),
@@ -329,19 +328,6 @@ impl Owner {
         };
         servers[HUB_SERVER] = server;
         json!({"mcpServers": servers})
-    }
-
-    /// Goes on with the conversation where Claude Code has a transcript of it. A child that was killed early leaves
-    /// none, and to resume it would fail.
-    fn conversation(&self, env: &BTreeMap<OsString, OsString>) -> Conversation {
-        let id = self.row.id.to_string();
-        let get = |name: &str| env.get(&OsString::from(name)).map(PathBuf::from);
-        let config = get("CLAUDE_CONFIG_DIR").or_else(|| get("HOME").map(|home| home.join(".claude")));
-        let transcript = format!("{id}.jsonl");
-        let known = config.and_then(|config| std::fs::read_dir(config.join("projects")).ok()).is_some_and(
-            |projects| projects.flatten().any(|project| project.path().join(&transcript).is_file()),
-        );
-        if known { Conversation::Resume(id) } else { Conversation::New(id) }
     }
 
     /// The child has not done in time what it had to.

@@ -148,6 +148,7 @@ impl Owner {
                 approval: row.approval.id,
                 digest: row.approval.digest.clone().unwrap_or_default(),
                 status: row.approval.status,
+                decision: row.approval.decision.clone(),
                 request_id: row.request_id,
                 run: row.run,
             };

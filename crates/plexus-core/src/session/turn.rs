@@ -12,9 +12,6 @@ use serde_json::Value;
 
 use super::time::Clock;
 
-/// From this version on a resumed conversation goes on counting its cost where it was.
-const COST_CONTINUES_FROM: [u64; 3] = [2, 1, 277];
-
 /// How Claude Code calls the end of a turn that cost more than it was started with.
 const OVER_ITS_COST: &str = "error_max_budget_usd";
 
@@ -50,8 +47,6 @@ pub(super) struct Progress {
     pub(super) cost_before: f64,
     /// What the process has cost, in all.
     pub(super) cost_now: f64,
-    /// The run `cost_now` was reported by.
-    pub(super) cost_run: u32,
     /// Token counts of results that were followed by another.
     pub(super) usage: Object,
     /// Model calls of results that were followed by another.
@@ -170,10 +165,9 @@ impl Progress {
     }
 
     /// A result came; the one before it, if any, is handed back: it was not the last.
-    pub(super) fn take_result(&mut self, result: TurnResult, run: u32) -> Option<Outcome> {
+    pub(super) fn take_result(&mut self, result: TurnResult) -> Option<Outcome> {
         if let Some(total) = result.total_cost_usd {
             self.cost_now = total;
-            self.cost_run = run;
         }
         let earlier = self.result.replace(Outcome::of(result));
         if let Some(earlier) = &earlier {
@@ -247,25 +241,10 @@ impl Progress {
             met: self.met,
             cost_before: self.cost_now,
             cost_now: self.cost_now,
-            cost_run: self.cost_run,
             cost_limit: self.cost_limit,
             ..Self::default()
         }
     }
-
-    /// A process has said what it is: an older one that was resumed counts its cost from nothing again.
-    pub(super) fn meet(&mut self, run: u32, version: &str) {
-        if self.cost_run != run && !cost_continues(version) {
-            self.cost_before = 0.0;
-        }
-        self.cost_run = run;
-    }
-}
-
-fn cost_continues(version: &str) -> bool {
-    let mut parts = version.split(['.', ' ', '-']).map(|part| part.parse::<u64>().unwrap_or(0));
-    let version = [(); 3].map(|()| parts.next().unwrap_or(0));
-    version >= COST_CONTINUES_FROM
 }
 
 /// Adds the counts of `more` to `usage`, one level of objects deep.
@@ -318,7 +297,7 @@ mod tests {
         assert!(!progress.is_over_when_idle());
         progress.says_idle = true;
         progress.tasks.insert("t".to_owned());
-        assert!(progress.take_result(result("first", 1.0), 1).is_none());
+        assert!(progress.take_result(result("first", 1.0)).is_none());
         assert!(!progress.is_over_when_idle());
         progress.tasks.clear();
         assert!(progress.is_over_when_idle() && !progress.is_over_by_result());
@@ -338,18 +317,17 @@ mod tests {
     fn a_child_that_never_says_idle_is_done_with_its_result() {
         let mut progress = Progress::default();
         assert!(!progress.is_over_by_result());
-        progress.take_result(result("done", 1.0), 1);
+        progress.take_result(result("done", 1.0));
         assert!(progress.is_over_by_result());
     }
 
     #[test]
     fn cost_and_usage_are_the_turns_own() {
         let mut first = Progress::default();
-        first.meet(1, "2.1.325");
-        first.take_result(result("a", 0.5), 1);
+        first.take_result(result("a", 0.5));
         let mut second = first.next();
-        assert_eq!(second.take_result(result("b", 0.75), 1).map(|earlier| earlier.text), None);
-        assert_eq!(second.take_result(result("c", 1.0), 1).map(|earlier| earlier.text).as_deref(), Some("b"));
+        assert_eq!(second.take_result(result("b", 0.75)).map(|earlier| earlier.text), None);
+        assert_eq!(second.take_result(result("c", 1.0)).map(|earlier| earlier.text).as_deref(), Some("b"));
         let Some(Event::Complete { cost_usd, usage, num_turns, result, .. }) =
             second.ending(head()).map(|ending| ending.last)
         else {
@@ -361,20 +339,9 @@ mod tests {
     }
 
     #[test]
-    fn an_older_cli_counts_from_nothing_when_resumed() {
-        let mut before = Progress { cost_now: 2.0, cost_run: 1, ..Progress::default() };
-        before = before.next();
-        let mut newer = before.clone();
-        newer.meet(2, "2.1.325");
-        assert_eq!(newer.cost_before, 2.0);
-        before.meet(2, "2.1.197 (Claude Code)");
-        assert_eq!(before.cost_before, 0.0);
-    }
-
-    #[test]
     fn an_api_failure_that_calls_itself_success_is_a_failure() {
         let mut progress = Progress::default();
-        progress.take_result(TurnResult { is_error: true, ..result("API Error: 500", 0.0) }, 1);
+        progress.take_result(TurnResult { is_error: true, ..result("API Error: 500", 0.0) });
         assert_eq!(progress.ending(head()).map(|ending| ending.status), Some(TurnStatus::Failed));
     }
 }

@@ -1,7 +1,9 @@
 //! `claudecode`: sessions and their turns. How both are shown is in `view`.
 
+mod fork;
 mod project;
 mod servers;
+mod transcript;
 mod view;
 
 use std::collections::BTreeMap;
@@ -10,11 +12,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use fork::{ForkAt, ForkParams, ForkResult};
 pub use project::{
     ProjectView, TrustProjectParams, TrustProjectResult, TrustedProject, UserSettingsParams,
     UserSettingsResult,
 };
 pub use servers::{McpEndpoint, McpServer, McpServerGiven, McpServerKind};
+pub use transcript::{TranscriptFormat, TranscriptParams, TranscriptResult};
 pub use view::{LoadsView, SessionView, StreamView, TreeView};
 
 use crate::arbor::Position;

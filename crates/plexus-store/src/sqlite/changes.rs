@@ -5,17 +5,15 @@
 //! Where a run or a turn that should be there is not, the whole is refused with `NoSuchSession`.
 
 use plexus_protocol::budget::BudgetLimit;
-use plexus_protocol::{
-    ApprovalId, ApprovalStatus, AskedOf, Event, NodeId, SessionId, SessionName, UnixSeconds,
-};
-use rusqlite::{Connection, OptionalExtension, Params};
+use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Event, SessionId, SessionName, UnixSeconds};
+use rusqlite::{Connection, Params};
 use serde_json::{Value, json};
 
 use super::audit::Chain;
 use super::columns::{Json, Text, Word, int};
 use super::reads;
 use crate::{
-    Change, Committed, EventRow, FeedKind, FeedRow, NewSession, NodeRow, Refusal, RuleChange, RunKey,
+    Begins, Change, Committed, EventRow, FeedKind, FeedRow, NewSession, Refusal, RuleChange, RunKey,
     RunState, SessionConfig, SessionRow, StoreError, TurnStatus,
 };
 
@@ -73,7 +71,7 @@ impl Applying<'_> {
             Change::Progress(session, turn, progress) => self.progress(*session, *turn, progress),
             Change::Event(session, turn, event) => self.event(*session, *turn, event),
             Change::AddNode(session, node) => self.add_node(*session, node),
-            Change::ExtendNode(node, blocks) => self.extend_node(*node, blocks),
+            Change::ExtendNode { node, blocks, uuid } => self.extend_node(*node, blocks, uuid.as_deref()),
             Change::EndTurn { session, turn, status, last, summary, cost_usd } => {
                 let ending =
                     Ending { status: *status, last, summary: summary.as_deref(), cost_usd: *cost_usd };
@@ -137,21 +135,19 @@ impl Applying<'_> {
             self.spend(id, BudgetLimit::Children, 1)?;
         }
         let tree = Text(new.tree);
-        self.execute("INSERT INTO trees (id, created_at) VALUES (?1, ?2)", (&tree, self.at))?;
+        if new.begins == Begins::NewTree {
+            self.plant(new.tree, new.head)?;
+        }
         self.execute(
-            "INSERT INTO nodes (id, tree, role, content, created_at) VALUES (?1, ?2, 'root', 'null', ?3)",
-            (Text(new.root), &tree, self.at),
-        )?;
-        self.execute(
-            "INSERT INTO sessions (id, name, answers_to, config, tree, head, created_at) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO sessions (id, name, answers_to, config, tree, head, beginning, created_at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7)",
             (
                 Text(new.id),
                 new.name.as_str(),
                 Json(&new.answers_to),
                 Json(&new.config),
                 &tree,
-                Text(new.root),
+                Text(new.head),
                 self.at,
             ),
         )?;
@@ -287,7 +283,8 @@ impl Applying<'_> {
     fn end_turn(&mut self, session: SessionId, turn: u64, ending: &Ending<'_>) -> Result<(), StoreError> {
         let Ending { status, last, summary, cost_usd } = *ending;
         let ended = self.execute(
-            "UPDATE turns SET status = ?3, ended_at = ?4 WHERE session = ?1 AND turn = ?2 AND status = 'running'",
+            "UPDATE turns SET status = ?3, ended_at = ?4, head = (SELECT head FROM sessions WHERE id = ?1) \
+             WHERE session = ?1 AND turn = ?2 AND status = 'running'",
             (Text(session), turn, Word(status), self.at),
         )?;
         if ended == 0 {
@@ -325,33 +322,6 @@ impl Applying<'_> {
             }
         }
         Ok(told)
-    }
-
-    fn add_node(&self, session: SessionId, node: &NodeRow) -> Result<(), StoreError> {
-        self.known(session)?;
-        self.execute(
-            "INSERT INTO nodes (id, tree, parent, role, content, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            (Text(node.id), Text(node.tree), Text(node.parent), node.role, Json(&node.content), self.at),
-        )?;
-        self.execute("UPDATE sessions SET head = ?2 WHERE id = ?1", (Text(session), Text(node.id)))?;
-        Ok(())
-    }
-
-    fn extend_node(&self, node: NodeId, blocks: &[Value]) -> Result<(), StoreError> {
-        let content = self
-            .connection
-            .prepare_cached("SELECT content FROM nodes WHERE id = ?1")?
-            .query_row([Text(node)], |row| row.get::<_, Json<Value>>(0))
-            .optional()?
-            .ok_or_else(|| StoreError::Unavailable(format!("there is no node {node} to extend")))?;
-        let mut content = match content.0 {
-            Value::Array(content) => content,
-            Value::Null => Vec::new(),
-            single => vec![single],
-        };
-        content.extend_from_slice(blocks);
-        self.execute("UPDATE nodes SET content = ?2 WHERE id = ?1", (Text(node), Json(content)))?;
-        Ok(())
     }
 
     fn position(&self, reader: &str, session: SessionId, turn: u64, position: u64) -> Result<(), StoreError> {

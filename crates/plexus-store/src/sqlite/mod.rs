@@ -3,6 +3,8 @@
 
 mod acts;
 mod approvals;
+mod arbor;
+mod arbor_reads;
 mod audit;
 mod audit_file;
 mod budgets;
@@ -27,8 +29,9 @@ mod writer;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
+use plexus_protocol::arbor::{Node, NodeSummary, TreeSummary};
 use plexus_protocol::audit::{AuditHead, AuditRow};
-use plexus_protocol::{ApprovalId, SessionId, UnixSeconds};
+use plexus_protocol::{ApprovalId, NodeId, SessionId, TreeId, UnixSeconds};
 use rusqlite::ErrorCode;
 
 pub use audit_file::AuditFile;
@@ -38,9 +41,9 @@ use readers::Readers;
 use writer::{Apply, Writer};
 
 use crate::{
-    ApprovalRow, AuditCheck, AuditFilter, BudgetRow, CallRow, Change, Committed, EventRow, FeedRow,
-    FinishedRun, Ledger, LivingSession, Observer, OldRecords, Open, PermitStream, Removable, RuleRow, RunKey,
-    RunRow, SessionRow, Store, StoreError, Tally, TokenRow, TurnRow,
+    ApprovalRow, Arbor, AuditCheck, AuditFilter, BudgetRow, CallRow, Change, Committed, EventRow, FeedRow,
+    FinishedRun, Found, Ledger, LivingSession, Observer, OldRecords, Open, PermitStream, Removable,
+    ResumePoint, RuleRow, RunKey, RunRow, SessionRow, Store, StoreError, Tally, TokenRow, TurnRow,
 };
 
 /// A [`Store`] in one SQLite file. Dropping it stores what is queued and closes the file.
@@ -240,6 +243,67 @@ impl Store for SqliteStore {
         limit: u64,
     ) -> Result<Vec<FinishedRun>, StoreError> {
         self.readers.read(move |file| reads::finished_runs(file, after, limit)).await
+    }
+}
+
+#[async_trait]
+impl Arbor for SqliteStore {
+    async fn tree(&self, id: TreeId) -> Result<Option<TreeSummary>, StoreError> {
+        self.readers.read(move |file| arbor_reads::tree(file, id)).await
+    }
+
+    async fn trees(&self, after: Option<TreeId>, limit: u64) -> Result<Vec<TreeSummary>, StoreError> {
+        self.readers.read(move |file| arbor_reads::trees(file, after, limit)).await
+    }
+
+    async fn nodes(
+        &self,
+        tree: TreeId,
+        after: Option<NodeId>,
+        limit: u64,
+    ) -> Result<Vec<NodeSummary>, StoreError> {
+        self.readers.read(move |file| arbor_reads::nodes(file, tree, after, limit)).await
+    }
+
+    async fn leaves(
+        &self,
+        tree: TreeId,
+        after: Option<NodeId>,
+        limit: u64,
+    ) -> Result<Vec<NodeSummary>, StoreError> {
+        self.readers.read(move |file| arbor_reads::leaves(file, tree, after, limit)).await
+    }
+
+    async fn node(&self, id: NodeId) -> Result<Option<Node>, StoreError> {
+        self.readers.read(move |file| arbor_reads::node(file, id)).await
+    }
+
+    async fn children(
+        &self,
+        of: NodeId,
+        after: Option<NodeId>,
+        limit: u64,
+    ) -> Result<Vec<NodeSummary>, StoreError> {
+        self.readers.read(move |file| arbor_reads::children(file, of, after, limit)).await
+    }
+
+    async fn path(&self, head: NodeId, from: u64, limit: u64) -> Result<Vec<Node>, StoreError> {
+        self.readers.read(move |file| arbor_reads::path(file, head, from, limit)).await
+    }
+
+    async fn resume_point(&self, node: NodeId) -> Result<Option<ResumePoint>, StoreError> {
+        self.readers.read(move |file| arbor_reads::resume_point(file, node)).await
+    }
+
+    async fn search(
+        &self,
+        words: &str,
+        tree: Option<TreeId>,
+        before: Option<NodeId>,
+        limit: u64,
+    ) -> Result<Vec<Found>, StoreError> {
+        let words = words.to_owned();
+        self.readers.read(move |file| arbor_reads::search(file, &words, tree, before, limit)).await
     }
 }
 

@@ -214,6 +214,7 @@ fn session_row(row: &Row<'_>) -> Result<SessionRow> {
         answers_to: row.get::<_, Json<_>>("answers_to")?.0,
         config: row.get::<_, Json<_>>("config")?.0,
         tree: row.get::<_, Text<_>>("tree")?.0,
+        beginning: row.get::<_, Text<_>>("beginning")?.0,
         head: row.get::<_, Text<_>>("head")?.0,
         latest_turn: row.get("latest_turn")?,
         latest_run: row.get("latest_run")?,
@@ -246,6 +247,7 @@ fn turn_row(row: &Row<'_>) -> Result<TurnRow> {
         started_at: row.get("started_at")?,
         ended_at: row.get("ended_at")?,
         events: row.get::<_, Word<_>>("events")?.0,
+        head: row.get::<_, Option<Text<_>>>("head")?.map(|head| head.0),
     })
 }
 
@@ -268,7 +270,7 @@ fn approval_row(row: &Row<'_>) -> Result<ApprovalRow> {
     })
 }
 
-fn one<T>(
+pub(super) fn one<T>(
     connection: &Connection,
     sql: &str,
     params: impl Params,
@@ -277,7 +279,7 @@ fn one<T>(
     connection.prepare_cached(sql)?.query_row(params, map).optional()
 }
 
-fn all<T>(
+pub(super) fn all<T>(
     connection: &Connection,
     sql: &str,
     params: impl Params,

@@ -23,6 +23,7 @@ impl Applying<'_> {
             Removable::RunFiles(RunKey { session, run }) => {
                 self.execute(sql::REMOVE_RUN_FILES, (Text(*session), run))?
             }
+            Removable::Tree(tree) => self.remove_tree(*tree)?,
         };
         self.removed(removed);
         Ok(())

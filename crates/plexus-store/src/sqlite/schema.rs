@@ -18,6 +18,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0006.sql"),
     include_str!("migrations/0007.sql"),
     include_str!("migrations/0008.sql"),
+    include_str!("migrations/0009.sql"),
 ];
 
 /// What was found in a file that we may use.
@@ -56,13 +57,16 @@ pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
     if from == STEPS.len() {
         return Ok(());
     }
+    // A table that is made anew is gone for a moment, and with it what others refer to.
+    connection.pragma_update(None, "foreign_keys", false)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for step in STEPS.iter().skip(from) {
         transaction.execute_batch(step)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", STEPS.len())?;
-    transaction.commit()
+    transaction.commit()?;
+    connection.pragma_update(None, "foreign_keys", true)
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<usize> {

@@ -144,6 +144,62 @@ pub(super) const REMOVE_CALL: &str = "DELETE FROM calls AS c WHERE c.ordinal = ?
     AND EXISTS (SELECT 1 FROM runs r WHERE r.session = c.session AND r.run = c.run AND r.state = 'ended')";
 pub(super) const REMOVE_RUN_FILES: &str = "UPDATE runs SET files = 'removed' WHERE session = ?1 AND run = ?2 AND state = 'ended' AND files = 'kept'";
 
+// Conversation trees. What is shown of a node to those who only look.
+macro_rules! nodes {
+    ($rest:literal) => {
+        concat!(
+            "SELECT n.id, n.tree, n.parent, n.depth, n.role, n.session, n.turn, n.children, n.preview, n.created_at \
+             FROM nodes n ",
+            $rest
+        )
+    };
+}
+pub(super) const NODE: &str = "SELECT * FROM nodes WHERE id = ?1";
+pub(super) const CHILDREN: &str = nodes!(
+    "WHERE n.parent = ?1 AND n.ordinal > coalesce((SELECT ordinal FROM nodes WHERE id = ?2), 0) ORDER BY n.ordinal LIMIT ?3"
+);
+pub(super) const NODES_OF_TREE: &str = nodes!(
+    "WHERE n.tree = ?1 AND n.ordinal > coalesce((SELECT ordinal FROM nodes WHERE id = ?2), 0) ORDER BY n.ordinal LIMIT ?3"
+);
+pub(super) const LEAVES: &str = nodes!(
+    "WHERE n.tree = ?1 AND n.children = 0 AND n.ordinal > coalesce((SELECT ordinal FROM nodes WHERE id = ?2), 0) \
+     ORDER BY n.ordinal LIMIT ?3"
+);
+pub(super) const NODE_AT: &str = "SELECT * FROM nodes WHERE ordinal = ?1";
+pub(super) const STEP_FROM: &str = "SELECT ordinal, depth, above, jump FROM nodes WHERE id = ?1";
+pub(super) const STEP_AT: &str = "SELECT ordinal, depth, above, jump FROM nodes WHERE ordinal = ?1";
+pub(super) const NODE_ABOVE: &str = "SELECT ordinal, depth, jump FROM nodes WHERE id = ?1";
+pub(super) const JUMPED_TO: &str = "SELECT ordinal, depth, jump FROM nodes WHERE ordinal = ?1";
+pub(super) const SAID: &str = "SELECT session, uuid, above FROM nodes WHERE id = ?1";
+pub(super) const SAID_AT: &str = "SELECT session, uuid, above FROM nodes WHERE ordinal = ?1";
+pub(super) const NEXT_TREE: &str = "SELECT coalesce(max(ordinal), 0) + 1 FROM trees";
+pub(super) const LONG_OF_NODE: &str = "SELECT l.place, l.hash, c.body FROM node_contents l \
+    JOIN contents c ON c.hash = l.hash WHERE l.node = ?1";
+macro_rules! trees {
+    ($rest:literal) => {
+        concat!(
+            "SELECT t.id, t.nodes, t.created_at, \
+             (SELECT n.id FROM nodes n WHERE n.tree = t.id ORDER BY n.ordinal LIMIT 1) AS root FROM trees t ",
+            $rest
+        )
+    };
+}
+pub(super) const TREE: &str = trees!("WHERE t.id = ?1");
+pub(super) const TREES: &str = trees!(
+    "WHERE t.ordinal > coalesce((SELECT ordinal FROM trees WHERE id = ?1), 0) ORDER BY t.ordinal LIMIT ?2"
+);
+pub(super) const TREE_SESSIONS: &str =
+    "SELECT id, name, head, deleted_at IS NOT NULL AS deleted FROM sessions WHERE tree = ?1 ORDER BY ordinal";
+pub(super) const TREE_LIVES: &str =
+    "SELECT EXISTS (SELECT 1 FROM sessions WHERE tree = ?1 AND deleted_at IS NULL)";
+pub(super) const LAST_NODES: &str = "SELECT ordinal, id, parent FROM nodes \
+    WHERE tree = ?1 AND parent IS NOT NULL ORDER BY ordinal DESC LIMIT ?2";
+pub(super) const SEARCH: &str = nodes!(
+    "JOIN node_text f ON f.rowid = n.ordinal WHERE f.text MATCH ?1 AND (?2 IS NULL OR n.tree = ?2) \
+     AND f.rowid < coalesce((SELECT ordinal FROM nodes WHERE id = ?3), 9223372036854775807) \
+     ORDER BY f.rowid DESC LIMIT ?4"
+);
+
 // The record is read by number; a filter passes over what it does not want.
 macro_rules! audit {
     ($from:literal) => {
@@ -213,4 +269,22 @@ pub(super) const ALL: &[&str] = &[
     AUDIT_HEAD,
     AUDIT_CHAIN,
     VERDICT,
+    NODE,
+    CHILDREN,
+    NODES_OF_TREE,
+    LEAVES,
+    NODE_AT,
+    STEP_FROM,
+    STEP_AT,
+    NODE_ABOVE,
+    JUMPED_TO,
+    SAID,
+    SAID_AT,
+    LONG_OF_NODE,
+    TREE,
+    TREES,
+    TREE_SESSIONS,
+    TREE_LIVES,
+    LAST_NODES,
+    ASKED_BEFORE,
 ];

@@ -1,5 +1,6 @@
 //! What cannot be seen from outside: how commits are grouped, and what a fault inside one does to the others.
 
+use plexus_protocol::arbor::Role;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -236,9 +237,18 @@ async fn a_message_that_comes_in_parts_is_one_node() {
     let dir = TempDir::new().unwrap();
     let store = SqliteStore::open(&dir.path().join("db"), Durability::Normal).unwrap();
     let new = session("a");
-    let (id, tree, parent) = (new.id, new.tree, new.root);
-    let node = NodeRow { id: NodeId::random(), tree, parent, role: "assistant", content: json!([1]) };
-    let extend = Change::ExtendNode(node.id, vec![json!({"type": "text"}), json!(3)]);
+    let (id, tree, parent) = (new.id, new.tree, new.head);
+    let node = NodeRow {
+        id: NodeId::random(),
+        tree,
+        parent,
+        role: Role::Assistant,
+        content: json!([1]),
+        turn: 1,
+        uuid: None,
+    };
+    let extend =
+        Change::ExtendNode { node: node.id, blocks: vec![json!({"type": "text"}), json!(3)], uuid: None };
     let of_node = node.id.to_string();
     let changes = vec![Change::CreateSession(Box::new(new)), Change::AddNode(id, Box::new(node)), extend];
     store.commit(0, changes).await.unwrap();
@@ -248,7 +258,12 @@ async fn a_message_that_comes_in_parts_is_one_node() {
         })
     });
     assert_eq!(read.await.unwrap(), ("assistant".to_owned(), r#"[1,{"type":"text"},3]"#.to_owned()));
-    assert!(store.commit(0, vec![Change::ExtendNode(NodeId::random(), Vec::new())]).await.is_err());
+    assert!(
+        store
+            .commit(0, vec![Change::ExtendNode { node: NodeId::random(), blocks: Vec::new(), uuid: None }])
+            .await
+            .is_err()
+    );
 }
 
 fn session(name: &str) -> NewSession {
@@ -261,6 +276,7 @@ fn session(name: &str) -> NewSession {
         answers_to: AskedOf::Operator,
         config: serde_json::from_value(config).unwrap(),
         tree: TreeId::random(),
-        root: NodeId::random(),
+        head: NodeId::random(),
+        begins: crate::Begins::NewTree,
     }
 }

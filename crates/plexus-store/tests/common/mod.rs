@@ -11,7 +11,7 @@ use plexus_protocol::{
     Passed, Right, SessionId, SessionName, TreeId, UnixSeconds, WentOn,
 };
 use plexus_store::{
-    Change, Committed, Durability, NewApproval, NewSession, Refusal, RunKey, RunState, SessionConfig,
+    Begins, Change, Committed, Durability, NewApproval, NewSession, Refusal, RunKey, RunState, SessionConfig,
     SqliteStore, Store, StoreError, TurnStatus,
 };
 use serde_json::json;
@@ -55,6 +55,7 @@ pub fn config() -> SessionConfig {
         escalate_after_secs: None,
         wake: false,
         metadata: Some(object(json!({"z": 1, "a": [2.5, null]}))),
+        forked: None,
     }
 }
 
@@ -72,7 +73,8 @@ pub fn new_session(text: &str) -> NewSession {
         answers_to: AskedOf::Operator,
         config: config(),
         tree: TreeId::random(),
-        root: NodeId::random(),
+        head: NodeId::random(),
+        begins: Begins::NewTree,
     }
 }
 

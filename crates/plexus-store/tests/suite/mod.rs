@@ -1,6 +1,7 @@
 //! The promises, by what they are about.
 
 pub mod approvals;
+pub mod arbor;
 pub mod audit;
 pub mod budgets;
 pub mod commits;

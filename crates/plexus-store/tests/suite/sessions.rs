@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use plexus_protocol::arbor::Role;
 use plexus_protocol::{ApprovalKind, AskedOf, NodeId, SessionId};
 use plexus_store::{Change, NodeRow, Refusal, Store, TurnStatus};
 use serde_json::json;
@@ -19,7 +20,7 @@ pub async fn a_session_is_read_as_it_was_made(store: Arc<dyn Store>) {
         assert_eq!(row.name, new.name);
         assert_eq!(row.answers_to, new.answers_to);
         assert_eq!(row.config, new.config);
-        assert_eq!((row.tree, row.head), (new.tree, new.root));
+        assert_eq!((row.tree, row.head), (new.tree, new.head));
         assert_eq!((row.latest_turn, row.latest_run), (0, 0));
         assert_eq!((row.created_at, row.deleted_at), (NOW, None));
     }
@@ -111,13 +112,15 @@ pub async fn what_a_session_was_given_for_its_servers_goes_with_it(store: Arc<dy
 pub async fn a_node_becomes_the_head(store: Arc<dyn Store>) {
     let new = new_session("a");
     commit(&*store, Change::CreateSession(Box::new(new.clone()))).await;
-    let mut parent = new.root;
-    for role in ["user", "assistant"] {
+    let mut parent = new.head;
+    for role in [Role::User, Role::Assistant] {
         let node = NodeRow {
             id: NodeId::random(),
             tree: new.tree,
             parent,
             role,
+            turn: 1,
+            uuid: None,
             content: json!([{"type": "text"}]),
         };
         parent = node.id;

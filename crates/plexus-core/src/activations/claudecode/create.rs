@@ -10,7 +10,7 @@ use plexus_protocol::claudecode::{CreateParams, CreateResult, PolicyName, Truste
 use plexus_protocol::policy::RuleGiven;
 use plexus_protocol::worktree::{Isolation, WorktreeIsolation};
 use plexus_protocol::{Error, ErrorKind, NodeId, Principal, SessionId, TreeId};
-use plexus_store::{Change, NewSession, Refusal, SessionConfig, StoreError};
+use plexus_store::{Begins, Change, NewSession, Refusal, SessionConfig, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use super::chat_async::{begin, check_prompt};
@@ -102,9 +102,11 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
             escalate_after_secs: params.escalate_after_secs,
             wake: params.wake.unwrap_or(false),
             metadata: params.metadata,
+            forked: None,
         },
         tree: TreeId::random(),
-        root: NodeId::random(),
+        head: NodeId::random(),
+        begins: Begins::NewTree,
     };
     let Some(Isolation(isolation)) = params.isolation else {
         admit(&hub, &session)?;
@@ -178,7 +180,7 @@ impl Given {
 }
 
 /// Makes room for a session that is about to be made.
-fn admit(hub: &Hub, session: &NewSession) -> Result<(), Error> {
+pub(super) fn admit(hub: &Hub, session: &NewSession) -> Result<(), Error> {
     hub.check_room()?;
     hub.check_wall()?;
     let limits = &hub.settings().limits;
@@ -237,7 +239,7 @@ async fn enter(
          says what it may allow."
             .to_owned()
     });
-    let (id, head) = (session.id, Position { tree_id: session.tree, node_id: session.root });
+    let (id, head) = (session.id, Position { tree_id: session.tree, node_id: session.head });
     // A caller that goes away meanwhile may have its session all the same: then it counts.
     changes.insert(0, Change::CreateSession(Box::new(session)));
     let committed = hub.commit(changes).await;

@@ -5,6 +5,7 @@ mod chat_async;
 mod create;
 mod delete;
 mod event;
+mod fork;
 mod get;
 mod interrupt;
 mod list;
@@ -16,6 +17,7 @@ mod set_model;
 mod set_permission_mode;
 mod stop;
 mod streams;
+mod transcript;
 mod trust_project;
 mod user_settings;
 
@@ -45,6 +47,8 @@ impl Activation for ClaudeCode {
             trust_project::method(),
             user_settings::method(),
             set_budget::method(),
+            fork::method(),
+            transcript::method(),
         ]
     }
 }

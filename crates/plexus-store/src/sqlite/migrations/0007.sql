@@ -7,7 +7,7 @@ CREATE TABLE asked_before (
     passed_over INTEGER NOT NULL,
     PRIMARY KEY (addressee, number)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX asked_before_about ON asked_before (approval);
+CREATE INDEX asked_before_about ON asked_before (approval, number);
 
 -- Up to which number of the feed a session was woken: once for each.
 ALTER TABLE sessions ADD COLUMN woken_to INTEGER NOT NULL DEFAULT 0;

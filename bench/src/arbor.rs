@@ -1,0 +1,94 @@
+//! Reading a long conversation: page by page from the root to the end, a tenth of it beside all of it, and one page from the
+//! middle of each. The whole takes time in proportion; the page takes as good as no longer.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use plexus_protocol::arbor::Role;
+use plexus_protocol::{AskedOf, NodeId, SessionId, SessionName, TreeId};
+use plexus_store::{
+    Arbor as _, Begins, Change, Durability, Ledger as _, NewSession, NodeRow, SessionConfig, SqliteStore,
+};
+use serde_json::json;
+
+/// How many nodes are added in one commit, and read in one page.
+const AT_ONCE: u64 = 1000;
+/// How many times in proportion the whole may take, and how many times as long a page ten times as deep.
+const GOAL: f64 = 2.0;
+
+#[derive(Args)]
+pub(crate) struct ArborArgs {
+    /// How long the longer conversation is
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(20_000..))]
+    nodes: u64,
+}
+
+/// What one conversation took.
+struct Taken {
+    whole: Duration,
+    page: Duration,
+}
+
+#[expect(clippy::print_stdout, reason = "this is what it is for")]
+pub(crate) async fn run(args: &ArborArgs) -> anyhow::Result<ExitCode> {
+    let place = tempfile::tempdir()?;
+    let store = SqliteStore::open(&place.path().join("db"), Durability::Normal)?;
+    let short = measured(&store, "short", args.nodes / 10).await?;
+    let long = measured(&store, "long", args.nodes).await?;
+    let in_proportion = long.whole.as_secs_f64() / short.whole.as_secs_f64() / 10.0;
+    let deeper = long.page.as_secs_f64() / short.page.as_secs_f64();
+    println!("a conversation of {} nodes beside one of {}", args.nodes, args.nodes / 10);
+    println!(
+        "  read whole: {:?} beside {:?}, {in_proportion:.2} times in proportion (at most {GOAL})",
+        long.whole, short.whole
+    );
+    println!(
+        "  a page from its middle: {:?} beside {:?}, {deeper:.2} times (at most {GOAL})",
+        long.page, short.page
+    );
+    Ok(if in_proportion <= GOAL && deeper <= GOAL { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn measured(store: &SqliteStore, name: &str, nodes: u64) -> anyhow::Result<Taken> {
+    let head = grown(store, name, nodes).await?;
+    let begun = Instant::now();
+    let mut read = 0;
+    while read <= nodes {
+        let page = store.path(head, read, AT_ONCE).await?;
+        anyhow::ensure!(!page.is_empty(), "the path ends at {read}");
+        read += page.len() as u64;
+    }
+    let whole = begun.elapsed();
+    let begun = Instant::now();
+    for i in 0..100 {
+        anyhow::ensure!(store.path(head, nodes / 2 + i, 10).await?.len() == 10);
+    }
+    Ok(Taken { whole, page: begun.elapsed() / 100 })
+}
+
+/// A session that has said so much; where it stands.
+async fn grown(store: &SqliteStore, name: &str, nodes: u64) -> anyhow::Result<NodeId> {
+    let (session, tree, mut head) = (SessionId::random(), TreeId::random(), NodeId::random());
+    let config: SessionConfig = serde_json::from_value(json!({
+        "working_dir": "/", "model": null, "system_prompt": null, "loopback_enabled": true, "channel": "control", "env": {},
+        "hub_tools": false, "approval_timeout_secs": null, "metadata": null,
+    }))?;
+    let (name, answers_to) =
+        (SessionName::try_from(name.to_owned()).map_err(anyhow::Error::msg)?, AskedOf::Operator);
+    let new = NewSession { id: session, name, answers_to, config, tree, head, begins: Begins::NewTree };
+    store.commit(0, vec![Change::CreateSession(Box::new(new))]).await?;
+    for part in 0..nodes / AT_ONCE {
+        let mut changes = Vec::new();
+        for i in 0..AT_ONCE {
+            let content =
+                json!([{"type": "text", "text": format!("What is said as number {}.", part * AT_ONCE + i)}]);
+            let (id, parent) = (NodeId::random(), head);
+            let node = NodeRow { id, tree, parent, role: Role::Assistant, content, turn: 1, uuid: None };
+            head = id;
+            changes.push(Change::AddNode(session, Box::new(node)));
+        }
+        store.commit(0, changes).await?;
+    }
+    Ok(head)
+}

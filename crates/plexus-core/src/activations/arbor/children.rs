@@ -1,0 +1,32 @@
+//! `arbor.children`: what follows a node directly: several where it was forked.
+
+use std::sync::Arc;
+
+use plexus_protocol::Error;
+use plexus_protocol::arbor::{NodeParams, NodesResult};
+
+use super::{checked, next};
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::hub::store_error;
+use crate::method::{Audience, Method};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "arbor.children",
+        "What follows a node directly: several where sessions were forked.",
+        Audience::Programs,
+        Needs::Read,
+        children,
+    )
+    .repeatable()
+}
+
+async fn children(hub: Arc<Hub>, caller: Admitted, params: NodeParams) -> Result<NodesResult, Error> {
+    let limit = checked(params.limit)?;
+    let of = hub.find_node(&caller, params.node_id).await?;
+    hub.find_tree(&caller, of.tree_id).await?;
+    let nodes = hub.store().children(params.node_id, params.after, limit).await.map_err(store_error)?;
+    let next = next(&nodes, limit, |node| node.id);
+    Ok(NodesResult::Ok { nodes, next })
+}

@@ -1,0 +1,44 @@
+//! `arbor.delete`: removes what was said in a tree in which no living session speaks. The record of decisions stays.
+
+use std::sync::Arc;
+
+use plexus_protocol::arbor::{DeleteParams, DeleteResult};
+use plexus_protocol::audit::{AuditEntry, AuditKind};
+use plexus_protocol::{Error, ErrorKind, Object};
+use plexus_store::{Change, Removable};
+
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::clock::now;
+use crate::hub::store_error;
+use crate::method::{Audience, Method};
+
+pub(super) fn method() -> Method {
+    let doc =
+        "Removes what was said in a conversation tree in which no living session speaks; the record stays.";
+    Method::new("arbor.delete", doc, Audience::Programs, Needs::Rule, delete).repeatable()
+}
+
+async fn delete(hub: Arc<Hub>, caller: Admitted, params: DeleteParams) -> Result<DeleteResult, Error> {
+    let tree = hub.find_tree(&caller, params.tree_id).await?;
+    if let Some(living) = tree.sessions.iter().find(|session| !session.deleted) {
+        let message = format!("`{}` speaks in it; delete that session first", living.name);
+        return Err(Error::new(ErrorKind::TreeInUse, message).with("session_id", living.id.to_string()));
+    }
+    let record = AuditEntry {
+        session_id: tree.sessions.first().map(|session| session.id),
+        session_name: tree.sessions.first().map(|session| session.name.clone()),
+        detail: Some(Object::from_iter([("tree_id".to_owned(), tree.id.to_string().into())])),
+        ..AuditEntry::of_caller(now(), AuditKind::Session, "conversation_deleted", &caller.principal)
+    };
+    hub.commit(vec![Change::Record(Box::new(record))]).await.map_err(store_error)?;
+    let mut removed = 0;
+    // In small steps, so that whoever decides something meanwhile does not wait for it.
+    loop {
+        let step = hub.commit(vec![Change::Remove(Removable::Tree(tree.id))]).await.map_err(store_error)?;
+        if step.removed == 0 {
+            return Ok(DeleteResult::Ok { tree_id: tree.id, removed });
+        }
+        removed += step.removed as u64;
+    }
+}

@@ -1,0 +1,31 @@
+//! `arbor.leaves`: the ends of all conversations of a tree.
+
+use std::sync::Arc;
+
+use plexus_protocol::Error;
+use plexus_protocol::arbor::{NodesResult, TreeParams};
+
+use super::{checked, next};
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::hub::store_error;
+use crate::method::{Audience, Method};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "arbor.leaves",
+        "The nodes of a tree that nothing follows: the ends of its conversations.",
+        Audience::Programs,
+        Needs::Read,
+        leaves,
+    )
+    .repeatable()
+}
+
+async fn leaves(hub: Arc<Hub>, caller: Admitted, params: TreeParams) -> Result<NodesResult, Error> {
+    let limit = checked(params.limit)?;
+    hub.find_tree(&caller, params.tree_id).await?;
+    let nodes = hub.store().leaves(params.tree_id, params.after, limit).await.map_err(store_error)?;
+    let next = next(&nodes, limit, |node| node.id);
+    Ok(NodesResult::Ok { nodes, next })
+}

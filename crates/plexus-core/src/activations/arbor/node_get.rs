@@ -1,0 +1,26 @@
+//! `arbor.node_get`: one node with all it says.
+
+use std::sync::Arc;
+
+use plexus_protocol::Error;
+use plexus_protocol::arbor::{NodeParams, NodeResult};
+
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::method::{Audience, Method};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "arbor.node_get",
+        "A node of a conversation, with all it says.",
+        Audience::Programs,
+        Needs::Read,
+        node_get,
+    )
+    .repeatable()
+}
+
+async fn node_get(hub: Arc<Hub>, caller: Admitted, params: NodeParams) -> Result<NodeResult, Error> {
+    let node = hub.find_node(&caller, params.node_id).await?;
+    Ok(NodeResult::Ok { node })
+}

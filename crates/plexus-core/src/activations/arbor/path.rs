@@ -1,0 +1,32 @@
+//! `arbor.path`: the conversation that leads to a node, from the root on.
+
+use std::sync::Arc;
+
+use plexus_protocol::Error;
+use plexus_protocol::arbor::{PathParams, PathResult};
+
+use super::checked;
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::hub::store_error;
+use crate::method::{Audience, Method};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "arbor.path",
+        "The conversation of a session, or the one that leads to a node, from the root on.",
+        Audience::Programs,
+        Needs::Read,
+        path,
+    )
+    .repeatable()
+}
+
+async fn path(hub: Arc<Hub>, caller: Admitted, params: PathParams) -> Result<PathResult, Error> {
+    let limit = checked(params.limit)?;
+    let head =
+        hub.find_conversation(&caller, params.node_id, params.session_id, params.name.as_deref()).await?;
+    let nodes = hub.store().path(head, params.from.unwrap_or(0), limit).await.map_err(store_error)?;
+    let next = nodes.last().filter(|last| last.summary.id != head).map(|last| last.summary.depth + 1);
+    Ok(PathResult::Ok { nodes, next })
+}

@@ -1,0 +1,38 @@
+//! `arbor.render`: a conversation to be read, or to be given to a model.
+
+use std::sync::Arc;
+
+use plexus_protocol::Error;
+use plexus_protocol::arbor::{Format, RenderParams, RenderResult};
+
+use super::checked;
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::hub::store_error;
+use crate::method::{Audience, Method};
+use crate::render::{markdown, messages, text};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "arbor.render",
+        "A conversation as text, as Markdown or as messages of the Claude API.",
+        Audience::Programs,
+        Needs::Read,
+        render,
+    )
+    .repeatable()
+}
+
+async fn render(hub: Arc<Hub>, caller: Admitted, params: RenderParams) -> Result<RenderResult, Error> {
+    let limit = checked(params.limit)?;
+    let head =
+        hub.find_conversation(&caller, params.node_id, params.session_id, params.name.as_deref()).await?;
+    let nodes = hub.store().path(head, params.from.unwrap_or(0), limit).await.map_err(store_error)?;
+    let next = nodes.last().filter(|last| last.summary.id != head).map(|last| last.summary.depth + 1);
+    let (text, messages) = match params.format.unwrap_or_default() {
+        Format::Text => (Some(text(&nodes)), None),
+        Format::Markdown => (Some(markdown(&nodes)), None),
+        Format::Messages => (None, Some(messages(&nodes))),
+    };
+    Ok(RenderResult::Ok { text, messages, next })
+}

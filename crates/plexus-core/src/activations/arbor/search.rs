@@ -1,0 +1,44 @@
+//! `arbor.search`: finds words in what was said.
+
+use std::sync::Arc;
+
+use plexus_protocol::Error;
+use plexus_protocol::arbor::{Hit, SearchParams, SearchResult};
+
+use super::{checked, next};
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::conversations::reads_all;
+use crate::hub::store_error;
+use crate::method::{Audience, Method};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "arbor.search",
+        "Finds nodes in which all of these words are said, the newest first.",
+        Audience::Programs,
+        Needs::Read,
+        search,
+    )
+    .repeatable()
+}
+
+async fn search(hub: Arc<Hub>, caller: Admitted, params: SearchParams) -> Result<SearchResult, Error> {
+    let limit = checked(params.limit)?;
+    if !params.query.chars().any(char::is_alphanumeric) {
+        return Err(Error::invalid("query", "has no word to look for"));
+    }
+    match params.tree_id {
+        Some(tree) => drop(hub.find_tree(&caller, tree).await?),
+        None if reads_all(&caller.principal) => {}
+        None => {
+            return Err(Error::invalid("tree_id", "is missing; arbor.tree_list has those that you may read"));
+        }
+    }
+    let found = hub.store().search(&params.query, params.tree_id, params.before, limit).await;
+    let found =
+        found.map_err(store_error)?.into_iter().map(|found| Hit { tree_id: found.tree, node: found.node });
+    let found: Vec<Hit> = found.collect();
+    let next = next(&found, limit, |hit| hit.node.id);
+    Ok(SearchResult::Ok { found, next })
+}

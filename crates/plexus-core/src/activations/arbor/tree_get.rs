@@ -1,0 +1,31 @@
+//! `arbor.tree_get`: a tree, those who speak in it, and a page of its nodes.
+
+use std::sync::Arc;
+
+use plexus_protocol::Error;
+use plexus_protocol::arbor::{TreeParams, TreeResult};
+
+use super::{checked, next};
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::hub::store_error;
+use crate::method::{Audience, Method};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "arbor.tree_get",
+        "A conversation tree: who speaks in it, and its nodes as they were added.",
+        Audience::Programs,
+        Needs::Read,
+        tree_get,
+    )
+    .repeatable()
+}
+
+async fn tree_get(hub: Arc<Hub>, caller: Admitted, params: TreeParams) -> Result<TreeResult, Error> {
+    let limit = checked(params.limit)?;
+    let tree = hub.find_tree(&caller, params.tree_id).await?;
+    let nodes = hub.store().nodes(params.tree_id, params.after, limit).await.map_err(store_error)?;
+    let next = next(&nodes, limit, |node| node.id);
+    Ok(TreeResult::Ok { tree, nodes, next })
+}

@@ -1,0 +1,23 @@
+//! `arbor.tree_list`: all conversation trees that the caller may read.
+
+use std::sync::Arc;
+
+use plexus_protocol::Error;
+use plexus_protocol::arbor::{TreeListParams, TreeListResult};
+
+use super::{checked, next};
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::method::{Audience, Method};
+
+pub(super) fn method() -> Method {
+    let doc = "All conversation trees that you may read, oldest first, with those who speak in them.";
+    Method::new("arbor.tree_list", doc, Audience::Programs, Needs::Read, tree_list).repeatable()
+}
+
+async fn tree_list(hub: Arc<Hub>, caller: Admitted, params: TreeListParams) -> Result<TreeListResult, Error> {
+    let limit = checked(params.limit)?;
+    let trees = hub.readable_trees(&caller, params.after, limit).await?;
+    let next = next(&trees, limit, |tree| tree.id);
+    Ok(TreeListResult::Ok { trees, next })
+}

@@ -1,0 +1,110 @@
+//! `claudecode.fork`: makes a session that shares the history of another up to a point, and goes on from there. It answers to
+//! whom the other answers to, so that all who speak in one tree belong to one family, and inherits all that narrows it.
+
+use std::sync::Arc;
+
+use plexus_protocol::arbor::Position;
+use plexus_protocol::claudecode::{ForkAt, ForkParams, ForkResult};
+use plexus_protocol::{Error, ErrorKind, NodeId, SessionId};
+use plexus_store::{Begins, Change, NewRule, NewSession, SessionConfig, SessionRow};
+use serde_json::json;
+
+use super::create::admit;
+use crate::access::{Admitted, Needs};
+use crate::hub::store_error;
+use crate::kill_point::kill_point;
+use crate::method::{Audience, Method};
+use crate::{Hub, acts, budgets};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "claudecode.fork",
+        "Makes a session that shares another one's history up to a point (`at`), and goes on from there; both live on.",
+        Audience::Agents,
+        Needs::Act,
+        fork,
+    )
+}
+
+async fn fork(hub: Arc<Hub>, caller: Admitted, params: ForkParams) -> Result<ForkResult, Error> {
+    let original = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    let head = fork_point(&hub, &original, params.at).await?;
+    // One that has said nothing yet stands where it was forked itself.
+    let forked = hub.store().resume_point(head).await.map_err(store_error)?;
+    let session = NewSession {
+        id: SessionId::random(),
+        name: params.new_name,
+        answers_to: original.answers_to.clone(),
+        // The worktree stays the other one's; both work in it.
+        config: SessionConfig { forked, worktree: None, ..original.config.clone() },
+        tree: original.tree,
+        head,
+        begins: Begins::Forked,
+    };
+    admit(&hub, &session)?;
+    let (id, head) = (session.id, Position { tree_id: session.tree, node_id: session.head });
+    let rules = hub.policies().of_session(original.id).into_iter();
+    let rules = rules.map(|rule| Change::MakeRule(Box::new(NewRule { session: Some(id), ..rule })));
+    // It is given as much as the other one was, as far as there is so much left above.
+    let limits = hub.store().budget(original.id).await.map_err(store_error)?;
+    let limits = limits.into_iter().map(|row| (row.limit, row.granted)).collect();
+    let limits = budgets::changes(&caller.principal, id, &session.name, limits);
+    let detail = json!({"into": id, "name": session.name, "at": head.node_id});
+    let mut changes = vec![Change::CreateSession(Box::new(session))];
+    changes.extend(rules);
+    changes.extend(limits);
+    changes.push(acts::change(&caller, "forked", &original, detail));
+    kill_point("fork", "read");
+    if let Err(error) = hub.commit(changes).await {
+        hub.room().leaves(id);
+        return Err(store_error(error));
+    }
+    kill_point("fork", "stored");
+    Ok(ForkResult::Forked { id, head })
+}
+
+/// The node that is the last of both.
+async fn fork_point(hub: &Hub, session: &SessionRow, at: Option<ForkAt>) -> Result<NodeId, Error> {
+    let store = hub.store();
+    let node = match at {
+        Some(ForkAt::Node(node)) => node,
+        Some(ForkAt::Turn(turn)) => match end_of_turn(hub, session, turn).await? {
+            Some(node) => node,
+            None => {
+                let message = format!("`{}` has no finished turn {turn}", session.name);
+                return Err(Error::new(ErrorKind::TurnNotFound, message).with("field", "at"));
+            }
+        },
+        None => {
+            let latest = store.turn(session.id, session.latest_turn).await.map_err(store_error)?;
+            let running = latest.is_some_and(|turn| turn.ended_at.is_none());
+            let finished = match running {
+                true => end_of_turn(hub, session, session.latest_turn - 1).await?,
+                false => Some(session.head),
+            };
+            finished.unwrap_or(session.beginning)
+        }
+    };
+    // What is asked for has to be part of what this session knows.
+    let summary = store.node(node).await.map_err(store_error)?.map(|node| node.summary);
+    let on_path = match summary {
+        Some(summary) => store.path(session.head, summary.depth, 1).await.map_err(store_error)?,
+        None => Vec::new(),
+    };
+    match on_path.first() {
+        Some(found) if found.summary.id == node => Ok(node),
+        _ => {
+            let message = format!("`{}` has no node {node} in its conversation", session.name);
+            Err(Error::new(ErrorKind::NodeNotFound, message).with("field", "at"))
+        }
+    }
+}
+
+/// Where the conversation stood at the end of a turn; of turn 0, before the first.
+async fn end_of_turn(hub: &Hub, session: &SessionRow, turn: u64) -> Result<Option<NodeId>, Error> {
+    if turn > 0 {
+        let turn = hub.store().turn(session.id, turn).await.map_err(store_error)?;
+        return Ok(turn.filter(|turn| turn.ended_at.is_some()).and_then(|turn| turn.head));
+    }
+    Ok(Some(session.beginning))
+}

@@ -1,0 +1,58 @@
+//! `claudecode.transcript`: a session's whole conversation as Markdown, JSON lines or a page, in parts.
+
+use std::sync::Arc;
+
+use plexus_protocol::Error;
+use plexus_protocol::arbor::Node;
+use plexus_protocol::claudecode::{TranscriptFormat, TranscriptParams, TranscriptResult};
+
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::hub::store_error;
+use crate::method::{Audience, Method};
+use crate::render::{PAGE_END, html, markdown, page_begin};
+
+const USUAL: u64 = 200;
+const MOST: u64 = 1000;
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "claudecode.transcript",
+        "A session's whole conversation, decisions included, as Markdown, JSON lines or a page for a browser.",
+        Audience::Programs,
+        Needs::Read,
+        transcript,
+    )
+    .repeatable()
+}
+
+async fn transcript(
+    hub: Arc<Hub>,
+    caller: Admitted,
+    params: TranscriptParams,
+) -> Result<TranscriptResult, Error> {
+    let limit = params.limit.unwrap_or(USUAL);
+    if !(1..=MOST).contains(&limit) {
+        return Err(Error::invalid("limit", format!("is from 1 to {MOST}")));
+    }
+    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    let from = params.from.unwrap_or(0);
+    let nodes = hub.store().path(session.head, from, limit).await.map_err(store_error)?;
+    let next = nodes.last().filter(|last| last.summary.id != session.head).map(|last| last.summary.depth + 1);
+    let title = session.name.as_str();
+    let text = match params.format.unwrap_or_default() {
+        TranscriptFormat::Markdown if from == 0 => format!("# {title}\n\n{}", markdown(&nodes)),
+        TranscriptFormat::Markdown => markdown(&nodes),
+        TranscriptFormat::Jsonl => nodes.iter().map(line).collect(),
+        TranscriptFormat::Html => {
+            let begin = if from == 0 { page_begin(title) } else { String::new() };
+            let end = if next.is_none() { PAGE_END } else { "" };
+            format!("{begin}{}{end}", html(&nodes))
+        }
+    };
+    Ok(TranscriptResult::Ok { text, next })
+}
+
+fn line(node: &Node) -> String {
+    format!("{}\n", serde_json::to_string(node).unwrap_or_default())
+}

@@ -1,0 +1,91 @@
+//! Who may read which conversation. All who speak in one tree belong to one family, so whoever stands above one of them may
+//! read all of it; a session itself reads its own conversation, and not the branches of others.
+
+use plexus_protocol::arbor::{Node, TreeSummary};
+use plexus_protocol::{Error, ErrorKind, NodeId, Principal, SessionId, TreeId};
+
+use crate::Hub;
+use crate::access::{Admitted, Standing};
+use crate::hub::store_error;
+
+impl Hub {
+    /// A tree that the caller may read all of.
+    pub(crate) async fn find_tree(&self, caller: &Admitted, id: TreeId) -> Result<TreeSummary, Error> {
+        let not_found =
+            || Error::new(ErrorKind::TreeNotFound, format!("there is no conversation tree `{id}`"));
+        let tree = self.store().tree(id).await.map_err(store_error)?.ok_or_else(not_found)?;
+        if reads_all(&caller.principal) {
+            return Ok(tree);
+        }
+        for speaker in &tree.sessions {
+            if let Some(session) = self.store().session(speaker.id).await.map_err(store_error)?
+                && self.standing(&caller.principal, &session).await? == Some(Standing::Ancestor)
+            {
+                return Ok(tree);
+            }
+        }
+        Err(not_found())
+    }
+
+    /// A node that the caller may read.
+    pub(crate) async fn find_node(&self, caller: &Admitted, id: NodeId) -> Result<Node, Error> {
+        let not_found = || Error::new(ErrorKind::NodeNotFound, format!("there is no node `{id}`"));
+        let node = self.store().node(id).await.map_err(store_error)?.ok_or_else(not_found)?;
+        if self.find_tree(caller, node.tree_id).await.is_ok() {
+            return Ok(node);
+        }
+        let Principal::Session { id: me, .. } = caller.principal else { return Err(not_found()) };
+        let mine = self.store().session(me).await.map_err(store_error)?.ok_or_else(not_found)?;
+        let own = self.store().path(mine.head, node.summary.depth, 1).await.map_err(store_error)?;
+        if own.first().is_some_and(|own| own.summary.id == id) { Ok(node) } else { Err(not_found()) }
+    }
+
+    /// The last node of the conversation that is meant, if the caller may read it.
+    pub(crate) async fn find_conversation(
+        &self,
+        caller: &Admitted,
+        node: Option<NodeId>,
+        session: Option<SessionId>,
+        name: Option<&str>,
+    ) -> Result<NodeId, Error> {
+        match node {
+            Some(_) if session.is_some() || name.is_some() => {
+                Err(Error::invalid("node_id", "give a node or a session, not both"))
+            }
+            Some(node) => Ok(self.find_node(caller, node).await?.summary.id),
+            None => Ok(self.find_session(caller, session, name).await?.head),
+        }
+    }
+
+    /// A page of the trees that the caller may read all of; of others than the operator, those of living sessions.
+    pub(crate) async fn readable_trees(
+        &self,
+        caller: &Admitted,
+        after: Option<TreeId>,
+        limit: u64,
+    ) -> Result<Vec<TreeSummary>, Error> {
+        if reads_all(&caller.principal) {
+            return self.store().trees(after, limit).await.map_err(store_error);
+        }
+        let mut ids: Vec<TreeId> = Vec::new();
+        for seen in self.visible_sessions(caller).await? {
+            let row = seen.living.row;
+            if !matches!(caller.principal, Principal::Session { id, .. } if id == row.id)
+                && !ids.contains(&row.tree)
+            {
+                ids.push(row.tree);
+            }
+        }
+        let begin = after.and_then(|after| ids.iter().position(|id| *id == after)).map_or(0, |at| at + 1);
+        let mut trees = Vec::new();
+        for id in ids.into_iter().skip(begin).take(usize::try_from(limit).unwrap_or(usize::MAX)) {
+            trees.extend(self.store().tree(id).await.map_err(store_error)?);
+        }
+        Ok(trees)
+    }
+}
+
+/// Whether a caller that may read at all may read everything.
+pub(crate) fn reads_all(principal: &Principal) -> bool {
+    matches!(principal, Principal::Operator | Principal::Token { .. })
+}

@@ -1,0 +1,121 @@
+//! A conversation as a page: all that anybody wrote is text in it, and can neither run nor load anything.
+
+use std::fmt::Write as _;
+
+use plexus_protocol::arbor::{Node, Role};
+
+use super::{blocks, decision, kind, name, outcome, result, result_word, said};
+
+/// What a page begins with.
+pub(crate) fn page_begin(title: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n<style>{STYLE}</style>\n\
+         </head>\n<body>\n<h1>{}</h1>\n",
+        escaped(title),
+        escaped(title)
+    )
+}
+
+/// What it ends with.
+pub(crate) const PAGE_END: &str = "</body>\n</html>\n";
+
+const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1b1b;\
+    background:#fff}section{margin:1rem 0;padding:.5rem 1rem;border-left:.25rem solid #888}.user{border-color:#1a5fb4}\
+    .assistant{border-color:#26a269}.outcome{border-color:#888;font-style:italic}h2{font-size:1rem;margin:0}\
+    pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#f3f3f3;padding:.5rem;margin:.5rem 0}\
+    pre,p{unicode-bidi:plaintext}.decision{font-weight:600}.error pre{background:#fbe9e7}\
+    @media (prefers-color-scheme:dark){body{color:#eee;background:#1b1b1b}pre{background:#2b2b2b}.error pre{background:#4a2320}}";
+
+/// The nodes of a page.
+pub(crate) fn html(nodes: &[Node]) -> String {
+    let mut out = String::new();
+    for node in nodes {
+        let class = match node.summary.role {
+            Role::Root => continue,
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Outcome => {
+                section(&mut out, "outcome", "", &paragraph(&outcome(&node.content)));
+                continue;
+            }
+        };
+        for block in blocks(node) {
+            match kind(block) {
+                "text" => section(&mut out, class, class, &pre(said(block))),
+                "thinking" => {
+                    section(
+                        &mut out,
+                        class,
+                        "thinking",
+                        &pre(block["thinking"].as_str().unwrap_or_default()),
+                    );
+                }
+                "tool_use" => {
+                    let input = serde_json::to_string_pretty(&block["input"]).unwrap_or_default();
+                    section(&mut out, class, name(block), &pre(&input));
+                }
+                "tool_result" => {
+                    let decided =
+                        decision(block).map(|text| format!("<p class=\"decision\">{}</p>", escaped(&text)));
+                    let class = if result_word(block) == "error" { "user error" } else { class };
+                    let body = format!("{}{}", decided.unwrap_or_default(), pre(&result(block)));
+                    section(&mut out, class, result_word(block), &body);
+                }
+                other => section(&mut out, class, other, &pre(&block.to_string())),
+            }
+        }
+    }
+    out
+}
+
+fn section(out: &mut String, class: &str, title: &str, body: &str) {
+    let title = if title.is_empty() { String::new() } else { format!("<h2>{}</h2>", escaped(title)) };
+    let _ = writeln!(out, "<section class=\"{class}\">{title}{body}</section>");
+}
+
+fn pre(text: &str) -> String {
+    format!("<pre>{}</pre>", escaped(text))
+}
+
+fn paragraph(text: &str) -> String {
+    format!("<p>{}</p>", escaped(text))
+}
+
+/// Text, whatever is in it: markup is shown, control and direction characters as well.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' => out.push(character),
+            '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}' => {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(character));
+            }
+            character if character.is_control() => {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(character));
+            }
+            character => out.push(character),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_was_written_is_markup() {
+        let hostile = "<script>alert(1)</script> \"' onload=x \u{1b}[31m\u{202e}gnp.exe";
+        let shown = escaped(hostile);
+        assert!(!shown.contains(['<', '>', '"', '\'', '\u{1b}', '\u{202e}']), "{shown}");
+        assert!(page_begin(hostile).contains("default-src 'none'"));
+        assert!(!page_begin(hostile).contains("<script>"));
+    }
+}
