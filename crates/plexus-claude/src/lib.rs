@@ -21,6 +21,7 @@ pub use lines::{Line, LineSplitter};
 pub use outgoing::{
     GATE_CALLBACK, GATE_TIMEOUT_SECS, GateAnswer, cancel_message, initialize, initialize_ungated, interrupt,
     mcp_status, reply_ask, reply_error, reply_gate, set_model, set_permission_mode, user_message,
+    user_message_expanded,
 };
 pub use permission::PermissionResult;
 pub use sent::{SentId, sent_id};

@@ -74,6 +74,18 @@ pub fn user_message(uuid: &str, text: &str) -> String {
     .to_string()
 }
 
+/// A prompt, known by its `uuid`, in which Claude Code reads the files that are named as `@path`.
+pub fn user_message_expanded(uuid: &str, text: &str) -> String {
+    json!({
+        "type": "user",
+        "uuid": uuid,
+        "message": {"role": "user", "content": text},
+        "parent_tool_use_id": null,
+        "session_id": "",
+    })
+    .to_string()
+}
+
 /// Ends the running turn.
 pub fn interrupt(request_id: &str) -> String {
     request(request_id, json!({"subtype": "interrupt"}))

@@ -40,7 +40,7 @@ fn plant(world: &World) -> anyhow::Result<()> {
 
 async fn a_sessions_prompts_are_plain_text(world: World) -> anyhow::Result<()> {
     plant(&world)?;
-    for word in ["BOSS", "WORD-0", "WORD-2", "WORD-3"] {
+    for word in ["BOSS", "WORD-0", "WORD-2", "WORD-3", "WORD-4", "WORD-5"] {
         world.model.script(word, vec![Step::text("Hm.")]);
     }
     let asks = Step::tool("Bash", json!({"command": "touch made.txt", "description": "a step"}));
@@ -72,6 +72,20 @@ async fn a_sessions_prompts_are_plain_text(world: World) -> anyhow::Result<()> {
     }
     let all: String = world.model.requests().iter().map(|request| request.body.to_string()).collect();
     assert!(!all.contains(SECRET) && !all.contains("EXPANDED"));
+    assert!(!world.file("command-ran").exists());
+
+    // The operator may have a file read; commands run for nobody.
+    let expanded = |prompt: &str| json!({"session_id": child, "prompt": prompt, "expand": true});
+    let Err(refused) = boss.call("claudecode.chat", expanded("WORD-4 read @secret.txt")).await else {
+        anyhow::bail!("that is not its to say");
+    };
+    assert_eq!(refused.data["field"], "expand", "{refused}");
+    for prompt in ["WORD-4 read @secret.txt", "/evil WORD-5"] {
+        let poll = world.call("claudecode.chat", expanded(prompt)).await?;
+        assert_eq!(poll["status"], "complete", "{prompt}: {poll:#}");
+    }
+    let all: String = world.model.requests().iter().map(|request| request.body.to_string()).collect();
+    assert!(all.contains(SECRET) && !all.contains("EXPANDED"));
     assert!(!world.file("command-ran").exists());
     Ok(())
 }

@@ -7,11 +7,11 @@ use plexus_protocol::{Error, ErrorKind, Event};
 use plexus_store::{Change, RunKey, RunState};
 use serde_json::json;
 
-use super::Command;
 use super::ending::Cause;
 use super::owner::{BATCH_BYTES, Closing, Owner};
 use super::run::Phase;
-use super::turn::Turn;
+use super::turn::{Progress, Turn};
+use super::{Command, Prompt, Reading};
 use crate::hub::store_error;
 use crate::kill_point::kill_point;
 use crate::secret::{new_token, token_hash};
@@ -85,11 +85,12 @@ impl Owner {
         }
     }
 
-    pub(super) async fn begin_turn(&mut self, prompt: String, begun: Begun) -> Result<u64, Error> {
+    pub(super) async fn begin_turn(&mut self, prompt: Prompt, begun: Begun) -> Result<u64, Error> {
         if let Some(turn) = &self.turn {
             let message = format!("turn {} is in progress", turn.number);
             return Err(Error::new(ErrorKind::TurnInProgress, message).with("turn", turn.number));
         }
+        let Prompt { text: prompt, reading } = prompt;
         let (session, number) = (self.row.id, self.row.latest_turn + 1);
         let head = self.row.head;
         let (origin, woken_to) = match begun {
@@ -105,7 +106,7 @@ impl Owner {
         let start = Event::Start { id: session, user_position: self.head(), origin };
         changes.push(Change::Event(session, number, Box::new(start)));
         // What it inherits is durable with it: a hub that finds nothing but a prompt has to know its process.
-        let progress = self.last_progress.next();
+        let progress = Progress { reading, ..self.last_progress.next() };
         changes.push(progress.change(session, number));
         if let Err(error) = self.hub.commit(changes).await {
             self.row.head = head;
@@ -132,7 +133,11 @@ impl Owner {
         if uuid.is_empty() || run.sent.contains(&SentId::Prompt(uuid.clone())) {
             return Ok(());
         }
-        let (line, turn_number) = (plexus_claude::user_message(&uuid, &turn.prompt), turn.number);
+        let line = match turn.progress.reading {
+            Reading::Plain => plexus_claude::user_message(&uuid, &turn.prompt),
+            Reading::Expanded => plexus_claude::user_message_expanded(&uuid, &turn.prompt),
+        };
+        let turn_number = turn.number;
         if is_new {
             let (session, prompt_uuid) = (self.row.id, uuid.clone());
             self.commit_held(vec![Change::BindTurn { session, turn: turn_number, run: number, prompt_uuid }])

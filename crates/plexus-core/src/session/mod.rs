@@ -27,6 +27,7 @@ use plexus_protocol::claudecode::{PermissionMode, TrustedProject};
 use plexus_protocol::loopback::PermitParams;
 use plexus_protocol::{ApprovalId, Error, ErrorKind, SessionId};
 use plexus_store::{ApprovalRow, Change};
+use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
@@ -43,7 +44,7 @@ const AFTER_A_PANIC: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 enum Command {
     /// Begin a turn with this prompt.
-    Prompt { prompt: String, reply: oneshot::Sender<Result<u64, Error>> },
+    Prompt { prompt: Prompt, reply: oneshot::Sender<Result<u64, Error>> },
     /// A question over MCP, from this run.
     Permit(Box<PermitCommand>),
     /// The child never came back for this answer.
@@ -76,6 +77,24 @@ enum Command {
     Stop { why: String, reply: oneshot::Sender<()> },
     /// The session was deleted: nothing follows.
     Retire,
+}
+
+/// What an agent is to do.
+#[derive(Debug)]
+pub(crate) struct Prompt {
+    pub(crate) text: String,
+    pub(crate) reading: Reading,
+}
+
+/// How Claude Code reads a prompt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Reading {
+    /// As it stands.
+    #[default]
+    Plain,
+    /// With the files that it names as `@path`.
+    Expanded,
 }
 
 /// A question over MCP.
@@ -116,7 +135,7 @@ impl SessionHandle {
     }
 
     /// Begins a turn; its number once it is durable.
-    pub(crate) async fn prompt(&self, prompt: String) -> Result<u64, Error> {
+    pub(crate) async fn prompt(&self, prompt: Prompt) -> Result<u64, Error> {
         let (reply, answer) = oneshot::channel();
         self.tell(Command::Prompt { prompt, reply });
         answer.await.unwrap_or_else(|_| Err(going_away()))

@@ -12,6 +12,8 @@ use serde_json::Value;
 
 use super::time::Clock;
 
+use super::Reading;
+
 /// How Claude Code calls the end of a turn that cost more than it was started with.
 const OVER_ITS_COST: &str = "error_max_budget_usd";
 
@@ -63,6 +65,8 @@ pub(super) struct Progress {
     pub(super) out_of: Option<String>,
     /// What is wrong between the child and its model.
     pub(super) trouble: Option<Attention>,
+    /// How its prompt is read.
+    pub(super) reading: Reading,
 }
 
 /// A message that was added to a running turn.

@@ -8,6 +8,7 @@ use plexus_store::Open;
 
 use super::commands::Begun;
 use super::owner::{Closing, LONGEST_PAUSE, Owner};
+use super::{Prompt, Reading};
 use crate::kill_point::kill_point;
 
 impl Owner {
@@ -23,7 +24,13 @@ impl Owner {
         askers.dedup();
         kill_point("wake", "asked");
         self.renew_for_cost().await?;
-        match self.begin_turn(prompt(open.len(), &askers), Begun::Woken { to }).await {
+        match self
+            .begin_turn(
+                Prompt { text: prompt(open.len(), &askers), reading: Reading::Plain },
+                Begun::Woken { to },
+            )
+            .await
+        {
             Ok(_) => {
                 kill_point("wake", "turn begun");
                 self.ensure_run().await?;

@@ -280,6 +280,9 @@ pub struct ChatParams {
     pub name: Option<String>,
     /// What the agent is to do; at most 16 MiB.
     pub prompt: String,
+    /// Has Claude Code read the files that are named as `@path` in it, unasked (operator only).
+    #[serde(default)]
+    pub expand: Option<bool>,
 }
 
 /// Parameters of `claudecode.set_permission_mode`.

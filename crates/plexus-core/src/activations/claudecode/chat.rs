@@ -8,7 +8,7 @@ use plexus_store::SessionRow;
 use serde_json::Value;
 use tokio::sync::mpsc::Sender;
 
-use super::chat_async::check_prompt;
+use super::chat_async::{check_prompt, reading};
 use super::poll::{Reading, read};
 use crate::Hub;
 use crate::access::{Admitted, Needs};
@@ -16,6 +16,7 @@ use crate::book::{Topic, next};
 use crate::follow::{Place, Told};
 use crate::hub::store_error;
 use crate::method::{Audience, Door, Method, Notification};
+use crate::session::Prompt;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -29,6 +30,7 @@ pub(super) fn method() -> Method {
 
 async fn chat(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<PollResult, Error> {
     check_prompt(&params.prompt)?;
+    let prompt = Prompt { reading: reading(&caller, params.expand)?, text: params.prompt };
     let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
     // Whoever may prompt a session is among those who would be asked.
     if caller.door == Door::Mcp && session.config.loopback_enabled {
@@ -38,7 +40,7 @@ async fn chat(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<Pol
     let mut signal = hub.signals().subscribe(Topic::Session(session.id));
     // From before the prompt on, so that no delta is missed.
     let mut follower = hub.follow_found(&session, None).await?;
-    let turn = hub.session(session.id).prompt(params.prompt).await?;
+    let turn = hub.session(session.id).prompt(prompt).await?;
     if let Some(notify) = &caller.notify {
         follower.go_to(Place { turn, seq: 0 });
         while let Some(told) = follower.next_of(turn).await? {

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use plexus_protocol::claudecode::{ChatAsyncResult, ChatParams};
-use plexus_protocol::{Error, ErrorKind, MAX_BODY_BYTES, SessionId};
+use plexus_protocol::{Error, ErrorKind, MAX_BODY_BYTES, Principal, SessionId};
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
 use crate::hub::store_error;
 use crate::method::{Audience, Method};
+use crate::session::{Prompt, Reading};
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -22,17 +23,31 @@ pub(super) fn method() -> Method {
 
 async fn chat_async(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<ChatAsyncResult, Error> {
     check_prompt(&params.prompt)?;
+    let prompt = Prompt { reading: reading(&caller, params.expand)?, text: params.prompt };
     let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
-    let (turn, cursor) = begin(&hub, session.id, params.prompt).await?;
+    let (turn, cursor) = begin(&hub, session.id, prompt).await?;
     Ok(ChatAsyncResult::Started { session_id: session.id, turn, cursor })
 }
 
 /// Begins a turn; its number, and a cursor that stands before anything that comes of it.
-pub(super) async fn begin(hub: &Hub, session: SessionId, prompt: String) -> Result<(u64, u64), Error> {
+pub(super) async fn begin(hub: &Hub, session: SessionId, prompt: Prompt) -> Result<(u64, u64), Error> {
     hub.check_room()?;
     hub.check_wall()?;
     let cursor = hub.store().feed_head().await.map_err(store_error)?;
     Ok((hub.session(session).prompt(prompt).await?, cursor))
+}
+
+/// How a prompt is to be read. Files that it names are read without a question, so that is the operator's to say.
+pub(super) fn reading(caller: &Admitted, expand: Option<bool>) -> Result<Reading, Error> {
+    match (expand, &caller.principal) {
+        (None | Some(false), _) => Ok(Reading::Plain),
+        (Some(true), Principal::Operator) => Ok(Reading::Expanded),
+        (Some(true), _) => {
+            let message =
+                "only the operator can have files read that a prompt names: nobody is asked about that";
+            Err(Error::new(ErrorKind::Forbidden, message).with("field", "expand"))
+        }
+    }
 }
 
 /// A prompt that says something and fits.

@@ -24,6 +24,7 @@ use crate::lineage::scope_of;
 use crate::loading::{self, Taken, Trust};
 use crate::method::{Audience, Method};
 use crate::rules::Giver;
+use crate::session::{Prompt, Reading};
 use crate::worktrees::Making;
 
 pub(super) fn method() -> Method {
@@ -255,7 +256,9 @@ async fn enter(
         }
     }
     let (turn, cursor) = match prompt {
-        Some(prompt) => begin(hub, id, prompt).await.map(|(turn, cursor)| (Some(turn), Some(cursor)))?,
+        Some(text) => begin(hub, id, Prompt { text, reading: Reading::Plain })
+            .await
+            .map(|(turn, cursor)| (Some(turn), Some(cursor)))?,
         None => (None, None),
     };
     Ok(CreateResult::Created { id, head, turn, cursor, may_decide, hint })
