@@ -146,6 +146,10 @@ impl Toolbox for Relay {
     fn progress_every(&self) -> Duration {
         self.progress_every
     }
+
+    fn can_run_agents(&self) -> bool {
+        self.user != ToolUser::Child
+    }
 }
 
 #[cfg(test)]

@@ -66,6 +66,8 @@ async fn a_fork_goes_on_in_both_branches_each_knowing_only_its_own_past(world: W
         all,
         ["FORKED: first, grüße 世界", "Eins.", "second of the original", "Zwei.", "third of the original"]
     );
+    let sent = world.model.requests_for("FORKED").pop().unwrap_or_default().to_string();
+    assert!(!sent.contains("Plexus runs other agents"), "a child that can run none pays for no instructions");
     // A turn costs what it costs, wherever it goes on from.
     let cost = |poll: &Value| events(poll, "complete")[0]["cost_usd"].as_f64().unwrap_or_default();
     assert!((cost(&third) - cost(&second)).abs() < 1e-9, "{} and {}", cost(&third), cost(&second));

@@ -46,6 +46,12 @@ pub trait Toolbox: Send + Sync + 'static {
 
     /// How often a call that takes longer shows that it is alive.
     fn progress_every(&self) -> Duration;
+
+    /// Whether those who connect can run agents, as far as that is known before they say who they are. An agent that can
+    /// only ask for permission is told nothing: it would pay for it in every turn.
+    fn can_run_agents(&self) -> bool {
+        true
+    }
 }
 
 /// The MCP server over a toolbox.
@@ -54,9 +60,9 @@ pub struct ToolServer<T>(pub T);
 
 impl<T: Toolbox> ServerHandler for ToolServer<T> {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(Implementation::new("plexus", env!("CARGO_PKG_VERSION")))
-            .with_instructions(INSTRUCTIONS)
+        let config = ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("plexus", env!("CARGO_PKG_VERSION")));
+        if self.0.can_run_agents() { config.with_instructions(INSTRUCTIONS) } else { config }
     }
 
     async fn list_tools(
