@@ -80,7 +80,7 @@ pub fn visible(text: &str) -> Option<String> {
 
 fn is_misleading(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t'))
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]

@@ -9,8 +9,9 @@ use plexus_server::DataDir;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::client::{CallError, Client};
+use crate::client::Client;
 use crate::error::{ExpectedError, system};
+use crate::hub::explain;
 use crate::output;
 use crate::settings::DataDirArg;
 
@@ -29,14 +30,6 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<(), ExpectedError> {
         output::print(&serde_json::to_string_pretty(&result).map_err(system)?);
         Ok(())
     })
-}
-
-fn explain(error: CallError, dir: &std::path::Path) -> ExpectedError {
-    match error {
-        CallError::NotReached(_) => ExpectedError::NoHub(dir.to_owned()),
-        CallError::Lost(why) => ExpectedError::Lost(why),
-        CallError::Refused { .. } => ExpectedError::Refused(error.to_string()),
-    }
 }
 
 /// `--data-dir` says which hub's schema the rest is read by, so it is taken out first.

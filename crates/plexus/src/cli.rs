@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::error::ExpectedError;
 use crate::settings::DataDirArg;
-use crate::{audit, call, demo, down, mcp, serve};
+use crate::{approvals, approve, audit, call, demo, deny, down, logs, ls, mcp, serve, status, stop, up};
 
 /// Answer for many agents: a hub that supervises Claude Code processes and stops each tool call until it is decided.
 ///
@@ -23,6 +23,22 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Show the sessions and how each stands.
+    Ls(ls::LsArgs),
+    /// Show what happened in a session, and what happens.
+    Logs(logs::LogsArgs),
+    /// End the processes of a session and of all below it.
+    Stop(stop::StopArgs),
+    /// Show what waits for an answer.
+    Approvals(approvals::ApprovalsArgs),
+    /// Let a call through.
+    Approve(approve::ApproveArgs),
+    /// Refuse a call, and say why.
+    Deny(deny::DenyArgs),
+    /// Start the hub in the background, unless it runs.
+    Up(up::UpArgs),
+    /// Say whether a hub runs, and how much there is to do.
+    Status(status::StatusArgs),
     /// Run the hub.
     Serve(ServeArgs),
     /// End the hub and all its children.
@@ -77,6 +93,9 @@ pub(crate) struct ServeArgs {
     /// The Claude Code program [default: `claude` in PATH].
     #[arg(long, env = "PLEXUS_CLAUDE")]
     pub(crate) claude: Option<PathBuf>,
+    /// Leave the terminal: how `plexus up` starts it.
+    #[arg(long, hide = true)]
+    pub(crate) background: bool,
 }
 
 /// Arguments of `plexus down`.
@@ -110,6 +129,14 @@ pub(crate) struct DemoArgs {
 /// Reads the command line and does what it says.
 pub(crate) fn run() -> Result<(), ExpectedError> {
     match Cli::parse().verb {
+        Verb::Ls(args) => ls::run(&args),
+        Verb::Logs(args) => logs::run(&args),
+        Verb::Stop(args) => stop::run(&args),
+        Verb::Approvals(args) => approvals::run(&args),
+        Verb::Approve(args) => approve::run(&args),
+        Verb::Deny(args) => deny::run(&args),
+        Verb::Up(args) => up::run(&args),
+        Verb::Status(args) => status::run(&args),
         Verb::Serve(args) => serve::run(args),
         Verb::Down(args) => down::run(&args),
         Verb::Mcp(args) => mcp::run(args),

@@ -81,31 +81,47 @@ impl Client {
     /// Posts a body and returns the whole answer, however long it takes.
     pub(crate) async fn post(&self, path: &str, body: String) -> Result<(StatusCode, Bytes), CallError> {
         let request = Request::post(path).header(header::CONTENT_TYPE, "application/json");
+        exchange(self.dial().await?, self.signed(request), body).await
+    }
+
+    /// Fetches a whole answer.
+    pub(crate) async fn get(&self, path: &str) -> Result<(StatusCode, Bytes), CallError> {
+        exchange(self.dial().await?, self.signed(Request::get(path)), String::new()).await
+    }
+
+    /// A connection.
+    pub(crate) async fn dial(&self) -> Result<Box<dyn Wire>, CallError> {
         match self {
-            Self::Operator { socket } => {
-                let request = request.header(header::HOST, "hub.sock");
-                exchange(UnixStream::connect(socket).await.map_err(CallError::NotReached)?, request, body)
-                    .await
+            Self::Operator { socket } | Self::Parent { socket, .. } => {
+                Ok(Box::new(UnixStream::connect(socket).await.map_err(CallError::NotReached)?))
             }
-            Self::Parent { socket, name } => {
-                let request = request.header(header::HOST, "hub.sock").header(PARENT_HEADER, name);
-                exchange(UnixStream::connect(socket).await.map_err(CallError::NotReached)?, request, body)
-                    .await
-            }
-            Self::Child { authority, token } => {
-                let request = request
-                    .header(header::HOST, authority)
-                    .header(header::AUTHORIZATION, format!("Bearer {token}"));
+            Self::Child { authority, .. } => {
                 let stream = TcpStream::connect(authority).await.map_err(CallError::NotReached)?;
                 stream.set_nodelay(true).map_err(CallError::NotReached)?;
-                exchange(stream, request, body).await
+                Ok(Box::new(stream))
             }
+        }
+    }
+
+    /// A request with what says where it goes and whose it is.
+    pub(crate) fn signed(&self, request: http::request::Builder) -> http::request::Builder {
+        match self {
+            Self::Operator { .. } => request.header(header::HOST, "hub.sock"),
+            Self::Parent { name, .. } => request.header(header::HOST, "hub.sock").header(PARENT_HEADER, name),
+            Self::Child { authority, token } => request
+                .header(header::HOST, authority)
+                .header(header::AUTHORIZATION, format!("Bearer {token}")),
         }
     }
 }
 
+/// Bytes there and back, whatever carries them.
+pub(crate) trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire for T {}
+
 async fn exchange(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    stream: Box<dyn Wire>,
     request: http::request::Builder,
     body: String,
 ) -> Result<(StatusCode, Bytes), CallError> {
@@ -127,6 +143,6 @@ async fn exchange(
     }
 }
 
-fn lost(error: hyper::Error) -> CallError {
+pub(crate) fn lost(error: hyper::Error) -> CallError {
     CallError::Lost(error.to_string())
 }

@@ -49,8 +49,12 @@ async fn down(args: &DownArgs, dir: &Path) -> Result<String, ExpectedError> {
             Err(CallError::NotReached(_) | CallError::Lost(_) | CallError::Refused { .. }) => {}
         }
         // Nobody listens: the children, if any, were left by a hub that is gone.
-        let config =
-            settings::config(ServeArgs { listen: None, data_dir: args.data_dir.clone(), claude: None })?;
+        let config = settings::config(ServeArgs {
+            listen: None,
+            data_dir: args.data_dir.clone(),
+            claude: None,
+            background: false,
+        })?;
         match end_children(config).await {
             Ok(0) => return Ok("no hub was running, and no children were left".to_owned()),
             Ok(children) => {

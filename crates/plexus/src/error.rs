@@ -1,5 +1,6 @@
 //! What a user can meet, and the exit code of each. `1` is a refusal (by the hub, or by another hub), `2` a command
-//! line that cannot be read, and each kind of trouble with the surroundings has a number of its own.
+//! line that cannot be read, `130` a turn that was interrupted, and each kind of trouble with the surroundings has a number
+//! of its own.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,11 +24,16 @@ pub(crate) enum ExpectedError {
     #[error(transparent)]
     Serve(#[from] ServeError),
     /// There is no hub to talk to.
-    #[error("no hub is running in {0}; start one with `plexus serve`")]
+    #[error(
+        "no hub is running in {0}; start one with `plexus up`, or with `plexus serve` in a terminal of its own"
+    )]
     NoHub(PathBuf),
     /// The hub broke off.
     #[error("the hub went away: {0}")]
     Lost(String),
+    /// A turn was ended by someone, or its follower left.
+    #[error("{0}")]
+    Interrupted(String),
     /// A keeper could not do its work.
     #[error("{0}")]
     Keep(String),
@@ -51,6 +57,7 @@ impl ExpectedError {
             Self::Lost(_) => 9,
             Self::Keep(_) => 10,
             Self::System(_) => 11,
+            Self::Interrupted(_) => 130,
         })
     }
 }

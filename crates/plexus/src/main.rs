@@ -3,17 +3,35 @@
 //! The program is thin: one verb is one file, and what they do is done by the libraries. A first word that is no
 //! verb is a namespace of the running hub (`plexus claudecode create …`), whose commands are made from its schema.
 
+mod approvals;
+mod approve;
 mod audit;
 mod call;
 mod cli;
 mod client;
 mod demo;
+mod deny;
 mod down;
+mod editor;
+mod environment;
 mod error;
+mod follow;
+mod hub;
+mod logs;
+mod ls;
 mod mcp;
 mod output;
+mod remember;
 mod serve;
 mod settings;
+mod show;
+mod status;
+mod stop;
+mod systemd;
+mod table;
+mod terminal;
+mod typed;
+mod up;
 
 use std::path::Path;
 use std::process::ExitCode;

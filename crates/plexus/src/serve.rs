@@ -21,7 +21,15 @@ const SECOND_THOUGHT: Duration = Duration::from_secs(2);
 pub(crate) fn run(args: ServeArgs) -> Result<(), ExpectedError> {
     log_to_stderr("info");
     raise_open_files();
+    let background = args.background;
+    if background {
+        // The terminal it was started from may go, and Ctrl-C there is not meant for it.
+        rustix::process::setsid().map_err(system)?;
+    }
     let config = settings::config(args)?;
+    if background {
+        std::env::set_current_dir("/").map_err(system)?;
+    }
     tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(system)?.block_on(serve(config))
 }
 

@@ -318,7 +318,12 @@ mod tests {
     use super::*;
 
     fn args(dir: &Path) -> ServeArgs {
-        ServeArgs { listen: None, data_dir: DataDirArg { data_dir: Some(dir.to_owned()) }, claude: None }
+        ServeArgs {
+            listen: None,
+            data_dir: DataDirArg { data_dir: Some(dir.to_owned()) },
+            claude: None,
+            background: false,
+        }
     }
 
     #[test]

@@ -11,4 +11,7 @@ mod relay;
 mod rpc;
 mod serve;
 mod support;
+mod transcript;
+mod up;
+mod verbs;
 mod websocket;

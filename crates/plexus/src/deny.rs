@@ -1,0 +1,44 @@
+//! `plexus deny`: a call does not run, and the agent reads why.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::approvals::find;
+use crate::approve::{still_open, told};
+use crate::error::ExpectedError;
+use crate::hub::{HubClient, JsonArg, block_on};
+use crate::settings::DataDirArg;
+
+/// Arguments of `plexus deny`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  plexus deny 3f0c -m \"use the copy in /tmp\"\n  plexus deny 3f0c --interrupt   and end the turn"
+)]
+pub(crate) struct DenyArgs {
+    /// The approval, by as much of its id as tells it from the others.
+    pub(crate) id: String,
+    /// Why; the agent reads it.
+    #[arg(short, long)]
+    pub(crate) message: Option<String>,
+    /// End the turn as well.
+    #[arg(long)]
+    pub(crate) interrupt: bool,
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArg,
+    #[command(flatten)]
+    pub(crate) json: JsonArg,
+}
+
+/// Refuses a call.
+pub(crate) fn run(args: &DenyArgs) -> Result<(), ExpectedError> {
+    block_on(async {
+        let hub = HubClient::reach(&args.data_dir).await?;
+        let approval = find(&hub, &args.id).await?;
+        still_open(&approval)?;
+        let mut answer = json!({"approval_id": approval.id, "approve": false, "interrupt": args.interrupt});
+        if let Some(message) = &args.message {
+            answer["message"] = json!(message);
+        }
+        told(&hub.respond(answer).await?, &approval, "denied", args.json)
+    })
+}

@@ -1,0 +1,203 @@
+//! Following a stream of server-sent events of the hub. It owns the connection and the id of the last event, so that it
+//! goes on where it was when the hub comes back; what the events mean is for whoever follows.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use plexus_protocol::SessionId;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::client::{CallError, Client, lost};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What a follower learns.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// Something happened.
+    Event {
+        /// The kind of event, if it has one.
+        kind: Option<String>,
+        /// What the hub said.
+        data: Value,
+    },
+    /// The hub is not there; what comes next comes when it is back.
+    Away,
+}
+
+/// A place in one of the hub's streams.
+pub(crate) struct Follower {
+    client: Client,
+    path: String,
+    last: Option<String>,
+    stream: Option<Stream>,
+    pause: Duration,
+    again_at: Instant,
+}
+
+impl Follower {
+    /// The events of a session from this turn and event on.
+    pub(crate) fn session(client: &Client, id: SessionId, turn: u64, seq: u64) -> Self {
+        Self::new(client, format!("/sessions/{id}/events?turn={turn}&from_seq={seq}"))
+    }
+
+    fn new(client: &Client, path: String) -> Self {
+        let client = client.clone();
+        Self { client, path, last: None, stream: None, pause: FIRST_PAUSE, again_at: Instant::now() }
+    }
+
+    /// What comes next, however long that takes. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Result<Told, CallError> {
+        loop {
+            let Some(stream) = &mut self.stream else {
+                tokio::time::sleep_until(self.again_at).await;
+                match open(&self.client, &self.path, self.last.as_deref()).await {
+                    Ok(stream) => {
+                        (self.stream, self.pause) = (Some(stream), FIRST_PAUSE);
+                        continue;
+                    }
+                    Err(error @ CallError::Refused { .. }) => return Err(error),
+                    Err(_) => {
+                        let first = self.pause == FIRST_PAUSE;
+                        self.again_at = Instant::now() + self.pause;
+                        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+                        if first {
+                            return Ok(Told::Away);
+                        }
+                        continue;
+                    }
+                }
+            };
+            let Some(block) = stream.next().await else {
+                self.stream = None;
+                continue;
+            };
+            let Block { id, kind, data } = block;
+            if kind.as_deref() == Some("error") {
+                let said: Value = serde_json::from_str(&data).unwrap_or_default();
+                self.stream = None;
+                if matches!(said["type"].as_str(), Some("gone" | "session_not_found" | "forbidden")) {
+                    return Err(refused(said));
+                }
+                self.again_at = Instant::now() + self.pause;
+                continue;
+            }
+            if id.is_some() {
+                self.last = id;
+            }
+            if let Ok(data) = serde_json::from_str(&data) {
+                return Ok(Told::Event { kind, data });
+            }
+        }
+    }
+}
+
+async fn open(client: &Client, path: &str, last: Option<&str>) -> Result<Stream, CallError> {
+    let mut request = client.signed(Request::get(path));
+    if let Some(last) = last {
+        request = request.header("last-event-id", last);
+    }
+    let request = request.body(Empty::<Bytes>::new()).map_err(|error| CallError::Lost(error.to_string()))?;
+    let (mut sender, connection) =
+        http1::handshake(TokioIo::new(client.dial().await?)).await.map_err(lost)?;
+    let driver = Driver(tokio::spawn(async move {
+        // Its end is seen by whoever reads.
+        let _ = connection.await;
+    }));
+    let response = sender.send_request(request).await.map_err(lost)?;
+    let status = response.status();
+    if status == StatusCode::OK {
+        return Ok(Stream { body: response.into_body(), buffer: Vec::new(), _driver: driver });
+    }
+    let body = response.into_body().collect().await.map_err(lost)?.to_bytes();
+    if status.is_server_error() {
+        return Err(CallError::Lost(format!("HTTP {status}")));
+    }
+    let mut said: Value = serde_json::from_slice(&body).unwrap_or_default();
+    Err(refused(said["error"].take()))
+}
+
+fn refused(said: Value) -> CallError {
+    CallError::Refused {
+        kind: said["type"].as_str().unwrap_or("error").to_owned(),
+        message: said["message"].as_str().unwrap_or("the hub does not tell").to_owned(),
+        data: said,
+    }
+}
+
+/// What keeps a connection going, for as long as it is read from.
+struct Driver(JoinHandle<()>);
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+struct Stream {
+    body: Incoming,
+    buffer: Vec<u8>,
+    _driver: Driver,
+}
+
+impl Stream {
+    /// The next event with data; `None` when the stream breaks off.
+    async fn next(&mut self) -> Option<Block> {
+        loop {
+            while let Some(end) = self.buffer.windows(2).position(|pair| pair == b"\n\n") {
+                let block: Vec<u8> = self.buffer.drain(..end + 2).collect();
+                let block = Block::read(&String::from_utf8_lossy(&block));
+                if !block.data.is_empty() {
+                    return Some(block);
+                }
+            }
+            let frame = self.body.frame().await?.ok()?;
+            if let Ok(data) = frame.into_data() {
+                self.buffer.extend_from_slice(&data);
+            }
+        }
+    }
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Block {
+    id: Option<String>,
+    kind: Option<String>,
+    data: String,
+}
+
+impl Block {
+    fn read(text: &str) -> Self {
+        let mut block = Self::default();
+        for line in text.lines() {
+            match line.split_once(": ") {
+                Some(("id", id)) => block.id = Some(id.to_owned()),
+                Some(("event", kind)) => block.kind = Some(kind.to_owned()),
+                Some(("data", data)) => block.data.push_str(data),
+                _ => {}
+            }
+        }
+        block
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_read_with_its_id_and_kind_and_a_comment_is_none() {
+        let read = Block::read("id: 1-2\nevent: delta\ndata: {\"a\": 1}\n\n");
+        assert_eq!(read.id.as_deref(), Some("1-2"));
+        assert_eq!((read.kind.as_deref(), read.data.as_str()), (Some("delta"), "{\"a\": 1}"));
+        assert_eq!(Block::read(": alive\n\n"), Block::default());
+    }
+}

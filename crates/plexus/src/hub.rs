@@ -1,0 +1,119 @@
+//! The hub as a verb meets it: reached on its socket, started if it is not there, called by method with typed answers.
+//! How bytes get there is the client's, how a hub is started `up`'s.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use plexus_protocol::Approval;
+use plexus_protocol::claudecode::{GetResult, ListResult, SessionView};
+use plexus_protocol::loopback::{Answered, PendingResult};
+use plexus_server::DataDir;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::client::{CallError, Client};
+use crate::error::{ExpectedError, system};
+use crate::settings::DataDirArg;
+use crate::up;
+
+/// What verbs that print share.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct JsonArg {
+    /// Print JSON, for programs.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A hub that can be called.
+pub(crate) struct HubClient {
+    pub(crate) client: Client,
+    pub(crate) dir: PathBuf,
+}
+
+impl HubClient {
+    /// The hub of this data directory, running or not.
+    pub(crate) fn of(data_dir: &DataDirArg) -> Result<Self, ExpectedError> {
+        let dir = data_dir.resolve()?;
+        Ok(Self { client: Client::Operator { socket: DataDir::socket(&dir) }, dir })
+    }
+
+    /// The hub of this data directory, started if need be.
+    pub(crate) async fn reach(data_dir: &DataDirArg) -> Result<Self, ExpectedError> {
+        let hub = Self::of(data_dir)?;
+        up::ensure(&hub).await?;
+        Ok(hub)
+    }
+
+    /// Calls a method.
+    pub(crate) async fn call<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Result<T, ExpectedError> {
+        let answer = self.client.call(method, params).await.map_err(|error| self.explain(error))?;
+        serde_json::from_value(answer).map_err(|error| {
+            ExpectedError::Refused(format!(
+                "this hub's answer to {method} cannot be read ({error}); is it another version?"
+            ))
+        })
+    }
+
+    /// All sessions, a parent before its children.
+    pub(crate) async fn sessions(&self) -> Result<Vec<SessionView>, ExpectedError> {
+        let ListResult::Ok { sessions } = self.call("claudecode.list", json!({})).await?;
+        Ok(sessions)
+    }
+
+    /// The session of this name, or of this id.
+    pub(crate) async fn session(&self, name: &str) -> Result<SessionView, ExpectedError> {
+        let GetResult::Ok { session } = self.call("claudecode.get", named(name)).await?;
+        Ok(session)
+    }
+
+    /// What waits for an answer.
+    pub(crate) async fn pending(&self) -> Result<Vec<Approval>, ExpectedError> {
+        let PendingResult::Ok { approvals } = self.call("loopback.pending", json!({})).await?;
+        Ok(approvals)
+    }
+
+    /// One approval with all of its input.
+    pub(crate) async fn approval(&self, id: &str) -> Result<Approval, ExpectedError> {
+        let mut found: Value = self.call("loopback.get", json!({"approval_id": id})).await?;
+        serde_json::from_value(found["approval"].take()).map_err(system)
+    }
+
+    /// Answers one approval.
+    pub(crate) async fn respond(&self, answer: Value) -> Result<Answered, ExpectedError> {
+        self.call("loopback.respond", answer).await
+    }
+
+    pub(crate) fn explain(&self, error: CallError) -> ExpectedError {
+        explain(error, &self.dir)
+    }
+}
+
+/// The parameters that name a session by what a person typed.
+pub(crate) fn named(name: &str) -> Value {
+    match name.parse::<plexus_protocol::SessionId>() {
+        Ok(id) => json!({"session_id": id}),
+        Err(_) => json!({"name": name}),
+    }
+}
+
+/// What became of a call, in words.
+pub(crate) fn explain(error: CallError, dir: &Path) -> ExpectedError {
+    match error {
+        CallError::NotReached(_) => ExpectedError::NoHub(dir.to_owned()),
+        CallError::Lost(why) => ExpectedError::Lost(why),
+        CallError::Refused { .. } => ExpectedError::Refused(error.to_string()),
+    }
+}
+
+/// Runs a verb that waits for the hub.
+pub(crate) fn block_on<T>(verb: impl Future<Output = Result<T, ExpectedError>>) -> Result<T, ExpectedError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
+    let outcome = runtime.block_on(verb);
+    // A line may still be awaited on the terminal.
+    runtime.shutdown_background();
+    outcome
+}

@@ -1,0 +1,102 @@
+//! `plexus logs`: what happened in a session, from its first turn or its last ones, and on as it happens.
+
+use clap::Args;
+use plexus_protocol::claudecode::PollResult;
+use serde_json::{Value, json};
+
+use crate::error::ExpectedError;
+use crate::follow::{Follower, Told};
+use crate::hub::{HubClient, JsonArg, block_on};
+use crate::settings::DataDirArg;
+use crate::{output, show};
+
+const PAGE: u64 = 500;
+
+/// Arguments of `plexus logs`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  plexus logs fixer\n  plexus logs fixer -f --turns 1\n  plexus logs fixer --json | jq .event.type"
+)]
+pub(crate) struct LogsArgs {
+    /// The session, by name or id.
+    pub(crate) name: String,
+    /// Go on with what happens.
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Only the last so many turns.
+    #[arg(long, value_name = "N")]
+    pub(crate) turns: Option<u64>,
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArg,
+    #[command(flatten)]
+    pub(crate) json: JsonArg,
+}
+
+/// Shows what happened.
+pub(crate) fn run(args: &LogsArgs) -> Result<(), ExpectedError> {
+    block_on(async {
+        let hub = HubClient::reach(&args.data_dir).await?;
+        let session = hub.session(&args.name).await?;
+        let latest = session.turn;
+        let first = args.turns.map_or(1, |turns| (latest + 1).saturating_sub(turns).max(1));
+        let mut printer = Printer { json: args.json.json, turn: 0 };
+        let mut seq = 0;
+        for turn in first..=latest {
+            seq = 0;
+            loop {
+                let page = json!({"session_id": session.id, "turn": turn, "from_seq": seq, "limit": PAGE, "max_bytes": u32::MAX});
+                let read = hub.call("claudecode.poll", page).await;
+                let PollResult::Ok { events, read_position, has_more, .. } = match read {
+                    Err(ExpectedError::Refused(why)) if why.ends_with("(gone)") => {
+                        output::say(&format!("plexus: the events of turn {turn} were removed"));
+                        break;
+                    }
+                    read => read?,
+                };
+                for event in events {
+                    printer.print(
+                        &json!({"turn": turn, "seq": event.seq, "event": event.event, "at": event.at}),
+                    );
+                }
+                seq = read_position;
+                if !has_more {
+                    break;
+                }
+            }
+        }
+        if !args.follow {
+            return Ok(());
+        }
+        let mut follower = Follower::session(&hub.client, session.id, latest.max(1), seq);
+        loop {
+            match follower.next().await.map_err(|error| hub.explain(error))? {
+                Told::Event { kind: None, data } => printer.print(&data),
+                Told::Event { .. } => {}
+                Told::Away => output::say("plexus: the hub is away; going on when it is back"),
+            }
+        }
+    })
+}
+
+struct Printer {
+    json: bool,
+    /// The turn that was shown last.
+    turn: u64,
+}
+
+impl Printer {
+    fn print(&mut self, told: &Value) {
+        if self.json {
+            output::json_line(told);
+            return;
+        }
+        let turn = told["turn"].as_u64().unwrap_or(self.turn);
+        if turn != self.turn {
+            self.turn = turn;
+            output::print(&format!("-- turn {turn}"));
+        }
+        if let Some(lines) = show::event(&told["event"]) {
+            output::print(&lines);
+        }
+    }
+}

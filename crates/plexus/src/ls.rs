@@ -1,0 +1,94 @@
+//! `plexus ls`: the tree of sessions, with how each stands.
+
+use clap::Args;
+use plexus_protocol::Attention;
+use plexus_protocol::claudecode::{SessionView, Status};
+
+use crate::error::ExpectedError;
+use crate::hub::{HubClient, JsonArg, block_on};
+use crate::output;
+use crate::settings::DataDirArg;
+use crate::table::{Align, Table};
+use crate::terminal::one_line;
+
+/// Arguments of `plexus ls`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  plexus ls\n  plexus ls --json | jq -r '.[].name'")]
+pub(crate) struct LsArgs {
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArg,
+    #[command(flatten)]
+    pub(crate) json: JsonArg,
+}
+
+/// Shows the tree.
+pub(crate) fn run(args: &LsArgs) -> Result<(), ExpectedError> {
+    block_on(async {
+        let hub = HubClient::reach(&args.data_dir).await?;
+        let sessions = hub.sessions().await?;
+        if args.json.json {
+            output::json(&sessions);
+        } else if sessions.is_empty() {
+            output::say("plexus: there are no sessions; `plexus run \"…\"` makes one");
+        } else {
+            output::print(&tree(&sessions));
+        }
+        Ok(())
+    })
+}
+
+/// The sessions as a table, those below one another further in.
+pub(crate) fn tree(sessions: &[SessionView]) -> String {
+    let mut table = Table::new(&[
+        ("NAME", Align::Left),
+        ("STATE", Align::Left),
+        ("TURN", Align::Right),
+        ("OPEN", Align::Right),
+        ("COST", Align::Right),
+        ("DIRECTORY", Align::Left),
+    ]);
+    for session in sessions {
+        let indent = "  ".repeat(session.depth as usize);
+        table.row([
+            format!("{indent}{}", session.name),
+            state(session),
+            session.turn.to_string(),
+            session.pending_approvals.to_string(),
+            format!("${:.4}", session.cost_usd),
+            one_line(&session.working_dir, 200),
+        ]);
+    }
+    table.to_string()
+}
+
+/// How a session stands, in words: what keeps it from going on says more than that it runs.
+pub(crate) fn state(session: &SessionView) -> String {
+    let mut words = vec![status(session.status).to_owned()];
+    let beyond = session.attention.iter().filter_map(|attention| match attention {
+        // The status says this already.
+        Attention::Permission => None,
+        Attention::Question => Some("question"),
+        Attention::Plan => Some("plan"),
+        Attention::Budget => Some("budget"),
+        Attention::RateLimited => Some("rate limited"),
+        Attention::ApiRetry => Some("api retry"),
+        Attention::Stalled => Some("stalled"),
+    });
+    words.extend(beyond.map(str::to_owned));
+    if !session.loopback_enabled {
+        words.push("no gate".to_owned());
+    }
+    words.join(", ")
+}
+
+/// A status in a word or two.
+pub(crate) fn status(status: Status) -> &'static str {
+    match status {
+        Status::Idle => "idle",
+        Status::Running => "running",
+        Status::AwaitingPermission => "waits for answer",
+        Status::Complete => "complete",
+        Status::Failed => "failed",
+        Status::Interrupted => "interrupted",
+    }
+}

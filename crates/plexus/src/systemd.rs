@@ -1,0 +1,75 @@
+//! The systemd user unit of `plexus up --systemd`: printed, or put where systemd looks for it. Enabling it is left to
+//! `systemctl`, since it is the user's session that changes.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{ExpectedError, system};
+use crate::output;
+use crate::up::{UpArgs, given};
+
+/// Prints or installs the unit.
+pub(crate) fn run(args: &UpArgs) -> Result<(), ExpectedError> {
+    let program = std::env::current_exe().map_err(system)?;
+    let path = std::env::var("PATH").unwrap_or_default();
+    let unit = unit(&program, &args.data_dir.resolve()?, &given(args)?, &path);
+    if !args.install {
+        output::print(unit.trim_end());
+        return Ok(());
+    }
+    let file = place().ok_or_else(|| ExpectedError::Settings("there is no home directory".to_owned()))?;
+    let written = || -> std::io::Result<()> {
+        std::fs::create_dir_all(file.parent().unwrap_or(Path::new("/")))?;
+        std::fs::write(&file, &unit)
+    };
+    written()
+        .map_err(|error| ExpectedError::Settings(format!("cannot write {}: {error}", file.display())))?;
+    output::print(&format!(
+        "wrote {}; now: systemctl --user daemon-reload && systemctl --user enable --now plexus",
+        file.display()
+    ));
+    Ok(())
+}
+
+fn place() -> Option<PathBuf> {
+    Some(directories::BaseDirs::new()?.config_dir().join("systemd/user/plexus.service"))
+}
+
+/// `KillMode=process`: agents outlive their hub, and wait at the gate for the next one.
+fn unit(program: &Path, data_dir: &Path, given: &[String], path: &str) -> String {
+    let words: Vec<String> =
+        [program.to_string_lossy(), "serve".into(), "--data-dir".into(), data_dir.to_string_lossy()]
+            .into_iter()
+            .chain(given.iter().map(|word| word.into()))
+            .map(|word| quoted(&word))
+            .collect();
+    format!(
+        "[Unit]\nDescription=Plexus: answer for many agents\n\n[Service]\nExecStart={}\nEnvironment={}\nKillMode=process\n\
+         Restart=on-failure\n\n[Install]\nWantedBy=default.target\n",
+        words.join(" "),
+        quoted(&format!("PATH={path}")),
+    )
+}
+
+/// A word as a unit file takes it: `%` and `$` mean something there, and so do quotes.
+fn quoted(word: &str) -> String {
+    let word = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
+    format!("\"{word}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_starts_this_program_and_leaves_the_agents_alone() {
+        let unit = unit(Path::new("/opt/my plexus"), Path::new("/data/100%"), &[], "/bin");
+        assert!(
+            unit.contains("ExecStart=\"/opt/my plexus\" \"serve\" \"--data-dir\" \"/data/100%%\"\n"),
+            "{unit}"
+        );
+        assert!(
+            unit.contains("KillMode=process\n") && unit.contains("Environment=\"PATH=/bin\"\n"),
+            "{unit}"
+        );
+    }
+}

@@ -1,0 +1,76 @@
+//! Columns for people: as wide as what is in them, and no blanks at the end of a line.
+
+use std::fmt;
+
+/// On which side a column is flush.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Align {
+    /// Texts.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// Rows under headings.
+#[derive(Debug)]
+pub(crate) struct Table {
+    aligns: Vec<Align>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these headings.
+    pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
+        let headings = columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();
+        Self { aligns: columns.iter().map(|(_, align)| *align).collect(), rows: vec![headings] }
+    }
+
+    /// One more row. Its texts are harmless already.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = |column: usize| {
+            self.rows
+                .iter()
+                .filter_map(|row| row.get(column))
+                .map(|cell| cell.chars().count())
+                .max()
+                .unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..self.aligns.len()).map(width).collect();
+        for (number, row) in self.rows.iter().enumerate() {
+            let mut line = String::new();
+            for ((cell, align), width) in row.iter().zip(&self.aligns).zip(&widths) {
+                if !line.is_empty() {
+                    line.push_str("  ");
+                }
+                line.push_str(&match align {
+                    Align::Left => format!("{cell:<width$}"),
+                    Align::Right => format!("{cell:>width$}"),
+                });
+            }
+            if number > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_what_is_in_them() {
+        let mut table = Table::new(&[("NAME", Align::Left), ("N", Align::Right), ("X", Align::Left)]);
+        table.row(["ä long one", "7", "y"].map(str::to_owned));
+        table.row(["b", "12", ""].map(str::to_owned));
+        assert_eq!(table.to_string(), "NAME         N  X\nä long one   7  y\nb           12");
+    }
+}

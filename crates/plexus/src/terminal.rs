@@ -1,0 +1,92 @@
+//! Text on its way to a terminal. What a child wrote can hold characters that move the cursor, hide a line or turn the
+//! reading order around; whatever is shown goes through here, also where the hub has made it harmless before.
+
+use std::borrow::Cow;
+
+use plexus_protocol::visible;
+use serde_json::Value;
+
+/// Text with every character that could mislead written out; lines and tabs stay.
+pub(crate) fn safe(text: &str) -> Cow<'_, str> {
+    visible(text).map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+/// The same in one line, of so many characters at most.
+pub(crate) fn one_line(text: &str, most: usize) -> String {
+    let mut line = String::new();
+    for (count, c) in safe(text.trim_end()).chars().enumerate() {
+        if count + 1 >= most {
+            line.push('…');
+            break;
+        }
+        match c {
+            '\n' => line.push('⏎'),
+            '\t' => line.push(' '),
+            c => line.push(c),
+        }
+    }
+    line
+}
+
+/// What a tool is to be given, in one line: the part that says most, for tools we know.
+pub(crate) fn tool_line(tool: &str, input: &serde_json::Map<String, Value>, most: usize) -> String {
+    let key = match tool {
+        "Bash" => "command",
+        "Read" | "Write" | "Edit" | "MultiEdit" => "file_path",
+        "NotebookEdit" => "notebook_path",
+        "Glob" | "Grep" => "pattern",
+        "WebFetch" => "url",
+        "WebSearch" => "query",
+        "Task" | "Agent" => "description",
+        "ExitPlanMode" => "plan",
+        _ => "",
+    };
+    match input.get(key).and_then(Value::as_str) {
+        Some(text) => one_line(text, most),
+        None => one_line(&Value::Object(input.clone()).to_string(), most),
+    }
+}
+
+/// So many seconds, as people say it.
+pub(crate) fn age(secs: u64) -> String {
+    match secs {
+        0..60 => format!("{secs}s"),
+        60..3600 => format!("{}m{:02}s", secs / 60, secs % 60),
+        3600..86_400 => format!("{}h{:02}m", secs / 3600, secs % 3600 / 60),
+        _ => format!("{}d{:02}h", secs / 86_400, secs % 86_400 / 3600),
+    }
+}
+
+/// Seconds since 1970, now.
+pub(crate) fn now() -> u64 {
+    std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn no_text_of_a_child_moves_the_cursor_or_turns_the_line_around() {
+        let hostile = "ok\u{1b}[2K\r\u{9b}31m\u{202e}evil\u{061c}\u{2066}\u{7f}\u{0}";
+        for shown in [safe(hostile).into_owned(), one_line(hostile, 200)] {
+            assert!(shown.starts_with("ok\\u{1b}[2K\\u{d}\\u{9b}31m\\u{202e}evil\\u{61c}"), "{shown}");
+            assert!(!shown.chars().any(char::is_control), "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_call_is_told_in_one_line() {
+        let input = json!({"command": "touch a\ntouch b", "description": "x"});
+        assert_eq!(tool_line("Bash", input.as_object().unwrap(), 80), "touch a⏎touch b");
+        let input = json!({"b": 1});
+        assert_eq!(tool_line("Other", input.as_object().unwrap(), 80), "{\"b\":1}");
+        assert_eq!(one_line("abcdef", 4), "abc…");
+    }
+
+    #[test]
+    fn ages_are_short() {
+        assert_eq!([5, 65, 3700, 90_000].map(age), ["5s", "1m05s", "1h01m", "1d01h"]);
+    }
+}

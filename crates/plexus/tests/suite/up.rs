@@ -1,0 +1,94 @@
+//! `plexus up` and `status`: the hub in the background.
+
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::support::{LIMIT, plexus, run, scripted_claude, text};
+
+/// A data directory whose hub, if one was started, is gone at the end.
+struct Background(tempfile::TempDir);
+
+impl Background {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        scripted_claude(folder.path());
+        Self(folder)
+    }
+
+    async fn run(&self, args: &[&str]) -> Output {
+        let folder = self.0.path();
+        let mut command = tokio::process::Command::from(plexus(folder));
+        command.args(args).arg("--data-dir").arg(folder.join("data"));
+        command.env("PLEXUS_LISTEN", "127.0.0.1:0").env("PLEXUS_CLAUDE", folder.join("claude"));
+        command.env("SECRET", "x").stdin(std::process::Stdio::null()).kill_on_drop(true);
+        tokio::time::timeout(LIMIT, command.output()).await.expect("it ends").unwrap()
+    }
+
+    fn pid(&self) -> u64 {
+        let note = std::fs::read(self.0.path().join("data/hub.json")).unwrap();
+        serde_json::from_slice::<Value>(&note).unwrap()["pid"].as_u64().unwrap()
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let mut down = plexus(self.0.path());
+        let _ = down.args(["down", "--data-dir"]).arg(self.0.path().join("data")).output();
+    }
+}
+
+#[tokio::test]
+async fn a_verb_that_needs_a_hub_starts_one_and_says_so() {
+    let there = Background::new();
+    let none = there.run(&["status"]).await;
+    assert_eq!(none.status.code(), Some(8), "{}", text(&none.stderr));
+    let listed = there.run(&["ls"]).await;
+    assert!(listed.status.success(), "{}", text(&listed.stderr));
+    let pid = there.pid();
+    assert!(text(&listed.stderr).contains(&format!("started a hub in the background (process {pid}")));
+    let again = there.run(&["ls"]).await;
+    assert!(!text(&again.stderr).contains("started"), "{}", text(&again.stderr));
+    let status: Value = serde_json::from_slice(&there.run(&["status", "--json"]).await.stdout).unwrap();
+    assert_eq!((status["running"].as_bool(), status["pid"].as_u64()), (Some(true), Some(pid)));
+    let log = std::fs::read_to_string(there.0.path().join("data/hub.log")).unwrap();
+    assert!(log.contains("plexus listening on http://127.0.0.1:"), "{log}");
+    let environment = std::fs::read(format!("/proc/{pid}/environ"));
+    // Its environment cannot be read where it cannot be traced, which is the usual case.
+    if let Ok(environment) = environment {
+        assert!(!text(&environment).contains("SECRET"));
+    }
+}
+
+#[tokio::test]
+async fn of_many_at_once_one_starts_it() {
+    let there = Background::new();
+    let (a, b, c) = tokio::join!(there.run(&["up"]), there.run(&["up"]), there.run(&["ls"]));
+    let started = [&a, &b, &c].iter().filter(|one| text(&one.stderr).contains("started a hub")).count();
+    for one in [&a, &b, &c] {
+        assert!(one.status.success(), "{}", text(&one.stderr));
+    }
+    assert_eq!(started, 1);
+}
+
+#[tokio::test]
+async fn a_hub_that_cannot_start_is_told_with_its_last_words() {
+    let there = Background::new();
+    std::fs::create_dir(there.0.path().join("data")).unwrap();
+    std::fs::write(there.0.path().join("data/plexus.toml"), "lisen = 1\n").unwrap();
+    let failed = there.run(&["up"]).await;
+    assert_eq!(failed.status.code(), Some(1));
+    let said = text(&failed.stderr);
+    assert!(said.contains("the hub did not start") && said.contains("hub.log"), "{said}");
+}
+
+#[tokio::test]
+async fn a_systemd_unit_is_printed_and_put_in_its_place_only_when_asked() {
+    let home = tempfile::tempdir().unwrap();
+    let printed = run(&["up", "--systemd"], home.path()).await;
+    assert!(text(&printed.stdout).contains("KillMode=process"), "{}", text(&printed.stdout));
+    let unit = home.path().join(".config/systemd/user/plexus.service");
+    assert!(!unit.exists());
+    assert!(run(&["up", "--systemd", "--install"], home.path()).await.status.success());
+    assert_eq!(std::fs::read_to_string(unit).unwrap(), text(&printed.stdout));
+}

@@ -1,0 +1,121 @@
+//! The verbs of a working day: `ls`, `approvals`, `approve`, `deny`, `logs`, `stop`.
+
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use crate::support::{LIMIT, TestHub, plexus, text};
+use crate::transcript;
+
+async fn compare(hub: &TestHub, name: &str, args: &[&str], words: &[(&str, &str)]) -> Output {
+    let output = hub.run(args).await;
+    let folder = hub.folder.path().to_str().unwrap();
+    let words: Vec<(&str, &str)> = words.iter().copied().chain([(folder, "FOLDER")]).collect();
+    transcript::matches(name, &args.join(" "), &output, &words);
+    output
+}
+
+/// Waits until the latest turn of a session is over.
+async fn over(hub: &TestHub, session: &str) -> Value {
+    let ended = async {
+        loop {
+            let poll = json!({"session_id": session, "from_seq": 1_000_000, "wait_ms": 1000});
+            let seen = hub.call("claudecode.poll", poll).await.unwrap();
+            if matches!(seen["status"].as_str(), Some("complete" | "failed" | "interrupted")) {
+                return seen["status"].clone();
+            }
+        }
+    };
+    tokio::time::timeout(LIMIT, ended).await.expect("the turn ends")
+}
+
+#[tokio::test]
+async fn a_day_at_the_command_line() {
+    let hub = TestHub::start().await;
+    compare(&hub, "ls-empty", &["ls"], &[]).await;
+    let (session, approval) = hub.asking_session("fixer").await;
+    let id = &approval[..8];
+    compare(&hub, "ls", &["ls"], &[]).await;
+    let open = hub.run(&["approvals"]).await;
+    let shown = text(&open.stdout);
+    let row = shown.lines().nth(1).unwrap();
+    assert!(
+        row.starts_with(id) && row.contains("fixer") && row.ends_with("you       Bash  touch made"),
+        "{shown}"
+    );
+    let none = compare(&hub, "approve-unknown", &["approve", "zzz"], &[]).await;
+    assert_eq!(none.status.code(), Some(1));
+    compare(&hub, "approve", &["approve", &approval[..6]], &[(&approval[..6], "ID")]).await;
+    assert_eq!(over(&hub, &session).await, "complete");
+    assert!(hub.work().join("made").exists());
+    compare(&hub, "logs", &["logs", "fixer"], &[(id, "ID")]).await;
+    let late = compare(&hub, "approve-late", &["approve", &approval], &[(&approval, "ID")]).await;
+    assert_eq!(late.status.code(), Some(1));
+    compare(&hub, "stop", &["stop", "fixer"], &[]).await;
+    compare(&hub, "stop-unknown", &["stop", "nobody"], &[]).await;
+    compare(&hub, "approvals-empty", &["approvals"], &[]).await;
+}
+
+#[tokio::test]
+async fn a_denial_reaches_the_agent_with_its_reason() {
+    let hub = TestHub::start().await;
+    let (session, approval) = hub.asking_session("a").await;
+    compare(&hub, "deny", &["deny", &approval, "-m", "not here"], &[(&approval, "ID")]).await;
+    over(&hub, &session).await;
+    assert!(!hub.work().join("made").exists(), "a denied call never runs");
+    let said = text(&hub.run(&["logs", "a"]).await.stdout);
+    assert!(said.contains("= denied by you: not here") && said.contains("  ! "), "{said}");
+}
+
+#[tokio::test]
+async fn an_edited_input_is_what_runs_and_an_untouched_one_is_a_plain_yes() {
+    let hub = TestHub::start().await;
+    let data_dir = hub.process.data_dir().to_str().unwrap().to_owned();
+    let edit = |id: String, editor: &'static str| {
+        let mut command = tokio::process::Command::from(plexus(hub.folder.path()));
+        command.args(["approve", &id, "--edit", "--data-dir", &data_dir]).env("EDITOR", editor);
+        command.stdin(std::process::Stdio::null());
+        async move { tokio::time::timeout(LIMIT, command.output()).await.expect("it ends").unwrap() }
+    };
+    let (session, approval) = hub.asking_session("a").await;
+    let broken = edit(approval.clone(), "sh -c 'echo \"{\" >\"$1\"' x").await;
+    assert_eq!(broken.status.code(), Some(1), "{}", text(&broken.stderr));
+    assert!(text(&broken.stderr).contains("no JSON object"), "{}", text(&broken.stderr));
+    let changed = edit(approval, "sed -i s/made/changed/").await;
+    assert!(changed.status.success(), "{}", text(&changed.stderr));
+    over(&hub, &session).await;
+    assert!(hub.work().join("changed").exists() && !hub.work().join("made").exists());
+    let (session, approval) = hub.asking_session("b").await;
+    assert!(edit(approval.clone(), "true").await.status.success());
+    over(&hub, &session).await;
+    assert!(hub.work().join("made").exists());
+    let found = hub.call("loopback.get", json!({"approval_id": approval})).await.unwrap();
+    assert_eq!(found["approval"]["decision"].get("updated_input"), None, "{found}");
+}
+
+#[tokio::test]
+async fn always_makes_a_rule() {
+    let hub = TestHub::start().await;
+    let (session, approval) = hub.asking_session("a").await;
+    let allowed = hub.run(&["approve", &approval, "--always"]).await;
+    assert!(allowed.status.success(), "{}", text(&allowed.stderr));
+    over(&hub, &session).await;
+    let rules = hub.call("policy.list", json!({"session_id": session})).await.unwrap();
+    assert_eq!(rules["rules"][0]["rule"], "Bash(touch made)");
+}
+
+#[tokio::test]
+async fn verbs_speak_json_to_programs() {
+    let hub = TestHub::start().await;
+    let (session, approval) = hub.asking_session("a").await;
+    let json = |output: Output| -> Value { serde_json::from_slice(&output.stdout).unwrap() };
+    assert_eq!(json(hub.run(&["ls", "--json"]).await)[0]["id"], session.as_str());
+    assert_eq!(json(hub.run(&["approvals", "--json"]).await)[0]["id"], approval.as_str());
+    assert_eq!(json(hub.run(&["deny", &approval, "--json"]).await)["type"], "ok");
+    let logs = text(&hub.run(&["logs", "a", "--json"]).await.stdout);
+    let first: Value = serde_json::from_str(logs.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&first["turn"], &first["seq"], &first["event"]["type"]),
+        (&json!(1), &json!(0), &json!("start"))
+    );
+}
