@@ -10,6 +10,7 @@ mod claude;
 pub mod forward;
 pub mod hubproc;
 pub mod model;
+pub mod pty;
 pub mod rpc;
 mod skip;
 pub mod tool_server;

@@ -8,7 +8,9 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::error::ExpectedError;
 use crate::settings::DataDirArg;
-use crate::{approvals, approve, audit, call, demo, deny, down, logs, ls, mcp, serve, status, stop, up};
+use crate::{
+    approvals, approve, attach, audit, call, demo, deny, down, logs, ls, mcp, run, serve, status, stop, up,
+};
 
 /// Answer for many agents: a hub that supervises Claude Code processes and stops each tool call until it is decided.
 ///
@@ -23,6 +25,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Give an agent something to do, follow it, and answer for it.
+    Run(Box<run::RunArgs>),
+    /// Follow a session, answer for it, and talk to it.
+    Attach(attach::AttachArgs),
     /// Show the sessions and how each stands.
     Ls(ls::LsArgs),
     /// Show what happened in a session, and what happens.
@@ -129,6 +135,8 @@ pub(crate) struct DemoArgs {
 /// Reads the command line and does what it says.
 pub(crate) fn run() -> Result<(), ExpectedError> {
     match Cli::parse().verb {
+        Verb::Run(args) => run::run(&args),
+        Verb::Attach(args) => attach::run(&args),
         Verb::Ls(args) => ls::run(&args),
         Verb::Logs(args) => logs::run(&args),
         Verb::Stop(args) => stop::run(&args),

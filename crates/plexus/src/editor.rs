@@ -54,6 +54,18 @@ impl Draft {
         Ok(Self { before: input.clone(), file })
     }
 
+    /// A draft for this input that reads so by now.
+    pub(crate) fn again(input: &Object, text: &str) -> Result<Self, EditError> {
+        let draft = Self::of(input)?;
+        std::fs::write(draft.file.path(), text)?;
+        Ok(draft)
+    }
+
+    /// What stands in it.
+    pub(crate) fn text(&self) -> String {
+        std::fs::read_to_string(self.file.path()).unwrap_or_default()
+    }
+
     /// Opens it in the user's editor and waits for that to end.
     pub(crate) async fn edit(&mut self) -> Result<Edited, EditError> {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());

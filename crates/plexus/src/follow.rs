@@ -49,6 +49,11 @@ impl Follower {
         Self::new(client, format!("/sessions/{id}/events?turn={turn}&from_seq={seq}"))
     }
 
+    /// The approvals after this number, as `loopback.wait` counts.
+    pub(crate) fn approvals(client: &Client, after: u64) -> Self {
+        Self::new(client, format!("/approvals/events?after={after}"))
+    }
+
     fn new(client: &Client, path: String) -> Self {
         let client = client.clone();
         Self { client, path, last: None, stream: None, pause: FIRST_PAUSE, again_at: Instant::now() }

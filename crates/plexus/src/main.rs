@@ -5,6 +5,7 @@
 
 mod approvals;
 mod approve;
+mod attach;
 mod audit;
 mod call;
 mod cli;
@@ -22,6 +23,7 @@ mod ls;
 mod mcp;
 mod output;
 mod remember;
+mod run;
 mod serve;
 mod settings;
 mod show;
@@ -29,6 +31,7 @@ mod status;
 mod stop;
 mod systemd;
 mod table;
+mod talk;
 mod terminal;
 mod typed;
 mod up;

@@ -9,6 +9,7 @@ mod mcp;
 mod permit;
 mod relay;
 mod rpc;
+mod run;
 mod serve;
 mod support;
 mod transcript;

@@ -1,0 +1,55 @@
+//! `plexus attach`: follows a session that is there, answers for it, and says things to it. Leaving changes nothing.
+
+use clap::Args;
+use plexus_protocol::claudecode::Status;
+use serde_json::{Value, json};
+
+use crate::error::ExpectedError;
+use crate::hub::{HubClient, JsonArg, block_on};
+use crate::output;
+use crate::run::outcome;
+use crate::settings::DataDirArg;
+use crate::talk::{Manner, Purpose, Start, Talk, manner};
+
+/// Arguments of `plexus attach`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "At a terminal, a line you type goes to the agent: into its turn while it works, as its next prompt otherwise. \
+    Questions are answered as with `plexus run`. Ctrl-C interrupts a running turn, a second one leaves; so does Ctrl-D.\n\n\
+    Elsewhere it follows the turn in progress to its end, and ends as `plexus run` does.\n\nExample:\n  plexus attach fixer"
+)]
+pub(crate) struct AttachArgs {
+    /// The session, by name or id.
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArg,
+    #[command(flatten)]
+    pub(crate) json: JsonArg,
+}
+
+/// Follows a session.
+pub(crate) fn run(args: &AttachArgs) -> Result<(), ExpectedError> {
+    block_on(async {
+        let hub = HubClient::reach(&args.data_dir).await?;
+        let session = hub.session(&args.name).await?;
+        let seen: Value = hub.call("loopback.wait", json!({"timeout_ms": 0})).await?;
+        let manner = manner(args.json);
+        let start = Start {
+            id: session.id,
+            name: session.name.to_string(),
+            purpose: if manner == Manner::Person { Purpose::Stay } else { Purpose::Turn(session.turn) },
+            turn: session.turn,
+            status: session.status,
+            cost_usd: session.cost_usd,
+            cursor: seen["cursor"].as_u64().unwrap_or_default(),
+        };
+        if manner != Manner::Person && session.status == Status::Idle {
+            output::say(&format!("plexus: {} has had no turn yet", session.name));
+            return Ok(());
+        }
+        let mut talk = Talk::new(&hub, &start, manner);
+        talk.take_up(hub.pending().await?).await?;
+        let status = talk.go_on(&start).await?;
+        if manner == Manner::Person { Ok(()) } else { outcome(status) }
+    })
+}

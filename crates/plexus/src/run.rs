@@ -1,0 +1,115 @@
+//! `plexus run`: makes a session for one prompt, follows it and answers for it at the terminal. The session stays when
+//! the turn is over.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use plexus_protocol::SessionId;
+use plexus_protocol::claudecode::{CreateResult, Status};
+use serde_json::{Value, json};
+
+use crate::error::{ExpectedError, system};
+use crate::hub::{HubClient, JsonArg, block_on};
+use crate::settings::DataDirArg;
+use crate::talk::{Manner, Purpose, Start, Talk, manner};
+use crate::{environment, output};
+
+/// Arguments of `plexus run`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "At a terminal, questions are asked here: y, n, n and a reason, e to edit the input in $EDITOR, a to make a rule \
+    of it, s to leave it to others. Elsewhere they stay open, and a line on stderr says how to answer them.\n\n\
+    Ctrl-C interrupts the turn; a second one leaves it to itself.\n\n\
+    Ends with 0 when the turn is complete, 1 when it failed, 130 when it was interrupted or left, and else as any verb.\n\n\
+    The agent gets what the hub has of its environment, and of this shell's: PATH, HOME, LANG, LC_*, TERM, ANTHROPIC_* and a few \
+    more (docs/cli.md); --env adds one by name.\n\n\
+    Examples:\n  plexus run \"Fix the failing test\"\n  plexus run --name fixer --dir ~/src/app --mode acceptEdits --env GITHUB_TOKEN \"Fix issue 12\""
+)]
+pub(crate) struct RunArgs {
+    /// What the agent is to do.
+    pub(crate) prompt: String,
+    /// The name of its session [default: one that is free].
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Where it works [default: here].
+    #[arg(long)]
+    pub(crate) dir: Option<PathBuf>,
+    /// Its model [default: Claude Code's own choice].
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// What it may do by itself: default, acceptEdits or plan.
+    #[arg(long)]
+    pub(crate) mode: Option<String>,
+    /// What is said at the gate: own_course, ask_all, approvals, plan or allow_all.
+    #[arg(long)]
+    pub(crate) policy: Option<String>,
+    /// Give the agent this variable of the shell as well; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) env: Vec<String>,
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArg,
+    #[command(flatten)]
+    pub(crate) json: JsonArg,
+}
+
+/// Runs one turn.
+pub(crate) fn run(args: &RunArgs) -> Result<(), ExpectedError> {
+    block_on(async {
+        let env = environment::chosen(std::env::vars_os(), &args.env).map_err(|name| {
+            ExpectedError::Usage(format!("--env {name}: there is no such variable here, or it is no text"))
+        })?;
+        let dir = match &args.dir {
+            Some(dir) => std::path::absolute(dir).map_err(system)?,
+            None => std::env::current_dir().map_err(system)?,
+        };
+        let name = args.name.clone().unwrap_or_else(free_name);
+        let manner = manner(args.json);
+        let hub = HubClient::reach(&args.data_dir).await?;
+        let mut create = json!({
+            "name": name, "working_dir": dir, "prompt": args.prompt, "env": env.into_iter().collect::<BTreeMap<_, _>>(),
+            "deltas": manner == Manner::Person,
+        });
+        for (key, given) in
+            [("model", &args.model), ("permission_mode", &args.mode), ("policy", &args.policy)]
+        {
+            if let Some(given) = given {
+                create[key] = json!(given);
+            }
+        }
+        let CreateResult::Created { id, cursor, .. } = hub.call("claudecode.create", create).await?;
+        if manner != Manner::Json {
+            output::say(&format!("plexus: session {name}; `plexus attach {name}` follows it from elsewhere"));
+        }
+        let start = Start {
+            id,
+            name: name.clone(),
+            purpose: Purpose::Turn(1),
+            turn: 1,
+            status: Status::Running,
+            cost_usd: 0.0,
+            cursor: cursor.unwrap_or_default(),
+        };
+        let status = Talk::new(&hub, &start, manner).go_on(&start).await?;
+        if manner == Manner::Json {
+            output::json_line(
+                &json!({"type": "ended", "session_id": id, "name": name, "turn": 1, "status": status}),
+            );
+        }
+        outcome(status)
+    })
+}
+
+/// How a turn ended, as the end of this process.
+pub(crate) fn outcome(status: Status) -> Result<(), ExpectedError> {
+    match status {
+        Status::Failed => Err(ExpectedError::Refused("the turn failed".to_owned())),
+        Status::Interrupted => Err(ExpectedError::Interrupted("the turn was interrupted".to_owned())),
+        Status::Complete | Status::Idle | Status::Running | Status::AwaitingPermission => Ok(()),
+    }
+}
+
+fn free_name() -> String {
+    let id: Value = json!(SessionId::random());
+    format!("run-{}", id.as_str().and_then(|id| id.get(..6)).unwrap_or("session"))
+}

@@ -1,0 +1,297 @@
+//! Following a session at the terminal and talking to it: what `plexus run` and `plexus attach` share. One loop hears
+//! the session, the approvals of those below it, the keyboard and Ctrl-C; the hub is asked for everything else.
+
+mod answering;
+mod question;
+mod screen;
+
+use std::collections::VecDeque;
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use plexus_protocol::claudecode::{PollResult, Status};
+use plexus_protocol::{Approval, ApprovalStatus, SessionId};
+use serde_json::{Value, json};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
+
+use self::answering::Asking;
+pub(crate) use self::screen::Manner;
+use self::screen::{Bottom, Screen};
+use crate::error::{ExpectedError, system};
+use crate::follow::{Follower, Told};
+use crate::hub::{HubClient, JsonArg};
+use crate::terminal::age;
+use crate::typed::Typed;
+use crate::{ls, output, show};
+
+/// How often the line that shows the time is drawn.
+const TICK: Duration = Duration::from_secs(1);
+
+/// How long one talks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To the end of this turn.
+    Turn(u64),
+    /// For as long as the person likes.
+    Stay,
+}
+
+/// Where to begin.
+pub(crate) struct Start {
+    pub(crate) id: SessionId,
+    pub(crate) name: String,
+    pub(crate) purpose: Purpose,
+    pub(crate) turn: u64,
+    pub(crate) status: Status,
+    pub(crate) cost_usd: f64,
+    /// All approvals that matter are newer.
+    pub(crate) cursor: u64,
+}
+
+/// For whom this process shows things.
+pub(crate) fn manner(json: JsonArg) -> Manner {
+    if json.json {
+        Manner::Json
+    } else if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+        Manner::Person
+    } else {
+        Manner::Plain
+    }
+}
+
+/// A conversation under way.
+pub(crate) struct Talk<'a> {
+    hub: &'a HubClient,
+    id: SessionId,
+    name: String,
+    purpose: Purpose,
+    screen: Screen,
+    typed: Typed,
+    /// What waits for an answer here; the first is the one that is shown.
+    open: VecDeque<Approval>,
+    asking: Asking,
+    turn: u64,
+    status: Status,
+    since: Instant,
+    cost_usd: f64,
+    /// Ctrl-C was pressed in this turn.
+    interrupting: bool,
+    /// Nobody types here any more.
+    deaf: bool,
+}
+
+impl<'a> Talk<'a> {
+    pub(crate) fn new(hub: &'a HubClient, start: &Start, manner: Manner) -> Self {
+        Self {
+            hub,
+            id: start.id,
+            name: start.name.clone(),
+            purpose: start.purpose,
+            screen: Screen::new(manner),
+            typed: Typed::new(),
+            open: VecDeque::new(),
+            asking: Asking::Nothing,
+            turn: start.turn,
+            status: start.status,
+            since: Instant::now(),
+            cost_usd: start.cost_usd,
+            interrupting: false,
+            deaf: manner != Manner::Person,
+        }
+    }
+
+    /// Talks until it is over, and says how the latest turn ended.
+    pub(crate) async fn go_on(&mut self, start: &Start) -> Result<Status, ExpectedError> {
+        let mut events = Follower::session(&self.hub.client, self.id, start.turn.max(1), 0);
+        let mut below = Follower::approvals(&self.hub.client, start.cursor);
+        let mut ctrl_c = interrupts()?;
+        let mut ticks = tokio::time::interval(TICK);
+        loop {
+            let listening = !self.deaf && (self.asking != Asking::Nothing || self.purpose == Purpose::Stay);
+            let ended = tokio::select! {
+                told = events.next() => self.hear(told.map_err(|error| self.hub.explain(error))?).await?,
+                told = below.next() => {
+                    self.hear_below(told.map_err(|error| self.hub.explain(error))?).await?;
+                    None
+                }
+                line = self.typed.line(), if listening => match line {
+                    Some(line) => {
+                        self.screen.typed();
+                        self.take(line).await?;
+                        // What was pressed in an editor was meant for it.
+                        ctrl_c = interrupts()?;
+                        None
+                    }
+                    None if self.purpose == Purpose::Stay => Some(self.status),
+                    None => {
+                        self.deaf = true;
+                        self.leave_open();
+                        None
+                    }
+                },
+                _ = ctrl_c.recv() => self.stop_short()?,
+                _ = ticks.tick() => None,
+            };
+            if let Some(status) = ended {
+                self.screen.set_bottom(Bottom::Empty);
+                return Ok(status);
+            }
+            self.draw_bottom();
+        }
+    }
+
+    fn busy(&self) -> bool {
+        matches!(self.status, Status::Running | Status::AwaitingPermission)
+    }
+
+    fn draw_bottom(&mut self) {
+        if let Some(prompt) = self.asking.prompt(self.open.front()) {
+            // Drawn once: what is being typed stands behind it.
+            if !self.screen.asks() {
+                self.screen.set_bottom(Bottom::Prompt(prompt));
+            }
+        } else if self.busy() {
+            let (state, age) = (ls::status(self.status), age(self.since.elapsed().as_secs()));
+            self.screen.set_bottom(Bottom::Progress(format!("[{state}, {age}, ${:.4}] ", self.cost_usd)));
+        } else if self.purpose == Purpose::Stay && !self.screen.asks() {
+            self.screen.set_bottom(Bottom::Prompt(format!("{}> ", self.name)));
+        }
+    }
+
+    /// Something happened in the session; how its turn ended, if this talk is over with it.
+    async fn hear(&mut self, told: Told) -> Result<Option<Status>, ExpectedError> {
+        let (kind, data) = match told {
+            Told::Event { kind, data } => (kind, data),
+            Told::Away => {
+                self.screen.say("plexus: the hub is away; going on when it is back");
+                return Ok(None);
+            }
+        };
+        if kind.as_deref() == Some("delta") {
+            self.piece(&data);
+            return Ok(None);
+        }
+        let event = &data["event"];
+        let what = event["type"].as_str().unwrap_or_default();
+        if what == "start" {
+            self.turn = data["turn"].as_u64().unwrap_or(self.turn);
+            (self.status, self.since, self.interrupting) = (Status::Running, Instant::now(), false);
+        }
+        self.show(&data, what);
+        match what {
+            "approval_requested" => {
+                let id = event["approval_id"].as_str().unwrap_or_default();
+                let approval = self.hub.approval(id).await?;
+                self.ask(approval);
+                Ok(None)
+            }
+            "approval_resolved" => {
+                self.settled(event["approval_id"].as_str().unwrap_or_default());
+                Ok(None)
+            }
+            "complete" | "error" => {
+                self.cost_usd += event["cost_usd"].as_f64().unwrap_or(0.0);
+                self.ended(&data).await
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn show(&mut self, data: &Value, what: &str) {
+        if self.screen.manner == Manner::Json {
+            output::json_line(data);
+            return;
+        }
+        // To a person the question itself is shown.
+        if what == "approval_requested" && self.screen.manner == Manner::Person {
+            return;
+        }
+        match show::event(&data["event"]) {
+            Some(text) if what == "content" => self.screen.text(&text),
+            Some(lines) => self.screen.lines(&lines),
+            None => {}
+        }
+    }
+
+    fn piece(&mut self, delta: &Value) {
+        let alone = self.screen.manner == Manner::Person && self.asking == Asking::Nothing;
+        let text = delta["event"]["delta"]["text"].as_str();
+        if let Some(text) = text.filter(|_| alone && delta["parent_tool_use_id"].is_null()) {
+            self.screen.piece(text);
+        }
+    }
+
+    /// Whether the turn is over with this event, and then whether the talk is.
+    async fn ended(&mut self, data: &Value) -> Result<Option<Status>, ExpectedError> {
+        let next = data["seq"].as_u64().map_or(0, |seq| seq + 1);
+        let turn = data["turn"].as_u64().unwrap_or(self.turn);
+        let poll = json!({"session_id": self.id, "turn": turn, "from_seq": next, "limit": 1});
+        let PollResult::Ok { status, .. } = self.hub.call("claudecode.poll", poll).await?;
+        self.status = status;
+        if self.busy() {
+            return Ok(None);
+        }
+        Ok(match self.purpose {
+            Purpose::Turn(awaited) => (turn >= awaited).then_some(status),
+            Purpose::Stay => None,
+        })
+    }
+
+    /// An approval of a session below this one was asked, or came to its end.
+    async fn hear_below(&mut self, told: Told) -> Result<(), ExpectedError> {
+        let Told::Event { data, .. } = told else { return Ok(()) };
+        let Ok(approval) = serde_json::from_value::<Approval>(data["approval"].clone()) else {
+            return Ok(());
+        };
+        let id = approval.id.to_string();
+        if approval.status != ApprovalStatus::Pending {
+            self.settled(&id);
+        } else if approval.session_id != self.id
+            && approval.asked_of == plexus_protocol::AskedOf::Operator
+            && self.is_below(approval.session_id).await?
+        {
+            let approval = self.hub.approval(&id).await?;
+            self.ask(approval);
+        }
+        Ok(())
+    }
+
+    /// What those below had asked before.
+    pub(crate) async fn take_up(&mut self, pending: Vec<Approval>) -> Result<(), ExpectedError> {
+        for approval in pending {
+            self.hear_below(Told::Event { kind: None, data: json!({"approval": approval}) }).await?;
+        }
+        Ok(())
+    }
+
+    async fn is_below(&self, other: SessionId) -> Result<bool, ExpectedError> {
+        let sessions = self.hub.sessions().await?;
+        let mut rest = sessions.iter().skip_while(|session| session.id != self.id);
+        let Some(own) = rest.next() else { return Ok(false) };
+        Ok(rest.take_while(|session| session.depth > own.depth).any(|session| session.id == other))
+    }
+
+    /// Ctrl-C: first for the turn, then for this talk.
+    fn stop_short(&mut self) -> Result<Option<Status>, ExpectedError> {
+        if !self.busy() && self.purpose == Purpose::Stay {
+            return Ok(Some(self.status));
+        }
+        if self.interrupting {
+            let message =
+                format!("left; {} goes on, and `plexus attach {}` comes back to it", self.name, self.name);
+            self.screen.set_bottom(Bottom::Empty);
+            return Err(ExpectedError::Interrupted(message));
+        }
+        self.interrupting = true;
+        self.screen.say("plexus: interrupting the turn; Ctrl-C again leaves it to itself");
+        let (client, session) = (self.hub.client.clone(), json!({"session_id": self.id}));
+        // What comes of it is heard from the session.
+        tokio::spawn(async move { client.call("claudecode.interrupt", session).await });
+        Ok(None)
+    }
+}
+
+fn interrupts() -> Result<Signal, ExpectedError> {
+    signal(SignalKind::interrupt()).map_err(system)
+}

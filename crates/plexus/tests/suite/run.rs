@@ -1,0 +1,210 @@
+//! `plexus run` and `attach` at a real terminal, and without one.
+
+use plexus_testkit::pty::{CTRL_C, CTRL_D, Pty};
+use serde_json::{Value, json};
+
+use crate::support::{TestHub, text};
+
+/// A prompt for the scripted agent that touches these files, one after the other.
+fn touch(files: &[&str]) -> String {
+    let steps =
+        files.iter().map(|file| json!({"tool": "Bash", "input": {"command": format!("touch {file}")}}));
+    json!(steps.collect::<Vec<_>>()).to_string()
+}
+
+fn at_terminal(hub: &TestHub, args: &[&str], editor: &str) -> Pty {
+    let env = [
+        ("HOME", hub.folder.path().to_str().unwrap().to_owned()),
+        ("PATH", std::env::var("PATH").unwrap()),
+        ("TERM", "xterm".to_owned()),
+        ("EDITOR", editor.to_owned()),
+        ("PLEXUS_DATA_DIR", hub.process.data_dir().to_str().unwrap().to_owned()),
+        ("SECRET", "s3cret".to_owned()),
+        ("WANTED", "w4nted".to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value));
+    Pty::start(env!("CARGO_BIN_EXE_plexus").as_ref(), args, &hub.work(), &env).unwrap()
+}
+
+async fn events(hub: &TestHub, name: &str) -> String {
+    hub.call("claudecode.poll", json!({"name": name, "from_seq": 0})).await.unwrap()["events"].to_string()
+}
+
+#[tokio::test]
+async fn y_lets_a_call_run_and_n_with_a_reason_does_not() {
+    let hub = TestHub::start().await;
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["one", "two"])], "true");
+    run.expect("a asks to use Bash").await.unwrap();
+    run.expect("touch one").await.unwrap();
+    run.expect("Allow it?").await.unwrap();
+    assert!(!hub.work().join("one").exists(), "not before it is answered");
+    run.press("perhaps\n").unwrap();
+    run.expect("Allow it?").await.unwrap();
+    run.press("y\n").unwrap();
+    run.expect("touch two").await.unwrap();
+    run.expect("Allow it?").await.unwrap();
+    run.press("n not that one\n").unwrap();
+    run.expect("* complete").await.unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    assert!(hub.work().join("one").exists() && !hub.work().join("two").exists());
+    assert!(events(&hub, "a").await.contains("not that one"), "the agent reads why");
+}
+
+#[tokio::test]
+async fn e_opens_the_editor_until_what_it_leaves_is_json() {
+    let hub = TestHub::start().await;
+    let script = hub.folder.path().join("editor");
+    let lines = "#!/bin/sh\nif [ -e ../again ]; then echo '{\"command\": \"touch changed\"}' >\"$1\"; else touch ../again; echo '{' >\"$1\"; fi\n";
+    std::fs::write(&script, lines).unwrap();
+    let editor = format!("sh {}", script.display());
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["made"])], &editor);
+    run.expect("Allow it?").await.unwrap();
+    run.press("e\n").unwrap();
+    run.expect("no JSON object").await.unwrap();
+    run.expect("Press Enter").await.unwrap();
+    run.press("\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    assert!(hub.work().join("changed").exists() && !hub.work().join("made").exists());
+}
+
+#[tokio::test]
+async fn a_makes_a_rule_and_s_leaves_a_question_to_others() {
+    let hub = TestHub::start().await;
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["made", "made", "other"])], "true");
+    run.expect("Allow it?").await.unwrap();
+    run.press("a\n").unwrap();
+    run.expect("[Bash(touch made)]").await.unwrap();
+    run.press("\n").unwrap();
+    // The second one runs by the rule.
+    run.expect("touch other").await.unwrap();
+    run.expect("Allow it?").await.unwrap();
+    run.press("s\n").unwrap();
+    run.expect("plexus approve ").await.unwrap();
+    let open = hub.call("loopback.pending", json!({})).await.unwrap()["approvals"].take();
+    hub.call("loopback.respond", json!({"approval_id": open[0]["id"], "approve": true})).await.unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    assert!(hub.work().join("other").exists());
+}
+
+#[tokio::test]
+async fn what_was_typed_for_one_question_never_answers_another() {
+    let hub = TestHub::start().await;
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["one", "two"])], "true");
+    run.expect("s(kip): ").await.unwrap();
+    // Typed, but not sent off, when somebody else decides.
+    run.press("y").unwrap();
+    run.expect("y").await.unwrap();
+    let open = hub.call("loopback.pending", json!({})).await.unwrap()["approvals"].take();
+    hub.call("loopback.respond", json!({"approval_id": open[0]["id"], "approve": false})).await.unwrap();
+    run.expect("touch two").await.unwrap();
+    run.expect("Allow it?").await.unwrap();
+    run.press("\n").unwrap();
+    run.expect("Allow it?").await.unwrap();
+    run.press("n\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    assert!(!hub.work().join("one").exists() && !hub.work().join("two").exists());
+}
+
+#[tokio::test]
+async fn ctrl_c_interrupts_the_turn() {
+    let hub = TestHub::start().await;
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["made"])], "true");
+    run.expect("Allow it?").await.unwrap();
+    run.press(CTRL_C).unwrap();
+    run.expect("interrupting the turn").await.unwrap();
+    assert_eq!(run.end().await.unwrap(), 130, "{}", run.shown());
+    let session = hub.call("claudecode.get", json!({"name": "a"})).await.unwrap();
+    assert_eq!(session["session"]["status"], "interrupted");
+    assert!(!hub.work().join("made").exists());
+}
+
+#[tokio::test]
+async fn an_agent_gets_what_is_named_of_the_shell_and_not_the_rest() {
+    let hub = TestHub::start().await;
+    let prompt = json!([{"tool": "Bash", "input": {"command": "env >seen"}}]).to_string();
+    let mut run = at_terminal(&hub, &["run", "--name", "a", "--env", "WANTED", &prompt], "true");
+    run.expect("Allow it?").await.unwrap();
+    run.press("y\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    let seen = std::fs::read_to_string(hub.work().join("seen")).unwrap();
+    assert!(seen.contains("WANTED=w4nted") && !seen.contains("s3cret"), "{seen}");
+}
+
+#[tokio::test]
+async fn nothing_an_agent_says_moves_the_cursor() {
+    let hub = TestHub::start().await;
+    let hostile = "\u{1b}[2Jgone\u{202e}\r";
+    let prompt = json!([{"say": hostile}, {"tool": "Bash", "input": {"command": format!("true {hostile}")}}])
+        .to_string();
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], "true");
+    run.expect("Allow it?").await.unwrap();
+    run.press("n\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0);
+    let shown = run.shown();
+    assert!(
+        !shown.contains("\u{1b}[2J") && !shown.contains('\u{202e}') && shown.contains("\\u{1b}[2Jgone"),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
+async fn attached_one_answers_and_says_what_is_next() {
+    let hub = TestHub::start().await;
+    let (_, _) = hub.asking_session("a").await;
+    let mut attached = at_terminal(&hub, &["attach", "a"], "true");
+    attached.expect("touch made").await.unwrap();
+    attached.expect("Allow it?").await.unwrap();
+    attached.press("y\n").unwrap();
+    attached.expect("* complete").await.unwrap();
+    attached.expect("a> ").await.unwrap();
+    attached.press("[{\"say\":\"hello again\"}]\n").unwrap();
+    attached.expect("hello again").await.unwrap();
+    attached.expect("* complete").await.unwrap();
+    attached.expect("a> ").await.unwrap();
+    attached.press(CTRL_D).unwrap();
+    assert_eq!(attached.end().await.unwrap(), 0, "{}", attached.shown());
+}
+
+#[tokio::test]
+async fn without_a_terminal_a_question_stays_open_and_is_told() {
+    let hub = TestHub::start().await;
+    let prompt = touch(&["made"]);
+    let words = ["run", "--name", "a", &prompt];
+    let (ran, ()) = tokio::join!(hub.run(&words), async {
+        let waited = async {
+            loop {
+                let wait = hub.call("loopback.wait", json!({"cursor": 0, "timeout_ms": 1000})).await.unwrap();
+                if let Some(id) = wait["approvals"][0]["id"].as_str() {
+                    return id.to_owned();
+                }
+            }
+        };
+        let id = tokio::time::timeout(crate::support::LIMIT, waited).await.expect("it asks");
+        assert!(hub.run(&["approve", &id[..8]]).await.status.success());
+    });
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    assert!(
+        text(&ran.stderr).contains("plexus: a waits for an answer: `plexus approve "),
+        "{}",
+        text(&ran.stderr)
+    );
+    assert!(text(&ran.stdout).starts_with("> Bash touch made\n"), "{}", text(&ran.stdout));
+    assert!(!text(&ran.stdout).contains('\u{1b}'));
+}
+
+#[tokio::test]
+async fn the_exit_code_tells_how_the_turn_ended() {
+    let hub = TestHub::start().await;
+    let failed = hub.run(&["run", "[{\"result_error\":\"the model is away\"}]"]).await;
+    assert_eq!(failed.status.code(), Some(1), "{}", text(&failed.stderr));
+    let json = hub.run(&["run", "--name", "b", "--json", "[{\"say\":\"hi\"}]"]).await;
+    assert_eq!(json.status.code(), Some(0));
+    let lines: Vec<Value> =
+        text(&json.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["event"]["type"], "start");
+    assert_eq!(lines.last().unwrap()["status"], "complete");
+    let usage = hub.run(&["run", "--env", "NOT_SET", "x"]).await;
+    assert_eq!(usage.status.code(), Some(2), "{}", text(&usage.stderr));
+    let taken = hub.run(&["run", "--name", "b", "x"]).await;
+    assert_eq!(taken.status.code(), Some(1), "{}", text(&taken.stderr));
+}
