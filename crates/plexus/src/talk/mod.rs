@@ -5,7 +5,7 @@ mod answering;
 mod question;
 mod screen;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
@@ -75,6 +75,10 @@ pub(crate) struct Talk<'a> {
     status: Status,
     since: Instant,
     cost_usd: f64,
+    /// Calls without a result so far.
+    tools: BTreeSet<String>,
+    /// Pieces of a text that overtook the result of such a call: a piece is not stored before it is told.
+    held: String,
     /// Ctrl-C was pressed in this turn.
     interrupting: bool,
     /// Nobody types here any more.
@@ -96,6 +100,8 @@ impl<'a> Talk<'a> {
             status: start.status,
             since: Instant::now(),
             cost_usd: start.cost_usd,
+            tools: BTreeSet::new(),
+            held: String::new(),
             interrupting: false,
             deaf: manner != Manner::Person,
         }
@@ -177,9 +183,25 @@ impl<'a> Talk<'a> {
         if what == "start" {
             self.turn = data["turn"].as_u64().unwrap_or(self.turn);
             (self.status, self.since, self.interrupting) = (Status::Running, Instant::now(), false);
+            self.tools.clear();
+        }
+        if what == "content" {
+            self.held.clear();
         }
         self.show(&data, what);
+        let call = event["tool_use_id"].as_str().unwrap_or_default();
         match what {
+            "tool_use" => {
+                self.tools.insert(call.to_owned());
+                Ok(None)
+            }
+            "tool_result" => {
+                self.tools.remove(call);
+                if self.tools.is_empty() && !self.held.is_empty() {
+                    self.screen.piece(&std::mem::take(&mut self.held));
+                }
+                Ok(None)
+            }
             "approval_requested" => {
                 let id = event["approval_id"].as_str().unwrap_or_default();
                 let approval = self.hub.approval(id).await?;
@@ -218,7 +240,11 @@ impl<'a> Talk<'a> {
         let alone = self.screen.manner == Manner::Person && self.asking == Asking::Nothing;
         let text = delta["event"]["delta"]["text"].as_str();
         if let Some(text) = text.filter(|_| alone && delta["parent_tool_use_id"].is_null()) {
-            self.screen.piece(text);
+            if self.tools.is_empty() {
+                self.screen.piece(text);
+            } else {
+                self.held.push_str(text);
+            }
         }
     }
 

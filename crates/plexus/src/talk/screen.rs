@@ -71,6 +71,11 @@ impl Screen {
             self.lines(shown);
             return;
         }
+        if let Some(next) = safe(&pieces).strip_prefix(shown).filter(|next| !next.trim().is_empty()) {
+            // The text after it has begun.
+            self.streamed = next.to_owned();
+            return;
+        }
         match shown.strip_prefix(safe(&pieces).trim_end()) {
             Some(rest) => write_out(&format!("{rest}\n")),
             None => write_out(&format!("\n{shown}\n")),
@@ -106,13 +111,13 @@ impl Screen {
     }
 
     fn clear(&self) {
-        if self.manner == Manner::Person && self.bottom != Bottom::Empty {
+        // In the midst of a text there is no line below, and the text must not go.
+        if self.manner == Manner::Person && self.bottom != Bottom::Empty && self.streamed.is_empty() {
             let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
         }
     }
 
     fn draw(&self) {
-        // In the midst of a text there is no line below.
         if self.manner != Manner::Person || !self.streamed.is_empty() {
             return;
         }
