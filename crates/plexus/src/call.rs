@@ -53,7 +53,7 @@ fn take_data_dir(words: Vec<OsString>) -> Result<(Vec<OsString>, DataDirArg), Ex
 
 /// As much of the OpenRPC document as commands are made of.
 #[derive(Debug, Deserialize)]
-struct Schema {
+pub(crate) struct Schema {
     methods: Vec<Method>,
 }
 
@@ -125,7 +125,7 @@ impl Param {
 /// they do for the other verbs.
 fn parse(schema: &Schema, words: Vec<OsString>) -> Result<(String, Map<String, Value>), ExpectedError> {
     let name = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-    let namespace = namespace(schema, &name)?;
+    let namespace = schema.namespace(&name)?;
     let program = Command::new("plexus").subcommand(namespace).subcommand_required(true);
     let words = std::iter::once(OsString::from("plexus")).chain(words);
     let matches = program.try_get_matches_from(words).unwrap_or_else(|error| error.exit());
@@ -142,28 +142,36 @@ fn parse(schema: &Schema, words: Vec<OsString>) -> Result<(String, Map<String, V
     Ok((full, params(method, matches)?))
 }
 
-fn namespace(schema: &Schema, name: &str) -> Result<Command, ExpectedError> {
-    let methods: Vec<(&str, &Method)> = schema
-        .methods
-        .iter()
-        .filter_map(|method| Some((method.name.strip_prefix(name)?.strip_prefix('.')?, method)))
-        .collect();
-    if methods.is_empty() {
+impl Schema {
+    /// The namespaces, each once.
+    pub(crate) fn namespaces(&self) -> Vec<&str> {
         let mut known: Vec<&str> =
-            schema.methods.iter().filter_map(|method| Some(method.name.split_once('.')?.0)).collect();
+            self.methods.iter().filter_map(|method| Some(method.name.split_once('.')?.0)).collect();
         known.dedup();
-        return Err(ExpectedError::Usage(format!(
-            "`{name}` is neither a command nor a namespace of the running hub; it has {}",
-            known.join(", ")
-        )));
+        known
     }
-    let command = Command::new(name.to_owned()).subcommand_required(true).arg_required_else_help(true);
-    Ok(command.subcommands(methods.into_iter().map(|(verb, method)| {
-        Command::new(verb.replace('_', "-"))
-            .about(method.summary.clone())
-            .args(method.params.iter().map(Param::arg))
-            .after_help("With --data-dir DIR, the hub of that data directory is asked.")
-    })))
+
+    /// The command whose subcommands are the methods of this namespace.
+    pub(crate) fn namespace(&self, name: &str) -> Result<Command, ExpectedError> {
+        let methods: Vec<(&str, &Method)> = self
+            .methods
+            .iter()
+            .filter_map(|method| Some((method.name.strip_prefix(name)?.strip_prefix('.')?, method)))
+            .collect();
+        if methods.is_empty() {
+            return Err(ExpectedError::Usage(format!(
+                "`{name}` is neither a command nor a namespace of the running hub; it has {}",
+                self.namespaces().join(", ")
+            )));
+        }
+        let command = Command::new(name.to_owned()).subcommand_required(true).arg_required_else_help(true);
+        Ok(command.subcommands(methods.into_iter().map(|(verb, method)| {
+            Command::new(verb.replace('_', "-"))
+                .about(method.summary.clone())
+                .args(method.params.iter().map(Param::arg))
+                .after_help("With --data-dir DIR, the hub of that data directory is asked.")
+        })))
+    }
 }
 
 fn params(method: &Method, matches: &ArgMatches) -> Result<Map<String, Value>, ExpectedError> {

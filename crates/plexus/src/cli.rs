@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::error::ExpectedError;
 use crate::settings::DataDirArg;
 use crate::{
-    approvals, approve, attach, audit, call, demo, deny, down, logs, ls, mcp, run, serve, status, stop, up,
+    approvals, approve, attach, audit, call, completions, demo, deny, doctor, down, logs, ls, mcp,
+    mcp_config, run, serve, status, stop, up,
 };
 
 /// Answer for many agents: a hub that supervises Claude Code processes and stops each tool call until it is decided.
@@ -45,6 +46,12 @@ enum Verb {
     Up(up::UpArgs),
     /// Say whether a hub runs, and how much there is to do.
     Status(status::StatusArgs),
+    /// Look whether all that Plexus needs is there, and say how to mend what is not.
+    Doctor(doctor::DoctorArgs),
+    /// Print what puts Plexus into Claude Code, Claude Desktop or Cursor.
+    McpConfig(mcp_config::McpConfigArgs),
+    /// Print completions for a shell.
+    Completions(completions::CompletionsArgs),
     /// Run the hub.
     Serve(ServeArgs),
     /// End the hub and all its children.
@@ -132,6 +139,11 @@ pub(crate) struct DemoArgs {
     pub(crate) yes: bool,
 }
 
+/// The command line, as far as it is ours.
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
+}
+
 /// Reads the command line and does what it says.
 pub(crate) fn run() -> Result<(), ExpectedError> {
     match Cli::parse().verb {
@@ -145,6 +157,9 @@ pub(crate) fn run() -> Result<(), ExpectedError> {
         Verb::Deny(args) => deny::run(&args),
         Verb::Up(args) => up::run(&args),
         Verb::Status(args) => status::run(&args),
+        Verb::Doctor(args) => doctor::run(&args),
+        Verb::McpConfig(args) => mcp_config::run(&args),
+        Verb::Completions(args) => completions::run(&args),
         Verb::Serve(args) => serve::run(args),
         Verb::Down(args) => down::run(&args),
         Verb::Mcp(args) => mcp::run(args),
@@ -157,7 +172,6 @@ pub(crate) fn run() -> Result<(), ExpectedError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_sound() {

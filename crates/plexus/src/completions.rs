@@ -1,0 +1,68 @@
+//! `plexus completions`: what a shell needs to complete our words: the verbs, and the methods of a hub of this version with
+//! their flags. It is printed, and where it goes is the user's.
+
+use clap::{Args, Command};
+use clap_complete::Shell;
+use plexus_core::standard_methods;
+
+use crate::call::Schema;
+use crate::cli;
+use crate::error::{ExpectedError, system};
+
+/// Arguments of `plexus completions`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  plexus completions bash > ~/.local/share/bash-completion/completions/plexus\n  \
+    plexus completions zsh > ~/.zfunc/_plexus        with ~/.zfunc in fpath\n  \
+    plexus completions fish > ~/.config/fish/completions/plexus.fish"
+)]
+pub(crate) struct CompletionsArgs {
+    /// bash, zsh or fish.
+    pub(crate) shell: Shell,
+}
+
+/// Prints them.
+pub(crate) fn run(args: &CompletionsArgs) -> Result<(), ExpectedError> {
+    let mut program = whole()?;
+    clap_complete::generate(args.shell, &mut program, "plexus", &mut std::io::stdout());
+    Ok(())
+}
+
+/// The whole command line: our verbs, and each namespace of the hub.
+fn whole() -> Result<Command, ExpectedError> {
+    let schema: Schema = serde_json::from_value(standard_methods().openrpc()).map_err(system)?;
+    let mut program = cli::command();
+    for namespace in schema.namespaces() {
+        let methods = schema.namespace(namespace)?;
+        // `audit` is both: some of its words are ours.
+        program = match program.find_subcommand(namespace).cloned() {
+            None => program.subcommand(methods),
+            Some(own) => {
+                let more = methods
+                    .get_subcommands()
+                    .filter(|method| own.find_subcommand(method.get_name()).is_none());
+                let more: Vec<Command> = more.cloned().collect();
+                program.mut_subcommand(namespace, |own| own.subcommands(more))
+            }
+        };
+    }
+    Ok(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verbs_methods_and_their_flags_are_completed_in_every_shell() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut whole().unwrap(), "plexus", &mut script);
+            let script = String::from_utf8(script).unwrap();
+            for word in ["attach", "mcp-config", "claudecode", "chat-async", "working-dir", "audit", "export"]
+            {
+                assert!(script.contains(word), "{shell}: {word}");
+            }
+        }
+    }
+}

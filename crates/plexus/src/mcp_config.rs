@@ -1,0 +1,104 @@
+//! `plexus mcp-config`: what to write where, so that another program has Plexus as an MCP server. It is the relay on stdio,
+//! so there is no secret in it.
+
+use std::path::Path;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::error::{ExpectedError, system};
+use crate::output;
+use crate::settings::DataDirArg;
+
+/// Arguments of `plexus mcp-config`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  plexus mcp-config                  the entry, for any client\n  \
+    plexus mcp-config claude-code      what to run or write for Claude Code")]
+pub(crate) struct McpConfigArgs {
+    /// The program that is to have it.
+    pub(crate) client: Option<McpClient>,
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArg,
+    /// Print nothing but the JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Programs whose way we know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum McpClient {
+    /// Claude Code.
+    ClaudeCode,
+    /// Claude Desktop.
+    ClaudeDesktop,
+    /// Cursor.
+    Cursor,
+}
+
+/// Prints it.
+pub(crate) fn run(args: &McpConfigArgs) -> Result<(), ExpectedError> {
+    let program = std::env::current_exe().map_err(system)?;
+    let dir = args.data_dir.data_dir.as_ref().map(|_| args.data_dir.resolve()).transpose()?;
+    let entry = entry(&program, dir.as_deref());
+    if !args.json
+        && let Some(client) = args.client
+    {
+        output::print(&said(client, &entry));
+    }
+    output::json(&json!({"mcpServers": {"plexus": entry}}));
+    Ok(())
+}
+
+fn entry(program: &Path, dir: Option<&Path>) -> Value {
+    let mut words = vec!["mcp".to_owned()];
+    if let Some(dir) = dir {
+        words.extend(["--data-dir".to_owned(), dir.to_string_lossy().into_owned()]);
+    }
+    json!({"command": program, "args": words})
+}
+
+fn said(client: McpClient, entry: &Value) -> String {
+    match client {
+        McpClient::ClaudeCode => {
+            let words = entry["args"].as_array().into_iter().flatten();
+            let line: Vec<String> = std::iter::once(&entry["command"])
+                .chain(words)
+                .filter_map(Value::as_str)
+                .map(quoted)
+                .collect();
+            format!(
+                "For yourself, in every project:\n\n  claude mcp add --scope user plexus -- {}\n\n\
+                 Or in .mcp.json of one project:\n",
+                line.join(" ")
+            )
+        }
+        McpClient::ClaudeDesktop => {
+            "In claude_desktop_config.json (Settings, Developer, Edit Config), then start it anew:\n"
+                .to_owned()
+        }
+        McpClient::Cursor => "In ~/.cursor/mcp.json, or in .cursor/mcp.json of one project:\n".to_owned(),
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_the_relay_and_no_secret() {
+        let entry = entry(Path::new("/opt/my bin/plexus"), Some(Path::new("/data")));
+        assert_eq!(entry, json!({"command": "/opt/my bin/plexus", "args": ["mcp", "--data-dir", "/data"]}));
+        let said = said(McpClient::ClaudeCode, &entry);
+        assert!(said.contains("plexus -- '/opt/my bin/plexus' mcp --data-dir /data\n"), "{said}");
+    }
+}

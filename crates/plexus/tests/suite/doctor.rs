@@ -1,0 +1,82 @@
+//! `plexus doctor`, `mcp-config` and `completions`.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::Value;
+
+use crate::support::{TestHub, plexus, run, text};
+
+fn of<'a>(findings: &'a Value, what: &str) -> &'a Value {
+    findings.as_array().unwrap().iter().find(|finding| finding["what"] == what).unwrap_or(&Value::Null)
+}
+
+async fn doctor(hub: &TestHub, env: &[(&str, &str)]) -> (Option<i32>, Value) {
+    let mut command = tokio::process::Command::from(plexus(hub.folder.path()));
+    command.args(["doctor", "--json", "--data-dir"]).arg(hub.process.data_dir()).envs(env.iter().copied());
+    let output = command.output().await.unwrap();
+    (output.status.code(), serde_json::from_slice(&output.stdout).unwrap())
+}
+
+#[tokio::test]
+async fn what_is_well_is_said_and_what_is_not_comes_with_how_to_mend_it() {
+    let mut hub = TestHub::start().await;
+    let claude = hub.folder.path().join("claude").display().to_string();
+    let (code, well) = doctor(&hub, &[("PLEXUS_CLAUDE", &claude)]).await;
+    // The scripted agent has a version that nobody knows.
+    assert_eq!((code, of(&well, "claude")["health"].as_str()), (Some(1), Some("wrong")), "{well}");
+    for what in ["settings", "data directory", "hub", "port"] {
+        assert_eq!(of(&well, what)["health"], "ok", "{well}");
+    }
+    let (code, none) = doctor(&hub, &[("PLEXUS_CLAUDE", "no-such-program")]).await;
+    assert_eq!((code, of(&none, "claude")["health"].as_str()), (Some(1), Some("wrong")));
+    hub.process.terminate().await.unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    std::fs::set_permissions(hub.process.data_dir(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (_, ill) = doctor(&hub, &[("PLEXUS_LISTEN", &address)]).await;
+    assert_eq!(of(&ill, "hub")["health"], "note");
+    for (what, mend) in [("port", "PLEXUS_LISTEN"), ("data directory", "chmod go=")] {
+        assert_eq!(of(&ill, what)["health"], "wrong", "{ill}");
+        assert!(of(&ill, what)["mend"].as_str().unwrap().contains(mend), "{ill}");
+    }
+}
+
+#[tokio::test]
+async fn a_known_claude_is_well() {
+    let hub = TestHub::start().await;
+    let claude = hub.folder.path().join("fine");
+    std::fs::write(&claude, "#!/bin/sh\necho '2.1.200 (Claude Code)'\n").unwrap();
+    std::fs::set_permissions(&claude, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (code, found) = doctor(&hub, &[("PLEXUS_CLAUDE", claude.to_str().unwrap())]).await;
+    assert_eq!((code, of(&found, "claude")["health"].as_str()), (Some(0), Some("ok")), "{found}");
+}
+
+#[tokio::test]
+async fn the_lines_for_a_client_hold_no_secret() {
+    let hub = TestHub::start().await;
+    let token = hub.process.token().unwrap();
+    for client in ["claude-code", "claude-desktop", "cursor"] {
+        let printed = hub.run(&["mcp-config", client]).await;
+        assert!(printed.status.success());
+        let printed = text(&printed.stdout);
+        assert!(printed.contains("\"mcp\"") && !printed.contains(&token), "{printed}");
+    }
+    let alone = hub.run(&["mcp-config", "--json"]).await;
+    let entry = serde_json::from_slice::<Value>(&alone.stdout).unwrap()["mcpServers"]["plexus"].take();
+    assert_eq!(entry["args"][0], "mcp");
+}
+
+#[tokio::test]
+async fn completions_can_be_read_by_the_shell_they_are_for() {
+    let home = tempfile::tempdir().unwrap();
+    let script = home.path().join("plexus.bash");
+    std::fs::write(&script, run(&["completions", "bash"], home.path()).await.stdout).unwrap();
+    let line = format!(
+        ". {}; COMP_WORDS=(plexus claudecode cha); COMP_CWORD=2; _plexus plexus cha claudecode; echo ${{COMPREPLY[@]}}",
+        script.display()
+    );
+    let mut bash = tokio::process::Command::new("bash");
+    let bash = bash.args(["--norc", "-c", &line]).env_clear().env("PATH", std::env::var("PATH").unwrap());
+    let completed = bash.output().await.unwrap();
+    assert_eq!(text(&completed.stdout).trim(), "chat chat-async", "{}", text(&completed.stderr));
+}
