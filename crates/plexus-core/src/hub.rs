@@ -323,6 +323,7 @@ impl Hub {
             self.known_sessions().iter().for_each(SessionHandle::limits_changed);
         }
         self.book.tell(committed);
+        self.signals().wake(&Topic::AnyCommit);
     }
 
     /// The task that owns a session, started if need be.

@@ -44,7 +44,7 @@ mod worktrees;
 
 pub use access::{Admitted, Needs};
 pub use builder::{HubBuilder, StartError, standard_methods};
-pub use follow::{ApprovalFollower, ApprovalTold, Followed, Place, SessionFollower, Told};
+pub use follow::{ApprovalFollower, ApprovalTold, ChangeFollower, Followed, Place, SessionFollower, Told};
 pub use housekeeping::Retention;
 pub use hub::{Hub, ShutDown};
 pub use limits::Limits;

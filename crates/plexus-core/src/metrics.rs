@@ -32,6 +32,7 @@ const ANSWERS: [&str; 4] = ["allowed", "denied", "expired", "withdrawn"];
 pub(crate) enum Stream {
     Session,
     Approvals,
+    Changes,
 }
 
 /// All figures.
@@ -108,7 +109,7 @@ impl Metrics {
         for answer in ANSWERS {
             drop(self.decisions.get_or_create(&[("answer", answer)]));
         }
-        for stream in [Stream::Session, Stream::Approvals] {
+        for stream in [Stream::Session, Stream::Approvals, Stream::Changes] {
             drop(self.listeners.get_or_create(&label_of(stream)));
         }
         for limit in Limit::ALL {
@@ -198,6 +199,7 @@ fn label_of(stream: Stream) -> Label {
     match stream {
         Stream::Session => [("stream", "session")],
         Stream::Approvals => [("stream", "approvals")],
+        Stream::Changes => [("stream", "changes")],
     }
 }
 

@@ -61,6 +61,7 @@ impl Doors {
             .route("/rpc", post(rpc::http::post).get(rpc::websocket::upgrade))
             .route("/mcp", post(mcp::permit::post).get(mcp::permit::get))
             .route("/sessions/{id}/events", get(sse::sessions::get))
+            .route("/sessions/events", get(sse::changes::get))
             .route("/approvals/events", get(sse::approvals::get))
             .route("/metrics", get(metrics));
         if self.way == Way::Socket {

@@ -19,6 +19,8 @@ pub enum Topic {
     Feed(String),
     /// The feed of anyone grew.
     AnyFeed,
+    /// Something became durable.
+    AnyCommit,
     /// This token is good for nothing any more.
     Token(String),
 }

@@ -3,6 +3,7 @@
 //! which are not stored, are for those who listen at the time.
 
 mod approvals;
+mod changes;
 mod deltas;
 mod live;
 
@@ -15,6 +16,7 @@ use tokio::sync::broadcast::error::TryRecvError;
 use tokio::sync::{broadcast, watch};
 
 pub use approvals::{ApprovalFollower, ApprovalTold};
+pub use changes::ChangeFollower;
 pub(crate) use deltas::Deltas;
 pub(crate) use live::LiveSessions;
 use live::{Found, Live};

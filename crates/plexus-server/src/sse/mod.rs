@@ -1,7 +1,8 @@
-//! Server-sent events: `GET /sessions/{id}/events` and `GET /approvals/events`. Each listener has a follower of its own
+//! Server-sent events: `GET /sessions/{id}/events`, `GET /sessions/events` and `GET /approvals/events`. Each listener has a follower of its own
 //! in the core and reads at its own pace; what is here only writes down what the follower tells.
 
 pub(crate) mod approvals;
+pub(crate) mod changes;
 pub(crate) mod sessions;
 
 use std::io;

@@ -1,0 +1,47 @@
+//! Following that something changed, in whatever session: for those who show all of them and would otherwise have to ask
+//! again and again. It tells only that it is time to look; what there is to see, `claudecode.list` says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plexus_protocol::{Error, ErrorKind, Principal};
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use crate::Hub;
+use crate::access::Needs;
+use crate::book::{Topic, next};
+use crate::method::Caller;
+use crate::metrics::{Raised, Stream};
+
+/// How long changes are gathered: a hub whose agents are all busy is looked at a few times a second, not at each commit.
+const GATHER: Duration = Duration::from_millis(200);
+
+/// Follows that something changed.
+pub struct ChangeFollower {
+    signal: watch::Receiver<()>,
+    _counted: Raised,
+}
+
+impl Hub {
+    /// Follows that something changed, from now on. For those who see every session.
+    pub async fn follow_changes(self: &Arc<Self>, caller: Caller) -> Result<ChangeFollower, Error> {
+        let admitted = self.admit(caller, Needs::Read).await?;
+        if !matches!(admitted.principal, Principal::Operator | Principal::Token { .. }) {
+            // When others are busy is nothing that an agent has to know.
+            return Err(Error::new(ErrorKind::Forbidden, "this is for whoever sees every session"));
+        }
+        let signal = self.signals().subscribe(Topic::AnyCommit);
+        Ok(ChangeFollower { signal, _counted: self.metrics().listen(Stream::Changes) })
+    }
+}
+
+impl ChangeFollower {
+    /// Waits for the next change, and for those that come with it. Cancel safe: what is not told yet is told next time.
+    pub async fn next(&mut self) {
+        let mut looked = self.signal.clone();
+        next(&mut looked).await;
+        sleep(GATHER).await;
+        self.signal.mark_unchanged();
+    }
+}
