@@ -29,6 +29,8 @@ pub(crate) enum Told {
         /// What the hub said.
         data: Value,
     },
+    /// The stream has begun, or begun again: what is told without a place to go on from is to be looked at anew.
+    Begun,
     /// The hub is not there; what comes next comes when it is back.
     Away,
 }
@@ -54,6 +56,11 @@ impl Follower {
         Self::new(client, format!("/approvals/events?after={after}"))
     }
 
+    /// A word whenever something has changed in any session.
+    pub(crate) fn changes(client: &Client) -> Self {
+        Self::new(client, "/sessions/events".to_owned())
+    }
+
     fn new(client: &Client, path: String) -> Self {
         let client = client.clone();
         Self { client, path, last: None, stream: None, pause: FIRST_PAUSE, again_at: Instant::now() }
@@ -67,7 +74,7 @@ impl Follower {
                 match open(&self.client, &self.path, self.last.as_deref()).await {
                     Ok(stream) => {
                         (self.stream, self.pause) = (Some(stream), FIRST_PAUSE);
-                        continue;
+                        return Ok(Told::Begun);
                     }
                     Err(error @ CallError::Refused { .. }) => return Err(error),
                     Err(_) => {

@@ -71,7 +71,7 @@ pub(crate) fn run(args: &LogsArgs) -> Result<(), ExpectedError> {
         loop {
             match follower.next().await.map_err(|error| hub.explain(error))? {
                 Told::Event { kind: None, data } => printer.print(&data),
-                Told::Event { .. } => {}
+                Told::Event { .. } | Told::Begun => {}
                 Told::Away => output::say("plexus: the hub is away; going on when it is back"),
             }
         }

@@ -1,10 +1,15 @@
-//! `plexus ls`: the tree of sessions, with how each stands.
+//! `plexus ls`: the tree of sessions, with how each stands, and with `-w` whenever that changes. The hub tells when to look;
+//! nothing is polled.
+
+use std::io::IsTerminal as _;
 
 use clap::Args;
 use plexus_protocol::Attention;
 use plexus_protocol::claudecode::{SessionView, Status};
+use rustix::termios::tcgetwinsize;
 
 use crate::error::ExpectedError;
+use crate::follow::{Follower, Told};
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::output;
 use crate::settings::DataDirArg;
@@ -13,8 +18,13 @@ use crate::terminal::one_line;
 
 /// Arguments of `plexus ls`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  plexus ls\n  plexus ls --json | jq -r '.[].name'")]
+#[command(
+    after_help = "Examples:\n  plexus ls\n  plexus ls -w                          live, until Ctrl-C\n  plexus ls --json | jq -r '.[].name'"
+)]
 pub(crate) struct LsArgs {
+    /// Show it anew whenever something changes.
+    #[arg(short, long)]
+    pub(crate) watch: bool,
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
     #[command(flatten)]
@@ -25,6 +35,9 @@ pub(crate) struct LsArgs {
 pub(crate) fn run(args: &LsArgs) -> Result<(), ExpectedError> {
     block_on(async {
         let hub = HubClient::reach(&args.data_dir).await?;
+        if args.watch {
+            return watch(&hub, args.json).await;
+        }
         let sessions = hub.sessions().await?;
         if args.json.json {
             output::json(&sessions);
@@ -35,6 +48,51 @@ pub(crate) fn run(args: &LsArgs) -> Result<(), ExpectedError> {
         }
         Ok(())
     })
+}
+
+async fn watch(hub: &HubClient, json: JsonArg) -> Result<(), ExpectedError> {
+    let mut changes = Follower::changes(&hub.client);
+    let mut shown = None;
+    loop {
+        match changes.next().await.map_err(|error| hub.explain(error))? {
+            Told::Away => output::say("plexus: the hub is away; going on when it is back"),
+            Told::Begun | Told::Event { .. } => {
+                let sessions = match hub.sessions().await {
+                    // It is just going, and the stream will say so.
+                    Err(ExpectedError::NoHub(_) | ExpectedError::Lost(_)) => continue,
+                    sessions => sessions?,
+                };
+                let now = tree(&sessions);
+                if shown.as_ref() == Some(&now) {
+                    continue;
+                }
+                if json.json {
+                    output::json_line(&sessions);
+                } else {
+                    draw(&now);
+                }
+                shown = Some(now);
+            }
+        }
+    }
+}
+
+/// A terminal is cleared and shows as much as fits; elsewhere each state follows the one before.
+fn draw(table: &str) {
+    let stdout = std::io::stdout();
+    if !stdout.is_terminal() {
+        output::print(&format!("{table}\n"));
+        return;
+    }
+    let (rows, columns) = match tcgetwinsize(&stdout) {
+        Ok(size) if size.ws_row > 1 && size.ws_col > 0 => {
+            (usize::from(size.ws_row), usize::from(size.ws_col))
+        }
+        _ => (24, 80),
+    };
+    let lines: Vec<String> =
+        table.lines().take(rows - 1).map(|line| line.chars().take(columns).collect()).collect();
+    output::print(&format!("\x1b[H\x1b[2J{}", lines.join("\n")));
 }
 
 /// The sessions as a table, those below one another further in.

@@ -169,6 +169,7 @@ impl<'a> Talk<'a> {
     async fn hear(&mut self, told: Told) -> Result<Option<Status>, ExpectedError> {
         let (kind, data) = match told {
             Told::Event { kind, data } => (kind, data),
+            Told::Begun => return Ok(None),
             Told::Away => {
                 self.screen.say("plexus: the hub is away; going on when it is back");
                 return Ok(None);

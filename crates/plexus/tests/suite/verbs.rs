@@ -119,3 +119,31 @@ async fn verbs_speak_json_to_programs() {
         (&json!(1), &json!(0), &json!("start"))
     );
 }
+
+#[tokio::test]
+async fn a_watched_tree_shows_a_session_that_is_new_and_what_becomes_of_it() {
+    use tokio::io::{AsyncBufReadExt as _, BufReader};
+    let hub = TestHub::start().await;
+    let mut command = tokio::process::Command::from(plexus(hub.folder.path()));
+    command.args(["ls", "-w", "--json", "--data-dir"]).arg(hub.process.data_dir());
+    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped()).kill_on_drop(true);
+    let mut watching = command.spawn().unwrap();
+    let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
+    let mut state = async |wanted: &str| {
+        let seen = async {
+            loop {
+                let line = lines.next_line().await.unwrap().expect("it goes on");
+                let sessions: Value = serde_json::from_str(&line).unwrap();
+                if sessions[0]["status"].as_str().unwrap_or("none") == wanted {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(LIMIT, seen).await.unwrap_or_else(|_| panic!("{wanted} is never shown"));
+    };
+    state("none").await;
+    let (_, approval) = hub.asking_session("a").await;
+    state("awaiting_permission").await;
+    hub.call("loopback.respond", json!({"approval_id": approval, "approve": true})).await.unwrap();
+    state("complete").await;
+}
