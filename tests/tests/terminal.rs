@@ -1,9 +1,10 @@
 //! `plexus run` at a real terminal with a real Claude Code: texts as they come, a question answered by typing, and an input
 //! changed in an editor.
 
-use plexus_e2e::{Channel, DoorKind, Setup};
+use plexus_e2e::{Channel, DoorKind, Setup, script, until};
 use plexus_testkit::model::{Step, Tool};
-use plexus_testkit::pty::Pty;
+use plexus_testkit::pty::{CTRL_D, Pty};
+use plexus_testkit::rpc::Door as _;
 use plexus_testkit::{binaries, clean_env};
 use serde_json::json;
 
@@ -47,4 +48,33 @@ async fn a_person_answers_at_the_terminal_cli_197() -> anyhow::Result<()> {
 #[tokio::test]
 async fn a_person_answers_at_the_terminal_cli_325() -> anyhow::Result<()> {
     at_the_terminal("2.1.325").await
+}
+
+/// A question of a session below, once it has come up to the operator, is asked of whoever is attached above.
+#[tokio::test]
+async fn whoever_is_attached_answers_for_those_below() -> anyhow::Result<()> {
+    let Some(world) = Setup::scripted().world("below").await? else { return Ok(()) };
+    let waits = script(&json!([{"wait_file": world.file("go")}]));
+    let boss = world.create("boss", json!({"hub_tools": true, "prompt": waits})).await?;
+    let env = [
+        ("HOME", world.home.display().to_string()),
+        ("PATH", std::env::var("PATH")?),
+        ("PLEXUS_DATA_DIR", world.hub.data_dir().display().to_string()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value));
+    let mut attached = Pty::start(&binaries::plexus()?, &["attach", "boss"], &world.work, &env)?;
+    attached.expect("[running").await?;
+    let door = world.door_of(&boss).await?;
+    let asks = script(&json!([{"tool": "Bash", "input": {"command": "touch made"}}]));
+    door.call("claudecode.create", json!({"name": "kid", "working_dir": world.work, "prompt": asks})).await?;
+    attached.expect("kid asks to use Bash").await?;
+    attached.expect("Allow it?").await?;
+    attached.press("y\n")?;
+    until("the call of the one below runs", || world.file("made").exists()).await?;
+    std::fs::write(world.file("go"), "")?;
+    attached.expect("* complete").await?;
+    attached.expect("boss> ").await?;
+    attached.press(CTRL_D)?;
+    assert_eq!(attached.end().await?, 0, "{}", attached.shown());
+    Ok(())
 }

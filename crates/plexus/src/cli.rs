@@ -80,6 +80,7 @@ pub(crate) enum AuditVerb {
 
 /// Arguments of `plexus audit verify`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  plexus audit verify --head ~/heads.jsonl")]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
@@ -90,6 +91,7 @@ pub(crate) struct VerifyArgs {
 
 /// Arguments of `plexus audit export`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  plexus audit export > record.jsonl")]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
@@ -97,6 +99,9 @@ pub(crate) struct ExportArgs {
 
 /// Arguments of `plexus serve`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  plexus serve --listen 127.0.0.1:4445\n\n`plexus up` runs it in the background."
+)]
 pub(crate) struct ServeArgs {
     /// Where to listen (loopback only; port 0 takes a free one, the same at every start) [default: 127.0.0.1:4445].
     #[arg(long, env = "PLEXUS_LISTEN")]
@@ -113,6 +118,7 @@ pub(crate) struct ServeArgs {
 
 /// Arguments of `plexus down`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  plexus down")]
 pub(crate) struct DownArgs {
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
@@ -120,6 +126,7 @@ pub(crate) struct DownArgs {
 
 /// Arguments of `plexus mcp`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  plexus mcp-config claude-code   prints where it goes")]
 pub(crate) struct McpArgs {
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
@@ -130,6 +137,7 @@ pub(crate) struct McpArgs {
 
 /// Arguments of `plexus demo`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  plexus demo --yes")]
 pub(crate) struct DemoArgs {
     /// Where the demo's hub lives [default: a temporary folder, removed at the end].
     #[arg(long)]
@@ -176,5 +184,17 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_every_verb_has_an_example() {
+        for verb in Cli::command().get_subcommands().filter(|verb| verb.get_subcommands().next().is_none()) {
+            let help = verb.clone().render_long_help().to_string();
+            let name = verb.get_name();
+            assert!(
+                help.contains("Example") && help.contains(&format!("  plexus {name}")) || name == "mcp",
+                "{help}"
+            );
+        }
     }
 }

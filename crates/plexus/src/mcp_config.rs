@@ -39,7 +39,11 @@ pub(crate) enum McpClient {
 pub(crate) fn run(args: &McpConfigArgs) -> Result<(), ExpectedError> {
     let program = std::env::current_exe().map_err(system)?;
     let dir = args.data_dir.data_dir.as_ref().map(|_| args.data_dir.resolve()).transpose()?;
-    let entry = entry(&program, dir.as_deref());
+    let mut entry = entry(&program, dir.as_deref());
+    if matches!(args.client, None | Some(McpClient::ClaudeCode)) {
+        // Else Claude Code looks for tools only when it thinks of them, and nobody waits for a question it does not expect.
+        entry["alwaysLoad"] = json!(true);
+    }
     if !args.json
         && let Some(client) = args.client
     {
@@ -60,16 +64,10 @@ fn entry(program: &Path, dir: Option<&Path>) -> Value {
 fn said(client: McpClient, entry: &Value) -> String {
     match client {
         McpClient::ClaudeCode => {
-            let words = entry["args"].as_array().into_iter().flatten();
-            let line: Vec<String> = std::iter::once(&entry["command"])
-                .chain(words)
-                .filter_map(Value::as_str)
-                .map(quoted)
-                .collect();
+            let entry = quoted(&entry.to_string());
             format!(
-                "For yourself, in every project:\n\n  claude mcp add --scope user plexus -- {}\n\n\
-                 Or in .mcp.json of one project:\n",
-                line.join(" ")
+                "For yourself, in every project:\n\n  claude mcp add-json --scope user plexus {entry}\n\n\
+                 Or in .mcp.json of one project:\n"
             )
         }
         McpClient::ClaudeDesktop => {
@@ -82,12 +80,7 @@ fn said(client: McpClient, entry: &Value) -> String {
 
 /// A word as a shell takes it.
 fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
@@ -99,6 +92,8 @@ mod tests {
         let entry = entry(Path::new("/opt/my bin/plexus"), Some(Path::new("/data")));
         assert_eq!(entry, json!({"command": "/opt/my bin/plexus", "args": ["mcp", "--data-dir", "/data"]}));
         let said = said(McpClient::ClaudeCode, &entry);
-        assert!(said.contains("plexus -- '/opt/my bin/plexus' mcp --data-dir /data\n"), "{said}");
+        let line =
+            "plexus '{\"command\":\"/opt/my bin/plexus\",\"args\":[\"mcp\",\"--data-dir\",\"/data\"]}'\n";
+        assert!(said.contains(line), "{said}");
     }
 }

@@ -208,3 +208,38 @@ async fn the_exit_code_tells_how_the_turn_ended() {
     let taken = hub.run(&["run", "--name", "b", "x"]).await;
     assert_eq!(taken.status.code(), Some(1), "{}", text(&taken.stderr));
 }
+
+#[tokio::test]
+async fn a_second_ctrl_c_leaves_the_turn_to_itself() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let hub = TestHub::start().await;
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["made"])], "true");
+    run.expect("Allow it?").await.unwrap();
+    // A hub that does not answer: the interrupt is under way for as long as this takes.
+    let pid = Pid::from_raw(hub.process.pid().cast_signed()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    run.press(CTRL_C).unwrap();
+    run.expect("interrupting the turn").await.unwrap();
+    run.press(CTRL_C).unwrap();
+    run.expect("left; a goes on").await.unwrap();
+    let code = run.end().await;
+    kill_process(pid, Signal::CONT).unwrap();
+    assert_eq!(code.unwrap(), 130);
+}
+
+#[tokio::test]
+async fn a_question_is_answered_by_number_or_in_words() {
+    let hub = TestHub::start().await;
+    let colour = json!({"question": "Which colour?", "options": [{"label": "red"}, {"label": "blue"}]});
+    let size = json!({"question": "Which size?", "options": []});
+    let prompt = json!([{"tool": "AskUserQuestion", "input": {"questions": [colour, size]}}]).to_string();
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], "true");
+    run.expect("2. blue").await.unwrap();
+    run.expect("Answer").await.unwrap();
+    run.press("2\n").unwrap();
+    run.expect("Answer").await.unwrap();
+    run.press("rather large\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    let events = events(&hub, "a").await;
+    assert!(events.contains("blue") && events.contains("rather large"), "{events}");
+}

@@ -147,3 +147,37 @@ async fn a_watched_tree_shows_a_session_that_is_new_and_what_becomes_of_it() {
     hub.call("loopback.respond", json!({"approval_id": approval, "approve": true})).await.unwrap();
     state("complete").await;
 }
+
+#[tokio::test]
+async fn a_follower_goes_on_where_it_was_when_the_hub_comes_back() {
+    use tokio::io::{AsyncBufReadExt as _, BufReader};
+    let mut hub = TestHub::start().await;
+    let (_, approval) = hub.asking_session("a").await;
+    let mut command = tokio::process::Command::from(plexus(hub.folder.path()));
+    command.args(["logs", "a", "-f", "--json", "--data-dir"]).arg(hub.process.data_dir());
+    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped()).kill_on_drop(true);
+    command.stderr(std::process::Stdio::piped());
+    let mut following = command.spawn().unwrap();
+    let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
+    let mut words = BufReader::new(following.stderr.take().unwrap()).lines();
+    let mut seen: Vec<Value> = Vec::new();
+    let mut up_to = async |kind: &str| {
+        let told = async {
+            while seen.last().is_none_or(|last| last["event"]["type"] != kind) {
+                let line = lines.next_line().await.unwrap().expect("it goes on");
+                seen.push(serde_json::from_str(&line).unwrap());
+            }
+        };
+        tokio::time::timeout(LIMIT, told).await.unwrap_or_else(|_| panic!("no {kind}"));
+        seen.clone()
+    };
+    up_to("approval_requested").await;
+    hub.process.kill9().await.unwrap();
+    let away = tokio::time::timeout(LIMIT, words.next_line()).await.unwrap().unwrap().unwrap();
+    assert!(away.contains("the hub is away"), "{away}");
+    hub.process.restart().await.unwrap();
+    hub.call("loopback.respond", json!({"approval_id": approval, "approve": true})).await.unwrap();
+    let seqs: Vec<u64> = up_to("complete").await.iter().map(|told| told["seq"].as_u64().unwrap()).collect();
+    let all: Vec<u64> = (0..seqs.len() as u64).collect();
+    assert_eq!(seqs, all, "each event once, and in order");
+}
