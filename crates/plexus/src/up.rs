@@ -96,6 +96,10 @@ async fn begin(hub: &HubClient, given: &[String]) -> Result<Began, ExpectedError
     if answers(hub).await {
         return Ok(Began::Already);
     }
+    // What stems from an agent is turned away by its hub, or finds none behind its wall: that is no reason for another.
+    if std::env::var_os(plexus_agent::SESSION_ID_VARIABLE).is_some() {
+        return Err(ExpectedError::NoHub(hub.dir.clone()));
+    }
     let unusable =
         |error: io::Error| ExpectedError::Settings(format!("cannot use {}: {error}", hub.dir.display()));
     DirBuilder::new().recursive(true).mode(0o700).create(&hub.dir).map_err(unusable)?;

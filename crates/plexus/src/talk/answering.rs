@@ -12,6 +12,7 @@ use super::{Purpose, Talk};
 use crate::approve::{allow, editable, over};
 use crate::editor::{Draft, EditError, Edited};
 use crate::error::ExpectedError;
+use crate::terminal::{one_line, safe};
 use crate::{remember, show};
 
 /// What the next typed line is taken for.
@@ -34,9 +35,17 @@ impl Asking {
     pub(super) fn prompt(&self, approval: Option<&Approval>) -> Option<String> {
         Some(match self {
             Self::Nothing => return None,
-            Self::Decision | Self::Answers(_) => question::prompt(approval?).to_owned(),
+            Self::Decision => "Allow it? y, n, n WHY, e(dit), a(lways), s(kip): ".to_owned(),
+            Self::Answers(given) => {
+                let questions = question::questions(approval?);
+                let text =
+                    questions.get(given.len()).map(|question| question.text.as_str()).unwrap_or_default();
+                format!("{} Answer (a number or words; nothing leaves it open): ", one_line(text, 80))
+                    .trim_start()
+                    .to_owned()
+            }
             Self::Rule(Some(rule)) => {
-                format!("Rule to remember [{}]: ", crate::terminal::one_line(rule, 100))
+                format!("Rule to remember [{}]: ", one_line(rule, 100))
             }
             Self::Rule(None) => "Rule to remember, such as Bash(make:*): ".to_owned(),
             Self::Again(_) => "Press Enter to edit it again, or q to go back: ".to_owned(),
@@ -207,7 +216,7 @@ impl Talk<'_> {
                 self.screen.say(&format!("plexus: somebody was first: it is {}", over(status)));
             }
             Ok(Answered::Error { message, .. }) | Err(ExpectedError::Refused(message)) => {
-                self.screen.say(&format!("plexus: {}", crate::terminal::safe(&message)));
+                self.screen.say(&format!("plexus: {}", safe(&message)));
                 self.asking = match self.asking {
                     Asking::Answers(_) => Asking::Answers(Object::new()),
                     _ => Asking::Decision,

@@ -78,14 +78,6 @@ fn field(name: &str, value: &Value) -> String {
     out
 }
 
-/// What stands before the answer.
-pub(crate) fn prompt(approval: &Approval) -> &'static str {
-    match approval.kind {
-        ApprovalKind::Question => "Answer (a number or words; nothing leaves it open): ",
-        _ => "Allow it? y, n, n WHY, e(dit), a(lways), s(kip): ",
-    }
-}
-
 /// One question of several.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Question {

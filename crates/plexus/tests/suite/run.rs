@@ -237,7 +237,7 @@ async fn a_question_is_answered_by_number_or_in_words() {
     run.expect("2. blue").await.unwrap();
     run.expect("Answer").await.unwrap();
     run.press("2\n").unwrap();
-    run.expect("Answer").await.unwrap();
+    run.expect("Which size? Answer").await.unwrap();
     run.press("rather large\n").unwrap();
     assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
     let events = events(&hub, "a").await;

@@ -92,3 +92,13 @@ async fn a_systemd_unit_is_printed_and_put_in_its_place_only_when_asked() {
     assert!(run(&["up", "--systemd", "--install"], home.path()).await.status.success());
     assert_eq!(std::fs::read_to_string(unit).unwrap(), text(&printed.stdout));
 }
+
+#[tokio::test]
+async fn what_stems_from_an_agent_starts_no_hub() {
+    let there = Background::new();
+    let mut command = tokio::process::Command::from(plexus(there.0.path()));
+    command.args(["ls", "--data-dir"]).arg(there.0.path().join("data"));
+    let refused = command.env("PLEXUS_SESSION_ID", "x").output().await.unwrap();
+    assert_eq!(refused.status.code(), Some(8), "{}", text(&refused.stderr));
+    assert!(!there.0.path().join("data").exists());
+}
