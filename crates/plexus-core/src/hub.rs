@@ -29,6 +29,7 @@ use crate::lineage::Lineage;
 use crate::loading::UserSettings;
 use crate::method::{Caller, Method, Registry, ToolUser, method_not_found};
 use crate::metrics::Metrics;
+use crate::notify::Notifier;
 use crate::permit::Attachments;
 use crate::policies::{Judge, Policies};
 use crate::positions::Positions;
@@ -72,6 +73,7 @@ pub struct Hub {
     policies: Policies,
     user_settings: UserSettings,
     way_up: WayUp,
+    notifier: Option<Notifier>,
     sessions: Mutex<HashMap<SessionId, SessionHandle>>,
     /// The pids of the keepers, by session: what descends from one of them is a child.
     keepers: Mutex<HashMap<SessionId, i32>>,
@@ -93,6 +95,9 @@ impl Hub {
         let metrics = Arc::new(Metrics::default());
         let heads = Heads::at(settings.audit_head_file.clone(), settings.audit_head_webhook.clone());
         let user_settings = UserSettings::at_start(settings.user_settings.clone(), &settings.data_dir);
+        let tasks = TaskTracker::new();
+        let notifier =
+            settings.notify.clone().map(|wanted| Notifier::new(wanted, &settings.data_dir, &tasks, &closing));
         let hub = Arc::new_cyclic(|this: &Weak<Self>| Self {
             settings,
             registry,
@@ -113,10 +118,11 @@ impl Hub {
             policies: Policies::default(),
             user_settings,
             way_up: WayUp::default(),
+            notifier,
             sessions: Mutex::default(),
             keepers: Mutex::default(),
             closing,
-            tasks: TaskTracker::new(),
+            tasks,
             this: this.clone(),
         });
         hub.policies.restricted_by(hub.user_settings.restriction());
@@ -164,6 +170,14 @@ impl Hub {
         for approval in self.book.take_up().await? {
             self.room.is_open(approval.approval.id, weight(&approval.approval.input));
             self.way_up.open(&approval);
+            self.notifier.iter().for_each(|notifier| notifier.open(&approval));
+        }
+        if self.notifier.is_some() {
+            let hub = Arc::clone(self);
+            self.tasks.spawn(async move {
+                let Some(notifier) = &hub.notifier else { return };
+                hub.closing.run_until_cancelled(hub.see_to_notices(notifier)).await;
+            });
         }
         self.tasks.spawn({
             let hub = Arc::clone(self);
@@ -305,8 +319,10 @@ impl Hub {
         for row in &committed.approvals {
             if row.approval.status == ApprovalStatus::Pending {
                 self.way_up.open(row);
+                self.notifier.iter().for_each(|notifier| notifier.open(row));
             } else {
                 self.way_up.ended(row);
+                self.notifier.iter().for_each(|notifier| notifier.ended(row.approval.id));
                 self.room.resolved(row.approval.id);
                 if row.approval.kind == ApprovalKind::Budget {
                     // Whoever draws on the limit may wait for it; there are few such answers.

@@ -27,6 +27,7 @@ mod lineage;
 mod loading;
 mod method;
 mod metrics;
+mod notify;
 mod permit;
 mod policies;
 mod positions;
@@ -51,6 +52,7 @@ pub use limits::Limits;
 pub use method::{
     Activation, Audience, Caller, Door, Method, Notification, Registry, Repeat, ToolUser, method_not_found,
 };
+pub use notify::{NotifySettings, Telling, TurnsTold};
 pub use permit::PermitTicket;
 pub use secret::new_token;
 pub use settings::{ChildMcp, Settings};

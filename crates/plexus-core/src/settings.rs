@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plexus_protocol::SessionId;
 
-use crate::{Limits, Retention, WallSetting};
+use crate::{Limits, NotifySettings, Retention, WallSetting};
 
 /// How children on the `mcp` channel that the hub starts itself reach it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +59,8 @@ pub struct Settings {
     pub limits: Limits,
     /// What is kept, and for how long.
     pub retention: Retention,
+    /// What the operator is told when not looking; `None` for nothing.
+    pub notify: Option<NotifySettings>,
     /// A file, elsewhere, that is told how far the record goes.
     pub audit_head_file: Option<PathBuf>,
     /// An address that is told the same.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::serve::ListenerExt;
 use plexus_core::{
-    ChildMcp, Hub, HubBuilder, Limits, Retention, Settings, ShutDown, StartError, WallSetting,
+    ChildMcp, Hub, HubBuilder, Limits, NotifySettings, Retention, Settings, ShutDown, StartError, WallSetting,
 };
 use plexus_store::{Durability, SqliteStore, StoreError};
 use rmcp::ServerHandler;
@@ -68,6 +68,8 @@ pub struct Config {
     pub limits: Limits,
     /// What is kept, and for how long.
     pub retention: Retention,
+    /// What the operator is told when not looking; `None` for nothing.
+    pub notify: Option<NotifySettings>,
     /// A file, elsewhere, that is told how far the record goes.
     pub audit_head_file: Option<PathBuf>,
     /// An address that is told the same.
@@ -102,6 +104,7 @@ impl Config {
             present_for: Duration::from_secs(120),
             limits: Limits::default(),
             retention: Retention::default(),
+            notify: None,
             audit_head_file: None,
             audit_head_webhook: None,
             durability: Durability::Full,
@@ -284,6 +287,7 @@ async fn start_core(config: Config, dir: &DataDir, url: &str) -> Result<Arc<Hub>
         present_for: config.present_for,
         limits: config.limits,
         retention: config.retention,
+        notify: config.notify,
         audit_head_file: config.audit_head_file,
         audit_head_webhook: config.audit_head_webhook,
     };

@@ -10,7 +10,7 @@ use crate::error::ExpectedError;
 use crate::settings::DataDirArg;
 use crate::{
     approvals, approve, attach, audit, call, completions, demo, deny, doctor, down, logs, ls, mcp,
-    mcp_config, run, serve, status, stop, up,
+    mcp_config, run, serve, status, stop, up, watch,
 };
 
 /// Answer for many agents: a hub that supervises Claude Code processes and stops each tool call until it is decided.
@@ -58,6 +58,8 @@ enum Verb {
     Down(DownArgs),
     /// Speak MCP on stdio and relay it to the hub; for the MCP config of an agent.
     Mcp(McpArgs),
+    /// See all sessions and answer what they ask, on one screen.
+    Watch(WatchArgs),
     /// Show how it works, with a scripted agent: no account, no network.
     Demo(DemoArgs),
     /// Look the record of decisions over, or take it elsewhere, with or without a running hub.
@@ -124,6 +126,13 @@ pub(crate) struct DownArgs {
     pub(crate) data_dir: DataDirArg,
 }
 
+/// Arguments of `plexus watch`.
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArg,
+}
+
 /// Arguments of `plexus mcp`.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  plexus mcp-config claude-code   prints where it goes")]
@@ -170,6 +179,7 @@ pub(crate) fn run() -> Result<(), ExpectedError> {
         Verb::Completions(args) => completions::run(&args),
         Verb::Serve(args) => serve::run(args),
         Verb::Down(args) => down::run(&args),
+        Verb::Watch(args) => watch::run(&args),
         Verb::Mcp(args) => mcp::run(args),
         Verb::Demo(args) => demo::run(args),
         Verb::Audit(verb) => audit::run(verb),

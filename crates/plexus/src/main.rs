@@ -38,6 +38,7 @@ mod talk;
 mod terminal;
 mod typed;
 mod up;
+mod watch;
 
 use std::path::Path;
 use std::process::ExitCode;

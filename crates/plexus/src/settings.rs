@@ -1,6 +1,8 @@
 //! Where the settings of a hub come from: a flag beats the environment, which beats `DIR/plexus.toml`, which beats
 //! what we think best.
 
+mod notify;
+
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,6 +16,7 @@ use serde::Deserialize;
 
 use crate::cli::ServeArgs;
 use crate::error::{ExpectedError, system};
+use notify::NotifyTable;
 
 /// Where everything lives.
 #[derive(Debug, Clone, Default, Args)]
@@ -61,6 +64,7 @@ struct File {
     limits: LimitsTable,
     retention: RetentionTable,
     audit: AuditTable,
+    notify: NotifyTable,
 }
 
 const MIB: u64 = 1024 * 1024;
@@ -217,6 +221,7 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
         },
         limits: file.limits.limits()?,
         retention: file.retention.retention()?,
+        notify: file.notify.settings()?,
         audit_head_file: file.audit.head_file.map(|file| outside(file, &data_dir)).transpose()?,
         audit_head_webhook: file.audit.head_webhook.map(webhook).transpose()?,
         data_dir,

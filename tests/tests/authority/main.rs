@@ -79,6 +79,7 @@ fn rows() -> Vec<Try> {
         Method("arbor.render", session),
         Method("claudecode.transcript", session),
         Door("GET /sessions/{id}/events"),
+        Door("GET /sessions/events"),
         Door("GET /metrics"),
         Overview("loopback.pending", |_| json!({})),
         Overview("loopback.wait", |_| json!({})),
@@ -137,6 +138,9 @@ impl Try {
             Self::Door("GET /metrics") => get(url, "/metrics", token).await.map(Value::from),
             Self::Door("GET /approvals/events") => {
                 Listener::open(url, "/approvals/events", token, None).await.map(|_| Value::Null)
+            }
+            Self::Door("GET /sessions/events") => {
+                Listener::open(url, "/sessions/events", token, None).await.map(|_| Value::Null)
             }
             Self::Door(_) => {
                 let path = format!("/sessions/{}/events", family.target);

@@ -1,0 +1,78 @@
+//! What is told: a title and a text for people, and all of it as JSON for programs. Whatever a child wrote is cut and made
+//! visible here, before any program sees it.
+
+use plexus_protocol::{ApprovalKind, MAX_TEXT_BYTES, shorten};
+use plexus_store::{ApprovalRow, FeedRow};
+use serde_json::{Value, json};
+
+use crate::clock::now;
+use crate::view;
+
+/// How much of a text goes into a line for people.
+const LINE_BYTES: usize = 200;
+
+/// One thing to tell.
+#[derive(Debug)]
+pub(super) struct Notice {
+    /// `approval`, `turn` or `limit`.
+    pub(super) kind: &'static str,
+    /// The session it is about.
+    pub(super) session: String,
+    /// In a few words.
+    pub(super) title: String,
+    /// In a line.
+    pub(super) text: String,
+    /// All of it.
+    pub(super) data: Value,
+}
+
+impl Notice {
+    /// A question has been open for some time.
+    pub(super) fn question(row: ApprovalRow) -> Self {
+        let approval = view::approval(row, MAX_TEXT_BYTES);
+        let name = approval.session_name.to_string();
+        let title = match approval.kind {
+            ApprovalKind::Tool => format!("{name} wants to use {}", approval.tool_name),
+            ApprovalKind::Question => format!("{name} asks"),
+            ApprovalKind::Plan => format!("{name} shows a plan"),
+            ApprovalKind::Budget => format!("{name} asks for more"),
+        };
+        let told = ["command", "file_path", "plan", "url", "limit"];
+        let about = told.iter().find_map(|field| approval.input.get(*field).and_then(Value::as_str));
+        let text = line(about.unwrap_or_default());
+        let open_secs = now().saturating_sub(approval.created_at);
+        let data = json!({"type": "approval", "open_secs": open_secs, "approval": approval});
+        Self { kind: "approval", session: name, title: line(&title), text, data }
+    }
+
+    /// A turn ended.
+    pub(super) fn turn(row: &FeedRow, name: &str) -> Self {
+        let mut result = row.data["summary"].clone();
+        shorten(&mut result, MAX_TEXT_BYTES);
+        let status = row.data["status"].as_str().unwrap_or("failed");
+        let text = line(result.as_str().unwrap_or_default());
+        let data = json!({
+            "type": "turn", "session_id": row.session, "session_name": name, "turn": row.turn, "status": status,
+            "result": result,
+        });
+        Self { kind: "turn", session: name.to_owned(), title: format!("{name}: turn {status}"), text, data }
+    }
+
+    /// A limit ran low.
+    pub(super) fn limit(row: &FeedRow, name: &str) -> Self {
+        let mut data = row.data.clone();
+        data["type"] = json!("limit");
+        let limit = data["limit"].as_str().unwrap_or("limit");
+        let title = format!("{name}: little is left of {limit}");
+        let text = format!("{} of {} used, {} left", data["used"], data["granted"], data["left"]);
+        Self { kind: "limit", session: name.to_owned(), title, text, data }
+    }
+}
+
+/// The first line of a text, short and with nothing hidden in it.
+fn line(text: &str) -> String {
+    let mut first = Value::from(text.lines().next().unwrap_or_default());
+    let cut = shorten(&mut first, LINE_BYTES);
+    let first = first.as_str().unwrap_or_default();
+    if cut { format!("{first}…") } else { first.to_owned() }
+}

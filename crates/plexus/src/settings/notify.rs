@@ -1,0 +1,69 @@
+//! `[notify]` of `plexus.toml`: what the operator is told when not looking, and how.
+
+use plexus_core::{NotifySettings, Telling, TurnsTold};
+use serde::Deserialize;
+
+use crate::error::ExpectedError;
+
+/// How long a question has to have been open unless said otherwise, in seconds.
+const APPROVAL_AFTER_SECS: u64 = 60;
+
+/// `[notify]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct NotifyTable {
+    command: Option<Vec<String>>,
+    desktop: bool,
+    approval_after_secs: Option<u64>,
+    turns: TurnsName,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum TurnsName {
+    All,
+    #[default]
+    Failed,
+    Off,
+}
+
+impl NotifyTable {
+    /// Nothing, where there is no way to tell.
+    pub(super) fn settings(self) -> Result<Option<NotifySettings>, ExpectedError> {
+        if self.command.as_ref().is_some_and(|words| words.first().is_none_or(String::is_empty)) {
+            let message = "`command` under [notify] in plexus.toml names no program; give one such as [\"/usr/bin/logger\"]";
+            return Err(ExpectedError::Settings(message.to_owned()));
+        }
+        let by: Vec<Telling> = self
+            .command
+            .map(Telling::Command)
+            .into_iter()
+            .chain(self.desktop.then_some(Telling::Desktop))
+            .collect();
+        Ok((!by.is_empty()).then(|| NotifySettings {
+            by,
+            approval_after_secs: self.approval_after_secs.unwrap_or(APPROVAL_AFTER_SECS),
+            turns: match self.turns {
+                TurnsName::All => TurnsTold::All,
+                TurnsName::Failed => TurnsTold::Failed,
+                TurnsName::Off => TurnsTold::Off,
+            },
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_told_unless_it_is_said_how() {
+        let read = |text: &str| toml::from_str::<NotifyTable>(text).unwrap().settings();
+        assert_eq!(read("turns = \"all\"").unwrap(), None);
+        let told = read("desktop = true\ncommand = [\"tell\", \"me\"]").unwrap().unwrap();
+        assert_eq!(told.by, [Telling::Command(vec!["tell".to_owned(), "me".to_owned()]), Telling::Desktop]);
+        assert_eq!((told.approval_after_secs, told.turns), (60, TurnsTold::Failed));
+        assert!(read("command = []").unwrap_err().to_string().contains("[notify]"));
+        assert!(toml::from_str::<NotifyTable>("turns = \"some\"").is_err());
+    }
+}

@@ -1,0 +1,80 @@
+//! From what was typed to a call of the hub: denials with their reasons, rules, time, amounts and answers to questions.
+
+use plexus_protocol::{Approval, SessionId};
+use serde_json::{Value, json};
+
+use super::model::{Mode, Model, Wanted};
+use super::safe::one_line;
+use super::update::Effect;
+
+/// Answers an approval.
+pub(super) fn answer(model: &mut Model, approval: &Approval, mut params: Value) -> Vec<Effect> {
+    let id = approval.id;
+    let approve = params["approve"] == true;
+    params["approval_id"] = json!(id);
+    if let Some(digest) = approval.digest.as_ref().filter(|_| approve) {
+        params["digest"] = json!(digest);
+    }
+    model.answered.insert(id);
+    let said = if approve { "allowed" } else { "denied" };
+    let done = one_line(&format!("{} of {}: {said}", approval.tool_name, approval.session_name));
+    vec![Effect::Call { method: "loopback.respond", params, answers: Some(id), done }]
+}
+
+/// Does something to a session.
+pub(super) fn to_session(
+    model: &Model,
+    id: Option<SessionId>,
+    method: &'static str,
+    said: &str,
+) -> Vec<Effect> {
+    let Some(session) = model.session_of(id) else { return Vec::new() };
+    let done = format!("{}: {said}", session.name);
+    vec![Effect::Call { method, params: json!({"session_id": session.id}), answers: None, done }]
+}
+
+/// A line was typed to its end.
+pub(super) fn typed(model: &mut Model, wanted: Wanted, text: &str) -> Vec<Effect> {
+    let id = match &wanted {
+        Wanted::Filter => return Vec::new(),
+        Wanted::Reason(id) | Wanted::Rule(id) | Wanted::Time(id) | Wanted::More(id) => *id,
+        Wanted::Answer { approval, .. } => *approval,
+    };
+    let Some(approval) = model.open(id).cloned() else { return Vec::new() };
+    match wanted {
+        Wanted::Reason(_) if text.is_empty() => answer(model, &approval, json!({"approve": false})),
+        Wanted::Reason(_) => answer(model, &approval, json!({"approve": false, "message": text})),
+        Wanted::Rule(_) if text.is_empty() => nothing(model),
+        Wanted::Rule(_) => answer(model, &approval, json!({"approve": true, "remember": {"rule": text}})),
+        Wanted::Time(_) => {
+            let Ok(secs) = text.parse::<u64>() else { return nothing(model) };
+            let params = json!({"approval_id": id, "secs": secs});
+            let done = format!("it stays open for {}", super::question::span(secs));
+            vec![Effect::Call { method: "loopback.extend", params, answers: None, done }]
+        }
+        Wanted::More(_) => {
+            let Some(more) = serde_json::from_str::<Value>(text).ok().filter(Value::is_number) else {
+                return nothing(model);
+            };
+            answer(model, &approval, json!({"approve": true, "updated_input": {"more": more}}))
+        }
+        Wanted::Answer { approval: id, mut questions, mut given } => {
+            if text.is_empty() || questions.is_empty() {
+                return nothing(model);
+            }
+            let question = questions.remove(0);
+            given.insert(question.text.clone(), Value::String(question.answer(text)));
+            if questions.is_empty() {
+                return answer(model, &approval, json!({"approve": true, "answers": given}));
+            }
+            model.mode = Mode::Typing(Wanted::Answer { approval: id, questions, given }, String::new());
+            Vec::new()
+        }
+        Wanted::Filter => Vec::new(),
+    }
+}
+
+fn nothing(model: &mut Model) -> Vec<Effect> {
+    model.said = "nothing was done".to_owned();
+    Vec::new()
+}

@@ -1,0 +1,155 @@
+//! The live log: events of one session as rows, the latest of them. It owns what is kept and how far back someone reads;
+//! where the events come from is the feed's business.
+
+use std::collections::VecDeque;
+
+use plexus_protocol::SessionId;
+use serde_json::Value;
+
+use super::rows::{Row, Tone};
+
+/// How many rows are kept.
+const KEPT: usize = 2_000;
+/// How much of a result is shown: the log tells what happened, not all that was read.
+const RESULT_LINES: usize = 6;
+/// How much of one text.
+const TEXT_BYTES: usize = 4 * 1024;
+
+/// The log of the selected session.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    /// Whose it is.
+    pub(crate) session: Option<SessionId>,
+    /// Oldest first.
+    pub(crate) rows: VecDeque<Row>,
+    /// How many rows above the end one reads; 0 follows the end.
+    pub(crate) back: usize,
+}
+
+impl Log {
+    /// Begins anew for a session.
+    pub(crate) fn of(session: Option<SessionId>) -> Self {
+        Self { session, ..Self::default() }
+    }
+
+    /// Something happened in it.
+    pub(crate) fn add(&mut self, event: &Value) {
+        for row in rows(event) {
+            self.rows.push_back(row);
+            // Whoever reads further up stays where they are.
+            if self.back > 0 {
+                self.back += 1;
+            }
+        }
+        while self.rows.len() > KEPT {
+            self.rows.pop_front();
+        }
+        self.back = self.back.min(self.rows.len());
+    }
+
+    /// Reads further up, or down again.
+    pub(crate) fn scroll(&mut self, rows: isize) {
+        self.back = self.back.saturating_add_signed(-rows).min(self.rows.len());
+    }
+
+    /// The rows that fill `height`, the last one at the bottom.
+    pub(crate) fn window(&self, width: usize, height: usize) -> Vec<Row> {
+        let mut window: VecDeque<Row> = VecDeque::new();
+        for row in self.rows.iter().rev().skip(self.back) {
+            for piece in row.wrapped(width).into_iter().rev() {
+                window.push_front(piece);
+            }
+            if window.len() >= height {
+                break;
+            }
+        }
+        let over = window.len().saturating_sub(height);
+        window.into_iter().skip(over).collect()
+    }
+}
+
+fn rows(event: &Value) -> Vec<Row> {
+    let text = |name: &str| short(event[name].as_str().unwrap_or_default());
+    match event["type"].as_str().unwrap_or_default() {
+        "start" => vec![Row::new(Tone::Dim, "── a turn begins")],
+        "content" => Row::lines(Tone::Plain, "", &text("text")),
+        "thinking" => Row::lines(Tone::Dim, "~ ", &text("text")),
+        "tool_use" => {
+            let about = about(&event["input"]);
+            vec![Row::led(Tone::Strong, "▶ ", &format!("{} {about}", text("tool_name")))]
+        }
+        "approval_requested" => vec![Row::new(Tone::Warn, "? waits for an answer")],
+        "approval_resolved" => {
+            let by = event["by"]["kind"].as_str().unwrap_or("hub");
+            let mut rows = vec![Row::led(Tone::Warn, "! ", &format!("{} by {by}", text("status")))];
+            rows.extend(Row::lines(Tone::Dim, "  ", &text("message")));
+            rows
+        }
+        "tool_result" => {
+            let tone = if event["is_error"] == true { Tone::Removed } else { Tone::Dim };
+            let output = short(&output(&event["output"]));
+            let mut rows = Row::lines(tone, "  ", &output);
+            if rows.len() > RESULT_LINES {
+                let more = rows.len() - RESULT_LINES;
+                rows.truncate(RESULT_LINES);
+                rows.push(Row::led(Tone::Dim, "  ", &format!("… {more} lines more")));
+            }
+            rows
+        }
+        "complete" => {
+            let cost = event["cost_usd"].as_f64().unwrap_or(0.0);
+            vec![Row::new(Tone::Dim, &format!("── done, ${cost:.4}"))]
+        }
+        "error" => vec![Row::led(Tone::Removed, "✗ ", &text("message"))],
+        "system" => vec![Row::led(Tone::Dim, "· ", &text("subtype"))],
+        _ => Vec::new(),
+    }
+}
+
+/// What a call is about, in one line.
+fn about(input: &Value) -> String {
+    let told = ["command", "file_path", "pattern", "url", "query", "description", "prompt"];
+    told.iter()
+        .find_map(|name| input[name].as_str())
+        .map_or_else(|| short(&input.to_string()), |text| short(text.lines().next().unwrap_or_default()))
+}
+
+fn output(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+            texts.join("\n")
+        }
+        other => other.to_string(),
+    }
+}
+
+fn short(text: &str) -> String {
+    if text.len() <= TEXT_BYTES {
+        return text.to_owned();
+    }
+    format!("{}…", &text[..text.floor_char_boundary(TEXT_BYTES)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_end_is_followed_until_someone_reads_further_up() {
+        let mut log = Log::default();
+        let say = |log: &mut Log, text: &str| log.add(&json!({"type": "content", "text": text}));
+        for number in 0..10 {
+            say(&mut log, &number.to_string());
+        }
+        let shown = |log: &Log| log.window(20, 2).iter().map(|row| row.text.clone()).collect::<Vec<_>>();
+        assert_eq!(shown(&log), ["8", "9"]);
+        log.scroll(-3);
+        say(&mut log, "10");
+        assert_eq!(shown(&log), ["5", "6"]);
+        log.scroll(100);
+        assert_eq!(shown(&log), ["9", "10"]);
+    }
+}

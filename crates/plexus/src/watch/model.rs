@@ -1,0 +1,219 @@
+//! What `plexus watch` knows: the sessions, the open approvals, the log of one session, and what its user is about to
+//! do. Plain data, changed by `update` and `keys` alone and drawn by `view`; it knows neither terminal nor hub.
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use plexus_protocol::claudecode::SessionView;
+use plexus_protocol::{Approval, ApprovalId, Object, SessionId};
+
+use super::log::Log;
+use super::question::{self, Question};
+use super::rows::{Row, fit};
+
+/// Which part the keys move in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pane {
+    /// The tree of sessions.
+    Sessions,
+    /// The open approvals.
+    Approvals,
+    /// The log of the selected session.
+    Log,
+}
+
+/// Whether someone has chosen where to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hands {
+    /// Not yet.
+    Off,
+    /// Yes.
+    On,
+}
+
+/// Whether the hub can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HubIs {
+    /// What is shown is how it is.
+    Here,
+    /// What is shown is how it was.
+    Away,
+}
+
+/// What a line is typed for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Wanted {
+    /// Why it is denied.
+    Reason(ApprovalId),
+    /// The rule to remember with a yes.
+    Rule(ApprovalId),
+    /// How many seconds an approval stays open.
+    Time(ApprovalId),
+    /// How much more of a limit.
+    More(ApprovalId),
+    /// The answer to the next of the questions, and those given before.
+    Answer {
+        /// To which approval.
+        approval: ApprovalId,
+        /// Not answered yet, the next one first.
+        questions: Vec<Question>,
+        /// Answered: question and answer.
+        given: Object,
+    },
+    /// What the names shown have in them.
+    Filter,
+}
+
+/// What is done if the user says yes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Doubt {
+    /// The session and all below it are stopped.
+    Stop(SessionId),
+    /// The call runs with this input instead.
+    Edited(ApprovalId, Object),
+}
+
+/// What the keys mean now.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Mode {
+    /// Moving about and answering.
+    Moving,
+    /// The keys are shown.
+    Help,
+    /// A line is typed.
+    Typing(Wanted, String),
+    /// Yes or no.
+    Asking(Doubt),
+}
+
+/// All of it.
+#[derive(Debug)]
+pub(crate) struct Model {
+    /// Whether the hub can be reached.
+    pub(crate) hub: HubIs,
+    /// All sessions, each followed by those below it.
+    pub(crate) sessions: Vec<SessionView>,
+    /// All open approvals, oldest first.
+    pub(crate) approvals: Vec<Approval>,
+    /// The log of the selected session.
+    pub(crate) log: Log,
+    /// Where the keys move.
+    pub(crate) pane: Pane,
+    /// What the keys mean.
+    pub(crate) mode: Mode,
+    /// The selected session.
+    pub(crate) session: Option<SessionId>,
+    /// The selected approval.
+    pub(crate) approval: Option<ApprovalId>,
+    /// Whether a key was pressed; until then what waits is shown by itself.
+    pub(crate) hands: Hands,
+    /// The approval that stands on the screen: no other can be answered.
+    pub(crate) drawn: Option<ApprovalId>,
+    /// When the selected approval took its place without anyone choosing it.
+    pub(crate) came_at: Option<Instant>,
+    /// Approvals that were answered here, whose end is no news.
+    pub(crate) answered: HashSet<ApprovalId>,
+    /// What the names shown have in them.
+    pub(crate) filter: String,
+    /// The last thing to tell.
+    pub(crate) said: String,
+    /// How far down the selected approval is read.
+    pub(crate) down: usize,
+    /// The rows of the selected approval, made once for each width.
+    pub(crate) shown: Shown,
+    /// Unix seconds.
+    pub(crate) now: u64,
+}
+
+/// Rows that were made for an approval.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    of: Option<(ApprovalId, usize, bool)>,
+    pub(crate) rows: Vec<Row>,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self {
+            hub: HubIs::Away,
+            sessions: Vec::new(),
+            approvals: Vec::new(),
+            log: Log::default(),
+            pane: Pane::Sessions,
+            mode: Mode::Moving,
+            session: None,
+            approval: None,
+            hands: Hands::Off,
+            drawn: None,
+            came_at: None,
+            answered: HashSet::new(),
+            filter: String::new(),
+            said: String::new(),
+            down: 0,
+            shown: Shown::default(),
+            now: 0,
+        }
+    }
+}
+
+impl Model {
+    /// The sessions that pass the filter.
+    pub(crate) fn sessions_shown(&self) -> Vec<&SessionView> {
+        self.sessions.iter().filter(|session| self.passes(session.name.as_str())).collect()
+    }
+
+    /// The approvals that pass the filter.
+    pub(crate) fn approvals_shown(&self) -> Vec<&Approval> {
+        let passes = |it: &&Approval| self.passes(it.session_name.as_str()) || self.passes(&it.tool_name);
+        self.approvals.iter().filter(passes).collect()
+    }
+
+    fn passes(&self, text: &str) -> bool {
+        text.to_lowercase().contains(&self.filter.to_lowercase())
+    }
+
+    /// The selected approval.
+    pub(crate) fn selected(&self) -> Option<&Approval> {
+        self.open(self.approval?)
+    }
+
+    /// An open approval.
+    pub(crate) fn open(&self, id: ApprovalId) -> Option<&Approval> {
+        self.approvals.iter().find(|approval| approval.id == id)
+    }
+
+    /// The selected session.
+    pub(crate) fn selected_session(&self) -> Option<&SessionView> {
+        self.session_of(self.session)
+    }
+
+    /// A session that is there.
+    pub(crate) fn session_of(&self, id: Option<SessionId>) -> Option<&SessionView> {
+        self.sessions.iter().find(|session| Some(session.id) == id)
+    }
+
+    /// Makes the rows of what is to be read, if they are not there yet: a long one is cut up once, and not at every frame.
+    pub(crate) fn prepare(&mut self, width: usize) {
+        let (key, rows) = match (&self.mode, self.selected()) {
+            (Mode::Asking(Doubt::Edited(id, input)), Some(approval)) if approval.id == *id => {
+                let text = |input: &Object| serde_json::to_string_pretty(input).unwrap_or_default();
+                // Rare and short-lived: made anew each time.
+                (None, super::diff::rows(&text(&approval.input), &text(input)))
+            }
+            (_, Some(approval)) => {
+                let key = Some((approval.id, width, approval.truncated));
+                if self.shown.of == key {
+                    return;
+                }
+                (key, question::rows(approval, self.now))
+            }
+            (_, None) => (None, Vec::new()),
+        };
+        self.shown = Shown { of: key, rows: fit(&rows, width) };
+    }
+
+    /// What was made for an approval does not hold any more.
+    pub(crate) fn forget_rows(&mut self) {
+        self.shown = Shown::default();
+    }
+}

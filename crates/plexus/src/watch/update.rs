@@ -1,0 +1,237 @@
+//! What changes when something happens: news of the hub, an answer that arrived, time that passed. Pure: it changes the
+//! model and says what is to be done outside. Keys have a file of their own.
+
+use std::time::Instant;
+
+use crossterm::event::KeyEvent;
+use plexus_protocol::claudecode::SessionView;
+use plexus_protocol::{Approval, ApprovalId, Object, SessionId};
+use serde_json::Value;
+
+use super::keys;
+use super::log::Log;
+use super::model::{Doubt, Hands, HubIs, Mode, Model, Pane, Wanted};
+use super::question::ending;
+use super::safe::one_line;
+
+/// Something that happened.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A key was pressed.
+    Key(KeyEvent),
+    /// A text was pasted.
+    Pasted(String),
+    /// The terminal has another size.
+    Resized,
+    /// It is this late.
+    Tick(u64),
+    /// The hub was lost, or cannot be reached yet.
+    Away,
+    /// The hub is there; these approvals are open.
+    Open(Vec<Approval>),
+    /// These are the sessions.
+    Sessions(Vec<SessionView>),
+    /// An approval was asked, or is asked of another.
+    Asked(Box<Approval>),
+    /// An approval came to its end.
+    Ended(Box<Approval>),
+    /// Something happened in a session.
+    Happened(SessionId, Value),
+    /// An approval was read in full.
+    Read(Box<Approval>),
+    /// A call that was made for the user has an outcome to tell.
+    Outcome(String),
+    /// An answer was not taken: the approval may still be answered.
+    NotAnswered(ApprovalId, String),
+    /// An input came back from the editor.
+    Edited(ApprovalId, Object),
+}
+
+/// Something to do outside.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Effect {
+    /// Call a method; what comes of it is told.
+    Call {
+        /// The method.
+        method: &'static str,
+        /// Its parameters.
+        params: Value,
+        /// The approval that it answers.
+        answers: Option<ApprovalId>,
+        /// What is said when it went well.
+        done: String,
+    },
+    /// Follow the log of this session from now on.
+    Follow(Option<SessionId>),
+    /// Read an approval in full.
+    Read(ApprovalId),
+    /// Let the user edit an input.
+    Edit(ApprovalId, Object),
+    /// Leave.
+    Quit,
+}
+
+/// Lets something happen, at this moment; what is to be done comes back.
+pub(crate) fn update(model: &mut Model, event: Event, at: Instant) -> Vec<Effect> {
+    let (before, question) = (model.session, model.approval);
+    let chosen = matches!(event, Event::Key(_));
+    let mut effects = match event {
+        Event::Key(key) => keys::pressed(model, key, at),
+        Event::Pasted(text) => keys::pasted(model, &text),
+        Event::Resized => Vec::new(),
+        Event::Tick(now) => {
+            model.now = now;
+            // Of what is shown only what expires grows old.
+            if model.selected().is_some_and(|approval| approval.expires_at.is_some()) {
+                model.forget_rows();
+            }
+            Vec::new()
+        }
+        Event::Away => {
+            model.hub = HubIs::Away;
+            Vec::new()
+        }
+        Event::Open(open) => {
+            model.hub = HubIs::Here;
+            keep_what_was_read(model, open);
+            settle(model);
+            Vec::new()
+        }
+        Event::Sessions(sessions) => {
+            model.sessions = sessions;
+            settle(model);
+            Vec::new()
+        }
+        Event::Asked(approval) => {
+            asked(model, *approval);
+            settle(model);
+            Vec::new()
+        }
+        Event::Ended(approval) => {
+            ended(model, &approval);
+            settle(model);
+            Vec::new()
+        }
+        Event::Happened(session, event) => {
+            if model.log.session == Some(session) {
+                model.log.add(&event);
+            }
+            Vec::new()
+        }
+        Event::Read(approval) => {
+            if let Some(kept) = model.approvals.iter_mut().find(|kept| kept.id == approval.id) {
+                *kept = *approval;
+                model.forget_rows();
+                model.said = "read whole".to_owned();
+            }
+            Vec::new()
+        }
+        Event::Outcome(said) => {
+            model.said = one_line(&said);
+            Vec::new()
+        }
+        Event::NotAnswered(approval, said) => {
+            model.answered.remove(&approval);
+            model.said = one_line(&said);
+            Vec::new()
+        }
+        Event::Edited(approval, input) => {
+            if model.open(approval).is_some() {
+                model.approval = Some(approval);
+                model.mode = Mode::Asking(Doubt::Edited(approval, input));
+                model.down = 0;
+            }
+            model.forget_rows();
+            Vec::new()
+        }
+    };
+    if model.approval != question && !chosen {
+        model.came_at = Some(at);
+    }
+    if model.session != before {
+        model.log = Log::of(model.session);
+        effects.push(Effect::Follow(model.session));
+    }
+    effects
+}
+
+/// All that is open, as the hub says; what was read in full stays so.
+fn keep_what_was_read(model: &mut Model, open: Vec<Approval>) {
+    let had = std::mem::take(&mut model.approvals);
+    model.approvals = open;
+    for old in had.into_iter().filter(|old| !old.truncated) {
+        if let Some(new) = model.approvals.iter_mut().find(|new| new.id == old.id && new.truncated) {
+            *new = old;
+        }
+    }
+    model.forget_rows();
+}
+
+fn asked(model: &mut Model, approval: Approval) {
+    if approval.status != plexus_protocol::ApprovalStatus::Pending {
+        // It has come to its end meanwhile; that is told as well.
+        return;
+    }
+    match model.approvals.iter_mut().find(|kept| kept.id == approval.id) {
+        Some(kept) => {
+            let read = std::mem::take(&mut kept.input);
+            let (digest, whole) = (kept.digest.take(), !kept.truncated && approval.truncated);
+            *kept = approval;
+            if whole {
+                (kept.input, kept.digest, kept.truncated) = (read, digest, false);
+            }
+            model.forget_rows();
+        }
+        None => model.approvals.push(approval),
+    }
+}
+
+/// An answer that was given elsewhere takes the question away at once, and with it what was being typed.
+fn ended(model: &mut Model, approval: &Approval) {
+    let known = model.open(approval.id).is_some();
+    model.approvals.retain(|kept| kept.id != approval.id);
+    let here = model.answered.remove(&approval.id);
+    if known && !here {
+        model.said = ending(approval);
+    }
+    let about = match &model.mode {
+        Mode::Typing(
+            Wanted::Reason(id)
+            | Wanted::Rule(id)
+            | Wanted::Time(id)
+            | Wanted::More(id)
+            | Wanted::Answer { approval: id, .. },
+            _,
+        )
+        | Mode::Asking(Doubt::Edited(id, _)) => Some(*id),
+        Mode::Typing(Wanted::Filter, _) | Mode::Asking(Doubt::Stop(_)) | Mode::Moving | Mode::Help => None,
+    };
+    if about == Some(approval.id) {
+        model.mode = Mode::Moving;
+    }
+}
+
+/// Sees to it that what is selected is there, and that something is where there is anything.
+pub(super) fn settle(model: &mut Model) {
+    let open: Vec<(ApprovalId, SessionId)> =
+        model.approvals_shown().iter().map(|approval| (approval.id, approval.session_id)).collect();
+    if !open.iter().any(|(id, _)| Some(*id) == model.approval) {
+        let (id, session) = open.first().copied().unzip();
+        model.approval = id;
+        model.down = 0;
+        model.forget_rows();
+        // What waits comes first, as long as nobody looks at something else.
+        if let Some(session) = session
+            && (model.hands == Hands::Off || model.pane == Pane::Approvals)
+        {
+            model.pane = Pane::Approvals;
+            model.session = Some(session);
+        }
+    }
+    let sessions: Vec<SessionId> = model.sessions_shown().iter().map(|session| session.id).collect();
+    let still_there =
+        model.session.is_some_and(|id| sessions.contains(&id) || open.iter().any(|(_, of)| *of == id));
+    if !still_there {
+        model.session = sessions.first().copied();
+    }
+}

@@ -1,0 +1,217 @@
+//! Drawing: the model as one frame, whatever the size. In a small terminal the lower half shows the question or the log,
+//! by where the keys move; in a larger one both. Sixteen colours, and none where `NO_COLOR` is set: words and signs say
+//! all of it.
+
+use plexus_protocol::claudecode::{SessionView, Status};
+use plexus_protocol::{Approval, Attention};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Paragraph};
+
+use super::foot::{foot, help};
+use super::model::{Doubt, HubIs, Mode, Model, Pane};
+use super::question::span;
+use super::rows::{Row, Tone};
+use super::safe::{cut, one_line};
+
+/// From this height on there is room for question and log at once.
+const TALL: u16 = 36;
+/// From this width on they stand beside each other.
+const WIDE: u16 = 120;
+
+/// Whether there are colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Paint {
+    /// The sixteen.
+    Colours,
+    /// Bold, dim and reversed only.
+    Plain,
+}
+
+impl Paint {
+    pub(super) fn tone(self, tone: Tone) -> Style {
+        let style = Style::default();
+        match (tone, self) {
+            (Tone::Plain, _) => style,
+            (Tone::Dim, _) => style.add_modifier(Modifier::DIM),
+            (Tone::Strong, _) | (Tone::Warn, Self::Plain) => style.add_modifier(Modifier::BOLD),
+            (Tone::Added, Self::Colours) => style.fg(Color::Green),
+            (Tone::Removed, Self::Colours) => style.fg(Color::Red),
+            (Tone::Warn, Self::Colours) => style.fg(Color::Yellow),
+            (Tone::Added | Tone::Removed, Self::Plain) => style,
+        }
+    }
+}
+
+/// Draws all of it.
+pub(crate) fn view(model: &mut Model, frame: &mut Frame<'_>, paint: Paint) {
+    let [top, body, bottom] =
+        Layout::vertical([Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)])
+            .areas(frame.area());
+    model.drawn = None;
+    title(model, frame, top);
+    let lists_high = (body.height / 3).max(5);
+    let [lists, below] = Layout::vertical([Constraint::Length(lists_high), Constraint::Min(0)]).areas(body);
+    let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(lists);
+    sessions(model, frame, left, paint);
+    approvals(model, frame, right, paint);
+    let reading_edit = matches!(model.mode, Mode::Asking(Doubt::Edited(..)));
+    if below.width >= WIDE || below.height >= TALL {
+        let halves = [Constraint::Fill(1), Constraint::Fill(1)];
+        let [first, second] = if below.width >= WIDE {
+            Layout::horizontal(halves).areas(below)
+        } else {
+            Layout::vertical(halves).areas(below)
+        };
+        question(model, frame, first, paint);
+        log(model, frame, second, paint);
+    } else if reading_edit || (model.pane == Pane::Approvals && model.approval.is_some()) {
+        question(model, frame, below, paint);
+    } else {
+        log(model, frame, below, paint);
+    }
+    foot(model, frame, bottom, paint);
+    if model.mode == Mode::Help {
+        help(frame, paint);
+    }
+}
+
+fn title(model: &Model, frame: &mut Frame<'_>, area: Rect) {
+    let cost = model.sessions.iter().fold(0.0, |sum, session| sum + session.cost_usd);
+    let hub = match model.hub {
+        HubIs::Here => "",
+        HubIs::Away => "  HUB AWAY: this is how it was",
+    };
+    let filter =
+        if model.filter.is_empty() { String::new() } else { format!("  /{}", one_line(&model.filter)) };
+    let text = format!(
+        " plexus  {} sessions  {} open  ${cost:.2}{filter}{hub}",
+        model.sessions.len(),
+        model.approvals.len()
+    );
+    let text = format!("{:<width$}", cut(&text, area.width.into()), width = area.width.into());
+    frame.render_widget(Line::styled(text, Style::default().add_modifier(Modifier::REVERSED)), area);
+}
+
+fn sessions(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
+    let shown = model.sessions_shown();
+    let at = shown.iter().position(|session| Some(session.id) == model.session);
+    let rows = shown.iter().map(|session| session_row(session)).collect();
+    list(frame, area, paint, Listed { title: "Sessions", here: model.pane == Pane::Sessions, rows, at });
+}
+
+fn session_row(session: &SessionView) -> (Tone, String) {
+    let (tone, state) = match session.status {
+        Status::Idle => (Tone::Dim, "idle"),
+        Status::Running => (Tone::Plain, "runs"),
+        Status::AwaitingPermission => (Tone::Warn, "asks"),
+        Status::Complete => (Tone::Plain, "done"),
+        Status::Failed => (Tone::Removed, "FAIL"),
+        Status::Interrupted => (Tone::Dim, "cut "),
+    };
+    let indent = "  ".repeat(usize::try_from(session.depth).unwrap_or(0).min(8));
+    let mut text = format!("{state} {indent}{}", session.name);
+    if !session.loopback_enabled {
+        text.push_str(" NO GATE");
+    }
+    for attention in &session.attention {
+        text.push_str(match attention {
+            Attention::Permission | Attention::Question | Attention::Plan => continue,
+            Attention::Budget => " [wants more]",
+            Attention::RateLimited => " [rate limit]",
+            Attention::ApiRetry => " [retries]",
+            Attention::Stalled => " [stalled]",
+        });
+    }
+    if session.pending_approvals > 0 {
+        text.push_str(&format!(" ?{}", session.pending_approvals));
+    }
+    if session.cost_usd > 0.0 {
+        text.push_str(&format!(" ${:.2}", session.cost_usd));
+    }
+    (tone, text)
+}
+
+fn approvals(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
+    let shown = model.approvals_shown();
+    let at = shown.iter().position(|approval| Some(approval.id) == model.approval);
+    let row = |approval: &&Approval| {
+        let age = span(model.now.saturating_sub(approval.created_at));
+        let said = if model.answered.contains(&approval.id) { " …" } else { "" };
+        (Tone::Warn, one_line(&format!("{age:>3} {}: {}{said}", approval.session_name, approval.tool_name)))
+    };
+    let rows = shown.iter().map(row).collect();
+    list(frame, area, paint, Listed { title: "Approvals", here: model.pane == Pane::Approvals, rows, at });
+}
+
+/// Something to choose from.
+struct Listed {
+    title: &'static str,
+    here: bool,
+    rows: Vec<(Tone, String)>,
+    at: Option<usize>,
+}
+
+fn list(frame: &mut Frame<'_>, area: Rect, paint: Paint, listed: Listed) {
+    let inner = framed(frame, area, listed.title, listed.here);
+    let height = usize::from(inner.height).max(1);
+    let first = listed.at.map_or(0, |at| (at + 1).saturating_sub(height));
+    let lines: Vec<Line<'_>> = listed
+        .rows
+        .iter()
+        .enumerate()
+        .skip(first)
+        .take(height)
+        .map(|(number, (tone, text))| {
+            let chosen = listed.at == Some(number);
+            let text = format!("{}{text}", if chosen { "> " } else { "  " });
+            let style = paint.tone(*tone);
+            let style = if chosen && listed.here { style.add_modifier(Modifier::REVERSED) } else { style };
+            Line::styled(cut(&text, inner.width.into()), style)
+        })
+        .collect();
+    frame.render_widget(Paragraph::new(lines), inner);
+}
+
+pub(super) fn framed(frame: &mut Frame<'_>, area: Rect, title: &str, here: bool) -> Rect {
+    let title = if here { format!("[{title}]") } else { format!(" {title} ") };
+    let style = if here { Style::default().add_modifier(Modifier::BOLD) } else { Style::default() };
+    let block = Block::bordered().title(cut(&title, area.width.saturating_sub(2).into())).border_style(style);
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    inner
+}
+
+fn question(model: &mut Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
+    let width = usize::from(area.width.saturating_sub(2));
+    model.prepare(width);
+    model.drawn = model.approval;
+    let (all, height) = (model.shown.rows.len(), usize::from(area.height.saturating_sub(2)));
+    model.down = model.down.min(all.saturating_sub(height));
+    let title = if all > height {
+        format!("Question, rows {}-{} of {all}", model.down + 1, (model.down + height).min(all))
+    } else {
+        "Question".to_owned()
+    };
+    let inner = framed(frame, area, &title, false);
+    let lines: Vec<Line<'_>> = match all {
+        0 => vec![Line::styled("nobody asks anything", paint.tone(Tone::Dim))],
+        _ => model.shown.rows.iter().skip(model.down).take(height).map(|row| line(row, paint)).collect(),
+    };
+    frame.render_widget(Paragraph::new(lines), inner);
+}
+
+fn log(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
+    let name = model.selected_session().map_or_else(String::new, |session| format!(" of {}", session.name));
+    let back = if model.log.back > 0 { ", further up" } else { "" };
+    let inner = framed(frame, area, &format!("Log{name}{back}"), model.pane == Pane::Log);
+    let rows = model.log.window(inner.width.into(), inner.height.into());
+    let lines: Vec<Line<'_>> = rows.iter().map(|row| line(row, paint)).collect();
+    frame.render_widget(Paragraph::new(lines), inner);
+}
+
+fn line(row: &Row, paint: Paint) -> Line<'static> {
+    Line::styled(format!("{}{}", row.lead, row.text), paint.tone(row.tone))
+}

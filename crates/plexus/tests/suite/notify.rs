@@ -1,0 +1,128 @@
+//! Notices: a script in place of the user's own command writes each into a pipe that the test reads.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::net::unix::pipe;
+
+use crate::support::{LIMIT, TestHub};
+
+/// Where the script writes what it is given.
+struct Told {
+    folder: TempDir,
+    lines: Lines<BufReader<pipe::Receiver>>,
+}
+
+impl Told {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("told");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
+            .unwrap();
+        let script = folder.path().join("tell");
+        let text = format!(
+            "#!/bin/sh\nprintf '%s %s %s\\n' \"$1\" \"$PLEXUS_NOTICE\" \"$(cat)\" > {}\n",
+            pipe.display()
+        );
+        std::fs::write(&script, text).unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // Held open for writing as well: it does not end when a script has ended.
+        let receiver = pipe::OpenOptions::new().read_write(true).open_receiver(&pipe).unwrap();
+        Self { folder, lines: BufReader::new(receiver).lines() }
+    }
+
+    /// A `plexus.toml` that names the script.
+    fn settings(&self, more: &str) -> String {
+        let script = self.folder.path().join("tell");
+        format!("[notify]\ncommand = [\"{}\", \"an argument\"]\n{more}\n", script.display())
+    }
+
+    /// The next notice.
+    async fn next(&mut self) -> Value {
+        let line = tokio::time::timeout(LIMIT, self.lines.next_line()).await.expect("something is told");
+        let line = line.unwrap().unwrap();
+        let rest = line.strip_prefix("an argument ").expect(&line);
+        let (kind, data) = rest.split_once(' ').unwrap();
+        let data: Value = serde_json::from_str(data).unwrap();
+        assert_eq!(data["type"], kind);
+        data
+    }
+}
+
+async fn create(hub: &TestHub, name: &str, more: Value) {
+    let mut create = json!({"name": name, "working_dir": hub.work()});
+    create.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    hub.call("claudecode.create", create).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_question_that_stays_open_is_told_once_whatever_becomes_of_the_hub() {
+    let mut told = Told::new();
+    let mut hub = TestHub::with_settings(&told.settings("approval_after_secs = 3")).await;
+    let since = Instant::now();
+    let (_, answered) = hub.asking_session("quick").await;
+    hub.call("loopback.respond", json!({"approval_id": answered, "approve": true})).await.unwrap();
+    // Times are whole seconds: a slow machine may come too late.
+    let in_time = since.elapsed() < Duration::from_secs(2);
+    let (_, first) = hub.asking_session("first").await;
+    let mut notice = told.next().await;
+    if !in_time && notice["approval"]["id"] == json!(answered) {
+        notice = told.next().await;
+    }
+    assert_eq!(notice["approval"]["id"], json!(first), "what was answered in time is not told");
+    assert_eq!(notice["approval"]["input"]["command"], "touch made");
+    hub.process.kill9().await.unwrap();
+    hub.process.restart().await.unwrap();
+    let (_, second) = hub.asking_session("second").await;
+    assert_eq!(told.next().await["approval"]["id"], json!(second), "the first one was told already");
+}
+
+#[tokio::test]
+async fn a_turn_that_failed_is_told_and_one_that_did_not_only_if_wanted() {
+    let failing = json!({"prompt": json!([{"result_error": "it broke"}]).to_string()});
+    let well = json!({"prompt": json!([{"say": "all well"}]).to_string()});
+    for (settings, wanted) in [("", vec!["bad"]), ("turns = \"all\"", vec!["good", "bad"])] {
+        let mut told = Told::new();
+        let hub = TestHub::with_settings(&told.settings(settings)).await;
+        create(&hub, "good", well.clone()).await;
+        let wait = json!({"cursor": 0, "timeout_ms": 20_000});
+        let waited = hub.call("loopback.wait", wait).await.unwrap();
+        assert_eq!(waited["finished"][0]["status"], "complete", "{waited}");
+        create(&hub, "bad", failing.clone()).await;
+        for name in wanted {
+            let notice = told.next().await;
+            assert_eq!((&notice["type"], &notice["session_name"]), (&json!("turn"), &json!(name)));
+            assert_eq!(notice["status"], if name == "bad" { "failed" } else { "complete" });
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_limit_that_runs_low_is_told() {
+    let mut told = Told::new();
+    let hub = TestHub::with_settings(&told.settings("turns = \"off\"")).await;
+    let prompt = json!([{"say": "hello"}]).to_string();
+    create(&hub, "limited", json!({"prompt": prompt, "budget": {"turns": 1}})).await;
+    let notice = told.next().await;
+    assert_eq!((&notice["type"], &notice["session_name"]), (&json!("limit"), &json!("limited")));
+    assert_eq!((&notice["limit"], &notice["left"]), (&json!("turns"), &json!(0)));
+}
+
+#[tokio::test]
+async fn a_command_that_cannot_be_run_is_logged_and_holds_up_nobody() {
+    let hub =
+        TestHub::with_settings("[notify]\ncommand = [\"/no/such/program\"]\napproval_after_secs = 0\n").await;
+    let (session, approval) = hub.asking_session("worker").await;
+    let logged = async {
+        while !hub.process.stderr().contains("a notice was not told") {
+            hub.call("claudecode.poll", json!({"session_id": session, "from_seq": 1000, "wait_ms": 100}))
+                .await
+                .unwrap();
+        }
+    };
+    tokio::time::timeout(LIMIT, logged).await.expect("it is logged");
+    hub.call("loopback.respond", json!({"approval_id": approval, "approve": true})).await.unwrap();
+}

@@ -1,0 +1,164 @@
+//! A pseudo-terminal with the program in it: what it draws is read as a terminal would read it, and keys are typed as a
+//! person would type them.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::num::NonZeroU16;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use tokio::sync::watch;
+
+use crate::support::LIMIT;
+
+pub(crate) struct Terminal {
+    master: File,
+    screen: Arc<Mutex<vt100::Parser>>,
+    grown: watch::Receiver<()>,
+    child: Running,
+}
+
+/// A program that does not outlive its test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Terminal {
+    /// Starts a program in a terminal of 80 by 24.
+    pub(crate) fn start(mut command: Command) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let slave = File::options().read(true).write(true).open(Path::new(name.to_str().unwrap())).unwrap();
+        tcsetwinsize(&master, size(80, 24)).unwrap();
+        let end = |slave: &File| Stdio::from(slave.try_clone().unwrap());
+        command.stdin(end(&slave)).stdout(end(&slave)).stderr(end(&slave));
+        // SAFETY: both are system calls that may be made between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                rustix::process::setsid()?;
+                rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+                Ok(())
+            });
+        }
+        let child = Running(command.spawn().unwrap());
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(cells(24), cells(80), 0)));
+        let (grow, grown) = watch::channel(());
+        let master = File::from(master);
+        let (mut reader, seen) = (master.try_clone().unwrap(), Arc::clone(&screen));
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            // A terminal that nobody holds any more is an error to read from: the end.
+            while let Ok(read @ 1..) = reader.read(&mut piece) {
+                seen.lock().unwrap_or_else(PoisonError::into_inner).process(&piece[..read]);
+                grow.send_replace(());
+            }
+        });
+        Self { master, screen, grown, child }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        self.look(|screen| screen.contents())
+    }
+
+    fn look<T>(&self, at: impl Fn(&vt100::Screen) -> T) -> T {
+        at(self.screen.lock().unwrap_or_else(PoisonError::into_inner).screen())
+    }
+
+    /// Waits until the screen is as wanted.
+    pub(crate) async fn until(&mut self, what: &str, wanted: impl Fn(&str) -> bool) {
+        let waited = async {
+            loop {
+                self.grown.mark_unchanged();
+                if wanted(&self.text()) {
+                    return;
+                }
+                if self.grown.changed().await.is_err() {
+                    assert!(wanted(&self.text()), "it has ended without: {what}\n{}", self.text());
+                    return;
+                }
+            }
+        };
+        if tokio::time::timeout(LIMIT, waited).await.is_err() {
+            panic!("it never shows: {what}\n{}", self.text());
+        }
+    }
+
+    /// Waits until the screen holds this text.
+    pub(crate) async fn shows(&mut self, text: &str) {
+        self.until(text, |screen| screen.contains(text)).await;
+    }
+
+    pub(crate) fn types(&mut self, keys: &str) {
+        self.master.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Presses a key until the screen is as wanted: a question that has only just come is not answered yet.
+    pub(crate) async fn presses(&mut self, key: &str, what: &str, wanted: impl Fn(&str) -> bool) {
+        let pressed = async {
+            while !wanted(&self.text()) {
+                self.types(key);
+                let mut grown = self.grown.clone();
+                // Also where a key changes nothing: then it is pressed again.
+                let wait = std::time::Duration::from_millis(200);
+                let ended = matches!(tokio::time::timeout(wait, grown.changed()).await, Ok(Err(_)));
+                assert!(!ended || wanted(&self.text()), "it has ended without: {what}\n{}", self.text());
+                self.grown = grown;
+            }
+        };
+        if tokio::time::timeout(LIMIT, pressed).await.is_err() {
+            panic!("{key} does not lead to: {what}\n{}", self.text());
+        }
+    }
+
+    pub(crate) fn resize(&mut self, width: u16, height: u16) {
+        self.screen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .screen_mut()
+            .set_size(cells(height), cells(width));
+        tcsetwinsize(&self.master, size(width, height)).unwrap();
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.child.0.id().cast_signed()).unwrap(), signal).unwrap();
+    }
+
+    /// Waits for its end, and sees whether the terminal is as it was.
+    pub(crate) async fn gives_back(mut self) -> ExitStatus {
+        let before = self.look(vt100::Screen::alternate_screen);
+        assert!(before, "it had the whole screen");
+        let screen = Arc::clone(&self.screen);
+        self.until("the end", |_| is_as_it_was(&screen)).await;
+        let status = tokio::task::spawn_blocking(move || (self.child.0.wait().unwrap(), self.master));
+        let (status, master) = tokio::time::timeout(LIMIT, status).await.expect("it ends").unwrap();
+        let modes = tcgetattr(&master).unwrap().local_modes;
+        assert!(modes.contains(LocalModes::ECHO | LocalModes::ICANON), "what is typed is seen again");
+        status
+    }
+}
+
+fn is_as_it_was(screen: &Mutex<vt100::Parser>) -> bool {
+    let parser = screen.lock().unwrap_or_else(PoisonError::into_inner);
+    let screen = parser.screen();
+    !screen.alternate_screen() && !screen.hide_cursor() && !screen.bracketed_paste()
+}
+
+fn cells(count: u16) -> NonZeroU16 {
+    NonZeroU16::new(count).unwrap()
+}
+
+fn size(width: u16, height: u16) -> Winsize {
+    Winsize { ws_col: width, ws_row: height, ws_xpixel: 0, ws_ypixel: 0 }
+}

@@ -1,0 +1,143 @@
+//! `plexus watch` as a person meets it: in a real terminal, with a real hub and an agent that asks.
+
+use std::path::Path;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{LIMIT, TestHub, plexus};
+use crate::terminal::Terminal;
+
+fn watch(hub: &TestHub, env: &[(&str, &Path)]) -> Terminal {
+    let mut command = plexus(hub.folder.path());
+    command.args(["watch", "--data-dir"]).arg(hub.process.data_dir()).env("TERM", "xterm");
+    command.envs(env.iter().copied());
+    Terminal::start(command)
+}
+
+/// The first event of this type in the latest turn of a session.
+async fn event(hub: &TestHub, session: &str, kind: &str) -> Value {
+    let found = async {
+        loop {
+            let poll = json!({"session_id": session, "from_seq": 0, "wait_ms": 500});
+            let seen = hub.call("claudecode.poll", poll).await.unwrap();
+            let events = seen["events"].as_array().unwrap();
+            if let Some(found) = events.iter().find(|event| event["event"]["type"] == kind) {
+                return found["event"].clone();
+            }
+        }
+    };
+    tokio::time::timeout(LIMIT, found).await.expect(kind)
+}
+
+fn answered(screen: &str) -> bool {
+    screen.contains(" 0 open")
+}
+
+#[tokio::test]
+async fn a_question_is_shown_by_itself_and_a_key_lets_the_call_run() {
+    let hub = TestHub::start().await;
+    let mut terminal = watch(&hub, &[]);
+    terminal.shows(" 0 open").await;
+    let (session, _) = hub.asking_session("worker").await;
+    terminal.shows("$ touch made").await;
+    terminal.presses("a", "no question is open", answered).await;
+    assert_eq!(event(&hub, &session, "tool_result").await["is_error"], false);
+    assert!(hub.work().join("made").exists());
+    terminal.shows("done worker").await;
+    terminal.types("q");
+    assert!(terminal.gives_back().await.success());
+}
+
+#[tokio::test]
+async fn a_call_is_denied_with_the_reason_that_was_typed() {
+    let hub = TestHub::start().await;
+    let (session, _) = hub.asking_session("worker").await;
+    let mut terminal = watch(&hub, &[]);
+    terminal.shows("$ touch made").await;
+    terminal.presses("d", "the reason is asked for", |screen| screen.contains("Why not?")).await;
+    terminal.types("\u{15}not today\r");
+    terminal.until("no question is open", answered).await;
+    let resolved = event(&hub, &session, "approval_resolved").await;
+    assert_eq!((&resolved["status"], &resolved["message"]), (&json!("denied"), &json!("not today")));
+    event(&hub, &session, "complete").await;
+    assert!(!hub.work().join("made").exists());
+}
+
+#[tokio::test]
+async fn an_input_is_edited_and_the_call_runs_with_that() {
+    let hub = TestHub::start().await;
+    let editor = hub.folder.path().join("editor");
+    std::fs::write(&editor, "#!/bin/sh\nsed -i s/made/changed/ \"$1\"\n").unwrap();
+    std::fs::set_permissions(&editor, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (session, _) = hub.asking_session("worker").await;
+    let mut terminal = watch(&hub, &[("EDITOR", &editor)]);
+    terminal.shows("$ touch made").await;
+    terminal.presses("e", "it is asked about", |screen| screen.contains("as you changed it?")).await;
+    terminal.shows("touch changed").await;
+    terminal.types("y");
+    terminal.until("no question is open", answered).await;
+    event(&hub, &session, "complete").await;
+    assert!(hub.work().join("changed").exists() && !hub.work().join("made").exists());
+}
+
+#[tokio::test]
+async fn an_answer_from_elsewhere_is_told() {
+    let hub = TestHub::start().await;
+    let (_, approval) = hub.asking_session("worker").await;
+    let mut terminal = watch(&hub, &[]);
+    terminal.shows("$ touch made").await;
+    hub.call("loopback.respond", json!({"approval_id": approval, "approve": false})).await.unwrap();
+    terminal.shows("Bash of worker: denied by operator").await;
+    terminal.until("no question is open", answered).await;
+}
+
+#[tokio::test]
+async fn another_size_is_drawn_and_a_signal_gives_the_terminal_back() {
+    let hub = TestHub::start().await;
+    hub.asking_session("worker").await;
+    for signal in [Signal::TERM, Signal::HUP] {
+        let mut terminal = watch(&hub, &[]);
+        terminal.shows("$ touch made").await;
+        terminal.until("the log has no room", |screen| !screen.contains("Log of")).await;
+        terminal.resize(140, 40);
+        terminal.shows("Log of worker").await;
+        terminal.signal(signal);
+        terminal.gives_back().await;
+    }
+}
+
+#[tokio::test]
+async fn a_panic_gives_the_terminal_back() {
+    let hub = TestHub::start().await;
+    let file = hub.folder.path().join("panic");
+    let mut terminal = watch(&hub, &[("PLEXUS_WATCH_PANIC", &file)]);
+    terminal.shows(" 0 open").await;
+    std::fs::write(&file, "").unwrap();
+    terminal.types("j");
+    assert!(!terminal.gives_back().await.success());
+}
+
+#[tokio::test]
+async fn a_hub_that_was_killed_is_waited_for() {
+    let mut hub = TestHub::start().await;
+    let (session, _) = hub.asking_session("worker").await;
+    let mut terminal = watch(&hub, &[]);
+    terminal.shows("$ touch made").await;
+    hub.process.kill9().await.unwrap();
+    terminal.shows("HUB AWAY").await;
+    hub.process.restart().await.unwrap();
+    terminal.until("the hub is back", |screen| !screen.contains("HUB AWAY")).await;
+    terminal.shows("$ touch made").await;
+    terminal.presses("a", "no question is open", answered).await;
+    event(&hub, &session, "complete").await;
+    assert!(hub.work().join("made").exists());
+}
+
+#[tokio::test]
+async fn without_a_hub_or_a_terminal_it_says_so() {
+    let hub = TestHub::start().await;
+    let output = hub.run(&["watch"]).await;
+    assert_eq!(output.status.code(), Some(2));
+    assert!(crate::support::text(&output.stderr).contains("needs a terminal"));
+}
