@@ -9,8 +9,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use crate::error::ExpectedError;
 use crate::settings::DataDirArg;
 use crate::{
-    approvals, approve, attach, audit, call, completions, demo, deny, doctor, down, logs, ls, mcp,
-    mcp_config, run, serve, status, stop, up, watch,
+    approvals, approve, attach, audit, call, completions, demo, deny, doctor, down, fork, logs, ls, mcp,
+    mcp_config, run, serve, status, stop, transcript, up, watch,
 };
 
 /// Answer for many agents: a hub that supervises Claude Code processes and stops each tool call until it is decided.
@@ -34,6 +34,10 @@ enum Verb {
     Ls(ls::LsArgs),
     /// Show what happened in a session, and what happens.
     Logs(logs::LogsArgs),
+    /// Write a session's whole conversation down.
+    Transcript(transcript::TranscriptArgs),
+    /// Go another way from an earlier turn of a session; both live on.
+    Fork(fork::ForkArgs),
     /// End the processes of a session and of all below it.
     Stop(stop::StopArgs),
     /// Show what waits for an answer.
@@ -128,6 +132,7 @@ pub(crate) struct DownArgs {
 
 /// Arguments of `plexus watch`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  plexus watch\n\n`?` shows the keys, q leaves.")]
 pub(crate) struct WatchArgs {
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
@@ -168,6 +173,8 @@ pub(crate) fn run() -> Result<(), ExpectedError> {
         Verb::Attach(args) => attach::run(&args),
         Verb::Ls(args) => ls::run(&args),
         Verb::Logs(args) => logs::run(&args),
+        Verb::Transcript(args) => transcript::run(&args),
+        Verb::Fork(args) => fork::run(&args),
         Verb::Stop(args) => stop::run(&args),
         Verb::Approvals(args) => approvals::run(&args),
         Verb::Approve(args) => approve::run(&args),

@@ -1,0 +1,48 @@
+//! `plexus fork`: a session that shares another one's history up to a turn, and goes on from there.
+
+use clap::Args;
+use plexus_protocol::claudecode::ForkResult;
+
+use crate::error::ExpectedError;
+use crate::hub::{HubClient, JsonArg, block_on, named};
+use crate::output;
+use crate::settings::DataDirArg;
+
+/// Arguments of `plexus fork`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  plexus fork fixer other-way --at 1\n  plexus attach other-way")]
+pub(crate) struct ForkArgs {
+    /// The session, by name or id.
+    pub(crate) name: String,
+    /// What the new one is called.
+    pub(crate) new_name: String,
+    /// The last turn that both share; left out, all that is finished.
+    #[arg(long, value_name = "TURN")]
+    pub(crate) at: Option<u64>,
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArg,
+    #[command(flatten)]
+    pub(crate) json: JsonArg,
+}
+
+/// Forks it.
+pub(crate) fn run(args: &ForkArgs) -> Result<(), ExpectedError> {
+    block_on(async {
+        let hub = HubClient::reach(&args.data_dir).await?;
+        let mut params = named(&args.name);
+        params["new_name"] = args.new_name.as_str().into();
+        if let Some(turn) = args.at {
+            params["at"] = turn.into();
+        }
+        let forked: ForkResult = hub.call("claudecode.fork", params).await?;
+        if args.json.json {
+            output::json_line(&forked);
+        } else {
+            output::print(&format!(
+                "forked {}; plexus attach {} goes on with it",
+                args.new_name, args.new_name
+            ));
+        }
+        Ok(())
+    })
+}

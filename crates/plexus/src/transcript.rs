@@ -1,0 +1,58 @@
+//! `plexus transcript`: a session's whole conversation, to be read or kept.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use clap::{Args, ValueEnum};
+use plexus_protocol::claudecode::TranscriptResult;
+use serde_json::json;
+
+use crate::error::{ExpectedError, system};
+use crate::hub::{HubClient, block_on};
+use crate::settings::DataDirArg;
+use crate::terminal;
+
+/// What it is written as.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Format {
+    /// Markdown.
+    Markdown,
+    /// One node of the conversation as JSON on each line.
+    Jsonl,
+    /// A page for a browser, with the decisions in line.
+    Html,
+}
+
+/// Arguments of `plexus transcript`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  plexus transcript fixer\n  plexus transcript fixer --format html > fixer.html"
+)]
+pub(crate) struct TranscriptArgs {
+    /// The session, by name or id.
+    pub(crate) name: String,
+    /// What it is written as.
+    #[arg(long, value_enum, default_value = "markdown")]
+    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) data_dir: DataDirArg,
+}
+
+/// Writes it down, part by part.
+pub(crate) fn run(args: &TranscriptArgs) -> Result<(), ExpectedError> {
+    block_on(async {
+        let hub = HubClient::reach(&args.data_dir).await?;
+        let session = hub.session(&args.name).await?;
+        let format = args.format.to_possible_value().map(|value| value.get_name().to_owned());
+        let mut stdout = std::io::stdout().lock();
+        let mut from = Some(0);
+        while let Some(place) = from {
+            let params = json!({"session_id": session.id, "format": format, "from": place});
+            let TranscriptResult::Ok { text, next } = hub.call("claudecode.transcript", params).await?;
+            // In a file it is what was said; on a terminal nothing of it may move the cursor.
+            let shown = if stdout.is_terminal() { terminal::safe(&text) } else { text.as_str().into() };
+            stdout.write_all(shown.as_bytes()).map_err(system)?;
+            from = next;
+        }
+        stdout.flush().map_err(system)
+    })
+}
