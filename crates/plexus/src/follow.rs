@@ -48,20 +48,21 @@ pub(crate) struct Follower {
 impl Follower {
     /// The events of a session from this turn and event on.
     pub(crate) fn session(client: &Client, id: SessionId, turn: u64, seq: u64) -> Self {
-        Self::new(client, format!("/sessions/{id}/events?turn={turn}&from_seq={seq}"))
+        Self::at(client, format!("/sessions/{id}/events?turn={turn}&from_seq={seq}"))
     }
 
     /// The approvals after this number, as `loopback.wait` counts.
     pub(crate) fn approvals(client: &Client, after: u64) -> Self {
-        Self::new(client, format!("/approvals/events?after={after}"))
+        Self::at(client, format!("/approvals/events?after={after}"))
     }
 
     /// A word whenever something has changed in any session.
     pub(crate) fn changes(client: &Client) -> Self {
-        Self::new(client, "/sessions/events".to_owned())
+        Self::at(client, "/sessions/events".to_owned())
     }
 
-    fn new(client: &Client, path: String) -> Self {
+    /// Any of the hub's streams, by its path.
+    pub(crate) fn at(client: &Client, path: String) -> Self {
         let client = client.clone();
         Self { client, path, last: None, stream: None, pause: FIRST_PAUSE, again_at: Instant::now() }
     }

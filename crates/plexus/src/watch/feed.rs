@@ -1,159 +1,72 @@
-//! What the hub tells by itself: its streams on `hub.sock`, for as long as it takes. Each begins with how everything
-//! stands, goes on live, and begins again by itself when the hub was away. Nothing is asked again and again.
+//! What the hub tells by itself, for as long as it takes, as what happens on the screen. Nothing is asked again and again:
+//! how everything stands is read when a stream begins, and again when it begins anew because the hub was away.
 
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use bytes::Bytes;
-use http::{Request, header};
-use http_body_util::{BodyExt as _, Empty};
-use hyper::body::Incoming;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use plexus_protocol::SessionId;
 use serde_json::{Value, json};
-use tokio::net::UnixStream;
 use tokio::sync::mpsc::Sender;
-use tokio::task::JoinHandle;
 
 use super::update::Event;
 use crate::client::Client;
+use crate::follow::{Follower, Told};
 
-/// How long a hub that is away is left alone, at first and at most.
-const FIRST_TRY: Duration = Duration::from_millis(200);
-const LAST_TRY: Duration = Duration::from_secs(2);
 /// A hub with many sessions is asked for them less often: looking takes at most this part of the time.
 const LOOKING: u32 = 4;
 
 /// Follows the approvals; tells as well whether the hub is there.
-pub(crate) async fn approvals(socket: PathBuf, tell: Sender<Event>) {
-    let client = Client::Operator { socket: socket.clone() };
-    let mut wait = FIRST_TRY;
-    loop {
-        // The stream is there before what is open is read: nothing falls between the two.
-        if let Some(mut stream) = Stream::open(&socket, "/approvals/events", None).await
-            && let Ok(mut open) = client.call("loopback.pending", json!({})).await
-            && let Ok(open) = serde_json::from_value(open["approvals"].take())
+pub(crate) async fn approvals(client: Client, tell: Sender<Event>) {
+    let mut follower = Follower::at(&client, "/approvals/events".to_owned());
+    while let Ok(told) = follower.next().await {
+        let event = match told {
+            // The stream is there before what is open is read: nothing falls between the two.
+            Told::Begun => read(&client, "loopback.pending", "approvals").await.map(Event::Open),
+            Told::Event { mut data, .. } => {
+                let approval = serde_json::from_value(data["approval"].take()).ok();
+                approval.map(if data["type"] == "asked" { Event::Asked } else { Event::Ended })
+            }
+            Told::Away => Some(Event::Away),
+        };
+        if let Some(event) = event
+            && tell.send(event).await.is_err()
         {
-            wait = FIRST_TRY;
-            if tell.send(Event::Open(open)).await.is_err() {
-                return;
-            }
-            while let Some((_, mut data)) = stream.next().await {
-                let Ok(approval) = serde_json::from_value(data["approval"].take()) else { continue };
-                let event = match data["type"].as_str() {
-                    Some("asked") => Event::Asked(approval),
-                    _ => Event::Ended(approval),
-                };
-                if tell.send(event).await.is_err() {
-                    return;
-                }
-            }
-        }
-        if tell.send(Event::Away).await.is_err() {
             return;
         }
-        tokio::time::sleep(wait).await;
-        wait = (wait * 2).min(LAST_TRY);
     }
 }
 
 /// Follows the tree of sessions.
-pub(crate) async fn sessions(socket: PathBuf, tell: Sender<Event>) {
-    let client = Client::Operator { socket: socket.clone() };
-    let mut wait = FIRST_TRY;
-    loop {
-        if let Some(mut stream) = Stream::open(&socket, "/sessions/events", None).await {
-            loop {
-                let since = Instant::now();
-                let Ok(mut list) = client.call("claudecode.list", json!({})).await else { break };
-                let Ok(sessions) = serde_json::from_value(list["sessions"].take()) else { break };
-                wait = FIRST_TRY;
-                if tell.send(Event::Sessions(sessions)).await.is_err() {
-                    return;
-                }
-                tokio::time::sleep(since.elapsed() * LOOKING).await;
-                if stream.next().await.is_none() {
-                    break;
-                }
-            }
+pub(crate) async fn sessions(client: Client, tell: Sender<Event>) {
+    let mut follower = Follower::changes(&client);
+    while let Ok(told) = follower.next().await {
+        if matches!(told, Told::Away) {
+            continue;
         }
-        tokio::time::sleep(wait).await;
-        wait = (wait * 2).min(LAST_TRY);
+        let since = Instant::now();
+        if let Some(sessions) = read(&client, "claudecode.list", "sessions").await
+            && tell.send(Event::Sessions(sessions)).await.is_err()
+        {
+            return;
+        }
+        tokio::time::sleep(since.elapsed() * LOOKING).await;
     }
 }
 
 /// Follows the events of one session, from the beginning of its latest turn.
-pub(crate) async fn log(socket: PathBuf, session: SessionId, tell: Sender<Event>) {
-    let path = format!("/sessions/{session}/events");
-    let (mut last, mut wait) = (None, FIRST_TRY);
-    loop {
-        if let Some(mut stream) = Stream::open(&socket, &path, last.as_deref()).await {
-            while let Some((id, mut data)) = stream.next().await {
-                wait = FIRST_TRY;
-                // Deltas have no id: what they tell comes again as a whole.
-                let Some(id) = id else { continue };
-                last = Some(id);
-                if tell.send(Event::Happened(session, data["event"].take())).await.is_err() {
-                    return;
-                }
-            }
-        }
-        tokio::time::sleep(wait).await;
-        wait = (wait * 2).min(LAST_TRY);
-    }
-}
-
-/// A stream of server-sent events.
-struct Stream {
-    body: Incoming,
-    buffer: Vec<u8>,
-    connection: JoinHandle<()>,
-}
-
-impl Stream {
-    /// Opens a stream; `None` when the hub is not there or refuses.
-    async fn open(socket: &Path, path: &str, last: Option<&str>) -> Option<Self> {
-        let stream = UnixStream::connect(socket).await.ok()?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
-        let connection = tokio::spawn(async move { drop(connection.await) });
-        let mut request = Request::get(path).header(header::HOST, "hub.sock");
-        if let Some(last) = last {
-            request = request.header("last-event-id", last);
-        }
-        let response = sender.send_request(request.body(Empty::<Bytes>::new()).ok()?).await.ok()?;
-        response.status().is_success().then(|| Self {
-            body: response.into_body(),
-            buffer: Vec::new(),
-            connection,
-        })
-    }
-
-    /// The next event that has data, with its id; `None` at the end.
-    async fn next(&mut self) -> Option<(Option<String>, Value)> {
-        loop {
-            while let Some(end) = self.buffer.windows(2).position(|two| two == b"\n\n") {
-                let event: Vec<u8> = self.buffer.drain(..end + 2).collect();
-                let event = String::from_utf8_lossy(&event);
-                let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
-                let data = field("data: ").and_then(|data| serde_json::from_str(data).ok());
-                if field("event: ") == Some("error") {
-                    return None;
-                }
-                if let Some(data) = data {
-                    return Some((field("id: ").map(str::to_owned), data));
-                }
-            }
-            let frame = self.body.frame().await?.ok()?;
-            if let Ok(data) = frame.into_data() {
-                self.buffer.extend_from_slice(&data);
-            }
+pub(crate) async fn log(client: Client, session: SessionId, tell: Sender<Event>) {
+    let mut follower = Follower::at(&client, format!("/sessions/{session}/events"));
+    while let Ok(told) = follower.next().await {
+        // Deltas are of a kind of their own: what they tell comes again as a whole.
+        if let Told::Event { kind: None, mut data } = told
+            && tell.send(Event::Happened(session, data["event"].take())).await.is_err()
+        {
+            return;
         }
     }
 }
 
-impl Drop for Stream {
-    fn drop(&mut self) {
-        self.connection.abort();
-    }
+/// One list of what a method shows; `None` when the hub has gone away meanwhile, which is told by the stream.
+async fn read<T: serde::de::DeserializeOwned>(client: &Client, method: &str, list: &str) -> Option<T> {
+    let mut shown: Value = client.call(method, json!({})).await.ok()?;
+    serde_json::from_value(shown[list].take()).ok()
 }

@@ -4,7 +4,6 @@
 
 mod answers;
 mod diff;
-mod edit;
 mod feed;
 mod foot;
 mod input;
@@ -24,9 +23,10 @@ mod screens;
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use crossterm::event::Event as Input;
+use plexus_protocol::Object;
 use plexus_server::DataDir;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
@@ -35,9 +35,10 @@ use tokio::task::JoinSet;
 
 use crate::cli::WatchArgs;
 use crate::client::{CallError, Client};
+use crate::editor::{Draft, EditError, Edited};
 use crate::error::{ExpectedError, system};
 use crate::serve::Signals;
-use edit::Edited;
+use crate::terminal::now;
 use input::Keys;
 use model::Model;
 use outside::Outside;
@@ -72,8 +73,8 @@ async fn watch(dir: &Path, paint: Paint) -> Result<(), ExpectedError> {
     let mut signals = Signals::new()?;
     let (tell, told) = mpsc::channel(WAITING);
     let mut feeds = JoinSet::new();
-    feeds.spawn(feed::approvals(socket.clone(), tell.clone()));
-    feeds.spawn(feed::sessions(socket.clone(), tell.clone()));
+    feeds.spawn(feed::approvals(client.clone(), tell.clone()));
+    feeds.spawn(feed::sessions(client, tell.clone()));
     let mut watching = Watching::new(socket, tell, told, paint)?;
     tokio::select! {
         ended = watching.run() => ended,
@@ -161,12 +162,15 @@ impl Watching {
                         // Nobody but the editor reads the keys now.
                         self.keys = None;
                         self.screen.lend();
-                        let edited = edit::edit(&input).await;
+                        let edited = edited(&input).await;
                         self.screen.take_again().map_err(system)?;
                         self.keys = Some(Keys::read(self.typed.0.clone()).map_err(system)?);
                         events.push(match edited {
-                            Edited::To(input) => Event::Edited(approval, input),
-                            Edited::Not(why) => Event::Outcome(why),
+                            Ok(Edited::Changed(input)) => Event::Edited(approval, input),
+                            Ok(Edited::Same) => {
+                                Event::Outcome("nothing was changed, nothing is answered".to_owned())
+                            }
+                            Err(why) => Event::Outcome(format!("{why}: nothing is answered")),
                         });
                     }
                 }
@@ -176,6 +180,7 @@ impl Watching {
     }
 }
 
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+/// What the user makes of an input, on the terminal as it is.
+async fn edited(input: &Object) -> Result<Edited, EditError> {
+    Draft::of(input)?.edit().await
 }

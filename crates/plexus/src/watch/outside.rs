@@ -31,7 +31,7 @@ impl Outside {
     pub(crate) fn follow(&mut self, session: Option<SessionId>) {
         self.log.abort_all();
         if let Some(session) = session {
-            self.log.spawn(feed::log(self.socket.clone(), session, self.tell.clone()));
+            self.log.spawn(feed::log(self.client(), session, self.tell.clone()));
         }
     }
 
