@@ -78,3 +78,29 @@ async fn whoever_is_attached_answers_for_those_below() -> anyhow::Result<()> {
     assert_eq!(attached.end().await?, 0, "{}", attached.shown());
     Ok(())
 }
+
+/// What is over is shown as such: whoever attaches and types at once begins the next turn, and nothing is taken for a word to the one before.
+#[tokio::test]
+async fn a_line_typed_before_the_prompt_is_there_begins_the_next_turn() -> anyhow::Result<()> {
+    let Some(world) = Setup::scripted().world("typed_ahead").await? else { return Ok(()) };
+    let said = script(&json!([{"say": "The first."}]));
+    let session = world.create("early", json!({"prompt": said})).await?;
+    world.ended(&session).await?;
+    let env = [
+        ("HOME", world.home.display().to_string()),
+        ("PATH", std::env::var("PATH")?),
+        ("PLEXUS_DATA_DIR", world.hub.data_dir().display().to_string()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value));
+    let mut attached = Pty::start(&binaries::plexus()?, &["attach", "early"], &world.work, &env)?;
+    attached.press(&format!("{}\n", script(&json!([{"say": "The second."}]))))?;
+    attached.expect("The first.").await?;
+    attached.expect("* complete").await?;
+    attached.expect("The second.").await?;
+    attached.expect("* complete").await?;
+    attached.expect("early> ").await?;
+    assert!(!attached.shown().contains("no_turn"), "{}", attached.shown());
+    attached.press(CTRL_D)?;
+    assert_eq!(attached.end().await?, 0, "{}", attached.shown());
+    Ok(())
+}

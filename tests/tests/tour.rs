@@ -12,7 +12,7 @@ async fn walk(version: &'static str) -> anyhow::Result<()> {
     let Some(claude) = require_claude(version, "the_tour") else { return Ok(()) };
     let dir = tempfile::tempdir()?;
     let [home, work, data] = ["home", "work", "data"].map(|name| dir.path().join(name));
-    for folder in [&home, &work, &data] {
+    for folder in [&home, &work] {
         std::fs::create_dir(folder)?;
     }
     let model = ScriptedModel::start().await?;

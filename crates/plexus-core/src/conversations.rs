@@ -57,6 +57,18 @@ impl Hub {
         }
     }
 
+    /// A page of the conversation that ends with `head`, from depth `from` on, and where the next one begins.
+    pub(crate) async fn page(
+        &self,
+        head: NodeId,
+        from: Option<u64>,
+        limit: u64,
+    ) -> Result<(Vec<Node>, Option<u64>), Error> {
+        let nodes = self.store().path(head, from.unwrap_or(0), limit).await.map_err(store_error)?;
+        let next = nodes.last().filter(|last| last.summary.id != head).map(|last| last.summary.depth + 1);
+        Ok((nodes, next))
+    }
+
     /// A page of the trees that the caller may read all of; of others than the operator, those of living sessions.
     pub(crate) async fn readable_trees(
         &self,

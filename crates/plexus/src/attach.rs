@@ -48,6 +48,7 @@ pub(crate) fn run(args: &AttachArgs) -> Result<(), ExpectedError> {
             return Ok(());
         }
         let mut talk = Talk::new(&hub, &start, manner);
+        talk.catch_up().await?;
         talk.take_up(hub.pending().await?).await?;
         let status = talk.go_on(&start).await?;
         if manner == Manner::Person { Ok(()) } else { outcome(status) }

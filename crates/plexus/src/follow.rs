@@ -47,7 +47,7 @@ pub(crate) struct Follower {
 
 impl Follower {
     /// The events of a session from this turn and event on.
-    pub(crate) fn session(client: &Client, id: SessionId, turn: u64, seq: u64) -> Self {
+    pub(crate) fn session(client: &Client, id: SessionId, (turn, seq): (u64, u64)) -> Self {
         Self::at(client, format!("/sessions/{id}/events?turn={turn}&from_seq={seq}"))
     }
 

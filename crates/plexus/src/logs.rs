@@ -1,16 +1,14 @@
 //! `plexus logs`: what happened in a session, from its first turn or its last ones, and on as it happens.
 
 use clap::Args;
-use plexus_protocol::claudecode::PollResult;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::ExpectedError;
 use crate::follow::{Follower, Told};
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::settings::DataDirArg;
+use crate::stored::Stored;
 use crate::{output, show};
-
-const PAGE: u64 = 500;
 
 /// Arguments of `plexus logs`.
 #[derive(Debug, Args)]
@@ -40,34 +38,18 @@ pub(crate) fn run(args: &LogsArgs) -> Result<(), ExpectedError> {
         let latest = session.turn;
         let first = args.turns.map_or(1, |turns| (latest + 1).saturating_sub(turns).max(1));
         let mut printer = Printer { json: args.json.json, turn: 0 };
-        let mut seq = 0;
+        let mut next = (1, 0);
         for turn in first..=latest {
-            seq = 0;
-            loop {
-                let page = json!({"session_id": session.id, "turn": turn, "from_seq": seq, "limit": PAGE, "max_bytes": u32::MAX});
-                let read = hub.call("claudecode.poll", page).await;
-                let PollResult::Ok { events, read_position, has_more, .. } = match read {
-                    Err(ExpectedError::Refused(why)) if why.ends_with("(gone)") => {
-                        output::say(&format!("plexus: the events of turn {turn} were removed"));
-                        break;
-                    }
-                    read => read?,
-                };
-                for event in events {
-                    printer.print(
-                        &json!({"turn": turn, "seq": event.seq, "event": event.event, "at": event.at}),
-                    );
-                }
-                seq = read_position;
-                if !has_more {
-                    break;
-                }
+            let mut rest = Stored::of(session.id, turn);
+            while let Some(page) = rest.page(&hub).await? {
+                page.events.iter().for_each(|told| printer.print(told));
             }
+            next = rest.next();
         }
         if !args.follow {
             return Ok(());
         }
-        let mut follower = Follower::session(&hub.client, session.id, latest.max(1), seq);
+        let mut follower = Follower::session(&hub.client, session.id, next);
         loop {
             match follower.next().await.map_err(|error| hub.explain(error))? {
                 Told::Event { kind: None, data } => printer.print(&data),

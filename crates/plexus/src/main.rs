@@ -33,6 +33,7 @@ mod settings;
 mod show;
 mod status;
 mod stop;
+mod stored;
 mod systemd;
 mod table;
 mod talk;

@@ -1,8 +1,10 @@
 //! A conversation as a page: all that anybody wrote is text in it, and can neither run nor load anything.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use plexus_protocol::arbor::{Node, Role};
+use plexus_protocol::visible;
 
 use super::{blocks, decision, kind, name, outcome, result, result_word, said};
 
@@ -85,21 +87,15 @@ fn paragraph(text: &str) -> String {
 
 /// Text, whatever is in it: markup is shown, control and direction characters as well.
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
+    let shown = visible(text).map_or(Cow::Borrowed(text), Cow::Owned);
+    let mut out = String::with_capacity(shown.len());
+    for character in shown.chars() {
         match character {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            '\n' | '\t' => out.push(character),
-            '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}' => {
-                let _ = write!(out, "\\u{{{:x}}}", u32::from(character));
-            }
-            character if character.is_control() => {
-                let _ = write!(out, "\\u{{{:x}}}", u32::from(character));
-            }
             character => out.push(character),
         }
     }

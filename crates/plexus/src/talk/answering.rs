@@ -10,6 +10,7 @@ use super::question::{self, Said};
 use super::screen::{Bottom, Manner};
 use super::{Purpose, Talk};
 use crate::approve::{allow, editable, over};
+use crate::client::CallError;
 use crate::editor::{Draft, EditError, Edited};
 use crate::error::ExpectedError;
 use crate::terminal::{one_line, safe};
@@ -116,6 +117,8 @@ impl Talk<'_> {
         let Some(place) = self.open.iter().position(|open| open.id.to_string() == id) else { return };
         self.open.remove(place);
         if place == 0 {
+            // An answer that comes too late is not a word for the agent.
+            self.typed.forget();
             self.next_question();
         }
     }
@@ -235,9 +238,18 @@ impl Talk<'_> {
         if self.purpose != Purpose::Stay || line.trim().is_empty() {
             return Ok(());
         }
-        let method = if self.busy() { "claudecode.send" } else { "claudecode.chat_async" };
-        let sent = self.hub.call::<Value>(method, json!({"session_id": self.id, "prompt": line})).await;
-        match sent {
+        let words = json!({"session_id": self.id, "prompt": line});
+        let (first, other) = match self.busy() {
+            true => ("claudecode.send", "claudecode.chat_async"),
+            false => ("claudecode.chat_async", "claudecode.send"),
+        };
+        let mut sent = self.hub.client.call(first, words.clone()).await;
+        // The turn ended, or another began, while the line was on its way: it was meant for the agent either way.
+        if matches!(&sent, Err(CallError::Refused { kind, .. }) if kind == "no_turn" || kind == "turn_in_progress")
+        {
+            sent = self.hub.client.call(other, words).await;
+        }
+        match sent.map_err(|error| self.hub.explain(error)) {
             Ok(_) => Ok(()),
             Err(ExpectedError::Refused(why)) => {
                 self.screen.say(&format!("plexus: {why}"));

@@ -21,6 +21,7 @@ use self::screen::{Bottom, Screen};
 use crate::error::{ExpectedError, system};
 use crate::follow::{Follower, Told};
 use crate::hub::{HubClient, JsonArg};
+use crate::stored::Stored;
 use crate::terminal::age;
 use crate::typed::Typed;
 use crate::{ls, output, show};
@@ -83,6 +84,8 @@ pub(crate) struct Talk<'a> {
     interrupting: bool,
     /// Nobody types here any more.
     deaf: bool,
+    /// The turn and the event that are to be heard next.
+    next: (u64, u64),
 }
 
 impl<'a> Talk<'a> {
@@ -104,12 +107,41 @@ impl<'a> Talk<'a> {
             held: String::new(),
             interrupting: false,
             deaf: manner != Manner::Person,
+            next: (1, 0),
         }
+    }
+
+    /// Shows what the latest turn has had so far, and asks what is open in it. What is over is not heard as if it happened
+    /// now: nobody is shown a turn as running, or has words taken for it, that ended before.
+    pub(crate) async fn catch_up(&mut self) -> Result<(), ExpectedError> {
+        let counted = !self.busy();
+        let mut rest = Stored::of(self.id, self.turn);
+        while let Some(page) = rest.page(self.hub).await? {
+            for told in page.events {
+                let event = &told["event"];
+                let what = event["type"].as_str().unwrap_or_default().to_owned();
+                self.count(event, &what);
+                if !counted {
+                    self.cost_usd += event["cost_usd"].as_f64().unwrap_or(0.0);
+                }
+                self.show(&told, &what);
+            }
+            self.status = page.status;
+            for approval in page.pending {
+                let approval = self.hub.approval(&approval.id.to_string()).await?;
+                self.ask(approval);
+            }
+        }
+        self.next = rest.next();
+        Ok(())
     }
 
     /// Talks until it is over, and says how the latest turn ended.
     pub(crate) async fn go_on(&mut self, start: &Start) -> Result<Status, ExpectedError> {
-        let mut events = Follower::session(&self.hub.client, self.id, start.turn.max(1), 0);
+        if let Some(status) = self.over(self.turn) {
+            return Ok(status);
+        }
+        let mut events = Follower::session(&self.hub.client, self.id, self.next);
         let mut below = Follower::approvals(&self.hub.client, start.cursor);
         let mut ctrl_c = interrupts()?;
         let mut ticks = tokio::time::interval(TICK);
@@ -190,14 +222,9 @@ impl<'a> Talk<'a> {
             self.held.clear();
         }
         self.show(&data, what);
-        let call = event["tool_use_id"].as_str().unwrap_or_default();
+        self.count(event, what);
         match what {
-            "tool_use" => {
-                self.tools.insert(call.to_owned());
-                Ok(None)
-            }
             "tool_result" => {
-                self.tools.remove(call);
                 if self.tools.is_empty() && !self.held.is_empty() {
                     self.screen.piece(&std::mem::take(&mut self.held));
                 }
@@ -218,6 +245,16 @@ impl<'a> Talk<'a> {
                 self.ended(&data).await
             }
             _ => Ok(None),
+        }
+    }
+
+    /// Keeps the calls that have no result so far.
+    fn count(&mut self, event: &Value, what: &str) {
+        let call = event["tool_use_id"].as_str().unwrap_or_default();
+        match what {
+            "tool_use" => drop(self.tools.insert(call.to_owned())),
+            "tool_result" => drop(self.tools.remove(call)),
+            _ => {}
         }
     }
 
@@ -256,13 +293,15 @@ impl<'a> Talk<'a> {
         let poll = json!({"session_id": self.id, "turn": turn, "from_seq": next, "limit": 1});
         let PollResult::Ok { status, .. } = self.hub.call("claudecode.poll", poll).await?;
         self.status = status;
-        if self.busy() {
-            return Ok(None);
-        }
-        Ok(match self.purpose {
-            Purpose::Turn(awaited) => (turn >= awaited).then_some(status),
+        Ok(self.over(turn))
+    }
+
+    /// How this turn ended, if the talk is over with it.
+    fn over(&self, turn: u64) -> Option<Status> {
+        match self.purpose {
+            Purpose::Turn(awaited) => (turn >= awaited && !self.busy()).then_some(self.status),
             Purpose::Stay => None,
-        })
+        }
     }
 
     /// An approval of a session below this one was asked, or came to its end.

@@ -8,7 +8,6 @@ use plexus_protocol::arbor::{PathParams, PathResult};
 use super::checked;
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::hub::store_error;
 use crate::method::{Audience, Method};
 
 pub(super) fn method() -> Method {
@@ -26,7 +25,6 @@ async fn path(hub: Arc<Hub>, caller: Admitted, params: PathParams) -> Result<Pat
     let limit = checked(params.limit)?;
     let head =
         hub.find_conversation(&caller, params.node_id, params.session_id, params.name.as_deref()).await?;
-    let nodes = hub.store().path(head, params.from.unwrap_or(0), limit).await.map_err(store_error)?;
-    let next = nodes.last().filter(|last| last.summary.id != head).map(|last| last.summary.depth + 1);
+    let (nodes, next) = hub.page(head, params.from, limit).await?;
     Ok(PathResult::Ok { nodes, next })
 }

@@ -8,7 +8,6 @@ use plexus_protocol::claudecode::{TranscriptFormat, TranscriptParams, Transcript
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::hub::store_error;
 use crate::method::{Audience, Method};
 use crate::render::{PAGE_END, html, markdown, page_begin};
 
@@ -37,8 +36,7 @@ async fn transcript(
     }
     let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
     let from = params.from.unwrap_or(0);
-    let nodes = hub.store().path(session.head, from, limit).await.map_err(store_error)?;
-    let next = nodes.last().filter(|last| last.summary.id != session.head).map(|last| last.summary.depth + 1);
+    let (nodes, next) = hub.page(session.head, params.from, limit).await?;
     let title = session.name.as_str();
     let text = match params.format.unwrap_or_default() {
         TranscriptFormat::Markdown if from == 0 => format!("# {title}\n\n{}", markdown(&nodes)),
