@@ -1,0 +1,109 @@
+//! Builds the web console out of `ui/` where Node and npm are at hand. Where they are not, or the build fails, the program
+//! is built all the same: its page says then how to get the console. Nothing is written outside `OUT_DIR`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs, io};
+
+/// What a build reads of `ui/`.
+const SOURCES: [&str; 7] = [
+    "index.html",
+    "package.json",
+    "package-lock.json",
+    "public",
+    "src",
+    "svelte.config.js",
+    "vite.config.ts",
+];
+
+/// Set to `off`, no console is built.
+const WANTED: &str = "PLEXUS_CONSOLE";
+
+fn main() {
+    let ui = var("CARGO_MANIFEST_DIR").join("../../ui");
+    let out = var("OUT_DIR");
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed={WANTED}");
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={}", ui.join(source).display());
+    }
+    let dist = out.join("dist");
+    let made = if env::var_os(WANTED).is_some_and(|wanted| wanted == "off") {
+        Err(format!("it was built with {WANTED}=off"))
+    } else {
+        build(&ui, &out.join("ui"), &dist)
+    };
+    let missing = made.err().unwrap_or_default();
+    if !missing.is_empty() {
+        println!("cargo::warning=the web console is left out: {missing}");
+        // Tried again with the next build: Node may be there then.
+        println!("cargo::rerun-if-changed={}", out.join("never").display());
+        // What a build that failed left is no console.
+        let emptied =
+            fs::remove_dir_all(&dist).or_else(missing_is_fine).and_then(|()| fs::create_dir_all(&dist));
+        if let Err(error) = emptied {
+            println!("cargo::error={}: {error}", dist.display());
+        }
+    }
+    println!("cargo::rustc-env=PLEXUS_CONSOLE_MISSING={}", missing.replace('\n', " "));
+}
+
+fn var(name: &str) -> PathBuf {
+    // cargo sets it; an empty one fails where it is used.
+    env::var_os(name).unwrap_or_default().into()
+}
+
+/// Builds from a copy, with the packages of the lock file, which are fetched again only when that has changed.
+fn build(ui: &Path, work: &Path, dist: &Path) -> Result<(), String> {
+    let io = |error: io::Error| error.to_string();
+    fs::create_dir_all(work).map_err(io)?;
+    for source in SOURCES {
+        let to = work.join(source);
+        if to.is_dir() {
+            fs::remove_dir_all(&to).map_err(io)?;
+        }
+        copy(&ui.join(source), &to).map_err(|error| format!("ui/{source}: {error}"))?;
+    }
+    let lock = fs::read(ui.join("package-lock.json")).map_err(io)?;
+    let fetched = work.join("fetched");
+    if !fs::read(&fetched).is_ok_and(|before| before == lock) {
+        let flags = "ci --omit=dev --ignore-scripts --no-audit --no-fund --prefer-offline --fetch-retries=1 --loglevel=error";
+        run(Command::new("npm").args(flags.split(' ')).current_dir(work))?;
+        fs::write(&fetched, lock).map_err(io)?;
+    }
+    let mut vite = Command::new("node");
+    vite.args(["node_modules/vite/bin/vite.js", "build", "--emptyOutDir", "--outDir"]).arg(dist);
+    run(vite.current_dir(work).env("NODE_ENV", "production"))
+}
+
+/// Runs a program to its end; what it complained about is why it failed.
+fn run(command: &mut Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => format!("{name} is not installed"),
+        _ => format!("{name} cannot be started: {error}"),
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said =
+        said.lines().filter(|line| !line.starts_with("npm warn")).take(20).collect::<Vec<_>>().join(" | ");
+    Err(format!("{name} failed ({}): {said}", output.status))
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    if from.is_dir() {
+        fs::create_dir_all(to)?;
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            copy(&entry.path(), &to.join(entry.file_name()))?;
+        }
+        return Ok(());
+    }
+    fs::copy(from, to).map(drop)
+}
+
+fn missing_is_fine(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+}

@@ -1,0 +1,92 @@
+//! The web console as it was built out of `ui/`, as files in the program. Whether there is one depends on whether Node was at
+//! hand when the program was built; without it there is one page that says so. How files are served is for the server.
+
+use std::borrow::Cow;
+
+use rust_embed::{EmbeddedFile, RustEmbed};
+
+#[derive(RustEmbed)]
+#[folder = "$OUT_DIR/dist"]
+struct Built;
+
+/// Why there is no console in this program; empty where there is one.
+const MISSING: &str = env!("PLEXUS_CONSOLE_MISSING");
+
+/// The page that stands in for the console.
+const STAND_IN: &str = include_str!("missing.html");
+
+/// A file of the console.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// What is in it.
+    pub content: Cow<'static, [u8]>,
+    /// The same, compressed by gzip, where that is smaller.
+    pub gzip: Option<Cow<'static, [u8]>>,
+    /// Its media type.
+    pub media_type: &'static str,
+    /// Whether its name changes with its content.
+    pub immutable: bool,
+}
+
+/// The file of this path, which begins with no slash; `index.html` is always there.
+pub fn file(path: &str) -> Option<File> {
+    if path.ends_with(".gz") {
+        return None;
+    }
+    let Some(EmbeddedFile { data, .. }) = Built::get(path) else {
+        return (path == "index.html").then(|| File {
+            content: Cow::Owned(stand_in(MISSING).into_bytes()),
+            gzip: None,
+            media_type: "text/html; charset=utf-8",
+            immutable: false,
+        });
+    };
+    Some(File {
+        content: data,
+        gzip: Built::get(&format!("{path}.gz")).map(|file| file.data),
+        media_type: media_type(path)?,
+        immutable: path.starts_with("assets/"),
+    })
+}
+
+/// Why this program has no console, if it has none.
+pub fn missing() -> Option<&'static str> {
+    (!MISSING.is_empty()).then_some(MISSING)
+}
+
+/// What a build of ours consists of; anything else is not served.
+fn media_type(path: &str) -> Option<&'static str> {
+    Some(match path.rsplit_once('.')?.1 {
+        "html" => "text/html; charset=utf-8",
+        "js" => "text/javascript; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "woff2" => "font/woff2",
+        "webmanifest" => "application/manifest+json",
+        _ => return None,
+    })
+}
+
+fn stand_in(why: &str) -> String {
+    let why = why.replace('&', "&amp;").replace('<', "&lt;");
+    STAND_IN.replace("{{why}}", &why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_always_a_page() {
+        let page = file("index.html").unwrap();
+        assert!(page.media_type.starts_with("text/html") && !page.content.is_empty());
+        assert!(file("../Cargo.toml").is_none() && file("index.html.gz").is_none() && file("").is_none());
+    }
+
+    #[test]
+    fn a_program_without_a_console_says_how_to_get_one() {
+        let page = stand_in("npm is not installed <here>");
+        assert!(page.contains("npm is not installed &lt;here>") && page.contains("cargo build"), "{page}");
+    }
+}

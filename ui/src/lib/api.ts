@@ -1,0 +1,73 @@
+/** Calls to the hub. The token is this tab's alone: it is kept in sessionStorage and sent as Bearer, never in a cookie or a URL. */
+
+import type { Fields } from './wire';
+
+const KEY = 'plexus-token';
+
+/** What the hub refused, in its own words. */
+export class Refused extends Error {
+  constructor(
+    readonly kind: string,
+    message: string,
+    readonly data: Fields = {},
+  ) {
+    super(message);
+  }
+}
+
+/** The hub was not reached; it may be starting anew. */
+export class Away extends Error {}
+
+/** The token is good for nothing (any more). */
+export class SignedOut extends Error {}
+
+export function token(): string | null {
+  return sessionStorage.getItem(KEY);
+}
+
+export function keepToken(value: string | null): void {
+  if (value === null) sessionStorage.removeItem(KEY);
+  else sessionStorage.setItem(KEY, value);
+}
+
+/** A request with this tab's token. */
+export async function request(path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers);
+  const own = token();
+  if (own !== null) headers.set('authorization', `Bearer ${own}`);
+  let response: Response;
+  try {
+    response = await fetch(path, { ...init, headers, credentials: 'omit', cache: 'no-store' });
+  } catch (error) {
+    if (init.signal?.aborted) throw error;
+    throw new Away('the hub is away');
+  }
+  if (response.status === 401) throw new SignedOut('the hub does not know this token');
+  return response;
+}
+
+let number = 0;
+
+/** Calls a method. */
+export async function call<T = Fields>(method: string, params: object = {}, signal?: AbortSignal): Promise<T> {
+  number += 1;
+  const body = JSON.stringify({ jsonrpc: '2.0', id: number, method, params });
+  const response = await request('/rpc', {
+    method: 'POST',
+    body,
+    headers: { 'content-type': 'application/json' },
+    ...(signal ? { signal } : {}),
+  });
+  let answer: { result?: T; error?: { message: string; data?: Fields } };
+  try {
+    answer = await response.json();
+  } catch {
+    throw new Away(`the hub answered with HTTP ${response.status}`);
+  }
+  if (answer.error) {
+    const data = answer.error.data ?? {};
+    throw new Refused(String(data['type'] ?? 'error'), answer.error.message, data);
+  }
+  if (answer.result === undefined) throw new Away(`the hub answered with HTTP ${response.status}`);
+  return answer.result;
+}

@@ -1,0 +1,60 @@
+/** The open approvals, oldest first, as the hub tells of them; and those that came to their end while they were looked at. */
+
+import { SvelteMap } from 'svelte/reactivity';
+import { call } from './api';
+import { live } from './live.svelte';
+import type { Approval } from './wire';
+
+/** So many of those that were answered elsewhere are still shown as such. */
+const REMEMBERED = 50;
+
+class Approvals {
+  private all = new SvelteMap<string, Approval>();
+  /** Came to their end lately, newest first. */
+  ended = $state.raw<Approval[]>([]);
+  /** Whether all that was open has been seen once. */
+  known = $state(false);
+
+  open = $derived(
+    [...this.all.values()].sort((a, b) => a.created_at - b.created_at || (a.id < b.id ? -1 : 1)),
+  );
+
+  constructor() {
+    live.listen({
+      begun: () => void this.look(),
+      approval: (_, approval) => this.told(approval),
+    });
+  }
+
+  get(id: string): Approval | undefined {
+    return this.all.get(id);
+  }
+
+  /** What one knows of an approval now, from whatever source. */
+  told(approval: Approval): void {
+    if (approval.status === 'pending') {
+      this.all.set(approval.id, approval);
+    } else if (this.all.delete(approval.id)) {
+      this.ended = [approval, ...this.ended].slice(0, REMEMBERED);
+    }
+  }
+
+  /** Looks at all that is open: what is not among it any more came to its end while the hub was away. */
+  private async look(): Promise<void> {
+    const before = new Set(this.all.keys());
+    let open: Approval[];
+    try {
+      open = (await call<{ approvals: Approval[] }>('loopback.pending')).approvals;
+    } catch {
+      return; // The stream breaks as well then, and begins again.
+    }
+    for (const approval of open) {
+      before.delete(approval.id);
+      this.all.set(approval.id, approval);
+    }
+    for (const id of before) this.all.delete(id);
+    this.known = true;
+  }
+}
+
+export const approvals = new Approvals();

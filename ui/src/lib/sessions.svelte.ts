@@ -1,0 +1,52 @@
+/** All sessions that the viewer may see, a parent before its children, looked at anew whenever the hub says that something changed. */
+
+import { call, Refused } from './api';
+import { live } from './live.svelte';
+import type { Session } from './wire';
+
+class Sessions {
+  all = $state.raw<Session[]>([]);
+  known = $state(false);
+  /** By id. */
+  byId = $derived(new Map(this.all.map((session) => [session.id, session])));
+  private looking = false;
+  private again = false;
+
+  constructor() {
+    live.listen({ begun: () => void this.look(), changed: () => void this.look() });
+  }
+
+  /** The names from the root of the tree down to this session. */
+  path(id: string): string[] {
+    const names: string[] = [];
+    for (let at = this.byId.get(id); at && names.length < 64; ) {
+      names.unshift(at.name);
+      const above = at.answers_to;
+      at = above.kind === 'session' ? this.byId.get(above.id) : undefined;
+    }
+    return names;
+  }
+
+  /** One look at a time; what changes meanwhile is looked at after it. */
+  async look(): Promise<void> {
+    if (this.looking) {
+      this.again = true;
+      return;
+    }
+    this.looking = true;
+    try {
+      do {
+        this.again = false;
+        this.all = (await call<{ sessions: Session[] }>('claudecode.list')).sessions;
+        this.known = true;
+      } while (this.again);
+    } catch (error) {
+      // Who may only answer approvals sees no sessions. Else the stream breaks as well, and begins again.
+      if (error instanceof Refused) this.known = true;
+    } finally {
+      this.looking = false;
+    }
+  }
+}
+
+export const sessions = new Sessions();

@@ -1,0 +1,34 @@
+/** Texts that others wrote, as they may be shown: what could mislead the eye is written out. */
+
+/** Control characters but tab and newline, and what changes the direction of writing or cannot be seen. */
+const MISLEADING =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
+
+export function visible(text: string): string {
+  return text.replace(MISLEADING, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
+}
+
+/** The first so many characters, and how many were left out. */
+export function cut(text: string, most: number): { text: string; left: number } {
+  if (text.length <= most) return { text, left: 0 };
+  // Not in the middle of a pair.
+  const end = /[\ud800-\udbff]/.test(text[most - 1] ?? '') ? most - 1 : most;
+  return { text: text.slice(0, end), left: text.length - end };
+}
+
+export function money(usd: number): string {
+  return `$${usd.toFixed(usd > 0 && usd < 0.1 ? 4 : 2)}`;
+}
+
+/** A span of seconds, in the two largest units that say something. */
+export function span(seconds: number): string {
+  const s = Math.max(0, Math.round(seconds));
+  if (s < 60) return `${s}s`;
+  if (s < 3600) return s % 60 && s < 600 ? `${Math.floor(s / 60)}m ${s % 60}s` : `${Math.floor(s / 60)}m`;
+  if (s < 86400) return s % 3600 >= 60 ? `${Math.floor(s / 3600)}h ${Math.floor((s % 3600) / 60)}m` : `${Math.floor(s / 3600)}h`;
+  return `${Math.floor(s / 86400)}d`;
+}
+
+export function clock(at: number): string {
+  return new Date(at * 1000).toLocaleString();
+}

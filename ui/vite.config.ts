@@ -1,0 +1,49 @@
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { svelte } from '@sveltejs/vite-plugin-svelte';
+import { defineConfig, type Plugin } from 'vite';
+
+/** Writes each file compressed beside itself, where that saves anything: the hub serves what the browser takes. */
+function gzipped(): Plugin {
+  let folder = '';
+  return {
+    name: 'gzipped',
+    apply: 'build',
+    configResolved(config) {
+      folder = config.build.outDir;
+    },
+    closeBundle() {
+      for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+        if (!entry.isFile() || entry.name.endsWith('.gz')) continue;
+        const path = join(entry.parentPath, entry.name);
+        const content = readFileSync(path);
+        const small = gzipSync(content, { level: 9 });
+        if (small.length < content.length) writeFileSync(`${path}.gz`, small);
+      }
+    },
+  };
+}
+
+export default defineConfig({
+  plugins: [svelte(), gzipped()],
+  build: {
+    target: 'es2023',
+    // The page may load nothing but files of its own: no inlined assets.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+  },
+  server: {
+    // `npm run dev` beside a hub: PLEXUS_HUB=http://127.0.0.1:4445. The hub takes requests of its own pages only.
+    proxy: Object.fromEntries(
+      ['/rpc', '/events', '/console'].map((path) => [
+        path,
+        {
+          target: process.env['PLEXUS_HUB'] ?? 'http://127.0.0.1:4445',
+          changeOrigin: true,
+          headers: { origin: process.env['PLEXUS_HUB'] ?? 'http://127.0.0.1:4445' },
+        },
+      ]),
+    ),
+  },
+});
