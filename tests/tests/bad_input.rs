@@ -425,7 +425,9 @@ async fn sessions_are_found_renamed_and_read(world: World) -> anyhow::Result<()>
     let prompt = script(&json!([{"say": long}, bash("true")]));
     let more = json!({"prompt": prompt, "metadata": {"ticket": 7}});
     let session = world.create("before", more).await?;
-    let (poll, approval) = world.asked(&session).await?;
+    let (_, approval) = world.asked(&session).await?;
+    // A question may be seen a moment before the event that tells of it.
+    let poll = world.poll_until(&session, |poll| !events(poll, "approval_requested").is_empty()).await?;
     let renamed = world.call("claudecode.rename", json!({"name": "before", "new_name": "after"})).await?;
     assert_eq!(renamed["type"], "ok", "{renamed}");
     is(&world.refused("claudecode.get", json!({"name": "before"})).await?, "session_not_found");

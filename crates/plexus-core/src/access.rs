@@ -39,6 +39,7 @@ pub(crate) fn is_good_for(right: TokenRight, needs: Needs) -> bool {
     match right {
         TokenRight::Read => matches!(needs, Needs::Read | Needs::Watch),
         TokenRight::Decide => matches!(needs, Needs::Watch | Needs::Decide),
+        TokenRight::Operator => true,
     }
 }
 
@@ -96,7 +97,8 @@ impl Hub {
     async fn check_kind(&self, principal: &Principal, needs: Needs) -> Result<(), Error> {
         let refused = match (principal, needs) {
             // Asking is answered with a decision, whoever asks.
-            (Principal::Operator, _) | (_, Needs::Ask) => return Ok(()),
+            (Principal::Operator | Principal::Token { right: TokenRight::Operator, .. }, _)
+            | (_, Needs::Ask) => return Ok(()),
             (Principal::Token { right, .. }, _) if is_good_for(*right, needs) => return Ok(()),
             (Principal::Token { right: TokenRight::Read, .. }, _) => "this token is good for reading only",
             (Principal::Token { right: TokenRight::Decide, .. }, _) => {
@@ -110,6 +112,23 @@ impl Hub {
             }
         };
         Err(Error::new(ErrorKind::Forbidden, refused))
+    }
+
+    /// What a caller that sees every session may do, in the words of the wire; nothing for those who see only their own.
+    pub fn may(&self, principal: &Principal) -> Vec<&'static str> {
+        let all = [
+            ("read", Needs::Read),
+            ("watch", Needs::Watch),
+            ("decide", Needs::Decide),
+            ("act", Needs::Act),
+            ("rule", Needs::Rule),
+        ];
+        let right = match principal {
+            Principal::Operator => TokenRight::Operator,
+            Principal::Token { right, .. } => *right,
+            Principal::Parent { .. } | Principal::Session { .. } => return Vec::new(),
+        };
+        all.into_iter().filter(|(_, needs)| is_good_for(right, *needs)).map(|(word, _)| word).collect()
     }
 
     /// Whether this caller may do anything but ask.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plexus_store::{Store, StoreError};
 
-use crate::activations::{Arbor, Audit, ClaudeCode, Loopback, Policy, Token};
+use crate::activations::{Arbor, Audit, ClaudeCode, Console, Loopback, Policy, Token};
 use crate::method::{Activation, Registry};
 use crate::wall::Walls;
 use crate::{Hub, Settings};
@@ -22,7 +22,8 @@ pub enum StartError {
 
 /// The methods of a hub as it is shipped. They are known without one, to the relay for instance.
 pub fn standard_methods() -> Registry {
-    let activations: [&dyn Activation; 6] = [&ClaudeCode, &Loopback, &Arbor, &Policy, &Token, &Audit];
+    let activations: [&dyn Activation; 7] =
+        [&ClaudeCode, &Loopback, &Arbor, &Policy, &Token, &Audit, &Console];
     let mut registry = Registry::default();
     activations.into_iter().for_each(|activation| registry.add(activation));
     registry

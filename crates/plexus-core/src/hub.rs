@@ -4,24 +4,19 @@ use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
 
 use plexus_agent::{JournalWatch, ProcessIdentity};
 use plexus_protocol::claudecode::Channel;
 use plexus_protocol::{ApprovalKind, ApprovalStatus, Error, ErrorKind, Principal, SessionId};
-use plexus_store::{
-    Change, Committed, Ledger, Refusal, RunKey, RunRow, RunState, Store, StoreError, TokenRow,
-};
+use plexus_store::{Change, Committed, Ledger, Refusal, RunRow, RunState, Store, StoreError};
 use serde_json::Value;
 use tokio::sync::Semaphore;
-use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::{Needs, is_good_for};
 use crate::audit_head::Heads;
-use crate::book::{Book, Signals, Topic, next};
-use crate::clock::now;
+use crate::book::{Book, Signals, Topic};
 use crate::disk::Disk;
 use crate::follow::{Deltas, LiveSessions};
 use crate::limits::{Room, weight};
@@ -33,8 +28,8 @@ use crate::notify::Notifier;
 use crate::permit::Attachments;
 use crate::policies::{Judge, Policies};
 use crate::positions::Positions;
-use crate::secret::token_hash;
 use crate::session::{self, SessionHandle};
+use crate::sign_in::{self, Links};
 use crate::wall::Walls;
 use crate::way_up::WayUp;
 use crate::worktrees::Worktrees;
@@ -73,6 +68,7 @@ pub struct Hub {
     policies: Policies,
     user_settings: UserSettings,
     way_up: WayUp,
+    links: Links,
     notifier: Option<Notifier>,
     sessions: Mutex<HashMap<SessionId, SessionHandle>>,
     /// The pids of the keepers, by session: what descends from one of them is a child.
@@ -118,6 +114,7 @@ impl Hub {
             policies: Policies::default(),
             user_settings,
             way_up: WayUp::default(),
+            links: Links::default(),
             notifier,
             sessions: Mutex::default(),
             keepers: Mutex::default(),
@@ -142,6 +139,7 @@ impl Hub {
             async move { hub.closing.run_until_cancelled(hub.book.see_to_deadlines()).await }
         });
         self.tasks.spawn(Disk::watch(Arc::clone(self)));
+        sign_in::sweep(&self.settings.data_dir);
         self.policies.take_up(self.store.rules().await?);
         // Whoever was killed may have left the last of it untold.
         self.heads.moved(&self.store.audit_head().await?);
@@ -278,6 +276,16 @@ impl Hub {
         &self.policies
     }
 
+    /// Has something done meanwhile, unless the hub ends first.
+    pub(crate) fn meanwhile(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let closing = self.closing.clone();
+        self.tasks.spawn(async move { closing.run_until_cancelled(task).await });
+    }
+
+    pub(crate) fn links(&self) -> &Links {
+        &self.links
+    }
+
     pub(crate) fn way_up(&self) -> &WayUp {
         &self.way_up
     }
@@ -385,46 +393,6 @@ impl Hub {
         let keepers: Vec<i32> =
             self.keepers.lock().unwrap_or_else(PoisonError::into_inner).values().copied().collect();
         plexus_agent::descends_from(pid, &keepers)
-    }
-
-    /// Whom a token speaks for.
-    pub async fn principal_of_token(&self, token: &str) -> Result<Option<Principal>, Error> {
-        let hash = token_hash(token);
-        // Comparing hashes tells an onlooker nothing about the token, however long it takes.
-        if hash == token_hash(&self.settings.operator_token) {
-            return Ok(Some(Principal::Operator));
-        }
-        if let Some(run) = self.store.run_of_token(&hash).await.map_err(store_error)? {
-            return Ok(Some(Principal::Session { id: run.key.session, run: run.key.run }));
-        }
-        let token = self.store.token_of_hash(&hash, now()).await.map_err(store_error)?;
-        Ok(token.map(|TokenRow { name, right, .. }| Principal::Token { name, right }))
-    }
-
-    /// Waits until the token that `principal` showed is good for nothing any more; for good where it showed none.
-    pub async fn token_ends(&self, principal: &Principal) {
-        let Some(key) = principal.token_key() else { return std::future::pending().await };
-        let mut signal = self.signals().subscribe(Topic::Token(key));
-        loop {
-            let ends_at = match principal {
-                Principal::Session { id, run } => {
-                    let key = RunKey { session: *id, run: *run };
-                    let run = self.book.held(|| self.store.run(key)).await;
-                    run.filter(|run| run.state != RunState::Ended).map(|_| None)
-                }
-                Principal::Token { name, .. } => {
-                    let tokens = self.book.held(|| self.store.tokens(now())).await;
-                    tokens.into_iter().find(|token| token.name == *name).map(|token| token.expires_at)
-                }
-                Principal::Operator | Principal::Parent { .. } => Some(None),
-            };
-            let Some(ends_at) = ends_at else { return };
-            let left = ends_at.map(|at| Duration::from_secs(at.saturating_sub(now())));
-            tokio::select! {
-                () = next(&mut signal) => {}
-                () = sleep(left.unwrap_or(Duration::MAX)) => {}
-            }
-        }
     }
 
     /// Calls a method for a caller: the one way in, for every door.

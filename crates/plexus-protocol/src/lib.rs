@@ -9,6 +9,7 @@ mod attention;
 pub mod audit;
 pub mod budget;
 pub mod claudecode;
+pub mod console;
 mod error;
 mod event;
 mod ids;

@@ -44,16 +44,6 @@ impl Principal {
         }
     }
 
-    /// What names the token that was shown, among all that can come to an end; `None` for the operator's own and for who
-    /// showed none.
-    pub fn token_key(&self) -> Option<String> {
-        match self {
-            Self::Operator | Self::Parent { .. } => None,
-            Self::Token { name, .. } => Some(format!("token:{name}")),
-            Self::Session { id, run } => Some(format!("run:{id}:{run}")),
-        }
-    }
-
     /// A stable key for what belongs to this caller, such as its read positions.
     pub fn key(&self) -> String {
         match self {

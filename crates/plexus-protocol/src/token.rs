@@ -13,6 +13,8 @@ pub enum TokenRight {
     Read,
     /// Reading approvals and answering them.
     Decide,
+    /// Everything that the operator may do. Whoever signs in at the console gets one.
+    Operator,
 }
 
 /// Parameters of `token.new`.

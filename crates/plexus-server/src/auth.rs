@@ -10,6 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt as _;
 use http::{HeaderMap, Uri, header};
+use plexus_core::Known;
 use plexus_protocol::Principal;
 
 use crate::doors::{Doors, Way};
@@ -29,21 +30,22 @@ pub(crate) async fn own_site(State(doors): State<Doors>, request: Request, next:
 /// Lets in only known callers, and notes on the request who it is.
 pub(crate) async fn known_caller(State(doors): State<Doors>, mut request: Request, next: Next) -> Response {
     match caller(&doors, request.headers()).await {
-        Ok(principal) => {
-            request.extensions_mut().insert(principal.clone());
-            while_good(&doors, principal, next.run(request)).await
+        Ok(known) => {
+            request.extensions_mut().insert(known.principal.clone());
+            request.extensions_mut().insert(known.clone());
+            while_good(&doors, known, next.run(request)).await
         }
         Err(refusal) => refusal.into_response(),
     }
 }
 
 /// Breaks an answer off, and a stream in its midst, when the token it was asked for with is good for nothing any more.
-async fn while_good(doors: &Doors, principal: Principal, answer: impl Future<Output = Response>) -> Response {
-    if principal.token_key().is_none() {
+async fn while_good(doors: &Doors, known: Known, answer: impl Future<Output = Response>) -> Response {
+    if !known.can_end() {
         return answer.await;
     }
     let hub = Arc::clone(&doors.hub);
-    let mut ends = Box::pin(async move { hub.token_ends(&principal).await });
+    let mut ends = Box::pin(async move { hub.token_ends(&known).await });
     let response = tokio::select! {
         response = answer => response,
         () = &mut ends => return Refusal::Unauthorized.into_response(),
@@ -56,11 +58,11 @@ async fn while_good(doors: &Doors, principal: Principal, answer: impl Future<Out
     Response::from_parts(parts, Body::from_stream(body.into_data_stream().take_until(ends)))
 }
 
-async fn caller(doors: &Doors, headers: &HeaderMap) -> Result<Principal, Refusal> {
+async fn caller(doors: &Doors, headers: &HeaderMap) -> Result<Known, Refusal> {
     if headers.contains_key(header::AUTHORIZATION) {
         let token = bearer(headers).ok_or(Refusal::Unauthorized)?;
-        return match doors.hub.principal_of_token(token).await {
-            Ok(principal) => principal.ok_or(Refusal::Unauthorized),
+        return match doors.hub.known_by(token).await {
+            Ok(known) => known.ok_or(Refusal::Unauthorized),
             Err(error) => {
                 tracing::warn!(%error, "a token could not be looked up");
                 Err(Refusal::Unavailable)
@@ -70,9 +72,9 @@ async fn caller(doors: &Doors, headers: &HeaderMap) -> Result<Principal, Refusal
     match doors.way {
         Way::Tcp { .. } => Err(Refusal::Unauthorized),
         Way::Socket => match headers.get(PARENT_HEADER) {
-            None => Ok(Principal::Operator),
+            None => Ok(Known::for_good(Principal::Operator)),
             Some(id) => match id.to_str() {
-                Ok(id) if !id.is_empty() => Ok(Principal::Parent { id: id.to_owned() }),
+                Ok(id) if !id.is_empty() => Ok(Known::for_good(Principal::Parent { id: id.to_owned() })),
                 _ => Err(Refusal::Unauthorized),
             },
         },

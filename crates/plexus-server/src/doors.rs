@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::mcp::{self, McpService};
 use crate::refusal::Refusal;
 use crate::serving::DownRequest;
-use crate::{auth, rpc, sse};
+use crate::{auth, console, rpc, sse};
 
 /// How a request reached the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +63,7 @@ impl Doors {
             .route("/sessions/{id}/events", get(sse::sessions::get))
             .route("/sessions/events", get(sse::changes::get))
             .route("/approvals/events", get(sse::approvals::get))
+            .route("/events", get(sse::all::get))
             .route("/metrics", get(metrics));
         if self.way == Way::Socket {
             guarded = guarded.route("/down", post(down));
@@ -70,6 +71,10 @@ impl Doors {
         guarded
             .route_layer(middleware::from_fn_with_state(self.clone(), auth::known_caller))
             .route("/health", get(health))
+            .route("/", get(console::file))
+            .route("/favicon.svg", get(console::file))
+            .route("/assets/{*path}", get(console::file))
+            .route("/console/login", post(console::login))
             .fallback(|| async { Refusal::NotFound })
             .layer(middleware::from_fn_with_state(self.clone(), auth::own_site))
             .with_state(self)

@@ -1,10 +1,12 @@
-//! The doors of the hub: JSON-RPC (HTTP and WebSocket), MCP, and the Unix socket beside them.
+//! The doors of the hub: JSON-RPC (HTTP and WebSocket), MCP, server-sent events, the web console, and the Unix socket beside
+//! them.
 //!
 //! The crate owns who is calling, how each failure looks on each wire, the data directory, and the life of a serving
 //! hub from bind to shutdown. What a method does is `plexus-core`'s; what a person types is the binary's.
 
 mod auth;
 mod body;
+mod console;
 mod data_dir;
 mod doors;
 mod listen;

@@ -9,8 +9,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use crate::error::ExpectedError;
 use crate::settings::DataDirArg;
 use crate::{
-    approvals, approve, attach, audit, call, completions, demo, deny, doctor, down, fork, logs, ls, mcp,
-    mcp_config, run, serve, status, stop, transcript, up, watch,
+    approvals, approve, attach, audit, call, completions, console, demo, deny, doctor, down, fork, logs, ls,
+    mcp, mcp_config, run, serve, status, stop, transcript, up, watch,
 };
 
 /// Answer for many agents: a hub that supervises Claude Code processes and stops each tool call until it is decided.
@@ -46,6 +46,8 @@ enum Verb {
     Approve(approve::ApproveArgs),
     /// Refuse a call, and say why.
     Deny(deny::DenyArgs),
+    /// Open the web console, signed in.
+    Console(console::ConsoleArgs),
     /// Start the hub in the background, unless it runs.
     Up(up::UpArgs),
     /// Say whether a hub runs, and how much there is to do.
@@ -179,6 +181,7 @@ pub(crate) fn run() -> Result<(), ExpectedError> {
         Verb::Approvals(args) => approvals::run(&args),
         Verb::Approve(args) => approve::run(&args),
         Verb::Deny(args) => deny::run(&args),
+        Verb::Console(args) => console::run(&args),
         Verb::Up(args) => up::run(&args),
         Verb::Status(args) => status::run(&args),
         Verb::Doctor(args) => doctor::run(&args),

@@ -11,6 +11,7 @@ mod call;
 mod cli;
 mod client;
 mod completions;
+mod console;
 mod demo;
 mod deny;
 mod doctor;

@@ -3,6 +3,7 @@
 mod arbor;
 mod audit;
 mod claudecode;
+mod console;
 mod loopback;
 mod policy;
 mod token;
@@ -10,6 +11,7 @@ mod token;
 pub use arbor::Arbor;
 pub use audit::Audit;
 pub use claudecode::ClaudeCode;
+pub use console::Console;
 pub use loopback::Loopback;
 pub(crate) use loopback::{CALL_TIMEOUT_MS, http_server};
 pub use policy::Policy;

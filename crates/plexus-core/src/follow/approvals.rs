@@ -58,6 +58,11 @@ impl Hub {
 }
 
 impl ApprovalFollower {
+    /// The number that it goes on after.
+    pub fn after(&self) -> u64 {
+        self.after
+    }
+
     /// What comes next, however long that takes. Cancel safe.
     pub async fn next(&mut self) -> Result<Vec<ApprovalTold>, Error> {
         loop {

@@ -7,7 +7,7 @@ use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use futures::stream::SplitSink;
 use futures::{SinkExt, StreamExt};
-use plexus_core::{Caller, Door};
+use plexus_core::{Caller, Door, Known};
 use plexus_protocol::{MAX_BODY_BYTES, Principal};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -29,27 +29,27 @@ const CALLS_AT_ONCE: usize = 256;
 /// Takes a WebSocket.
 pub(crate) async fn upgrade(
     State(doors): State<Doors>,
-    Extension(principal): Extension<Principal>,
+    Extension(known): Extension<Known>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
     upgrade
         .max_message_size(READ_BYTES)
         .max_frame_size(READ_BYTES)
-        .on_upgrade(move |socket| converse(doors, principal, socket))
+        .on_upgrade(move |socket| converse(doors, known, socket))
 }
 
-async fn converse(doors: Doors, principal: Principal, socket: WebSocket) {
+async fn converse(doors: Doors, known: Known, socket: WebSocket) {
     let (sink, mut stream) = socket.split();
     let (outgoing, queue) = mpsc::channel(OUTGOING);
     // Dropped at the end of this function, which ends every call that is still under way.
     let mut calls = JoinSet::new();
     let mut writer = tokio::spawn(write(sink, queue));
-    let mut token_ends = std::pin::pin!(doors.hub.token_ends(&principal));
+    let mut token_ends = std::pin::pin!(doors.hub.token_ends(&known));
     loop {
         tokio::select! {
             message = stream.next(), if calls.len() < CALLS_AT_ONCE => match message {
-                Some(Ok(Message::Text(text))) => take(&doors, &principal, text.as_bytes(), &outgoing, &mut calls),
-                Some(Ok(Message::Binary(bytes))) => take(&doors, &principal, &bytes, &outgoing, &mut calls),
+                Some(Ok(Message::Text(text))) => take(&doors, &known.principal, text.as_bytes(), &outgoing, &mut calls),
+                Some(Ok(Message::Binary(bytes))) => take(&doors, &known.principal, &bytes, &outgoing, &mut calls),
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 Some(Ok(Message::Close(_)) | Err(_)) | None => break,
             },

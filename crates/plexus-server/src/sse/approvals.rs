@@ -4,14 +4,13 @@
 use axum::Extension;
 use axum::extract::{Query, State};
 use axum::response::Response;
-use bytes::Bytes;
 use http::HeaderMap;
 use plexus_core::{ApprovalFollower, Caller, Door};
 use plexus_protocol::{Error, Principal};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Teller, refused, response};
+use super::{Block, Teller, refused, response};
 use crate::doors::Doors;
 
 /// Where to begin.
@@ -44,15 +43,16 @@ pub(crate) async fn get(
     }
 }
 
-struct Approvals(ApprovalFollower);
+pub(super) struct Approvals(pub(super) ApprovalFollower);
 
 impl Teller for Approvals {
-    async fn next(&mut self) -> Result<Bytes, Error> {
-        let mut text = String::new();
-        for told in self.0.next().await? {
-            let data = json!({"type": told.what, "approval": told.approval});
-            text.push_str(&format!("id: {}\ndata: {data}\n\n", told.number));
-        }
-        Ok(Bytes::from(text))
+    async fn next(&mut self) -> Result<Vec<Block>, Error> {
+        let told = self.0.next().await?.into_iter();
+        Ok(told
+            .map(|told| {
+                let data = json!({"type": told.what, "approval": told.approval});
+                Block::unnamed(Some(told.number.to_string()), data.to_string())
+            })
+            .collect())
     }
 }

@@ -4,11 +4,10 @@
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
-use bytes::Bytes;
 use plexus_core::{Caller, ChangeFollower, Door};
 use plexus_protocol::{Error, Principal};
 
-use super::{Teller, refused, response};
+use super::{Block, Teller, refused, response};
 use crate::doors::Doors;
 
 /// The stream.
@@ -19,11 +18,11 @@ pub(crate) async fn get(State(doors): State<Doors>, Extension(principal): Extens
     }
 }
 
-struct Changes(ChangeFollower);
+pub(super) struct Changes(pub(super) ChangeFollower);
 
 impl Teller for Changes {
-    async fn next(&mut self) -> Result<Bytes, Error> {
+    async fn next(&mut self) -> Result<Vec<Block>, Error> {
         self.0.next().await;
-        Ok(Bytes::from_static(b"data: {\"type\":\"changed\"}\n\n"))
+        Ok(vec![Block::unnamed(None, r#"{"type":"changed"}"#.to_owned())])
     }
 }

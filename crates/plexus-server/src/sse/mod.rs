@@ -1,11 +1,14 @@
-//! Server-sent events: `GET /sessions/{id}/events`, `GET /sessions/events` and `GET /approvals/events`. Each listener has a follower of its own
-//! in the core and reads at its own pace; what is here only writes down what the follower tells.
+//! Server-sent events: `GET /sessions/{id}/events`, `GET /sessions/events`, `GET /approvals/events`, and `GET /events`, which is all of them
+//! on one connection. Each listener has a follower of its own in the core and reads at its own pace; what is here only writes
+//! down what the follower tells.
 
+pub(crate) mod all;
 pub(crate) mod approvals;
 pub(crate) mod changes;
 pub(crate) mod sessions;
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -13,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use http::{StatusCode, header};
+use plexus_core::Followed;
 use plexus_protocol::{Error, ErrorKind};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -20,9 +24,59 @@ use tokio_util::sync::CancellationToken;
 /// How often a silent stream shows that it is alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Something that tells what comes next, as bytes of a stream.
+/// One event of a stream.
+#[derive(Debug)]
+pub(crate) struct Block {
+    id: Option<String>,
+    name: Option<&'static str>,
+    data: Data,
+}
+
+/// What an event says. Those of a session are made once for all who follow it.
+#[derive(Debug)]
+enum Data {
+    Own(String),
+    Shared(Arc<Followed>),
+}
+
+impl Data {
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Own(data) => data,
+            Self::Shared(followed) => &followed.data,
+        }
+    }
+}
+
+impl Block {
+    fn unnamed(id: Option<String>, data: String) -> Self {
+        Self { id, name: None, data: Data::Own(data) }
+    }
+
+    fn named(name: &'static str, data: &Value) -> Self {
+        Self { id: None, name: Some(name), data: Data::Own(data.to_string()) }
+    }
+
+    fn write(&self, out: &mut String) {
+        let line = |out: &mut String, name: &str, value: &str| {
+            for part in [name, ": ", value, "\n"] {
+                out.push_str(part);
+            }
+        };
+        if let Some(id) = &self.id {
+            line(out, "id", id);
+        }
+        if let Some(name) = self.name {
+            line(out, "event", name);
+        }
+        line(out, "data", self.data.as_str());
+        out.push('\n');
+    }
+}
+
+/// Something that tells what comes next.
 pub(crate) trait Teller: Send + 'static {
-    fn next(&mut self) -> impl Future<Output = Result<Bytes, Error>> + Send;
+    fn next(&mut self) -> impl Future<Output = Result<Vec<Block>, Error>> + Send;
 }
 
 /// A response that goes on for as long as its reader wants, or the hub serves.
@@ -38,11 +92,11 @@ fn told(teller: impl Teller, stop: CancellationToken) -> impl Stream<Item = Resu
         let (mut teller, stop) = state?;
         let bytes = tokio::select! {
             told = teller.next() => match told {
-                Ok(bytes) => bytes,
+                Ok(blocks) => written(&blocks),
                 // Told and then broken off: the client comes back and goes on where it was.
                 Err(error) => {
-                    let data = Value::Object(error.to_object());
-                    return Some((Ok(Bytes::from(format!("event: error\ndata: {data}\n\n"))), None));
+                    let error = Block::named("error", &Value::Object(error.to_object()));
+                    return Some((Ok(written(&[error])), None));
                 }
             },
             () = tokio::time::sleep(KEEP_ALIVE) => Bytes::from_static(b": alive\n\n"),
@@ -50,6 +104,12 @@ fn told(teller: impl Teller, stop: CancellationToken) -> impl Stream<Item = Resu
         };
         Some((Ok(bytes), Some((teller, stop))))
     })
+}
+
+fn written(blocks: &[Block]) -> Bytes {
+    let mut text = String::with_capacity(blocks.iter().map(|block| block.data.as_str().len() + 64).sum());
+    blocks.iter().for_each(|block| block.write(&mut text));
+    Bytes::from(text)
 }
 
 /// A stream that cannot begin.
@@ -62,4 +122,18 @@ pub(crate) fn refused(error: &Error) -> Response {
         _ => StatusCode::BAD_REQUEST,
     };
     (status, axum::Json(json!({"error": error.to_object()}))).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_written_line_by_line() {
+        let blocks = [
+            Block::unnamed(Some("1-2".to_owned()), "{}".to_owned()),
+            Block::named("delta", &json!({"a": 1})),
+        ];
+        assert_eq!(written(&blocks), "id: 1-2\ndata: {}\n\nevent: delta\ndata: {\"a\":1}\n\n");
+    }
 }

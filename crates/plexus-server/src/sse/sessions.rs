@@ -1,19 +1,16 @@
 //! `GET /sessions/{id}/events`: the events of a session. Ids are `TURN-SEQ`; it replays from `Last-Event-ID`, or from
 //! `?turn=&from_seq=`, or from the beginning of the latest turn, and then goes on live, over as many turns as come.
 
-use std::fmt::Write as _;
-
 use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
-use bytes::Bytes;
 use http::HeaderMap;
 use plexus_core::{Caller, Door, Place, SessionFollower, Told};
 use plexus_protocol::{Error, Principal, SessionId};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Teller, refused, response};
+use super::{Block, Data, Teller, refused, response};
 use crate::doors::Doors;
 
 /// Where to begin.
@@ -56,21 +53,19 @@ fn place(headers: &HeaderMap, from: &From) -> Result<Option<Place>, Error> {
     }
 }
 
-struct Session(SessionFollower);
+pub(super) struct Session(pub(super) SessionFollower);
 
 impl Teller for Session {
-    async fn next(&mut self) -> Result<Bytes, Error> {
+    async fn next(&mut self) -> Result<Vec<Block>, Error> {
         Ok(match self.0.next().await? {
-            Told::Events(events) => {
-                let mut text = String::new();
-                for told in events {
+            Told::Events(events) => events
+                .into_iter()
+                .map(|told| {
                     let Place { turn, seq } = told.place;
-                    // Writing to a string cannot fail.
-                    let _ = write!(text, "id: {turn}-{seq}\ndata: {}\n\n", told.data);
-                }
-                Bytes::from(text)
-            }
-            Told::Delta(delta) => Bytes::from(format!("event: delta\ndata: {}\n\n", json!(&*delta))),
+                    Block { id: Some(format!("{turn}-{seq}")), name: None, data: Data::Shared(told) }
+                })
+                .collect(),
+            Told::Delta(delta) => vec![Block::named("delta", &json!(&*delta))],
         })
     }
 }

@@ -42,7 +42,7 @@ async fn what_the_hub_refuses_is_said_on_stderr() {
     assert!(text(&refused.stderr).contains("session_not_found"));
     let unknown = hub.run(&["frobnicate", "now"]).await;
     assert_eq!(unknown.status.code(), Some(2));
-    assert!(text(&unknown.stderr).contains("claudecode, loopback"), "{}", text(&unknown.stderr));
+    assert!(text(&unknown.stderr).contains("audit, claudecode"), "{}", text(&unknown.stderr));
 }
 
 #[tokio::test]

@@ -65,9 +65,9 @@ async fn requests_of_other_sites_are_refused_even_with_the_token() {
 }
 
 #[tokio::test]
-async fn what_is_not_built_yet_is_not_there() {
+async fn what_is_nowhere_is_not_found() {
     let hub = TestHub::start().await;
-    for path in ["/", "/down"] {
+    for path in ["/nowhere", "/assets/nothing.js", "/down"] {
         let request = Request::get(path).header("authorization", hub.bearer());
         assert_eq!(hub.send(request, "").await.status(), 404, "{path}");
     }

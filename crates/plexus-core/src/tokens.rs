@@ -1,0 +1,101 @@
+//! Whom a token speaks for, and for how long.
+
+use std::time::Duration;
+
+use plexus_protocol::token::TokenRight;
+use plexus_protocol::{Error, Principal, TokenName};
+use plexus_store::{RunKey, RunState, TokenRow};
+use tokio::time::sleep;
+
+use crate::Hub;
+use crate::book::{Topic, next};
+use crate::clock::now;
+use crate::hub::store_error;
+use crate::secret::token_hash;
+
+/// A caller, and by what it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// Who.
+    pub principal: Principal,
+    /// What it showed, if that can come to an end.
+    ends: Option<Ends>,
+}
+
+/// A token that can come to an end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Ends {
+    /// One that the operator handed out, or that a person signed in with.
+    Token(TokenName),
+    /// That of a run.
+    Run(RunKey),
+}
+
+impl Ends {
+    /// What names it where its end is told.
+    fn topic(&self) -> Topic {
+        Topic::Token(match self {
+            Self::Token(name) => format!("token:{name}"),
+            Self::Run(RunKey { session, run }) => format!("run:{session}:{run}"),
+        })
+    }
+}
+
+impl Known {
+    /// A caller that is known for good: by the operator's own token, or by the system.
+    pub fn for_good(principal: Principal) -> Self {
+        Self { principal, ends: None }
+    }
+
+    /// Whether that can come to an end.
+    pub fn can_end(&self) -> bool {
+        self.ends.is_some()
+    }
+}
+
+impl Hub {
+    /// Whom a token speaks for.
+    pub async fn known_by(&self, token: &str) -> Result<Option<Known>, Error> {
+        let hash = token_hash(token);
+        // Comparing hashes tells an onlooker nothing about the token, however long it takes.
+        if hash == token_hash(&self.settings().operator_token) {
+            return Ok(Some(Known::for_good(Principal::Operator)));
+        }
+        if let Some(run) = self.store().run_of_token(&hash).await.map_err(store_error)? {
+            let principal = Principal::Session { id: run.key.session, run: run.key.run };
+            return Ok(Some(Known { principal, ends: Some(Ends::Run(run.key)) }));
+        }
+        let token = self.store().token_of_hash(&hash, now()).await.map_err(store_error)?;
+        Ok(token.map(|TokenRow { name, right, .. }| {
+            let principal = match right {
+                TokenRight::Operator => Principal::Operator,
+                right => Principal::Token { name: name.clone(), right },
+            };
+            Known { principal, ends: Some(Ends::Token(name)) }
+        }))
+    }
+
+    /// Waits until what this caller showed is good for nothing any more; for good where that never happens.
+    pub async fn token_ends(&self, known: &Known) {
+        let Some(ends) = &known.ends else { return std::future::pending().await };
+        let mut signal = self.signals().subscribe(ends.topic());
+        loop {
+            let ends_at = match ends {
+                Ends::Run(key) => {
+                    let run = self.book().held(|| self.store().run(*key)).await;
+                    run.filter(|run| run.state != RunState::Ended).map(|_| None)
+                }
+                Ends::Token(name) => {
+                    let tokens = self.book().held(|| self.store().tokens(now())).await;
+                    tokens.into_iter().find(|token| token.name == *name).map(|token| token.expires_at)
+                }
+            };
+            let Some(ends_at) = ends_at else { return };
+            let left = ends_at.map(|at| Duration::from_secs(at.saturating_sub(now())));
+            tokio::select! {
+                () = next(&mut signal) => {}
+                () = sleep(left.unwrap_or(Duration::MAX)) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The web console: its files, which anybody may have, and the way in, which takes a code of `plexus console`. The page
+//! may load nothing but these files, run nothing but its own script, and stand in nobody's frame.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+use plexus_console::File;
+use plexus_protocol::{Error, ErrorKind};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::doors::Doors;
+use crate::refusal::Refusal;
+
+/// What the page may do. Svelte makes its templates by one named policy; nothing else becomes markup.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
+    connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+    require-trusted-types-for 'script'; trusted-types svelte-trusted-html";
+
+/// What every file goes out with.
+const GUARDS: [(HeaderName, &str); 6] = [
+    (header::CONTENT_SECURITY_POLICY, POLICY),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
+
+/// The page, or one of its files.
+pub(crate) async fn file(uri: Uri, headers: HeaderMap) -> Response {
+    let path = match uri.path().trim_start_matches('/') {
+        "" => "index.html",
+        path => path,
+    };
+    let Some(File { content, gzip, media_type, immutable }) = plexus_console::file(path) else {
+        return Refusal::NotFound.into_response();
+    };
+    let compressed = gzip.filter(|_| takes_gzip(&headers));
+    let encoded = compressed.is_some();
+    let mut response = Bytes::from_owner(compressed.unwrap_or(content)).into_response();
+    let out = response.headers_mut();
+    for (name, value) in GUARDS {
+        out.insert(name, HeaderValue::from_static(value));
+    }
+    out.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    out.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    // Names change with contents, and a hub that was updated shows its own page at once.
+    let kept = if immutable { "public, max-age=31536000, immutable" } else { "no-cache" };
+    out.insert(header::CACHE_CONTROL, HeaderValue::from_static(kept));
+    if encoded {
+        out.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    response
+}
+
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let taken =
+        headers.get(header::ACCEPT_ENCODING).and_then(|taken| taken.to_str().ok()).unwrap_or_default();
+    taken
+        .split(',')
+        .any(|coding| matches!(coding.trim(), "gzip" | "x-gzip") || coding.trim().starts_with("gzip;q=1"))
+}
+
+/// A code that somebody wants to sign in with.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Login {
+    code: String,
+}
+
+/// Exchanges a code for a token. Only a page of the hub's own may ask: browsers say from where a POST comes.
+pub(crate) async fn login(State(doors): State<Doors>, headers: HeaderMap, body: Bytes) -> Response {
+    if !headers.contains_key(header::ORIGIN) {
+        return Refusal::ForeignSite.into_response();
+    }
+    let Ok(Login { code }) = serde_json::from_slice(&body) else {
+        return refused(StatusCode::BAD_REQUEST, &Error::invalid("code", "is missing"));
+    };
+    match doors.hub.sign_in(&code).await {
+        Ok(Some(signed_in)) => {
+            let answer =
+                json!({"token": signed_in.token, "name": signed_in.name, "expires_at": signed_in.expires_at});
+            ([(header::CACHE_CONTROL, "no-store")], Json(answer)).into_response()
+        }
+        Ok(None) => {
+            let why = "this link was used, or is older than 30 seconds; `plexus console` gives a new one";
+            refused(StatusCode::UNAUTHORIZED, &Error::new(ErrorKind::Forbidden, why))
+        }
+        Err(error) => refused(StatusCode::SERVICE_UNAVAILABLE, &error),
+    }
+}
+
+fn refused(status: StatusCode, error: &Error) -> Response {
+    (status, Json(json!({"error": error.to_object()}))).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_page_goes_out_with_all_its_guards() {
+        let response = file(Uri::from_static("/"), HeaderMap::new()).await;
+        assert_eq!(response.status(), 200);
+        let headers = response.headers();
+        for (name, value) in GUARDS {
+            assert_eq!(headers[&name], value);
+        }
+        assert_eq!(headers[header::CACHE_CONTROL], "no-cache");
+        assert!(!headers.contains_key(header::SET_COOKIE) && !headers.contains_key(header::CONTENT_ENCODING));
+    }
+
+    #[tokio::test]
+    async fn nothing_but_the_console_s_own_files_is_served() {
+        for path in
+            ["/../Cargo.toml", "/assets/", "/assets/%2e%2e/index.html", "/index.html.gz", "/operator.token"]
+        {
+            let response = file(path.parse().unwrap(), HeaderMap::new()).await;
+            assert_eq!(response.status(), 404, "{path}");
+        }
+    }
+}
