@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest';
+import { counted, folded, rowsOf, rowsOfPatch, type Row } from './diff';
+
+const text = (row: Row) => (row.kind === 'gap' ? `~${row.text}` : `${{ same: ' ', added: '+', removed: '-' }[row.kind]}${row.parts.map((part) => (part.marked ? `[${part.text}]` : part.text)).join('')}`);
+
+test('a changed line shows the words that changed', () => {
+  expect(rowsOf('one\nlet a = 1;\nthree\n', 'one\nlet b = 1;\nthree\n').map(text)).toEqual([' one', '-let [a] = 1;', '+let [b] = 1;', ' three']);
+});
+
+test('lines are numbered on both sides', () => {
+  const rows = rowsOf('a\nb\n', 'a\nx\ny\nb\n');
+  expect(rows.map((row) => row.kind !== 'gap' && [row.before, row.after])).toEqual([[1, 1], [null, 2], [null, 3], [2, 4]]);
+  expect(counted(rows)).toEqual({ added: 2, removed: 0 });
+});
+
+test('long stretches that are the same are folded, and still there', () => {
+  const same = Array.from({ length: 50 }, (_, i) => `line ${i}`).join('\n');
+  const rows = folded(rowsOf(`${same}\nold\n`, `${same}\nnew\n`));
+  expect(rows.map(text)).toEqual(['~47 lines are the same', ' line 47', ' line 48', ' line 49', '-old', '+new']);
+  expect(rows[0]?.kind === 'gap' && rows[0].rows.length).toBe(47);
+});
+
+test('a text is put in whole, and taken out whole', () => {
+  expect(rowsOf('', 'a\nb').map(text)).toEqual(['+a', '+b']);
+  expect(rowsOf('a\n', '').map(text)).toEqual(['-a']);
+});
+
+test('a newline at the end is not taken for a change of the line', () => {
+  expect(rowsOf('a\nb', 'a\nb\nc').map(text)).toEqual([' a', ' b', '+c']);
+  expect(rowsOf('a', 'a\n').map(text)).toEqual([' a', '+']);
+});
+
+test('a megabyte in one line takes no time', () => {
+  const begun = performance.now();
+  const rows = rowsOf('x'.repeat(1_000_000), 'y'.repeat(1_000_000));
+  expect(rows.map((row) => row.kind)).toEqual(['removed', 'added']);
+  expect(performance.now() - begun).toBeLessThan(1_000);
+});
+
+test('texts that are hard to compare are given up on in time', () => {
+  const lines = (seed: number) => Array.from({ length: 15_000 }, (_, i) => `${(i * seed) % 9_973}`).join('\n');
+  const begun = performance.now();
+  const rows = rowsOf(lines(7), lines(11));
+  expect(rows.length).toBeGreaterThan(15_000);
+  expect(performance.now() - begun).toBeLessThan(3_000);
+});
+
+test('a unified diff is read', () => {
+  const patch = 'diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -3,2 +3,2 @@ fn main\n same\n-old\n+new\n\\ No newline at end of file\n';
+  expect(rowsOfPatch(patch).map(text)).toEqual(['~@@ -3,2 +3,2 @@ fn main', ' same', '-old', '+new', '~\\ No newline at end of file']);
+});
