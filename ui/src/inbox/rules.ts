@@ -1,0 +1,121 @@
+/** Which rules to offer when somebody wants an answer to be remembered: what Claude Code suggests, just this call, and calls like it. */
+
+import type { Approval, Json } from '../lib/wire';
+
+export interface Offered {
+  /** Claude Code's own, or for just this call; empty where it is better to have it written. */
+  first: string;
+  /** Others, some of them wider: to be chosen, and never taken unseen. */
+  others: string[];
+}
+
+export function rulesFor(approval: Pick<Approval, 'tool_name' | 'input' | 'suggestions'>): Offered {
+  const { exact, wider } = made(approval.tool_name, approval.input);
+  const narrow = [...suggested(approval.suggestions ?? []), ...exact];
+  const first = narrow[0] ?? '';
+  return { first, others: [...new Set([...narrow, ...wider])].filter((rule) => rule !== first).slice(0, 5) };
+}
+
+function suggested(suggestions: Json[]): string[] {
+  const rules: string[] = [];
+  for (const one of suggestions) {
+    if (one === null || typeof one !== 'object' || Array.isArray(one)) continue;
+    if (one['type'] !== 'addRules' || one['behavior'] !== 'allow' || !Array.isArray(one['rules'])) continue;
+    for (const rule of one['rules']) {
+      if (rule === null || typeof rule !== 'object' || Array.isArray(rule) || typeof rule['toolName'] !== 'string') continue;
+      rules.push(typeof rule['ruleContent'] === 'string' ? `${rule['toolName']}(${rule['ruleContent']})` : rule['toolName']);
+    }
+  }
+  return rules.filter((rule) => rule.length <= 1_000);
+}
+
+/** What means something in a rule, or cannot be read in one, is left for people to write. */
+const plain = (text: string) => text !== '' && text.length <= 500 && !/[*()\\\n:"']/.test(text);
+
+interface Made {
+  exact: string[];
+  wider: string[];
+}
+
+const only = (rule: string | null): Made => ({ exact: rule === null ? [] : [rule], wider: [] });
+
+function made(tool: string, input: Approval['input']): Made {
+  const given = (name: string) => {
+    const value = input[name];
+    return typeof value === 'string' && plain(value) ? value : null;
+  };
+  const named = (value: string | null) => only(value === null ? null : `${tool}(${value})`);
+  switch (tool) {
+    case 'Bash':
+      return bash(typeof input['command'] === 'string' ? input['command'].trim() : '');
+    case 'Edit':
+    case 'Write':
+    case 'MultiEdit':
+      return files('Edit', given('file_path'));
+    case 'NotebookEdit':
+      return files('Edit', given('notebook_path'));
+    case 'Read':
+      return files('Read', given('file_path'));
+    case 'Grep':
+    case 'Glob':
+    case 'LS':
+      return files('Read', given('path'));
+    case 'WebFetch': {
+      const host = hostOf(input['url']);
+      return named(host === null ? null : `domain:${host}`);
+    }
+    case 'Task':
+    case 'Agent':
+      return named(given('subagent_type'));
+    case 'Skill':
+      return named(given('skill'));
+    default:
+      return only(/^[\w-]{1,200}$/.test(tool) ? tool : null);
+  }
+}
+
+/** Programs whose next word says what they are to do. */
+const TOLD = /^(git|gh|npm|npx|pnpm|yarn|bun|cargo|go|docker|podman|kubectl|make|just|pip|uv|poetry|mvn|gradle|dotnet|systemctl|brew|apt)$/;
+
+function bash(command: string): Made {
+  const exact = plain(command) ? [`Bash(${command})`] : [];
+  // Like commands begin with the same words: the program, and what it is told.
+  const words = /^[^\n;&|<>`$()]+/.exec(command)?.[0].trim().split(/\s+/) ?? [];
+  const odd = words.findIndex((word) => !/^[\w./@+-]+$/.test(word));
+  const known = odd < 0 ? words : words.slice(0, odd);
+  const first = known[0];
+  if (first === undefined || first.startsWith('-')) return { exact, wider: [] };
+  const count = !TOLD.test(first) ? 1 : known[1] === 'run' ? 3 : 2;
+  const like = known.slice(0, count).filter((word, at) => at === 0 || /^[a-z]/.test(word));
+  return { exact, wider: [`Bash(${like.join(' ')}:*)`] };
+}
+
+function files(kind: 'Edit' | 'Read', path: string | null): Made {
+  if (path === null) return only(null);
+  const rooted = path.startsWith('/') ? `/${path}` : path;
+  const folder = rooted.slice(0, Math.max(0, rooted.lastIndexOf('/')));
+  return { exact: [`${kind}(${rooted})`], wider: folder.length > 1 ? [`${kind}(${folder}/**)`] : [] };
+}
+
+function hostOf(url: Json | undefined): string | null {
+  try {
+    const host = new URL(String(url)).hostname;
+    return /^[a-z0-9.-]+$/.test(host) ? host : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Where in a rule the fault is that the hub found; it names the byte. */
+export function faultAt(rule: string, message: string): number | null {
+  const byte = /at byte (\d+)/.exec(message)?.[1];
+  if (byte === undefined) return null;
+  let bytes = 0;
+  let at = 0;
+  for (const character of rule) {
+    if (bytes >= Number(byte)) break;
+    bytes += new TextEncoder().encode(character).length;
+    at += character.length;
+  }
+  return at;
+}
