@@ -19,11 +19,11 @@ export function answerTo(question: Question, chosen: Chosen): string | null {
 
 /** All answers, by the text of the question; null as long as one is missing. */
 export function answersTo(questions: Question[], chosen: Chosen[]): Record<string, string> | null {
-  const answers: Record<string, string> = {};
+  const answers: [string, string][] = [];
   for (const [at, question] of questions.entries()) {
     const answer = answerTo(question, chosen[at] ?? { labels: [], own: '' });
     if (answer === null) return null;
-    answers[question.text] = answer;
+    answers.push([question.text, answer]);
   }
-  return answers;
+  return Object.fromEntries(answers);
 }

@@ -9,7 +9,7 @@ const of = (tool_name: string, input: Fields, suggestions: Json[] = []) => {
 };
 
 test("Claude Code's own suggestion comes first", () => {
-  const suggestions = [
+  const suggestions: Json[] = [
     { type: 'setMode', mode: 'acceptEdits' },
     { type: 'addRules', behavior: 'allow', rules: [{ toolName: 'Bash', ruleContent: 'touch:*' }, { toolName: 'Read' }] },
     { type: 'addRules', behavior: 'deny', rules: [{ toolName: 'Bash' }] },

@@ -9,6 +9,8 @@ import type { Approval } from './wire';
 const REMEMBERED = 50;
 
 class Approvals {
+  /** Came to their end since the last look began. */
+  private over = new Set<string>();
   private all = new SvelteMap<string, Approval>();
   /** Came to their end lately, newest first. */
   ended = $state.raw<Approval[]>([]);
@@ -34,14 +36,17 @@ class Approvals {
   told(approval: Approval): void {
     if (approval.status === 'pending') {
       this.all.set(approval.id, approval);
-    } else if (this.all.delete(approval.id)) {
-      this.ended = [approval, ...this.ended].slice(0, REMEMBERED);
+      return;
     }
+    this.over.add(approval.id);
+    const others = this.ended.filter((one) => one.id !== approval.id);
+    if (this.all.delete(approval.id) || others.length < this.ended.length) this.ended = [approval, ...others].slice(0, REMEMBERED);
   }
 
   /** Looks at all that is open: what is not among it any more came to its end while the hub was away. */
   private async look(): Promise<void> {
     const before = new Set(this.all.keys());
+    this.over.clear();
     let open: Approval[];
     try {
       open = (await call<{ approvals: Approval[] }>('loopback.pending')).approvals;
@@ -50,7 +55,8 @@ class Approvals {
     }
     for (const approval of open) {
       before.delete(approval.id);
-      this.all.set(approval.id, approval);
+      // It came to its end while the answer was on its way.
+      if (!this.over.has(approval.id)) this.all.set(approval.id, approval);
     }
     for (const id of before) this.all.delete(id);
     this.known = true;

@@ -47,6 +47,12 @@ class Router {
   go(route: Route): void {
     location.hash = href(route);
   }
+
+  /** Goes there in place of where one is: going back does not lead here. */
+  replace(route: Route): void {
+    history.replaceState(null, '', href(route));
+    this.route = route;
+  }
 }
 
 export const router = new Router();

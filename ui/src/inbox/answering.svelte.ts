@@ -1,0 +1,163 @@
+/**
+ * Answers on their way. One place sends them all, and keeps the rule that nobody answers what has not been looked at: a question has to
+ * have been on the screen for a moment before a key or a click counts for it.
+ */
+
+import { SvelteMap, SvelteSet } from 'svelte/reactivity';
+import { Away, call, Refused, SignedOut } from '../lib/api';
+import { approvals } from '../lib/approvals.svelte';
+import type { Approval, ApprovalStatus, Decision, Fields } from '../lib/wire';
+
+/** So long has a question been shown before it can be answered, in milliseconds. */
+export const LOOKED_AT = 400;
+
+/** An answer as `loopback.respond` takes it, less whose it is. */
+export interface Answer {
+  approve: boolean;
+  message?: string;
+  updated_input?: Fields;
+  interrupt?: boolean;
+  answers?: Record<string, string>;
+  mode?: string;
+  remember?: { rule: string; session_id?: string; expires_secs?: number };
+}
+
+/** What became of one of several. */
+export interface Outcome {
+  approval: Approval;
+  good: boolean;
+  text: string;
+}
+
+type Answered =
+  | { type: 'ok'; approval_id: string; settled?: string[] }
+  | { type: 'already_resolved'; approval_id: string; status: ApprovalStatus; decision?: Decision; resolved_at?: number }
+  | { type: 'error'; approval_id: string; error: string; message: string };
+
+/** So many at once; the rest is sent after them. */
+const AT_ONCE = 100;
+
+class Answering {
+  /** On their way. */
+  sent = new SvelteSet<string>();
+  /** What went wrong with the last answer to a question. */
+  problems = new SvelteMap<string, string>();
+  /** What was said last, for those who listen rather than look. */
+  said = $state('');
+  private shown: { id: string; whole: boolean; since: number } | null = null;
+
+  /** This question is on the screen, in full or not yet; null: none is. */
+  show(id: string | null, whole = true): void {
+    if (id === null) this.shown = null;
+    else if (this.shown?.id !== id || this.shown.whole !== whole) this.shown = { id, whole, since: performance.now() };
+  }
+
+  /** Whether this question has been looked at; if not, says so. */
+  lookedAt(id: string): boolean {
+    if (this.shown?.id === id && performance.now() - this.shown.since >= LOOKED_AT) return true;
+    this.said = 'This question has only just appeared: look at it, then answer.';
+    return false;
+  }
+
+  /** Sends an answer; true if it counts. */
+  async answer(approval: Approval, answer: Answer): Promise<boolean> {
+    if (this.sent.has(approval.id)) return false;
+    return this.attempt(approval.id, async () => {
+      const answered = await call<Answered>('loopback.respond', { ...identified(approval), ...answer });
+      const settled = answered.type === 'ok' ? (answered.settled?.length ?? 0) : 0;
+      const done = answer.approve ? 'Allowed' : 'Denied';
+      const more = settled > 0 ? `, and ${settled} more settled by the rule` : '';
+      if (answered.type === 'ok') this.said = `${done}: ${approval.tool_name} of ${approval.session_name}${more}`;
+      this.over(approval, answer.approve, answered);
+      if (answered.type === 'error') throw new Refused(answered.error, answered.message);
+      return answered.type === 'ok';
+    });
+  }
+
+  /** Sends the same answer to several; each stands for itself. */
+  async several(list: Approval[], answer: Answer): Promise<Outcome[]> {
+    const outcomes: Outcome[] = [];
+    for (let from = 0; from < list.length; from += AT_ONCE) {
+      const now = list.slice(from, from + AT_ONCE);
+      for (const approval of now) this.sent.add(approval.id);
+      try {
+        const answered = await call<Answered[]>('loopback.respond', { decisions: now.map((approval) => ({ ...identified(approval), ...answer })) });
+        const byId = new Map(answered.map((one) => [one.approval_id, one]));
+        for (const approval of now) outcomes.push(this.outcome(approval, answer, byId.get(approval.id)));
+      } catch (error) {
+        for (const approval of now) outcomes.push({ approval, good: false, text: words(error) });
+      } finally {
+        for (const approval of now) this.sent.delete(approval.id);
+      }
+    }
+    const good = outcomes.filter((outcome) => outcome.good).length;
+    this.said = `${good} of ${outcomes.length} ${answer.approve ? 'allowed' : 'denied'}`;
+    return outcomes;
+  }
+
+  async extend(approval: Approval, secs: number): Promise<boolean> {
+    return this.attempt(approval.id, async () => {
+      const result = await call<{ type: string; expires_at?: number }>('loopback.extend', { approval_id: approval.id, secs });
+      if (result.type !== 'ok') throw new Refused(result.type, 'It has come to its end already.');
+      const now = approvals.get(approval.id);
+      if (now && result.expires_at !== undefined) approvals.told({ ...now, expires_at: result.expires_at });
+      this.said = 'It has more time.';
+      return true;
+    });
+  }
+
+  async escalate(approval: Approval, opinion: string): Promise<boolean> {
+    return this.attempt(approval.id, async () => {
+      const result = await call<{ type: string; asked_of?: Approval['asked_of'] }>('loopback.escalate', {
+        approval_id: approval.id,
+        ...(opinion.trim() === '' ? {} : { opinion: opinion.trim() }),
+      });
+      if (result.type !== 'ok') throw new Refused(result.type, 'It has come to its end already.');
+      const now = approvals.get(approval.id);
+      if (now && result.asked_of) approvals.told({ ...now, asked_of: result.asked_of });
+      this.said = 'Passed on.';
+      return true;
+    });
+  }
+
+  private async attempt(id: string, act: () => Promise<boolean>): Promise<boolean> {
+    this.sent.add(id);
+    this.problems.delete(id);
+    try {
+      return await act();
+    } catch (error) {
+      this.problems.set(id, words(error));
+      return false;
+    } finally {
+      this.sent.delete(id);
+    }
+  }
+
+  private outcome(approval: Approval, answer: Answer, answered: Answered | undefined): Outcome {
+    if (answered === undefined) return { approval, good: false, text: 'the hub did not say what became of it' };
+    this.over(approval, answer.approve, answered);
+    if (answered.type === 'ok') return { approval, good: true, text: answer.approve ? 'allowed' : 'denied' };
+    if (answered.type === 'already_resolved') return { approval, good: false, text: `was ${answered.status} already` };
+    return { approval, good: false, text: answered.message };
+  }
+
+  /** What is over is out of the list at once; who it was the hub tells in a moment. */
+  private over(approval: Approval, approve: boolean, answered: Answered): void {
+    if (answered.type === 'error' || approvals.get(approval.id) === undefined) return;
+    if (answered.type === 'ok') approvals.told({ ...approval, status: approve ? 'allowed' : 'denied' });
+    else approvals.told({ ...approval, status: answered.status, ...(answered.decision ? { decision: answered.decision } : {}) });
+  }
+}
+
+function identified(approval: Approval): { approval_id: string; digest?: string } {
+  return { approval_id: approval.id, ...(approval.digest === undefined ? {} : { digest: approval.digest }) };
+}
+
+function words(error: unknown): string {
+  if (error instanceof Refused) return error.message;
+  if (error instanceof Away) return 'The hub is away. The question stays; try again when it is back.';
+  if (error instanceof SignedOut) return 'You are signed out.';
+  return error instanceof Error ? error.message : String(error);
+}
+
+export const answering = new Answering();
