@@ -1,0 +1,24 @@
+/** Says something to a session, whatever it is doing: into its turn, or as the next one's prompt. */
+
+import { call, Refused } from '../lib/api';
+import type { Fields } from '../lib/wire';
+
+type Calls = (method: string, params: object) => Promise<Fields>;
+
+/**
+ * A turn may begin or end between the look and the word: then it is said the other way. Twice at most, so that a session whose turns
+ * come and go is not talked to for ever.
+ */
+export async function say(session: string, words: string, inTurn: boolean, by: Calls = call): Promise<'sent' | 'begun'> {
+  for (let tries = 3; ; tries -= 1) {
+    try {
+      if (inTurn) await by('claudecode.send', { session_id: session, prompt: words });
+      else await by('claudecode.chat_async', { session_id: session, prompt: words });
+      return inTurn ? 'sent' : 'begun';
+    } catch (error) {
+      const other = error instanceof Refused && error.kind === (inTurn ? 'no_turn' : 'turn_in_progress');
+      if (!other || tries === 1) throw error;
+      inTurn = !inTurn;
+    }
+  }
+}
