@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import type { Session } from '../lib/wire';
+import { filters, newer, type Row } from './audit';
+
+const sessions = [{ id: 'id-1', name: 'lead' }] as Session[];
+const none = { session: '', kind: '', by: '', tool: '', since: '', until: '' };
+
+test('nothing typed filters nothing', () => {
+  expect(filters(none, sessions)).toEqual({});
+});
+
+test('sessions may be named, and times are the clock of the viewer', () => {
+  expect(filters({ ...none, session: 'lead', by: 'lead', tool: ' Bash ', kind: 'gate' }, sessions)).toEqual({
+    session_id: 'id-1', by: 'session:id-1', tool_name: 'Bash', kind: 'gate',
+  });
+  expect(filters({ ...none, session: 'gone-id', by: 'operator' }, sessions)).toEqual({ session_id: 'gone-id', by: 'operator' });
+  const { since } = filters({ ...none, since: '2026-01-02T03:04', until: 'odd' }, sessions);
+  expect(since).toBe(new Date(2026, 0, 2, 3, 4).getTime() / 1000);
+});
+
+test('what came later is put before the rest, each once', () => {
+  const row = (number: number) => ({ number }) as Row;
+  expect(newer([row(5), row(4)], [row(7), row(6), row(5)]).map((one) => one.number)).toEqual([7, 6, 5, 4]);
+});

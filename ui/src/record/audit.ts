@@ -1,0 +1,74 @@
+/** The record as it is asked for and kept in the page: filters out of what was typed, pages put together, newest first. */
+
+import type { Fields, Passed, Session, Who } from '../lib/wire';
+
+export interface Entry {
+  at: number;
+  kind: 'decision' | 'gate' | 'token' | 'policy' | 'session';
+  status: string;
+  by: Who;
+  right?: string;
+  session_id?: string;
+  session_name?: string;
+  approval_id?: string;
+  tool_name?: string;
+  cwd?: string;
+  input?: Fields;
+  updated_input?: Fields;
+  message?: string;
+  gate?: Fields;
+  passed?: Passed[];
+  asked_at?: number;
+  token?: string;
+  detail?: Fields;
+}
+
+export interface Row {
+  number: number;
+  hash: string;
+  entry: Entry;
+}
+
+export const KINDS = ['decision', 'gate', 'policy', 'session', 'token'] as const;
+
+export interface Typed {
+  session: string;
+  kind: string;
+  by: string;
+  tool: string;
+  /** As `<input type="datetime-local">` gives them. */
+  since: string;
+  until: string;
+}
+
+/** The parameters of `audit.list`; a session may be typed by its name. */
+export function filters(typed: Typed, sessions: readonly Session[]): Fields {
+  const params: Fields = {};
+  const session = typed.session.trim();
+  if (session !== '') params['session_id'] = sessions.find((one) => one.name === session)?.id ?? session;
+  if (typed.kind !== '') params['kind'] = typed.kind;
+  const by = typed.by.trim();
+  if (by !== '') {
+    const named = sessions.find((one) => one.name === by);
+    params['by'] = named ? `session:${named.id}` : by;
+  }
+  if (typed.tool.trim() !== '') params['tool_name'] = typed.tool.trim();
+  for (const name of ['since', 'until'] as const) {
+    const at = Date.parse(typed[name]) / 1000;
+    if (Number.isFinite(at)) params[name] = at;
+  }
+  return params;
+}
+
+/** Rows that came later, before those that are there; each once. */
+export function newer(rows: readonly Row[], page: readonly Row[]): Row[] {
+  const top = rows[0]?.number ?? 0;
+  return [...page.filter((row) => row.number > top), ...rows];
+}
+
+/** What was done, as a good or a bad sign. */
+export function sign(entry: Entry): 'good' | 'bad' | 'soft' {
+  if (['allowed', 'allow'].includes(entry.status)) return 'good';
+  if (['denied', 'deny', 'expired'].includes(entry.status)) return 'bad';
+  return 'soft';
+}

@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest';
+import { amount, limitsOf } from './limits';
+
+test('what is neither used nor left is set aside for those below', () => {
+  expect(limitsOf({ turns: { limit: 10, used: 2, left: 5 } })).toEqual([
+    { name: 'turns', limit: 10, used: 2, left: 5, aside: 3, part: 0.5 },
+  ]);
+});
+
+test('what was overdrawn leaves nothing, and nothing odd is shown', () => {
+  expect(limitsOf({ cost_usd: { limit: 1, used: 1.2, left: 0 } })[0]).toMatchObject({ aside: 0, part: 1 });
+  expect(limitsOf(undefined)).toEqual([]);
+  expect(limitsOf({ turns: 'many', children: { limit: 'x', used: 0, left: 0 } })).toEqual([]);
+});
+
+test('amounts have their unit', () => {
+  expect([amount('cost_usd', 2), amount('wall_secs', 90), amount('tool_calls', 1)]).toEqual(['$2.00', '1m 30s', '1 call']);
+});
