@@ -1,5 +1,7 @@
 /** Keys. Each view says what its keys do; one list of them is the help. Where something is typed, keys are letters. */
 
+import { untrack } from 'svelte';
+
 export interface Key {
   key: string;
   does: string;
@@ -13,8 +15,9 @@ class Keys {
 
   /** These keys count until the returned function is called; what was added last goes first. */
   add(keys: Key[]): () => void {
-    this.layers = [keys, ...this.layers];
-    return () => (this.layers = this.layers.filter((layer) => layer !== keys));
+    // It is called in effects, which are not to run again because of other keys.
+    untrack(() => (this.layers = [keys, ...this.layers]));
+    return () => untrack(() => (this.layers = this.layers.filter((layer) => layer !== keys)));
   }
 
   press(event: KeyboardEvent): void {
