@@ -9,18 +9,19 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt as _;
-use http::{HeaderMap, Uri, header};
+use http::{HeaderMap, header};
 use plexus_core::Known;
 use plexus_protocol::Principal;
 
 use crate::doors::{Doors, Way};
 use crate::refusal::Refusal;
+use crate::site::only;
 use crate::socket::PARENT_HEADER;
 
 /// Lets in only requests that name this hub as their host and, if they come from a page, one of the hub's own.
 pub(crate) async fn own_site(State(doors): State<Doors>, request: Request, next: Next) -> Response {
-    if let Way::Tcp { port } = doors.way
-        && !is_own_site(request.headers(), request.uri(), port)
+    if let Way::Tcp(site) = &doors.way
+        && !site.is_meant(request.headers(), request.uri())
     {
         return Refusal::ForeignSite.into_response();
     }
@@ -70,7 +71,7 @@ async fn caller(doors: &Doors, headers: &HeaderMap) -> Result<Known, Refusal> {
         };
     }
     match doors.way {
-        Way::Tcp { .. } => Err(Refusal::Unauthorized),
+        Way::Tcp(_) => Err(Refusal::Unauthorized),
         Way::Socket => match headers.get(PARENT_HEADER) {
             None => Ok(Known::for_good(Principal::Operator)),
             Some(id) => match id.to_str() {
@@ -89,28 +90,6 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-fn is_own_site(headers: &HeaderMap, uri: &Uri, port: u16) -> bool {
-    let Some(host) = only(headers, header::HOST) else { return false };
-    let uri_agrees = uri.authority().is_none_or(|authority| is_own_host(authority.as_str(), port));
-    let origin_agrees = !headers.contains_key(header::ORIGIN)
-        || only(headers, header::ORIGIN)
-            .and_then(|origin| origin.strip_prefix("http://"))
-            .is_some_and(|host| is_own_host(host, port));
-    is_own_host(host, port) && uri_agrees && origin_agrees
-}
-
-fn is_own_host(host: &str, port: u16) -> bool {
-    ["127.0.0.1", "localhost", "[::1]"]
-        .iter()
-        .any(|name| host.eq_ignore_ascii_case(&format!("{name}:{port}")))
-}
-
-fn only(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
-    let mut values = headers.get_all(name).iter();
-    let value = values.next()?.to_str().ok()?;
-    values.next().is_none().then_some(value)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,36 +100,6 @@ mod tests {
             headers.append(*name, value.parse().unwrap());
         }
         headers
-    }
-
-    fn own(pairs: &[(&'static str, &str)]) -> bool {
-        is_own_site(&headers(pairs), &Uri::from_static("/rpc"), 4445)
-    }
-
-    #[test]
-    fn only_this_hubs_own_host_is_served() {
-        for host in ["127.0.0.1:4445", "localhost:4445", "LocalHost:4445", "[::1]:4445"] {
-            assert!(own(&[("host", host)]), "{host}");
-        }
-        for host in ["evil.example:4445", "127.0.0.1", "127.0.0.1:4446", "127.0.0.1:4445.evil.example", ""] {
-            assert!(!own(&[("host", host)]), "{host}");
-        }
-        assert!(!own(&[]));
-        assert!(!own(&[("host", "127.0.0.1:4445"), ("host", "evil.example:4445")]));
-        let absolute = Uri::from_static("http://evil.example:4445/rpc");
-        assert!(!is_own_site(&headers(&[("host", "127.0.0.1:4445")]), &absolute, 4445));
-    }
-
-    #[test]
-    fn pages_of_other_sites_and_ports_are_refused() {
-        let with = |origin: &str| own(&[("host", "127.0.0.1:4445"), ("origin", origin)]);
-        assert!(with("http://127.0.0.1:4445"));
-        assert!(with("http://localhost:4445"));
-        for origin in
-            ["http://127.0.0.1:3000", "https://127.0.0.1:4445", "null", "http://evil.example", "file://", ""]
-        {
-            assert!(!with(origin), "{origin}");
-        }
     }
 
     #[test]

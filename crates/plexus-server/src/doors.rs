@@ -18,16 +18,14 @@ use tokio_util::sync::CancellationToken;
 use crate::mcp::{self, McpService};
 use crate::refusal::Refusal;
 use crate::serving::DownRequest;
+use crate::site::Site;
 use crate::{auth, console, rpc, sse};
 
 /// How a request reached the hub.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// Over loopback TCP, at this port.
-    Tcp {
-        /// The port of the hub, which Host and Origin have to name.
-        port: u16,
-    },
+    /// Over TCP, at a door that is this site to browsers.
+    Tcp(Site),
     /// Over `hub.sock`.
     Socket,
 }
@@ -55,20 +53,36 @@ impl Doors {
         Self { hub, way, mcp, stop, down }
     }
 
-    /// The routes.
+    /// All routes, for this machine.
     pub(crate) fn router(self) -> Router {
-        let mut guarded = Router::new()
-            .route("/rpc", post(rpc::http::post).get(rpc::websocket::upgrade))
+        let mut guarded = self
+            .for_pages()
             .route("/mcp", post(mcp::permit::post).get(mcp::permit::get))
             .route("/sessions/{id}/events", get(sse::sessions::get))
             .route("/sessions/events", get(sse::changes::get))
             .route("/approvals/events", get(sse::approvals::get))
-            .route("/events", get(sse::all::get))
             .route("/metrics", get(metrics));
         if self.way == Way::Socket {
             guarded = guarded.route("/down", post(down));
         }
-        guarded
+        self.guarded(guarded)
+    }
+
+    /// The routes that the console needs, for other machines.
+    pub(crate) fn console_router(self) -> Router {
+        let guarded = self.for_pages();
+        self.guarded(guarded)
+    }
+
+    fn for_pages(&self) -> Router<Self> {
+        Router::new()
+            .route("/rpc", post(rpc::http::post).get(rpc::websocket::upgrade))
+            .route("/events", get(sse::all::get))
+    }
+
+    /// These for known callers only, those that anybody may have beside them, and all for this site only.
+    fn guarded(self, routes: Router<Self>) -> Router {
+        routes
             .route_layer(middleware::from_fn_with_state(self.clone(), auth::known_caller))
             .route("/health", get(health))
             .route("/", get(console::file))

@@ -14,11 +14,14 @@ mod mcp;
 mod refusal;
 mod rpc;
 mod serving;
+mod site;
 mod socket;
 mod sse;
+mod tls;
 
 pub use data_dir::{DataDir, DataDirError};
 pub use listen::ListenError;
 pub use mcp::{ToolServer, Toolbox};
 pub use serving::{Config, DownRequest, ServeError, Serving, end_children};
 pub use socket::PARENT_HEADER;
+pub use tls::{TlsDoor, TlsError};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::serve::ListenerExt;
+use axum::serve::{Listener as _, ListenerExt};
 use plexus_core::{
     ChildMcp, Hub, HubBuilder, Limits, NotifySettings, Retention, Settings, ShutDown, StartError, WallSetting,
 };
@@ -22,7 +22,9 @@ use crate::data_dir::{DataDir, DataDirError};
 use crate::doors::{Doors, Way};
 use crate::listen::{ListenError, listen};
 use crate::mcp;
+use crate::site::{Scheme, Site};
 use crate::socket::CheckedSocket;
+use crate::tls::{TlsDoor, TlsError, TlsListener};
 
 /// How long answers that are on their way may take once the doors are closing.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -76,6 +78,10 @@ pub struct Config {
     pub audit_head_webhook: Option<String>,
     /// What a commit survives.
     pub durability: Durability,
+    /// Hosts, besides the loopback ones, by which browsers may reach the hub, as they stand in `Host`.
+    pub allowed_hosts: Vec<String>,
+    /// A door to the console for other machines; `None` for none.
+    pub tls: Option<TlsDoor>,
 }
 
 impl Config {
@@ -108,6 +114,8 @@ impl Config {
             audit_head_file: None,
             audit_head_webhook: None,
             durability: Durability::Full,
+            allowed_hosts: Vec::new(),
+            tls: None,
         })
     }
 }
@@ -121,6 +129,9 @@ pub enum ServeError {
     /// Its address.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// Its door for other machines.
+    #[error("the console cannot be served to other machines: {0}")]
+    Tls(#[from] TlsError),
     /// Its store.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -180,6 +191,11 @@ impl Serving {
         let address =
             tcp.local_addr().map_err(|source| ListenError::Io { address: config.listen, source })?;
         let url = format!("http://{address}");
+        let hosts = config.allowed_hosts.clone();
+        let tls = match &config.tls {
+            Some(door) => Some(TlsListener::bind(door).await?),
+            None => None,
+        };
         let hub = start_core(config, &dir, &url).await?;
 
         let path = DataDir::socket(dir.path());
@@ -188,8 +204,7 @@ impl Serving {
         let (close, stop) = (CancellationToken::new(), CancellationToken::new());
         let (ask_down, down) = mpsc::channel(1);
         let mcp = mcp::service(mcp_server(&hub), &stop);
-        let router =
-            |way| Doors::new(Arc::clone(&hub), way, mcp.clone(), stop.clone(), ask_down.clone()).router();
+        let doors_for = |way| Doors::new(Arc::clone(&hub), way, mcp.clone(), stop.clone(), ask_down.clone());
 
         let mut doors = JoinSet::new();
         // Without this, each event of a stream waits for the acknowledgement of the one before.
@@ -198,8 +213,14 @@ impl Serving {
                 tracing::debug!(%error, "TCP_NODELAY could not be set");
             }
         });
-        let tcp = axum::serve(tcp, router(Way::Tcp { port: address.port() }));
-        let socket = axum::serve(socket, router(Way::Socket));
+        let site = |port, scheme| Way::Tcp(Site::new(port, scheme, hosts.clone()));
+        let tcp = axum::serve(tcp, doors_for(site(address.port(), Scheme::Http)).router());
+        let socket = axum::serve(socket, doors_for(Way::Socket).router());
+        if let Some(tls) = tls {
+            let port = tls.local_addr().map_or(0, |address| address.port());
+            let tls = axum::serve(tls, doors_for(site(port, Scheme::Https)).console_router());
+            doors.spawn(tls.with_graceful_shutdown(close.clone().cancelled_owned()).into_future());
+        }
         doors.spawn(tcp.with_graceful_shutdown(close.clone().cancelled_owned()).into_future());
         doors.spawn(socket.with_graceful_shutdown(close.clone().cancelled_owned()).into_future());
         dir.announce(&url)?;

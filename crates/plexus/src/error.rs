@@ -50,7 +50,7 @@ impl ExpectedError {
             Self::Usage(_) => 2,
             Self::Settings(_) => 3,
             Self::Serve(ServeError::DataDir(_)) => 4,
-            Self::Serve(ServeError::Listen(_) | ServeError::Socket { .. }) => 5,
+            Self::Serve(ServeError::Listen(_) | ServeError::Socket { .. } | ServeError::Tls(_)) => 5,
             Self::Serve(ServeError::Store(_)) => 6,
             Self::Serve(ServeError::Start(_)) => 7,
             Self::NoHub(_) => 8,

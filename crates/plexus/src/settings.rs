@@ -1,6 +1,7 @@
 //! Where the settings of a hub come from: a flag beats the environment, which beats `DIR/plexus.toml`, which beats
 //! what we think best.
 
+mod console;
 mod notify;
 
 use std::io::ErrorKind;
@@ -16,6 +17,7 @@ use serde::Deserialize;
 
 use crate::cli::ServeArgs;
 use crate::error::{ExpectedError, system};
+use console::ConsoleTable;
 use notify::NotifyTable;
 
 /// Where everything lives.
@@ -65,6 +67,7 @@ struct File {
     retention: RetentionTable,
     audit: AuditTable,
     notify: NotifyTable,
+    console: ConsoleTable,
 }
 
 const MIB: u64 = 1024 * 1024;
@@ -183,7 +186,10 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
     let file = read(&data_dir.join("plexus.toml"))?;
     let usual = Config::usual(data_dir.clone()).map_err(system)?;
     let of = |key, given, usual: Duration| seconds(key, given, usual.as_secs_f64());
+    let console = file.console.checked()?;
     Ok(Config {
+        allowed_hosts: console.allowed_hosts,
+        tls: console.tls,
         listen: args.listen.or(file.listen).unwrap_or(usual.listen),
         claude: located(args.claude.or(file.claude).unwrap_or(usual.claude))?,
         worktrees_dir: file.worktrees_dir.map(|dir| apart(dir, &data_dir)).transpose()?,

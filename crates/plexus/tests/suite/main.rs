@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod commands;
+mod console;
 mod demo;
 mod doctor;
 mod mcp;

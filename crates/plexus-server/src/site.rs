@@ -1,0 +1,140 @@
+//! Which site the hub is to a browser: the hosts it is reached by, and with them the pages whose requests it takes. A request
+//! has to name one of its hosts, port included, so that no name that somebody points at this machine leads here; and what a
+//! page sends has to come from such a page.
+
+use http::{HeaderMap, Uri, header};
+
+/// How one of the hub's doors on TCP is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Site {
+    /// The port it listens at, which its loopback names have.
+    port: u16,
+    /// How a browser speaks to it.
+    scheme: Scheme,
+    /// Other hosts that lead here, as they stand in `Host`: what a person allowed.
+    hosts: Vec<String>,
+}
+
+/// How a browser speaks to a door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    /// Plainly, from this machine; through a tunnel perhaps by TLS, which ends there.
+    Http,
+    /// By TLS, which ends here.
+    Https,
+}
+
+impl Site {
+    pub(crate) fn new(port: u16, scheme: Scheme, hosts: Vec<String>) -> Self {
+        Self { port, scheme, hosts }
+    }
+
+    /// Whether a request names this site as its host and, if it comes from a page, one of the site's own.
+    pub(crate) fn is_meant(&self, headers: &HeaderMap, uri: &Uri) -> bool {
+        let Some(host) = only(headers, header::HOST) else { return false };
+        let uri_agrees = uri.authority().is_none_or(|authority| self.is_host(authority.as_str()));
+        let origin_agrees = !headers.contains_key(header::ORIGIN)
+            || only(headers, header::ORIGIN).is_some_and(|origin| self.is_origin(origin));
+        self.is_host(host) && uri_agrees && origin_agrees
+    }
+
+    fn is_host(&self, host: &str) -> bool {
+        self.is_loopback(host) || self.is_allowed(host)
+    }
+
+    fn is_origin(&self, origin: &str) -> bool {
+        match (self.scheme, origin.split_once("://")) {
+            (Scheme::Http, Some(("http", host))) => self.is_host(host),
+            (Scheme::Http, Some(("https", host))) => self.is_allowed(host),
+            (Scheme::Https, Some(("https", host))) => self.is_host(host),
+            _ => false,
+        }
+    }
+
+    fn is_loopback(&self, host: &str) -> bool {
+        ["127.0.0.1", "localhost", "[::1]"]
+            .iter()
+            .any(|name| host.eq_ignore_ascii_case(&format!("{name}:{}", self.port)))
+    }
+
+    fn is_allowed(&self, host: &str) -> bool {
+        self.hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host))
+    }
+}
+
+/// The value of a header that stands there once.
+pub(crate) fn only(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?;
+    values.next().is_none().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meant(site: &Site, pairs: &[(&'static str, &str)]) -> bool {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, value.parse().unwrap());
+        }
+        site.is_meant(&headers, &Uri::from_static("/rpc"))
+    }
+
+    fn usual() -> Site {
+        Site::new(4445, Scheme::Http, Vec::new())
+    }
+
+    #[test]
+    fn only_this_hubs_own_host_is_served() {
+        for host in ["127.0.0.1:4445", "localhost:4445", "LocalHost:4445", "[::1]:4445"] {
+            assert!(meant(&usual(), &[("host", host)]), "{host}");
+        }
+        for host in ["evil.example:4445", "127.0.0.1", "127.0.0.1:4446", "127.0.0.1:4445.evil.example", ""] {
+            assert!(!meant(&usual(), &[("host", host)]), "{host}");
+        }
+        assert!(!meant(&usual(), &[]));
+        assert!(!meant(&usual(), &[("host", "127.0.0.1:4445"), ("host", "evil.example:4445")]));
+        let mut headers = HeaderMap::new();
+        headers.append("host", "127.0.0.1:4445".parse().unwrap());
+        assert!(!usual().is_meant(&headers, &Uri::from_static("http://evil.example:4445/rpc")));
+    }
+
+    #[test]
+    fn pages_of_other_sites_and_ports_are_refused() {
+        let with = |origin: &str| meant(&usual(), &[("host", "127.0.0.1:4445"), ("origin", origin)]);
+        assert!(with("http://127.0.0.1:4445"));
+        assert!(with("http://localhost:4445"));
+        for origin in
+            ["http://127.0.0.1:3000", "https://127.0.0.1:4445", "null", "http://evil.example", "file://", ""]
+        {
+            assert!(!with(origin), "{origin}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_was_allowed_is_taken_exactly_as_it_was_given() {
+        let site =
+            Site::new(4445, Scheme::Http, vec!["hub.example".to_owned(), "phone.example:8443".to_owned()]);
+        let from = |host: &str, origin: &str| meant(&site, &[("host", host), ("origin", origin)]);
+        assert!(from("hub.example", "https://hub.example") && from("hub.example", "http://hub.example"));
+        assert!(from("phone.example:8443", "https://phone.example:8443"));
+        for (host, origin) in [
+            ("hub.example:80", "http://hub.example"),
+            ("phone.example", "https://phone.example"),
+            ("hub.example", "https://hub.example:8443"),
+            ("hub.example", "https://hub.example.evil.example"),
+            ("sub.hub.example", "https://sub.hub.example"),
+        ] {
+            assert!(!from(host, origin), "{host} {origin}");
+        }
+    }
+
+    #[test]
+    fn behind_tls_a_plain_page_is_another_site() {
+        let site = Site::new(8443, Scheme::Https, vec!["hub.example:8443".to_owned()]);
+        let from = |origin: &str| meant(&site, &[("host", "hub.example:8443"), ("origin", origin)]);
+        assert!(from("https://hub.example:8443") && from("https://127.0.0.1:8443"));
+        assert!(!from("http://hub.example:8443") && !from("http://127.0.0.1:8443"));
+    }
+}

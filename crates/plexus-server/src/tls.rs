@@ -1,0 +1,135 @@
+//! The door for browsers on other machines: it speaks TLS and nothing else, with the certificate that it is given. Handshakes are
+//! done beside each other, a few at a time, so that a client that says nothing keeps nobody out.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::serve::Listener;
+use thiserror::Error;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::server::TlsStream;
+
+/// How long a client may take to agree on a key.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How many do so at a time.
+const AT_ONCE: usize = 64;
+/// What is rested after a connection could not be taken, such as when there are too many files open.
+const REST: Duration = Duration::from_millis(200);
+
+/// A door that others can reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsDoor {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// The certificate and those that vouch for it, in PEM.
+    pub certificate: PathBuf,
+    /// Its key, in PEM.
+    pub key: PathBuf,
+}
+
+/// Why there is no such door.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    /// A file that is not there, or is no such thing.
+    #[error("{path}: {why}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Both are read, and do not fit each other.
+    #[error("certificate and key: {0}")]
+    Pair(String),
+    /// It cannot listen.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// Connections by TLS.
+pub(crate) struct TlsListener {
+    tcp: TcpListener,
+    acceptor: TlsAcceptor,
+    handshakes: JoinSet<Option<(TlsStream<TcpStream>, SocketAddr)>>,
+}
+
+impl TlsListener {
+    pub(crate) async fn bind(door: &TlsDoor) -> Result<Self, TlsError> {
+        let acceptor = TlsAcceptor::from(Arc::new(config(door)?));
+        let tcp = TcpListener::bind(door.listen)
+            .await
+            .map_err(|source| TlsError::Listen { address: door.listen, source })?;
+        Ok(Self { tcp, acceptor, handshakes: JoinSet::new() })
+    }
+}
+
+fn config(door: &TlsDoor) -> Result<ServerConfig, TlsError> {
+    let wrong = |path: &Path, why: String| TlsError::File { path: path.to_owned(), why };
+    let certificates = CertificateDer::pem_file_iter(&door.certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| wrong(&door.certificate, error.to_string()))?;
+    if certificates.is_empty() {
+        return Err(wrong(&door.certificate, "there is no certificate in it".to_owned()));
+    }
+    let key = PrivateKeyDer::from_pem_file(&door.key).map_err(|error| wrong(&door.key, error.to_string()))?;
+    let pair = |error: tokio_rustls::rustls::Error| TlsError::Pair(error.to_string());
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(pair)?
+        .with_no_client_auth()
+        .with_single_cert(certificates, key)
+        .map_err(pair)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+impl Listener for TlsListener {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            tokio::select! {
+                Some(done) = self.handshakes.join_next() => {
+                    if let Ok(Some(agreed)) = done {
+                        return agreed;
+                    }
+                }
+                accepted = self.tcp.accept(), if self.handshakes.len() < AT_ONCE => match accepted {
+                    Ok((stream, from)) => {
+                        let acceptor = self.acceptor.clone();
+                        self.handshakes.spawn(async move {
+                            // Else each event of a stream waits for the acknowledgement of the one before.
+                            let _ = stream.set_nodelay(true);
+                            let agreed = timeout(HANDSHAKE, acceptor.accept(stream)).await.ok()?.ok()?;
+                            Some((agreed, from))
+                        });
+                    }
+                    Err(error) => {
+                        tracing::debug!(%error, "a connection could not be taken");
+                        tokio::time::sleep(REST).await;
+                    }
+                },
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+}
