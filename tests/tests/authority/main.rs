@@ -80,6 +80,7 @@ fn rows() -> Vec<Try> {
         Method("claudecode.transcript", session),
         Door("GET /sessions/{id}/events"),
         Door("GET /sessions/events"),
+        Door("GET /events"),
         Door("GET /metrics"),
         Overview("loopback.pending", |_| json!({})),
         Overview("loopback.wait", |_| json!({})),
@@ -117,6 +118,7 @@ fn rows() -> Vec<Try> {
         Method("token.revoke", |f| json!({"name": f.reading_token})),
         Method("audit.list", |_| json!({})),
         Method("audit.verify", |_| json!({})),
+        Method("console.link", |_| json!({})),
     ]
 }
 
@@ -136,14 +138,8 @@ impl Try {
         let (url, token) = (family.world.hub.url(), family.token(who));
         let answer = match self {
             Self::Door("GET /metrics") => get(url, "/metrics", token).await.map(Value::from),
-            Self::Door("GET /approvals/events") => {
-                Listener::open(url, "/approvals/events", token, None).await.map(|_| Value::Null)
-            }
-            Self::Door("GET /sessions/events") => {
-                Listener::open(url, "/sessions/events", token, None).await.map(|_| Value::Null)
-            }
-            Self::Door(_) => {
-                let path = format!("/sessions/{}/events", family.target);
+            Self::Door(stream) => {
+                let path = stream.trim_start_matches("GET ").replace("{id}", &family.target);
                 Listener::open(url, &path, token, None).await.map(|_| Value::Null)
             }
             Self::Method(method, params) | Self::Overview(method, params) => {
