@@ -178,7 +178,13 @@ pub struct ListParams {
     pub tool_name: Option<String>,
     /// Only rows after this number: the `next` of the page before.
     #[serde(default)]
-    pub after: u64,
+    pub after: Option<u64>,
+    /// From the newest row back, and not from the oldest on.
+    #[serde(default)]
+    pub newest_first: bool,
+    /// Only rows before this number: the `next` of the page before, where the newest come first.
+    #[serde(default)]
+    pub before: Option<u64>,
     /// How many rows at most; 100 unless said, 1000 at most. Fewer come where they are large.
     #[serde(default)]
     pub limit: Option<u64>,
@@ -190,9 +196,9 @@ pub struct ListParams {
 pub enum ListResult {
     /// A page of the record.
     Ok {
-        /// Oldest first.
+        /// Oldest first, unless the newest were to come first.
         rows: Vec<AuditRow>,
-        /// Give this as `after` for the rows that follow; left out at the end.
+        /// Give this as `after`, or as `before` where the newest come first, for the rows that follow; left out at the end.
         #[serde(skip_serializing_if = "Option::is_none")]
         next: Option<u64>,
     },

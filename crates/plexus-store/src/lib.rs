@@ -16,8 +16,8 @@ use plexus_protocol::{ApprovalId, NodeId, SessionId, TokenName, UnixSeconds};
 pub use arbor::{Arbor, Begins, Found, NodeRow, ResumePoint};
 pub use change::{Change, Committed};
 pub use model::{
-    ApprovalRow, AuditCheck, AuditFilter, BudgetRow, CallInput, CallRow, EventRow, EventsOfTurn, FeedKind,
-    FeedRow, FinishedRun, Held, LivingSession, NewApproval, NewRule, NewSession, OldRecords, Open,
+    ApprovalRow, AuditCheck, AuditFilter, AuditFrom, BudgetRow, CallInput, CallRow, EventRow, EventsOfTurn,
+    FeedKind, FeedRow, FinishedRun, Held, LivingSession, NewApproval, NewRule, NewSession, OldRecords, Open,
     PermitStream, Removable, RuleAuthority, RuleChange, RuleRow, RunKey, RunRow, RunState, SessionConfig,
     SessionRow, Tally, TokenRow, TurnRow, TurnState, TurnStatus,
 };
@@ -175,9 +175,14 @@ pub trait Store: Ledger + Arbor {
     /// How far this reader has read a turn; 0 when it never did.
     async fn position(&self, reader: &str, session: SessionId, turn: u64) -> Result<u64, StoreError>;
 
-    /// The rows of the record that `filter` lets pass, after number `after`, at most `limit`; fewer where they are
-    /// large, yet at least one if there is any.
-    async fn audit(&self, filter: AuditFilter, after: u64, limit: u64) -> Result<Vec<AuditRow>, StoreError>;
+    /// The rows of the record that `filter` lets pass, in the order that `from` says, at most `limit`; fewer where they
+    /// are large, yet at least one if there is any.
+    async fn audit(
+        &self,
+        filter: AuditFilter,
+        from: AuditFrom,
+        limit: u64,
+    ) -> Result<Vec<AuditRow>, StoreError>;
     /// How far the record goes.
     async fn audit_head(&self) -> Result<AuditHead, StoreError>;
     /// Whether the rows after `after` up to number `upto` are those that were written.

@@ -475,6 +475,15 @@ pub struct AuditFilter {
     pub tool_name: Option<String>,
 }
 
+/// From where, and in which direction, the record is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuditFrom {
+    /// The rows after this number, oldest first.
+    After(u64),
+    /// The rows before this number, newest first.
+    Before(u64),
+}
+
 /// What a look over part of the record found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuditCheck {

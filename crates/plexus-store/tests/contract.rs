@@ -80,6 +80,7 @@ macro_rules! whole_contract {
                 calls_answered_by_rule_are_recorded,
                 acts_over_tokens_sessions_and_rules_are_recorded,
                 the_record_is_filtered_and_read_in_pages,
+                the_record_is_read_backwards_by_the_same_filters,
                 the_record_outlives_what_it_is_about,
                 the_chain_holds_whatever_else_is_refused;
             budgets:

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use super::changes::Applying;
 use super::columns::{Json, Text, Word, int};
 use super::sql;
-use crate::{AuditCheck, AuditFilter, StoreError};
+use crate::{AuditCheck, AuditFilter, AuditFrom, StoreError};
 
 /// What one page of rows may hold, as text.
 const PAGE_BYTES: usize = 1024 * 1024;
@@ -74,17 +74,29 @@ pub(super) fn head(connection: &Connection) -> Result<AuditHead> {
     Ok(last.unwrap_or_else(AuditHead::start))
 }
 
-/// The rows that `filter` lets pass, after number `after`.
+/// The rows that `filter` lets pass, read in the direction of `from`.
 pub(super) fn rows(
     connection: &Connection,
     filter: &AuditFilter,
-    after: u64,
+    from: AuditFrom,
     limit: u64,
 ) -> Result<Vec<AuditRow>> {
-    let sql = if filter.session.is_some() { sql::AUDIT_OF_SESSION } else { sql::AUDIT };
+    // A session's rows are fewer than a tool's.
+    let (sql, edge) = match (from, filter) {
+        (AuditFrom::After(edge), AuditFilter { session: Some(_), .. }) => (sql::AUDIT_OF_SESSION, edge),
+        (AuditFrom::After(edge), AuditFilter { tool_name: Some(_), .. }) => (sql::AUDIT_OF_TOOL, edge),
+        (AuditFrom::After(edge), _) => (sql::AUDIT, edge),
+        (AuditFrom::Before(edge), AuditFilter { session: Some(_), .. }) => {
+            (sql::NEWEST_AUDIT_OF_SESSION, edge)
+        }
+        (AuditFrom::Before(edge), AuditFilter { tool_name: Some(_), .. }) => {
+            (sql::NEWEST_AUDIT_OF_TOOL, edge)
+        }
+        (AuditFrom::Before(edge), _) => (sql::NEWEST_AUDIT, edge),
+    };
     let mut statement = connection.prepare_cached(sql)?;
     let mut found = statement.query((
-        int(after),
+        int(edge),
         int(limit),
         filter.since.map(int),
         filter.until.map(int),

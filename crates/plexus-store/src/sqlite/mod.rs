@@ -41,8 +41,8 @@ use readers::Readers;
 use writer::{Apply, Writer};
 
 use crate::{
-    ApprovalRow, Arbor, AuditCheck, AuditFilter, BudgetRow, CallRow, Change, Committed, EventRow, FeedRow,
-    FinishedRun, Found, Ledger, LivingSession, Observer, OldRecords, Open, PermitStream, Removable,
+    ApprovalRow, Arbor, AuditCheck, AuditFilter, AuditFrom, BudgetRow, CallRow, Change, Committed, EventRow,
+    FeedRow, FinishedRun, Found, Ledger, LivingSession, Observer, OldRecords, Open, PermitStream, Removable,
     ResumePoint, RuleRow, RunKey, RunRow, SessionRow, Store, StoreError, Tally, TokenRow, TurnRow,
 };
 
@@ -212,8 +212,13 @@ impl Store for SqliteStore {
         self.readers.read(move |file| reads::position(file, &reader, session, turn)).await
     }
 
-    async fn audit(&self, filter: AuditFilter, after: u64, limit: u64) -> Result<Vec<AuditRow>, StoreError> {
-        self.readers.read(move |file| audit::rows(file, &filter, after, limit)).await
+    async fn audit(
+        &self,
+        filter: AuditFilter,
+        from: AuditFrom,
+        limit: u64,
+    ) -> Result<Vec<AuditRow>, StoreError> {
+        self.readers.read(move |file| audit::rows(file, &filter, from, limit)).await
     }
 
     async fn audit_head(&self) -> Result<AuditHead, StoreError> {

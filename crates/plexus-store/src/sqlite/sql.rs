@@ -202,17 +202,32 @@ pub(super) const SEARCH: &str = nodes!(
 
 // The record is read by number; a filter passes over what it does not want.
 macro_rules! audit {
-    ($from:literal) => {
+    (after, $of:literal) => {
+        audit!($of, "number > ?1", "number")
+    };
+    (before, $of:literal) => {
+        audit!($of, "number < ?1", "number DESC")
+    };
+    ($of:literal, $from:literal, $order:literal) => {
         concat!(
             "SELECT number, hash, entry FROM audit WHERE ",
+            $of,
+            " AND ",
             $from,
-            " AND number > ?1 AND (?3 IS NULL OR at >= ?3) AND (?4 IS NULL OR at < ?4) AND (?5 IS NULL OR kind = ?5) \
-             AND (?6 IS NULL OR who = ?6) AND (?7 IS NULL OR tool_name = ?7) ORDER BY number LIMIT ?2"
+            " AND (?3 IS NULL OR at >= ?3) AND (?4 IS NULL OR at < ?4) AND (?5 IS NULL OR kind = ?5) \
+             AND (?6 IS NULL OR who = ?6) ORDER BY ",
+            $order,
+            " LIMIT ?2"
         )
     };
 }
-pub(super) const AUDIT: &str = audit!("?8 IS NULL");
-pub(super) const AUDIT_OF_SESSION: &str = audit!("session = ?8");
+pub(super) const AUDIT: &str = audit!(after, "?7 IS NULL AND ?8 IS NULL");
+pub(super) const AUDIT_OF_SESSION: &str = audit!(after, "session = ?8 AND (?7 IS NULL OR tool_name = ?7)");
+pub(super) const AUDIT_OF_TOOL: &str = audit!(after, "tool_name = ?7 AND ?8 IS NULL");
+pub(super) const NEWEST_AUDIT: &str = audit!(before, "?7 IS NULL AND ?8 IS NULL");
+pub(super) const NEWEST_AUDIT_OF_SESSION: &str =
+    audit!(before, "session = ?8 AND (?7 IS NULL OR tool_name = ?7)");
+pub(super) const NEWEST_AUDIT_OF_TOOL: &str = audit!(before, "tool_name = ?7 AND ?8 IS NULL");
 pub(super) const AUDIT_HEAD: &str =
     "SELECT number, hash FROM audit WHERE number = (SELECT max(number) FROM audit)";
 pub(super) const AUDIT_CHAIN: &str = "SELECT number, hash, entry, at, kind, who, session, tool_name FROM audit \
@@ -266,6 +281,10 @@ pub(super) const ALL: &[&str] = &[
     REMOVE_RUN_FILES,
     AUDIT,
     AUDIT_OF_SESSION,
+    AUDIT_OF_TOOL,
+    NEWEST_AUDIT,
+    NEWEST_AUDIT_OF_SESSION,
+    NEWEST_AUDIT_OF_TOOL,
     AUDIT_HEAD,
     AUDIT_CHAIN,
     VERDICT,

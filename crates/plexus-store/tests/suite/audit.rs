@@ -6,15 +6,15 @@ use plexus_protocol::audit::{AuditEntry, AuditHead, AuditKind, AuditRow};
 use plexus_protocol::token::TokenRight;
 use plexus_protocol::{ApprovalStatus, AskedOf, Decider, Right, SessionId, TokenName};
 use plexus_store::{
-    AuditCheck, AuditFilter, CallRow, Change, NewRule, Removable, RuleAuthority, RunKey, Store, StoreError,
-    TokenRow,
+    AuditCheck, AuditFilter, AuditFrom, CallRow, Change, NewRule, Removable, RuleAuthority, RunKey, Store,
+    StoreError, TokenRow,
 };
 use serde_json::{Value, json};
 
 use crate::common::*;
 
 async fn record(store: &dyn Store, filter: AuditFilter) -> Vec<AuditRow> {
-    store.audit(filter, 0, 1000).await.unwrap()
+    store.audit(filter, AuditFrom::After(0), 1000).await.unwrap()
 }
 
 async fn of_kind(store: &dyn Store, kind: AuditKind) -> Vec<AuditEntry> {
@@ -186,7 +186,7 @@ pub async fn the_record_is_filtered_and_read_in_pages(store: Arc<dyn Store>) {
         ..any()
     };
     assert_eq!(numbers(both).await, [3, 5]);
-    let page = store.audit(any(), 2, 3).await.unwrap();
+    let page = store.audit(any(), AuditFrom::After(2), 3).await.unwrap();
     assert_eq!(page.iter().map(|row| row.number).collect::<Vec<_>>(), [3, 4, 5]);
 
     let mut large = question(first, 1, "large");
@@ -198,8 +198,34 @@ pub async fn the_record_is_filtered_and_read_in_pages(store: Arc<dyn Store>) {
         let id = ask(&*store, new).await;
         commit(&*store, allows(id)).await;
     }
-    assert_eq!(store.audit(any(), 6, 10).await.unwrap().len(), 1, "a page of large rows ends early");
-    assert_eq!(store.audit(any(), u64::MAX, u64::MAX).await.unwrap(), []);
+    assert_eq!(
+        store.audit(any(), AuditFrom::After(6), 10).await.unwrap().len(),
+        1,
+        "a page of large rows ends early"
+    );
+    assert_eq!(store.audit(any(), AuditFrom::After(u64::MAX), u64::MAX).await.unwrap(), []);
+}
+
+pub async fn the_record_is_read_backwards_by_the_same_filters(store: Arc<dyn Store>) {
+    let (first, second) = (create(&*store, "a").await, create(&*store, "b").await);
+    for (n, session) in [first, second, first, second].into_iter().enumerate() {
+        let id = ask(&*store, question(session, 1, &n.to_string())).await;
+        store.commit(NOW + n as u64, vec![allows(id)]).await.unwrap();
+    }
+    let numbers = async |filter: AuditFilter, before, limit| -> Vec<u64> {
+        let rows = store.audit(filter, AuditFrom::Before(before), limit).await.unwrap();
+        rows.iter().map(|row| row.number).collect()
+    };
+    let any = AuditFilter::default;
+    assert_eq!(numbers(any(), u64::MAX, 100).await, [6, 5, 4, 3, 2, 1]);
+    assert_eq!(numbers(any(), 5, 2).await, [4, 3]);
+    assert_eq!(numbers(any(), 1, 100).await, [0_u64; 0]);
+    assert_eq!(numbers(AuditFilter { session: Some(second), ..any() }, 6, 100).await, [4, 2]);
+    let tool = || AuditFilter { tool_name: Some("Bash".to_owned()), ..any() };
+    assert_eq!(numbers(tool(), 6, 100).await, [5, 4, 3]);
+    assert_eq!(numbers(AuditFilter { session: Some(first), ..tool() }, u64::MAX, 100).await, [5, 3]);
+    assert_eq!(numbers(AuditFilter { since: Some(NOW + 2), ..tool() }, u64::MAX, 100).await, [6, 5]);
+    assert_eq!(record(&*store, tool()).await.len(), 4, "forwards as well");
 }
 
 pub async fn the_record_outlives_what_it_is_about(store: Arc<dyn Store>) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plexus_protocol::Error;
 use plexus_protocol::audit::{ListParams, ListResult};
-use plexus_store::AuditFilter;
+use plexus_store::{AuditFilter, AuditFrom};
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
@@ -17,7 +17,7 @@ const MOST: u64 = 1000;
 pub(super) fn method() -> Method {
     Method::new(
         "audit.list",
-        "The record of decisions and acts of authority, oldest first: who, by what right, on what input, when.",
+        "The record of decisions and acts of authority, oldest first unless said: who, by what right, on what input, when.",
         Audience::Programs,
         Needs::Rule,
         list,
@@ -26,20 +26,31 @@ pub(super) fn method() -> Method {
 }
 
 async fn list(hub: Arc<Hub>, _caller: Admitted, params: ListParams) -> Result<ListResult, Error> {
-    let ListParams { session_id, since, until, kind, by, tool_name, after, limit } = params;
+    let ListParams { session_id, since, until, kind, by, tool_name, after, newest_first, before, limit } =
+        params;
     let limit = limit.unwrap_or(USUAL);
     if !(1..=MOST).contains(&limit) {
         return Err(Error::invalid("limit", format!("is from 1 to {MOST}")));
     }
+    let from = match (newest_first, after, before) {
+        (false, after, None) => AuditFrom::After(after.unwrap_or(0)),
+        (true, None, before) => AuditFrom::Before(before.unwrap_or(u64::MAX)),
+        (false, _, Some(_)) => return Err(Error::invalid("before", "goes with `newest_first: true`")),
+        (true, Some(_), _) => return Err(Error::invalid("after", "goes without `newest_first`")),
+    };
     let filter = AuditFilter { session: session_id, since, until, kind, by, tool_name };
-    let last = |rows: &[plexus_protocol::audit::AuditRow]| rows.last().map(|row| row.number);
-    let rows = hub.store().audit(filter.clone(), after, limit).await.map_err(store_error)?;
+    let rows = hub.store().audit(filter.clone(), from, limit).await.map_err(store_error)?;
     // A page may be short because its rows are large.
-    let next = match last(&rows) {
-        Some(number) if !hub.store().audit(filter, number, 1).await.map_err(store_error)?.is_empty() => {
-            Some(number)
+    let next = match rows.last().map(|row| row.number) {
+        Some(number) => {
+            let rest = match from {
+                AuditFrom::After(_) => AuditFrom::After(number),
+                AuditFrom::Before(_) => AuditFrom::Before(number),
+            };
+            let more = hub.store().audit(filter, rest, 1).await.map_err(store_error)?;
+            (!more.is_empty()).then_some(number)
         }
-        _ => None,
+        None => None,
     };
     Ok(ListResult::Ok { rows, next })
 }
