@@ -1,11 +1,23 @@
-//! What the console asks of the hub beside what everybody does: the record from its end.
+//! What the console asks of the hub beside what everybody does: the record from its end, what a rule would settle.
 
 use anyhow::Context as _;
-use plexus_e2e::{Setup, World};
+use plexus_e2e::{Setup, World, script, text};
+use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 
 async fn scripted() -> anyhow::Result<World> {
     Setup::scripted().world("scripted").await?.context("always there")
+}
+
+fn bash(command: &str) -> Value {
+    json!({"tool": "Bash", "input": {"command": command}})
+}
+
+/// A token that speaks for a session.
+async fn speaking_for(world: &World, session: &str) -> anyhow::Result<Rpc> {
+    let given = world.call("loopback.configure", json!({"session_id": session})).await?;
+    let header = text(&given["mcp_config"]["mcpServers"]["plexus"]["headers"]["Authorization"]);
+    Ok(Rpc::new(world.hub.url(), header.trim_start_matches("Bearer ")))
 }
 
 #[tokio::test]
@@ -34,5 +46,69 @@ async fn the_record_is_read_back_from_its_end() -> anyhow::Result<()> {
     ] {
         assert_eq!(world.refused("audit.list", params).await?.data["field"], field);
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_preview_names_what_the_answer_then_settles_and_makes_nothing() -> anyhow::Result<()> {
+    let world = scripted().await?;
+    let top = world.create("top", json!({"hub_tools": true, "approve_scope": ["Bash(npm:*)"]})).await?;
+    let mut asked = Vec::new();
+    let parent = speaking_for(&world, &top).await?;
+    for (name, command) in
+        [("one", "npm run test"), ("two", "npm run test all"), ("three", "npm publish"), ("four", "rm -r x")]
+    {
+        let prompt = script(&json!([bash(command)]));
+        let made = json!({"name": name, "working_dir": world.work, "prompt": prompt});
+        let session = text(&parent.call("claudecode.create", made).await?["id"]);
+        asked.push(world.asked(&session).await?.1["id"].clone());
+    }
+    let previewed = |rule: &str, more: Value| {
+        let mut params = json!({"approval_id": asked[0], "rule": rule});
+        for (field, value) in more.as_object().into_iter().flatten() {
+            params[field] = value.clone();
+        }
+        params
+    };
+    let rule = "Bash(npm run test:*)";
+    // For the one that asks there is nothing else; for all below the one at the top there is.
+    let own = world.call("policy.preview", previewed(rule, json!({}))).await?;
+    assert_eq!(own, json!({"type": "ok", "rule": rule, "covers": true, "settles": []}));
+    let wide = json!({"session_id": top});
+    let all = world.call("policy.preview", previewed(rule, wide.clone())).await?;
+    assert_eq!(all, json!({"type": "ok", "rule": rule, "covers": true, "settles": [asked[1]]}));
+    let beside = world.call("policy.preview", previewed("Bash(npm publish)", wide.clone())).await?;
+    assert_eq!((&beside["covers"], &beside["settles"]), (&json!(false), &json!([asked[2]])));
+    let denying = json!({"session_id": top, "effect": "deny"});
+    let denied = world.call("policy.preview", previewed("Bash(npm run:*)", denying)).await?;
+    assert_eq!((&denied["covers"], &denied["settles"]), (&json!(true), &json!([asked[1]])));
+    let path = world.call("policy.preview", previewed("Edit(src/**)", json!({}))).await?;
+    assert!(text(&path["rule"]).contains(&format!("{}/src", world.work.display())), "{path}");
+
+    let unread = world.refused("policy.preview", previewed("Bash(npm", json!({}))).await?;
+    assert_eq!((unread.kind.as_deref(), &unread.data["field"]), (Some("invalid_params"), &json!("rule")));
+    assert!(unread.data["at"].is_u64(), "{unread}");
+    let phone = world.call("token.new", json!({"name": "phone", "right": "decide"})).await?;
+    let phone = Rpc::new(world.hub.url(), &text(&phone["token"]));
+    let refused = phone.call("policy.preview", previewed(rule, json!({}))).await.expect_err("makes no rules");
+    assert_eq!(refused.data["type"], "forbidden");
+    // A session previews what it could remember, and is told what it could not.
+    let mine = parent.call("policy.preview", previewed(rule, json!({}))).await?;
+    assert_eq!(mine["covers"], true, "{mine}");
+    let refused = parent.call("policy.preview", previewed("Bash", json!({}))).await.expect_err("beyond it");
+    assert_eq!((&refused.data["type"], &refused.data["field"]), (&json!("beyond_scope"), &json!("rule")));
+
+    assert_eq!(world.call("policy.list", json!({})).await?["rules"], json!([]), "nothing was made");
+    assert_eq!(
+        world.call("loopback.pending", json!({})).await?["approvals"].as_array().map(Vec::len),
+        Some(4)
+    );
+    let remember = json!({"rule": rule, "session_id": top});
+    let answer = json!({"approval_id": asked[0], "approve": true, "remember": remember});
+    let answered = world.call("loopback.respond", answer).await?;
+    assert_eq!(answered["settled"], all["settles"], "as it was said");
+    let late = world.call("policy.preview", previewed(rule, wide)).await?;
+    let ended = json!({"type": "already_resolved", "approval_id": asked[0], "status": "allowed"});
+    assert_eq!(late, ended);
     Ok(())
 }

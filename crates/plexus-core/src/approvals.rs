@@ -3,15 +3,16 @@
 use plexus_claude::PermissionResult;
 use plexus_protocol::claudecode::PermissionMode;
 use plexus_protocol::loopback::{Answer, Answered};
+use plexus_protocol::policy::AnswerEffect;
 use plexus_protocol::{
     ApprovalKind, ApprovalStatus, Decider, Decision, Error, ErrorKind, MAX_TEXT_BYTES, Object, Right,
     is_cut_at,
 };
-use plexus_store::{ApprovalRow, RuleChange};
+use plexus_store::{ApprovalRow, Change, RuleChange};
 use serde_json::{Value, json};
 
 use crate::Hub;
-use crate::access::Admitted;
+use crate::access::{Admitted, Standing};
 use crate::book::Resolved;
 use crate::bounds::check_mode_by;
 use crate::hub::store_error;
@@ -21,9 +22,7 @@ impl Hub {
     /// Makes an answer count, if it is the first and the caller may give it.
     pub(crate) async fn answer(&self, caller: &Admitted, answer: Answer) -> Result<Answered, Error> {
         let (row, standing) = self.find_approval(caller, answer.approval_id).await?;
-        let right = standing
-            .right()
-            .ok_or_else(|| Error::new(ErrorKind::Forbidden, "nobody answers a question of its own"))?;
+        let right = right_of(standing)?;
         if row.approval.status != ApprovalStatus::Pending {
             return Ok(already_resolved(&row));
         }
@@ -42,7 +41,9 @@ impl Hub {
         }
         let mut changes = Vec::new();
         if let Some(remember) = remember {
-            changes.push(self.remembered(caller, &row, decision.approve, remember).await?);
+            let effect = if decision.approve { AnswerEffect::Allow } else { AnswerEffect::Deny };
+            let rule = self.remembered(caller, &row, effect, remember, "remember.").await?;
+            changes.push(Change::MakeRule(Box::new(rule)));
         }
         kill_point("respond", "read");
         let resolved = self.book().resolve(approval, status, decision, changes).await.map_err(store_error)?;
@@ -58,6 +59,12 @@ impl Hub {
             Resolved::Before(row) => Ok(already_resolved(&row)),
         }
     }
+}
+
+/// By what right one that stands so answers.
+pub(crate) fn right_of(standing: Standing) -> Result<Right, Error> {
+    let refused = || Error::new(ErrorKind::Forbidden, "nobody answers a question of its own");
+    standing.right().ok_or_else(refused)
 }
 
 pub(crate) fn already_resolved(row: &ApprovalRow) -> Answered {

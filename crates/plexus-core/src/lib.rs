@@ -36,6 +36,7 @@ mod rules;
 mod secret;
 mod session;
 mod settings;
+mod settling;
 mod sign_in;
 mod sync;
 mod tokens;

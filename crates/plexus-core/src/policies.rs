@@ -84,6 +84,17 @@ impl Policies {
         state.version += 1;
     }
 
+    /// The same with one more rule, as if it had been made: what is asked of these, nobody else notices.
+    pub(crate) fn supposing(&self, rule: RuleRow) -> Self {
+        let (rules, user) = {
+            let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            (state.rules.clone(), Arc::clone(&state.user))
+        };
+        let supposed = Self { state: Mutex::new(State { rules, user, ..State::default() }) };
+        supposed.told(&[RuleChange::Made(rule)]);
+        supposed
+    }
+
     /// The user's own settings deny this from now on.
     pub(crate) fn restricted_by(&self, user: Restriction) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,24 +1,20 @@
-//! Making rules: reading what was given, who may make them, and what they settle at once.
+//! Making rules: reading what was given, and who may make them. What they settle is in `settling`.
 
 use std::path::{Path, PathBuf};
 
 use plexus_policy::{RuleEffect, RuleEntry, Scope};
-use plexus_protocol::policy::{Effect, Remember, RuleGiven};
-use plexus_protocol::{
-    ApprovalId, ApprovalKind, ApprovalStatus, Decider, Decision, Error, ErrorKind, Object, Principal, Right,
-    SessionId,
-};
-use plexus_store::{ApprovalRow, Change, NewRule, Open, RuleAuthority, SessionRow};
+use plexus_protocol::policy::{AnswerEffect, Effect, Remember, RuleGiven};
+use plexus_protocol::{Decider, Error, ErrorKind, Object, Principal, SessionId};
+use plexus_store::{ApprovalRow, Change, NewRule, RuleAuthority, SessionRow};
 use serde_json::Value;
 
 use crate::Hub;
 use crate::access::{Admitted, session_not_found};
-use crate::book::Resolved;
 use crate::clock::now;
 use crate::gate::Say;
 use crate::hub::store_error;
 use crate::lineage::scope_of;
-use crate::policies::Ruling;
+use crate::policies::{Policies, Ruling};
 
 /// How many rules may be given at once, and how long one may be: a policy is looked at for each call.
 const MOST_AT_ONCE: usize = 1_000;
@@ -92,10 +88,23 @@ impl Hub {
         input: &Object,
         cwd: &str,
     ) -> Result<Ruling, Error> {
+        self.ruling_by(self.policies(), session, tool_name, input, cwd).await
+    }
+
+    /// What these rules say to a call of a session.
+    pub(crate) async fn ruling_by(
+        &self,
+        policies: &Policies,
+        session: SessionRow,
+        tool_name: &str,
+        input: &Object,
+        cwd: &str,
+    ) -> Result<Ruling, Error> {
         let mode = session.config.permission_mode;
         let lineage = self.known_lineage(session).await.map_err(store_error)?;
         let input = Value::Object(input.clone());
-        Ok(self.judge_of(&lineage).judge(tool_name, &input, Path::new(cwd), Some(mode.as_str())))
+        let judge = policies.judge(&lineage, || self.home_of(&lineage));
+        Ok(judge.judge(tool_name, &input, Path::new(cwd), Some(mode.as_str())))
     }
 
     /// Nobody can allow what a rule denies, not by another input either.
@@ -142,14 +151,15 @@ impl Hub {
         Err(Error::new(ErrorKind::BeyondScope, message))
     }
 
-    /// The rule that is to be made with an answer.
+    /// The rule that is to be made with an answer; `within` is what stands before its fields where they were given.
     pub(crate) async fn remembered(
         &self,
         caller: &Admitted,
         row: &ApprovalRow,
-        approve: bool,
+        effect: AnswerEffect,
         remember: Remember,
-    ) -> Result<Change, Error> {
+        within: &str,
+    ) -> Result<NewRule, Error> {
         let session = remember.session_id.unwrap_or(row.approval.session_id);
         let session = self.find_session(caller, Some(session), None).await?;
         if matches!(caller.principal, Principal::Token { .. }) {
@@ -157,90 +167,28 @@ impl Hub {
             return Err(Error::new(ErrorKind::Forbidden, message).with("field", "remember"));
         }
         if remember.expires_secs == Some(0) {
-            return Err(Error::invalid("remember.expires_secs", "is at least 1; leave it out for no end"));
+            let field = format!("{within}expires_secs");
+            return Err(Error::invalid(&field, "is at least 1; leave it out for no end"));
         }
         let base = session.config.working_dir.as_str();
         let giver = Giver { principal: &caller.principal, session: Some(session.id), base };
-        let effect = if approve { Effect::Allow } else { Effect::Deny };
         let expires_at = remember.expires_secs.map(|secs| now().saturating_add(secs));
-        let given = RuleGiven { rule: remember.rule, effect, expires_at };
-        let mut rule = giver.entry(&given, "remember.rule")?;
+        let given = RuleGiven { rule: remember.rule, effect: effect.into(), expires_at };
+        let field = format!("{within}rule");
+        let mut rule = giver.entry(&given, &field)?;
         if let Principal::Session { id, .. } = caller.principal
-            && approve
+            && effect == AnswerEffect::Allow
         {
             let decider = self.store().session(id).await.map_err(store_error)?;
-            check_rule_in_scope(decider.as_ref().and_then(scope_of), &rule)?;
+            check_rule_in_scope(decider.as_ref().and_then(scope_of), &rule, &field)?;
             rule.authority = RuleAuthority::Within;
         }
-        Ok(Change::MakeRule(Box::new(rule)))
-    }
-
-    /// Brings those open approvals to their end that the rules in force allow or deny: when rules were made for `session`
-    /// and all below it, or for all, and when a hub starts, as the last one may not have come to it.
-    pub(crate) async fn settle(&self, session: Option<SessionId>) -> Vec<ApprovalId> {
-        let open = match self.open_below(session).await {
-            Ok(open) => open,
-            Err(error) => {
-                tracing::warn!(%error, "what a new rule settles could not be read; it stays open");
-                return Vec::new();
-            }
-        };
-        let mut settled = Vec::new();
-        for row in open {
-            if let Some((status, decision)) = self.settles(&row).await
-                && let Ok(Resolved::Now(_)) =
-                    self.book().resolve(row.approval.id, status, decision, Vec::new()).await
-            {
-                settled.push(row.approval.id);
-            }
-        }
-        settled
-    }
-
-    /// The open approvals of a session and all below it; of all sessions for `None`.
-    async fn open_below(&self, session: Option<SessionId>) -> Result<Vec<ApprovalRow>, Error> {
-        let Some(session) = session else {
-            return self.store().open_approvals(Open::All).await.map_err(store_error);
-        };
-        let below = self.descendants(session).await?;
-        let mut open = Vec::new();
-        for id in std::iter::once(session).chain(below.iter().map(|row| row.id)) {
-            open.extend(self.store().open_approvals(Open::OfSession(id)).await.map_err(store_error)?);
-        }
-        Ok(open)
-    }
-
-    async fn settles(&self, row: &ApprovalRow) -> Option<(ApprovalStatus, Decision)> {
-        let approval = &row.approval;
-        // Rules are about calls; what may be used is given by someone who has it.
-        if approval.kind == ApprovalKind::Budget {
-            return None;
-        }
-        let session = self.store().session(approval.session_id).await.ok().flatten()?;
-        let ruling = self.ruling(session, &approval.tool_name, &approval.input, &approval.cwd).await.ok()?;
-        let status = match ruling.say {
-            Say::Allow if !approval.beyond_rules => ApprovalStatus::Allowed,
-            Say::Deny => ApprovalStatus::Denied,
-            Say::Allow | Say::Ask | Say::Nothing => return None,
-        };
-        let approve = status == ApprovalStatus::Allowed;
-        let decision = Decision {
-            approve,
-            message: (!approve).then_some(ruling.why),
-            updated_input: None,
-            mode: None,
-            interrupt: false,
-            rule: ruling.rules.first().copied(),
-            by: Decider::Hub,
-            right: Right::Rule,
-        };
-        // What a named policy says now it said at the gate as well, and the question was asked all the same.
-        decision.rule.is_some().then_some((status, decision))
+        Ok(rule)
     }
 }
 
 /// A session allows nothing in advance that it could not allow when asked.
-fn check_rule_in_scope(scope: Option<Scope>, rule: &NewRule) -> Result<(), Error> {
+fn check_rule_in_scope(scope: Option<Scope>, rule: &NewRule, field: &str) -> Result<(), Error> {
     let entry: Option<RuleEntry> = serde_json::from_value(rule.entry.clone()).ok();
     let given = entry.and_then(|entry| Scope::new(&[entry.rule().clone()]).ok());
     match (given, scope) {
@@ -248,7 +196,7 @@ fn check_rule_in_scope(scope: Option<Scope>, rule: &NewRule) -> Result<(), Error
         _ => {
             let message =
                 "this rule allows more than your `approve_scope`: answer without `remember`, or name less";
-            Err(Error::new(ErrorKind::BeyondScope, message).with("field", "remember.rule"))
+            Err(Error::new(ErrorKind::BeyondScope, message).with("field", field))
         }
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ApprovalId, Decider, Object, SessionId, SessionName, UnixSeconds};
+use crate::{ApprovalId, ApprovalStatus, Decider, Object, SessionId, SessionName, UnixSeconds};
 
 /// What a rule does to the calls it means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -145,6 +145,64 @@ pub enum RevokeResult {
     Ok {
         /// Which.
         number: u64,
+    },
+}
+
+/// Parameters of `policy.preview`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PreviewParams {
+    /// The open approval that the rule would be made with the answer to.
+    pub approval_id: ApprovalId,
+    /// Such as `Bash(npm run test:*)`.
+    pub rule: String,
+    /// What the answer does, and the rule with it; `allow` unless said.
+    #[serde(default)]
+    pub effect: Option<AnswerEffect>,
+    /// The session it would be for, and all below it; left out, the one that asks.
+    #[serde(default)]
+    pub session_id: Option<SessionId>,
+}
+
+/// What a rule that is made with an answer does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerEffect {
+    /// It allows.
+    #[default]
+    Allow,
+    /// It denies.
+    Deny,
+}
+
+impl From<AnswerEffect> for Effect {
+    fn from(effect: AnswerEffect) -> Self {
+        match effect {
+            AnswerEffect::Allow => Self::Allow,
+            AnswerEffect::Deny => Self::Deny,
+        }
+    }
+}
+
+/// Result of `policy.preview`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum PreviewResult {
+    /// What would become of it. Nothing was made.
+    Ok {
+        /// The rule, its path made absolute.
+        rule: String,
+        /// Whether it means the call that is asked about: such a one would not be asked about again.
+        covers: bool,
+        /// The other open approvals that it would settle.
+        settles: Vec<ApprovalId>,
+    },
+    /// The approval has come to its end already: no rule is made with an answer to it.
+    AlreadyResolved {
+        /// Which.
+        approval_id: ApprovalId,
+        /// How it ended.
+        status: ApprovalStatus,
     },
 }
 

@@ -108,6 +108,7 @@ fn rows() -> Vec<Try> {
         Method("loopback.permit", |_| json!({"tool_name": "Bash", "input": {}, "tool_use_id": "toolu_2"})),
         Method("policy.list", session),
         Method("policy.test", |f| json!({"session_id": f.target, "tool_name": "Bash", "input": {}})),
+        Method("policy.preview", |f| json!({"approval_id": f.approval, "rule": "Bash(true)"})),
         Method(
             "policy.add",
             |f| json!({"session_id": f.target, "rules": [{"rule": "Read", "effect": "ask"}]}),
@@ -170,7 +171,9 @@ impl Try {
                 ) => Met::NotFound,
                 Some("http_401") => Met::Nobody,
                 // It was let in, and there was nothing to be done.
-                Some("turn_not_found" | "event_not_found" | "no_turn" | "tree_in_use") => Met::Yes,
+                Some("turn_not_found" | "event_not_found" | "no_turn" | "tree_in_use") => {
+                    Met::Yes
+                }
                 _ => anyhow::bail!("{} by {who:?}: {error}", self.name()),
             },
         })

@@ -2,6 +2,7 @@
 
 mod add;
 mod list;
+mod preview;
 mod revoke;
 mod test;
 
@@ -12,6 +13,6 @@ pub struct Policy;
 
 impl Activation for Policy {
     fn methods(&self) -> Vec<Method> {
-        vec![add::method(), list::method(), revoke::method(), test::method()]
+        vec![add::method(), list::method(), preview::method(), revoke::method(), test::method()]
     }
 }

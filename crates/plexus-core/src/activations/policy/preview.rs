@@ -1,0 +1,40 @@
+//! `policy.preview`: what a rule would settle if it were made with an answer.
+
+use std::sync::Arc;
+
+use plexus_protocol::policy::{PreviewParams, PreviewResult, Remember};
+use plexus_protocol::{ApprovalKind, ApprovalStatus, Error};
+
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::approvals::right_of;
+use crate::method::{Audience, Method};
+use crate::settling::Preview;
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "policy.preview",
+        "What a rule would do if it were made with the answer to an approval: whether it means that call, and which \
+         other open approvals it would settle. Nothing is made.",
+        Audience::Programs,
+        Needs::Decide,
+        preview,
+    )
+    .repeatable()
+}
+
+async fn preview(hub: Arc<Hub>, caller: Admitted, params: PreviewParams) -> Result<PreviewResult, Error> {
+    let PreviewParams { approval_id, rule, effect, session_id } = params;
+    let (row, standing) = hub.find_approval(&caller, approval_id).await?;
+    right_of(standing)?;
+    if row.approval.status != ApprovalStatus::Pending {
+        return Ok(PreviewResult::AlreadyResolved { approval_id, status: row.approval.status });
+    }
+    if row.approval.kind == ApprovalKind::Budget {
+        return Err(Error::invalid("approval_id", "is a question for more, with which no rule is made"));
+    }
+    let remember = Remember { rule, session_id, expires_secs: None };
+    let Preview { rule, covers, settles } =
+        hub.preview(&caller, &row, effect.unwrap_or_default(), remember).await?;
+    Ok(PreviewResult::Ok { rule, covers, settles })
+}
