@@ -1,4 +1,5 @@
-//! What the console asks of the hub beside what everybody does: the record from its end, what a rule would settle.
+//! What the console asks of the hub beside what everybody does: the record from its end, what a rule would settle, why a
+//! question is asked and what like ones got.
 
 use anyhow::Context as _;
 use plexus_e2e::{Setup, World, script, text};
@@ -11,6 +12,13 @@ async fn scripted() -> anyhow::Result<World> {
 
 fn bash(command: &str) -> Value {
     json!({"tool": "Bash", "input": {"command": command}})
+}
+
+/// A session that asks whether it may run this.
+async fn asking(world: &World, name: &str, command: &str) -> anyhow::Result<(String, Value)> {
+    let session = world.create(name, json!({"prompt": script(&json!([bash(command)]))})).await?;
+    let (_, approval) = world.asked(&session).await?;
+    Ok((session, approval))
 }
 
 /// A token that speaks for a session.
@@ -110,5 +118,89 @@ async fn a_preview_names_what_the_answer_then_settles_and_makes_nothing() -> any
     let late = world.call("policy.preview", previewed(rule, wide)).await?;
     let ended = json!({"type": "already_resolved", "approval_id": asked[0], "status": "allowed"});
     assert_eq!(late, ended);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_question_says_what_its_agent_was_to_do_and_what_like_ones_got() -> anyhow::Result<()> {
+    let world = scripted().await?;
+    for (name, command, answer) in [
+        ("push", "git push origin main", json!({"approve": false, "message": "not on a Friday"})),
+        ("same", "git push", json!({"approve": true})),
+        ("edited", "git push -f", json!({"approve": true, "updated_input": {"command": "git push"}})),
+        ("other", "git status", json!({"approve": true})),
+    ] {
+        let (session, approval) = asking(&world, name, command).await?;
+        world.respond(&approval, answer).await?;
+        world.ended(&session).await?;
+    }
+    let top = world.create("top", json!({"hub_tools": true})).await?;
+    let parent = speaking_for(&world, &top).await?;
+    let prompt = script(&json!([bash("git push")]));
+    let made = json!({"name": "below", "working_dir": world.work, "prompt": prompt, "hub_tools": true});
+    let below = text(&parent.call("claudecode.create", made).await?["id"]);
+    let (_, approval) = world.asked(&below).await?;
+    let (plain, full) =
+        (json!({"approval_id": approval["id"]}), json!({"approval_id": approval["id"], "context": true}));
+    let got = world.call("loopback.get", plain).await?;
+    assert!(got["purpose"].is_null() && got["like"].is_null(), "only for those who want it: {got}");
+
+    let got = world.call("loopback.get", full.clone()).await?;
+    let path = json!([{"id": top, "name": "top"}, {"id": below, "name": "below"}]);
+    assert_eq!(got["purpose"], json!({"path": path, "turn": 1, "prompt": prompt}));
+    let like: Vec<Value> = got["like"].as_array().context("a list")?.clone();
+    let seen: Vec<Value> =
+        like.iter().map(|one| json!([one["status"], one["same"], one["summary"], one["edited"]])).collect();
+    let expected = [
+        json!(["allowed", false, "git push -f", true]),
+        json!(["allowed", true, "git push", null]),
+        json!(["denied", false, "git push origin main", null]),
+    ];
+    assert_eq!(seen, expected, "newest first, and of what is like it alone");
+    assert_eq!(
+        (&like[2]["message"], &like[2]["by"]),
+        (&json!("not on a Friday"), &json!({"kind": "operator"}))
+    );
+
+    // One that decides from elsewhere sees as much; a session sees what is at and below it.
+    let phone = world.call("token.new", json!({"name": "phone", "right": "decide"})).await?;
+    let phone = Rpc::new(world.hub.url(), &text(&phone["token"])).call("loopback.get", full.clone()).await?;
+    assert_eq!((&phone["purpose"], &phone["like"]), (&got["purpose"], &got["like"]));
+    let mother = parent.call("loopback.get", full.clone()).await?;
+    assert_eq!(
+        (&mother["purpose"]["path"], &mother["like"]),
+        (&path, &json!([])),
+        "strangers' calls are not shown"
+    );
+    let itself = speaking_for(&world, &below).await?.call("loopback.get", full).await?;
+    assert_eq!(itself["purpose"]["path"], json!([{"id": below, "name": "below"}]));
+    assert_eq!(itself["like"], json!([]));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_long_prompt_is_cut_and_what_rules_decided_is_like_as_well() -> anyhow::Result<()> {
+    let world = scripted().await?;
+    let rules = json!([{"rule": "Bash(make test)", "effect": "deny"}]);
+    let session = world.create("ruled", json!({"rules": rules})).await?;
+    let words = json!({"say": "x".repeat(9_000)});
+    let prompt = script(&json!([bash("make test"), bash("make all"), words]));
+    world.chat(&session, &prompt).await?;
+    let (_, approval) = world.asked(&session).await?;
+    let got = world.call("loopback.get", json!({"approval_id": approval["id"], "context": true})).await?;
+    let shown = text(&got["purpose"]["prompt"]);
+    assert!(
+        got["purpose"]["truncated"] == true && shown.len() == 8192 && prompt.starts_with(&shown),
+        "{got}"
+    );
+    assert_eq!(got["like"], json!([]), "what is to be made is another thing");
+    world.respond(&approval, json!({"approve": false})).await?;
+    world.ended(&session).await?;
+    world.chat(&session, &script(&json!([bash("make test --fast")]))).await?;
+    let (_, approval) = world.asked(&session).await?;
+    let got = world.call("loopback.get", json!({"approval_id": approval["id"], "context": true})).await?;
+    let like = &got["like"][0];
+    assert_eq!((&like["status"], &like["by"]), (&json!("denied"), &json!({"kind": "hub"})), "{got}");
+    assert!(text(&like["message"]).contains("rule 1"), "{got}");
     Ok(())
 }

@@ -14,6 +14,7 @@ mod bounds;
 mod budgets;
 mod builder;
 mod clock;
+mod context;
 mod conversations;
 mod disk;
 mod environment;

@@ -16,6 +16,9 @@ use crate::budgets;
 use crate::session::{trouble_of, waits_for_more};
 use crate::tree::Seen;
 
+/// How much of a text goes into a line for people.
+const LINE_BYTES: usize = 200;
+
 /// An approval as readers see it: cut at `max_bytes` a field, and then without its digest.
 pub(crate) fn approval(row: ApprovalRow, max_bytes: usize) -> Approval {
     let mut approval = row.approval;
@@ -46,6 +49,25 @@ pub(crate) fn event(row: EventRow, max_bytes: usize) -> NumberedEvent {
     let mut event = row.event;
     let truncated = shorten(&mut event, max_bytes);
     NumberedEvent { seq: row.seq, event, at: row.at, truncated }
+}
+
+/// What in an input says best what a call is about.
+pub(crate) fn about(input: &Object) -> Option<&str> {
+    let telling = ["command", "file_path", "notebook_path", "plan", "url", "limit"];
+    telling.iter().find_map(|field| input.get(*field).and_then(Value::as_str))
+}
+
+/// What a call is about, in a line.
+pub(crate) fn summary(input: &Object) -> String {
+    about(input).map_or_else(|| line(&Value::Object(input.clone()).to_string()), line)
+}
+
+/// The first line of a text, short and with nothing hidden in it.
+pub(crate) fn line(text: &str) -> String {
+    let mut first = Value::from(text.lines().next().unwrap_or_default());
+    let cut = shorten(&mut first, LINE_BYTES);
+    let first = first.as_str().unwrap_or_default();
+    if cut { format!("{first}…") } else { first.to_owned() }
 }
 
 /// How a turn stands, given whether anything waits for an answer.

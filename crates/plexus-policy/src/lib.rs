@@ -5,6 +5,7 @@
 mod bash;
 mod call;
 mod entry;
+mod likeness;
 mod paths;
 mod policy;
 mod rule;
@@ -14,5 +15,6 @@ mod wildcard;
 
 pub use call::Call;
 pub use entry::{RuleEffect, RuleEntry};
+pub use likeness::Likeness;
 pub use policy::{Authority, Decider, Level, Policy, PolicyError, Scope, Verdict, VerdictEffect, covers};
 pub use rule::{Rule, RuleError};

@@ -121,7 +121,7 @@ pub(crate) fn family(access: Access) -> Family {
 }
 
 /// The host of a URL that everyone reads alike; others are not judged.
-fn host(url: &str) -> Option<String> {
+pub(crate) fn host(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     if !scheme.eq_ignore_ascii_case("https") && !scheme.eq_ignore_ascii_case("http") {
         return None;

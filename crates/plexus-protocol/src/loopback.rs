@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::claudecode::{PermissionMode, Status};
 use crate::policy::Remember;
 use crate::{
-    Approval, ApprovalId, ApprovalStatus, AskedOf, Decision, Object, SessionId, SessionName, UnixSeconds,
+    Approval, ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, Object, SessionId, SessionName,
+    UnixSeconds,
 };
 
 /// Parameters of `loopback.permit`, as Claude Code sends them.
@@ -159,6 +160,54 @@ pub enum PendingResult {
 pub struct GetParams {
     /// Which approval.
     pub approval_id: ApprovalId,
+    /// true: with `purpose` and `like`.
+    #[serde(default)]
+    pub context: Option<bool>,
+}
+
+/// A session on the way to the one that asks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PurposeStep {
+    /// Which.
+    pub id: SessionId,
+    /// Its name.
+    pub name: SessionName,
+}
+
+/// What the asking agent was to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Purpose {
+    /// From the root of the tree to the session that asks, as far as the caller may see it.
+    pub path: Vec<PurposeStep>,
+    /// The turn in which it is asked.
+    pub turn: u64,
+    /// The prompt of that turn; left out where the hub gave none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// Whether the prompt is shown cut.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+/// What a like call got.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Like {
+    /// When it was decided.
+    pub at: UnixSeconds,
+    /// How.
+    pub status: ApprovalStatus,
+    /// By whom; the hub goes by rules.
+    pub by: Decider,
+    /// What was said with it, or which rule it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Whether tool, input and directory are the same.
+    pub same: bool,
+    /// Whether it ran with another input than it was asked with.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
+    /// What it was about, in a line. Written by the child: not to be trusted.
+    pub summary: String,
 }
 
 /// Result of `loopback.get`.
@@ -169,6 +218,12 @@ pub enum GetResult {
     Ok {
         /// As it is now.
         approval: Box<Approval>,
+        /// What the asking agent was to do; with `context`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        purpose: Option<Purpose>,
+        /// What like calls got before, newest first; with `context`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        like: Option<Vec<Like>>,
     },
 }
 

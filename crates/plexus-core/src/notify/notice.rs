@@ -6,10 +6,7 @@ use plexus_store::{ApprovalRow, FeedRow};
 use serde_json::{Value, json};
 
 use crate::clock::now;
-use crate::view;
-
-/// How much of a text goes into a line for people.
-const LINE_BYTES: usize = 200;
+use crate::view::{self, about, line};
 
 /// One thing to tell.
 #[derive(Debug)]
@@ -37,9 +34,7 @@ impl Notice {
             ApprovalKind::Plan => format!("{name} shows a plan"),
             ApprovalKind::Budget => format!("{name} asks for more"),
         };
-        let told = ["command", "file_path", "plan", "url", "limit"];
-        let about = told.iter().find_map(|field| approval.input.get(*field).and_then(Value::as_str));
-        let text = line(about.unwrap_or_default());
+        let text = line(about(&approval.input).unwrap_or_default());
         let open_secs = now().saturating_sub(approval.created_at);
         let data = json!({"type": "approval", "open_secs": open_secs, "approval": approval});
         Self { kind: "approval", session: name, title: line(&title), text, data }
@@ -67,12 +62,4 @@ impl Notice {
         let text = format!("{} of {} used, {} left", data["used"], data["granted"], data["left"]);
         Self { kind: "limit", session: name.to_owned(), title, text, data }
     }
-}
-
-/// The first line of a text, short and with nothing hidden in it.
-fn line(text: &str) -> String {
-    let mut first = Value::from(text.lines().next().unwrap_or_default());
-    let cut = shorten(&mut first, LINE_BYTES);
-    let first = first.as_str().unwrap_or_default();
-    if cut { format!("{first}…") } else { first.to_owned() }
 }

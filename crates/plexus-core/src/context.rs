@@ -1,0 +1,126 @@
+//! What helps whoever is asked: what the asking agent was to do, and what like calls got before. Both are worked out when
+//! somebody looks, from the turn and from the record, and show no more than the caller may see anyway.
+
+use std::path::Path;
+
+use plexus_policy::{Call, Likeness};
+use plexus_protocol::audit::{AuditEntry, AuditKind, AuditRow};
+use plexus_protocol::loopback::{Like, Purpose, PurposeStep};
+use plexus_protocol::{ApprovalStatus, Error, ErrorKind, MAX_TEXT_BYTES, Object, Principal, shorten};
+use plexus_store::{ApprovalRow, AuditFilter, AuditFrom};
+use serde_json::Value;
+
+use crate::Hub;
+use crate::access::Admitted;
+use crate::hub::store_error;
+use crate::view;
+
+/// How many like calls are shown.
+const SHOWN: usize = 10;
+/// How many rows of the record are looked at for them, in how many pages at most.
+const LOOKED_AT: u64 = 500;
+const PAGES: usize = 4;
+
+impl Hub {
+    /// What the asking agent was to do.
+    pub(crate) async fn purpose(&self, caller: &Admitted, row: &ApprovalRow) -> Result<Purpose, Error> {
+        let session = self.store().session(row.approval.session_id).await.map_err(store_error)?;
+        let lineage = match session {
+            Some(session) => self.known_lineage(session).await.map_err(store_error)?,
+            None => Default::default(),
+        };
+        // A session sees itself and those below, and not whom it stems from.
+        let above = |id| matches!(caller.principal, Principal::Session { id: me, .. } if me != id);
+        let seen = lineage.sessions().iter().skip_while(|session| above(session.id));
+        let path = seen.map(|session| PurposeStep { id: session.id, name: session.name.clone() }).collect();
+        let turn = self.store().turn(row.approval.session_id, row.turn).await.map_err(store_error)?;
+        let mut prompt = turn.map_or(Value::Null, |turn| Value::String(turn.prompt));
+        let truncated = shorten(&mut prompt, MAX_TEXT_BYTES);
+        let prompt = match prompt {
+            Value::String(prompt) => Some(prompt),
+            _ => None,
+        };
+        Ok(Purpose { path, turn: row.turn, prompt, truncated })
+    }
+
+    /// What like calls got, newest first, as far as the caller may see them.
+    pub(crate) async fn like(&self, caller: &Admitted, row: &ApprovalRow) -> Result<Vec<Like>, Error> {
+        let (mut likes, mut looked_at, mut before) = (Vec::new(), 0, u64::MAX);
+        for _ in 0..PAGES {
+            let filter =
+                AuditFilter { tool_name: Some(row.approval.tool_name.clone()), ..AuditFilter::default() };
+            let page = self.store().audit(filter, AuditFrom::Before(before), LOOKED_AT - looked_at).await;
+            let page = page.map_err(store_error)?;
+            let Some(last) = page.last() else { break };
+            (before, looked_at) = (last.number, looked_at + page.len() as u64);
+            let asked = row.approval.clone();
+            // Command lines are read for it.
+            let alike = tokio::task::spawn_blocking(move || alike(&asked, page)).await;
+            let alike = alike.map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?;
+            for (entry, same) in alike {
+                if self.sees(caller, &entry).await? {
+                    likes.extend(shown(entry, same));
+                }
+                if likes.len() == SHOWN {
+                    return Ok(likes);
+                }
+            }
+            if looked_at >= LOOKED_AT {
+                break;
+            }
+        }
+        Ok(likes)
+    }
+
+    /// Whether the caller may see the session that this was about.
+    async fn sees(&self, caller: &Admitted, entry: &AuditEntry) -> Result<bool, Error> {
+        let Some(id) = entry.session_id else { return Ok(false) };
+        if matches!(caller.principal, Principal::Operator | Principal::Token { .. }) {
+            return Ok(true);
+        }
+        match self.store().session(id).await.map_err(store_error)? {
+            Some(session) => Ok(self.standing(&caller.principal, &session).await?.is_some()),
+            None => Ok(false),
+        }
+    }
+}
+
+/// What of these is about a call like this one, and whether that is the very same.
+fn alike(asked: &plexus_protocol::Approval, rows: Vec<AuditRow>) -> Vec<(AuditEntry, bool)> {
+    let mine = likeness(&asked.tool_name, &asked.input, &asked.cwd);
+    let about_calls = rows.into_iter().map(|row| row.entry).filter(|entry| {
+        matches!(entry.kind, AuditKind::Decision | AuditKind::Gate) && entry.approval_id != Some(asked.id)
+    });
+    about_calls
+        .filter_map(|entry| {
+            if entry.digest.is_some() && entry.digest == asked.digest {
+                return Some((entry, true));
+            }
+            // Of what the gate alone decided it is not on record where it was to run.
+            let cwd = entry.cwd.as_deref().unwrap_or(&asked.cwd);
+            let like = mine.is_some() && likeness(&asked.tool_name, entry.input.as_ref()?, cwd) == mine;
+            like.then_some((entry, false))
+        })
+        .collect()
+}
+
+fn likeness(tool_name: &str, input: &Object, cwd: &str) -> Option<Likeness> {
+    let input = Value::Object(input.clone());
+    Likeness::of(&Call { tool_name, input: &input, cwd: Path::new(cwd), home: None, now: 0 })
+}
+
+fn shown(entry: AuditEntry, same: bool) -> Option<Like> {
+    let status = match entry.status.as_str() {
+        "allow" | "allowed" => ApprovalStatus::Allowed,
+        "deny" | "denied" => ApprovalStatus::Denied,
+        "expired" => ApprovalStatus::Expired,
+        "withdrawn" => ApprovalStatus::Withdrawn,
+        _ => return None,
+    };
+    let by_gate = entry.gate.as_ref().filter(|_| entry.kind == AuditKind::Gate);
+    let reason = by_gate.and_then(|gate| gate.get("reason")?.as_str());
+    let message = entry.message.as_deref().or(reason).map(view::line);
+    let summary = view::summary(&entry.input.unwrap_or_default());
+    let edited = entry.updated_input.is_some();
+    Some(Like { at: entry.at, status, by: entry.by, message, same, edited, summary })
+}

@@ -1,0 +1,125 @@
+//! What calls of one tool are compared by where somebody wants to know what like ones got before. It is for people who look
+//! back: no rule is matched by it, and nothing is allowed.
+
+use std::path::PathBuf;
+
+use crate::bash::{self, Inner, Part, Script, Word, base_name};
+use crate::call::Call;
+use crate::subject::host;
+use crate::tools::{self, PathField, Takes};
+
+/// How many wrappers are seen through.
+const DEEPEST: usize = 8;
+
+/// What makes a call like another one of the same tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Likeness {
+    /// The first program of a command line, and the word behind it that says what it is to do, if there is one.
+    Command {
+        /// Such as `git`.
+        program: String,
+        /// Such as `push`.
+        does: Option<String>,
+    },
+    /// The file.
+    File(PathBuf),
+    /// The host.
+    Host(String),
+    /// That it is the same tool.
+    Tool,
+}
+
+impl Likeness {
+    /// Of a call; `None` where it cannot be told, and no other call is like it.
+    pub fn of(call: &Call<'_>) -> Option<Self> {
+        match tools::takes(call.tool_name) {
+            Takes::Command => first(&bash::read(call.text("command")?, 0).ok()?, 0),
+            Takes::Domain => host(call.text("url")?).map(Self::Host),
+            Takes::Path(_) => match tools::path_field(call.tool_name) {
+                Some(PathField::File(field)) => Some(Self::File(call.cwd.join(call.text(field)?))),
+                Some(PathField::Search { .. }) | None => Some(Self::Tool),
+            },
+            Takes::Name | Takes::Nothing => Some(Self::Tool),
+        }
+    }
+}
+
+/// What the first command is that does not merely change the directory.
+fn first(script: &Script, depth: usize) -> Option<Likeness> {
+    script.parts.iter().find_map(|part| within(part.clone(), depth))
+}
+
+fn within(mut part: Part, mut depth: usize) -> Option<Likeness> {
+    while depth < DEEPEST {
+        depth += 1;
+        match bash::unwrap(&part) {
+            Some(Inner::Part(inner)) => part = inner,
+            Some(Inner::Script(script)) => return first(&script, depth),
+            None => break,
+        }
+    }
+    let program = base_name(part.words.first()?.literal()?).to_owned();
+    if matches!(program.as_str(), "cd" | "pushd" | "popd") {
+        return None;
+    }
+    let does = part.words.get(1).and_then(Word::literal).filter(|word| names_a_deed(word));
+    Some(Likeness::Command { program, does: does.map(str::to_owned) })
+}
+
+/// Whether a word is written as programs write what they can do, and not as an option or a file.
+fn names_a_deed(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_lowercase())
+        && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_:".contains(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn of(tool_name: &str, input: &Value) -> Option<Likeness> {
+        Likeness::of(&Call { tool_name, input, cwd: Path::new("/work"), home: None, now: 0 })
+    }
+
+    fn command(line: &str) -> Option<(String, Option<String>)> {
+        match of("Bash", &json!({"command": line})) {
+            Some(Likeness::Command { program, does }) => Some((program, does)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_command_line_is_like_others_of_its_program_and_what_that_does() {
+        for (line, program, does) in [
+            ("git push origin main", "git", Some("push")),
+            ("cd /x && git push -f", "git", Some("push")),
+            ("/usr/bin/git 'push'", "git", Some("push")),
+            ("timeout 5 npm run test", "npm", Some("run")),
+            ("bash -c 'cargo build --release'", "cargo", Some("build")),
+            ("CI=1 npm run test | tail", "npm", Some("run")),
+            ("rm -rf build", "rm", None),
+            ("rm notes.txt", "rm", None),
+            ("ls", "ls", None),
+        ] {
+            assert_eq!(command(line), Some((program.to_owned(), does.map(str::to_owned))), "{line}");
+        }
+        for line in ["cd /x", "$TOOL push", "if", ""] {
+            assert_eq!(command(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn other_tools_are_alike_by_file_host_or_name() {
+        let file = of("Edit", &json!({"file_path": "/work/src/a.rs"}));
+        assert_eq!(of("Edit", &json!({"file_path": "src/./a.rs"})), file);
+        assert_ne!(of("Edit", &json!({"file_path": "src/b.rs"})), file);
+        let host = of("WebFetch", &json!({"url": "https://Example.com/a"}));
+        assert_eq!(host, Some(Likeness::Host("example.com".to_owned())));
+        assert_eq!(of("WebFetch", &json!({"url": "file:///etc"})), None);
+        assert_eq!(of("mcp__github__create_issue", &json!({})), Some(Likeness::Tool));
+        assert_eq!(of("Grep", &json!({"pattern": "x"})), Some(Likeness::Tool));
+    }
+}
