@@ -46,8 +46,10 @@ pub enum ErrorKind {
     BadProject,
     /// The user's own settings cannot be read.
     BadUserSettings,
-    /// A worktree could not be made.
+    /// A worktree could not be made, or not be read.
     WorktreeFailed,
+    /// The session has no worktree of its own.
+    NoWorktree,
     /// The command that makes a worktree ready failed, or took too long.
     SetupFailed,
     /// A prompt or body over the limit.
@@ -112,6 +114,7 @@ impl ErrorKind {
             Self::BadProject => "bad_project",
             Self::BadUserSettings => "bad_user_settings",
             Self::WorktreeFailed => "worktree_failed",
+            Self::NoWorktree => "no_worktree",
             Self::SetupFailed => "setup_failed",
             Self::TooLarge => "too_large",
             Self::TurnInProgress => "turn_in_progress",

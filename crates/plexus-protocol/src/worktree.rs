@@ -149,6 +149,46 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
+/// What became of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FileStatus {
+    /// It is new, and git knows of it.
+    Added,
+    /// It holds something else.
+    Modified,
+    /// It is gone.
+    Deleted,
+    /// It has another path and holds the same.
+    Renamed,
+    /// It is new, and git does not know of it.
+    Untracked,
+}
+
+/// How one file of a worktree differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileDiff {
+    /// From the root of the worktree. Written by the child: not to be trusted.
+    pub path: String,
+    /// Where it was before, if it was renamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old_path: Option<String>,
+    /// What became of it.
+    pub status: FileStatus,
+    /// Lines that are new.
+    pub insertions: u64,
+    /// Lines that are gone.
+    pub deletions: u64,
+    /// Whether it is not text.
+    pub binary: bool,
+    /// A unified diff; left out where nothing of it can be shown. Written by the child: not to be trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
+    /// Whether the diff is cut, or left out because the file is too large or cannot be read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
 /// What became of the worktree of a deleted session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftWorktree {

@@ -29,21 +29,32 @@ const UNDER_WAY: [&str; 8] = [
     "locked",
 ];
 
+/// What the child has told git of: it is in its own index, and nowhere else before it is committed.
+pub(crate) struct Known(Option<Index>);
+
+impl Known {
+    pub(crate) fn of(worktree: &Worktree) -> Result<Self> {
+        Ok(Self(Index::open(&admin_dir(worktree)?.join("index")).ok()))
+    }
+
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        self.0.as_ref().is_some_and(|index| index.get_path(path, 0).is_some())
+    }
+}
+
 /// How the worktree differs from the commit it began at, uncommitted and untracked work included.
 pub fn changes(worktree: &Worktree, record: &Record) -> Result<WorktreeChanges> {
     let look = Look::at(worktree, record, record.baseline()?)?;
     let mut changes = WorktreeChanges { commits: commits(worktree, &look)?, ..WorktreeChanges::default() };
     let until = Instant::now() + COUNTED_FOR;
-    // What the child has told git of is in its own index, and nowhere else before it is committed.
-    let theirs = Index::open(&admin_dir(worktree)?.join("index")).ok();
-    let is_known = |path: &Path| theirs.as_ref().is_some_and(|index| index.get_path(path, 0).is_some());
+    let known = Known::of(worktree)?;
     for difference in look.differences()? {
         if Instant::now() > until {
             return Err(WorktreeError::TooMuch);
         }
         let lines = lines::count(&look, Path::new(&worktree.path), &difference)?;
         changes.files += 1;
-        changes.untracked += u64::from(difference.untracked && !is_known(&difference.path));
+        changes.untracked += u64::from(difference.untracked && !known.has(&difference.path));
         changes.insertions += lines.new;
         changes.deletions += lines.gone;
     }

@@ -7,6 +7,7 @@
 
 mod changes;
 mod copy;
+mod diff;
 mod error;
 mod files;
 mod lines;
@@ -22,6 +23,7 @@ use git2::{Repository, RepositoryOpenFlags};
 use plexus_protocol::worktree::Worktree;
 
 pub use changes::{changes, is_unchanged};
+pub use diff::{WorktreeDiff, diff};
 pub use error::WorktreeError;
 pub use notes::{Note, Notes, Stage};
 pub use plan::{Plan, Request};

@@ -1,4 +1,4 @@
-//! How many lines of a file are new and how many are gone. The contents are fetched here, up to a limit, and handed
+//! What a file held and holds, and how many of its lines are new and how many are gone. The contents are fetched here, up to a limit, and handed
 //! to libgit2 without a name: by its name a file would be treated by whatever attributes and diff drivers a child
 //! has set up for it.
 
@@ -11,7 +11,7 @@ use crate::files::read_at_most;
 use crate::look::{Difference, Look};
 
 /// Of a larger file no lines are counted, as of one that is not text.
-const LARGEST: u64 = 1024 * 1024;
+pub(crate) const LARGEST: u64 = 1024 * 1024;
 /// Where git, too, looks for a zero byte to know what is not text.
 const LOOKED_AT: usize = 8000;
 
@@ -22,35 +22,53 @@ pub(crate) struct Lines {
     pub(crate) gone: u64,
 }
 
-/// Counts the lines of one difference.
-pub(crate) fn count(look: &Look, root: &Path, difference: &Difference) -> Result<Lines> {
-    let old = match difference.old {
-        None => Vec::new(),
-        Some(id) => match look.repo.odb()?.read_header(id)? {
-            (size, _) if size as u64 > LARGEST => return Ok(Lines::default()),
-            _ => look.repo.find_blob(id)?.content().to_vec(),
-        },
-    };
-    // It may be gone by now, or be no file: then there is nothing to count.
-    let new = match difference.there.then(|| read_at_most(&root.join(&difference.path), LARGEST)) {
-        None => Vec::new(),
-        Some(Ok(Some(content))) => content,
-        Some(Ok(None) | Err(_)) => return Ok(Lines::default()),
-    };
-    between(&old, &new)
+/// What a file held and holds.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    pub(crate) old: Vec<u8>,
+    pub(crate) new: Vec<u8>,
 }
 
-fn between(old: &[u8], new: &[u8]) -> Result<Lines> {
-    let is_text = |content: &[u8]| !content[..content.len().min(LOOKED_AT)].contains(&0);
-    if !is_text(old) || !is_text(new) {
-        return Ok(Lines::default());
+impl Contents {
+    /// Of one difference; `None` where it is too large, or gone by now, or no file.
+    pub(crate) fn of(look: &Look, root: &Path, difference: &Difference) -> Result<Option<Self>> {
+        let old = match difference.old {
+            None => Vec::new(),
+            Some(id) => match look.repo.odb()?.read_header(id)? {
+                (size, _) if size as u64 > LARGEST => return Ok(None),
+                _ => look.repo.find_blob(id)?.content().to_vec(),
+            },
+        };
+        let new = match difference.there.then(|| read_at_most(&root.join(&difference.path), LARGEST)) {
+            None => Vec::new(),
+            Some(Ok(Some(content))) => content,
+            Some(Ok(None) | Err(_)) => return Ok(None),
+        };
+        Ok(Some(Self { old, new }))
     }
-    if old.is_empty() || new.is_empty() {
-        return Ok(Lines { new: all(new), gone: all(old) });
+
+    pub(crate) fn is_text(&self) -> bool {
+        let is_text = |content: &[u8]| !content[..content.len().min(LOOKED_AT)].contains(&0);
+        is_text(&self.old) && is_text(&self.new)
     }
-    let patch = Patch::from_buffers(old, None, new, None, Some(DiffOptions::new().context_lines(0)))?;
-    let (_, new, gone) = patch.line_stats()?;
-    Ok(Lines { new: new as u64, gone: gone as u64 })
+
+    fn lines(&self) -> Result<Lines> {
+        let Self { old, new } = self;
+        if !self.is_text() {
+            return Ok(Lines::default());
+        }
+        if old.is_empty() || new.is_empty() {
+            return Ok(Lines { new: all(new), gone: all(old) });
+        }
+        let patch = Patch::from_buffers(old, None, new, None, Some(DiffOptions::new().context_lines(0)))?;
+        let (_, new, gone) = patch.line_stats()?;
+        Ok(Lines { new: new as u64, gone: gone as u64 })
+    }
+}
+
+/// Counts the lines of one difference.
+pub(crate) fn count(look: &Look, root: &Path, difference: &Difference) -> Result<Lines> {
+    Contents::of(look, root, difference)?.map_or_else(|| Ok(Lines::default()), |contents| contents.lines())
 }
 
 fn all(content: &[u8]) -> u64 {
@@ -73,7 +91,8 @@ mod tests {
             ("a\0b\n", "c\n", (0, 0)),
             ("", "\0\n\n", (0, 0)),
         ] {
-            let lines = between(old.as_bytes(), new.as_bytes()).unwrap();
+            let contents = Contents { old: old.into(), new: new.into() };
+            let lines = contents.lines().unwrap();
             assert_eq!((lines.new, lines.gone), counted, "{old:?} {new:?}");
         }
     }

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use common::{Ground, commit, write};
 use git2::ConfigLevel;
-use plexus_worktree::{Request, changes, is_unchanged, remove};
+use plexus_worktree::{Request, changes, diff, is_unchanged, remove};
 
 /// Sets every trap there is; what springs one writes a line into the file that is returned.
 fn trap(ground: &Ground) -> PathBuf {
@@ -76,6 +76,11 @@ fn nothing_that_a_repository_names_is_run() {
     made.write("long.txt", &format!("{}!\n", "a".repeat(100)).repeat(100));
     made.write("new.txt", "x\n");
     assert_eq!(made.figures(), [3, 102, 101, 1, 0]);
+    let shown = diff(&made.worktree, &made.record, None).unwrap().files;
+    assert_eq!(
+        shown.iter().map(|file| (file.insertions, file.patch.is_some())).collect::<Vec<_>>(),
+        [(1, true), (100, true), (1, true)]
+    );
     commit(&made.repo());
     assert!(!is_unchanged(&made.worktree, &made.record).unwrap());
     remove(&made.worktree).unwrap();

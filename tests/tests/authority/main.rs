@@ -67,6 +67,7 @@ fn rows() -> Vec<Try> {
         Overview("claudecode.list", |_| json!({})),
         Overview("claudecode.streams", |_| json!({})),
         Method("claudecode.get", session),
+        Method("claudecode.diff", session),
         Method("claudecode.poll", session),
         Method("claudecode.event", |f| json!({"session_id": f.target, "turn": 1, "seq": 0})),
         Overview("arbor.tree_list", |_| json!({"limit": 1000})),
@@ -171,7 +172,7 @@ impl Try {
                 ) => Met::NotFound,
                 Some("http_401") => Met::Nobody,
                 // It was let in, and there was nothing to be done.
-                Some("turn_not_found" | "event_not_found" | "no_turn" | "tree_in_use") => {
+                Some("turn_not_found" | "event_not_found" | "no_turn" | "tree_in_use" | "no_worktree") => {
                     Met::Yes
                 }
                 _ => anyhow::bail!("{} by {who:?}: {error}", self.name()),

@@ -298,3 +298,30 @@ async fn the_hub_runs_nothing_that_the_repository_names() -> anyhow::Result<()> 
     assert!(!mark.exists());
     Ok(())
 }
+
+#[tokio::test]
+async fn what_a_session_did_in_its_worktree_is_shown_as_a_diff() -> anyhow::Result<()> {
+    let (world, _checkout) = scripted().await?;
+    let session = world.create("fix", json!({"isolation": "worktree"})).await?;
+    let begun = worktree_of(&world, &session).await?;
+    let path = PathBuf::from(text(&begun["path"]));
+    std::fs::write(path.join("a.txt"), "one\ntwo\n")?;
+    std::fs::write(path.join("new.txt"), "x\n")?;
+    let diff = world.call("claudecode.diff", json!({"session_id": session})).await?;
+    let file = |path: &str, status: &str, patch: &str| json!({"path": path, "status": status, "insertions": 1, "deletions": 0, "binary": false, "patch": patch});
+    let a = file("a.txt", "modified", "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1,2 @@\n one\n+two\n");
+    let new = file("new.txt", "untracked", "--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+x\n");
+    let expected =
+        json!({"type": "ok", "base": begun["base"], "branch": begun["branch"], "files": [a, new.clone()]});
+    assert_eq!(diff, expected);
+    let one = world.call("claudecode.diff", json!({"name": "fix", "path": "new.txt"})).await?;
+    assert_eq!(one["files"], json!([new]));
+    world.create("plain", json!({})).await?;
+    let refused = world.refused("claudecode.diff", json!({"name": "plain"})).await?;
+    assert_eq!(refused.kind.as_deref(), Some("no_worktree"));
+    assert!(refused.message.contains("no worktree of its own"), "{refused}");
+    std::fs::remove_dir_all(&path)?;
+    let refused = world.refused("claudecode.diff", json!({"session_id": session})).await?;
+    assert_eq!(refused.kind.as_deref(), Some("worktree_failed"), "{refused}");
+    Ok(())
+}

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plexus_protocol::worktree::{Worktree, WorktreeView};
-use plexus_protocol::{SessionId, shorten};
-use plexus_worktree::{Notes, Record, WorktreeError, changes};
+use plexus_protocol::{Error, ErrorKind, SessionId, shorten};
+use plexus_worktree::{Notes, Record, WorktreeDiff, WorktreeError, changes, diff};
 use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -123,6 +123,21 @@ fn told(error: &WorkError) -> String {
 }
 
 impl Hub {
+    /// How a worktree differs from what it began as, file by file; or of one file.
+    pub(crate) async fn worktree_diff(
+        &self,
+        session: SessionId,
+        worktree: Worktree,
+        only: Option<String>,
+    ) -> Result<WorktreeDiff, Error> {
+        let record = record(self.settings(), session);
+        let looked = self.worktrees().look(move || diff(&worktree, &record, only.as_deref())).await;
+        looked.map_err(|error| {
+            let message = format!("the worktree cannot be compared: {}", told(&error));
+            Error::new(ErrorKind::WorktreeFailed, message)
+        })
+    }
+
     /// A worktree as `get` shows it: with what the session has made of it.
     pub(crate) async fn worktree_view(&self, session: SessionId, worktree: Worktree) -> WorktreeView {
         let (record, of) = (record(self.settings(), session), worktree.clone());

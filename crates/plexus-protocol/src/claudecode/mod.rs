@@ -1,5 +1,6 @@
 //! `claudecode`: sessions and their turns. How both are shown is in `view`.
 
+mod diff;
 mod fork;
 mod project;
 mod servers;
@@ -12,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use diff::{DiffParams, DiffResult};
 pub use fork::{ForkAt, ForkParams, ForkResult};
 pub use project::{
     ProjectView, TrustProjectParams, TrustProjectResult, TrustedProject, UserSettingsParams,

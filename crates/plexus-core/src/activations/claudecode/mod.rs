@@ -4,6 +4,7 @@ mod chat;
 mod chat_async;
 mod create;
 mod delete;
+mod diff;
 mod event;
 mod fork;
 mod get;
@@ -31,6 +32,7 @@ impl Activation for ClaudeCode {
         vec![
             create::method(),
             get::method(),
+            diff::method(),
             list::method(),
             rename::method(),
             delete::method(),

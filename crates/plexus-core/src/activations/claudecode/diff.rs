@@ -1,0 +1,35 @@
+//! `claudecode.diff`: what a session has made of its worktree, as text to read.
+
+use std::sync::Arc;
+
+use plexus_protocol::claudecode::{DiffParams, DiffResult};
+use plexus_protocol::{Error, ErrorKind};
+
+use crate::Hub;
+use crate::access::{Admitted, Needs};
+use crate::method::{Audience, Method};
+
+pub(super) fn method() -> Method {
+    Method::new(
+        "claudecode.diff",
+        "What a session has changed in its worktree since it began, committed or not, as unified diffs.",
+        Audience::Programs,
+        Needs::Read,
+        diff,
+    )
+    .repeatable()
+}
+
+async fn diff(hub: Arc<Hub>, caller: Admitted, params: DiffParams) -> Result<DiffResult, Error> {
+    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    let Some(worktree) = session.config.worktree else {
+        let message = format!(
+            "session `{}` has no worktree of its own: what it changed in {} is not kept apart from the work of others",
+            session.name, session.config.working_dir
+        );
+        return Err(Error::new(ErrorKind::NoWorktree, message));
+    };
+    let (base, branch) = (worktree.base.clone(), worktree.branch.clone());
+    let found = hub.worktree_diff(session.id, worktree, params.path).await?;
+    Ok(DiffResult::Ok { base, branch, files: found.files, truncated: found.truncated })
+}

@@ -1,0 +1,180 @@
+//! What a session has made of its worktree, file by file, as text to read. It compares what `changes` counts, by the same
+//! look, and never holds more than two files and as much text as it hands out.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use git2::{DiffOptions, ObjectType, Oid, Patch};
+use plexus_protocol::visible;
+use plexus_protocol::worktree::{FileDiff, FileStatus, Worktree};
+
+use crate::changes::Known;
+use crate::files::read_at_most;
+use crate::lines::{Contents, LARGEST};
+use crate::look::{Difference, Look};
+use crate::{Record, Result};
+
+/// How many files are told of.
+const MOST_FILES: usize = 500;
+/// How much text is shown of one file among others, of all of them together, and of one that is asked for by itself.
+const OF_ONE: usize = 128 * 1024;
+const OF_ALL: usize = 1024 * 1024;
+/// How long contents are compared; of the files after that only their names are told.
+const COMPARED_FOR: Duration = Duration::from_secs(10);
+
+/// How a worktree differs from the commit it began at.
+#[derive(Debug, Default)]
+pub struct WorktreeDiff {
+    /// By path.
+    pub files: Vec<FileDiff>,
+    /// Whether there are more.
+    pub truncated: bool,
+}
+
+/// How the worktree differs from the commit it began at, uncommitted, untracked and committed work alike; of `only` this
+/// file, if one is named.
+pub fn diff(worktree: &Worktree, record: &Record, only: Option<&str>) -> Result<WorktreeDiff> {
+    let look = Look::at(worktree, record, record.baseline()?)?;
+    let differences = look.differences()?;
+    let until = Instant::now() + COMPARED_FOR;
+    let root = Path::new(&worktree.path);
+    let (known, renamed) = (Known::of(worktree)?, renamed(&look, root, &differences, until)?);
+    let gone: Vec<&PathBuf> = renamed.values().collect();
+    let mut wanted = differences.iter().filter(|difference| match only {
+        Some(only) => shown(&difference.path) == only,
+        None => difference.there || !gone.contains(&&difference.path),
+    });
+    let (mut found, mut left) = (WorktreeDiff::default(), OF_ALL);
+    let most = if only.is_some() { OF_ALL } else { OF_ONE };
+    for difference in wanted.by_ref().take(MOST_FILES) {
+        let old_path = renamed.get(&difference.path);
+        let status = match difference {
+            _ if old_path.is_some() => FileStatus::Renamed,
+            Difference { there: false, .. } => FileStatus::Deleted,
+            Difference { untracked: true, path, .. } if known.has(path) => FileStatus::Added,
+            Difference { untracked: true, .. } => FileStatus::Untracked,
+            Difference { old: None, .. } => FileStatus::Added,
+            Difference { .. } => FileStatus::Modified,
+        };
+        let mut file = FileDiff {
+            path: shown(&difference.path),
+            old_path: old_path.map(|path| shown(path)),
+            status,
+            insertions: 0,
+            deletions: 0,
+            binary: false,
+            patch: None,
+            truncated: false,
+        };
+        if status != FileStatus::Renamed {
+            if Instant::now() > until {
+                file.truncated = true;
+            } else {
+                let contents = Contents::of(&look, root, difference)?;
+                compare(&mut file, contents, most.min(left))?;
+            }
+        }
+        left -= file.patch.as_ref().map_or(0, String::len).min(left);
+        found.files.push(file);
+    }
+    found.truncated = wanted.next().is_some();
+    Ok(found)
+}
+
+/// Fills in how the contents differ, in text of at most `most` bytes.
+fn compare(file: &mut FileDiff, contents: Option<Contents>, most: usize) -> Result<()> {
+    let Some(contents) = contents else {
+        file.truncated = true;
+        return Ok(());
+    };
+    if !contents.is_text() {
+        file.binary = true;
+        return Ok(());
+    }
+    // Without their names, by which a child could have had them treated in its own way.
+    let mut options = DiffOptions::new();
+    options.context_lines(3);
+    let patch = Patch::from_buffers(&contents.old, None, &contents.new, None, Some(&mut options))?;
+    let (_, new, gone) = patch.line_stats()?;
+    (file.insertions, file.deletions) = (new as u64, gone as u64);
+    if patch.num_hunks() == 0 {
+        return Ok(());
+    }
+    let (text, truncated) = written(&patch, file, most)?;
+    (file.patch, file.truncated) = (text, truncated);
+    Ok(())
+}
+
+/// A patch as text of at most `most` bytes, and whether it is cut; no text where there is no room for any.
+fn written(patch: &Patch<'_>, file: &FileDiff, most: usize) -> Result<(Option<String>, bool)> {
+    let name = file.path.replace(['\n', '\t'], " ");
+    let nothing = "/dev/null".to_owned();
+    let (old, new) = match file.status {
+        FileStatus::Added | FileStatus::Untracked => (nothing, format!("b/{name}")),
+        FileStatus::Deleted => (format!("a/{name}"), nothing),
+        FileStatus::Modified | FileStatus::Renamed => (format!("a/{name}"), format!("b/{name}")),
+    };
+    let mut text = format!("--- {old}\n+++ {new}\n");
+    if text.len() >= most {
+        return Ok((None, true));
+    }
+    for hunk in 0..patch.num_hunks() {
+        let (header, lines) = patch.hunk(hunk)?;
+        text += &String::from_utf8_lossy(header.header());
+        for line in 0..lines {
+            let line = patch.line_in_hunk(hunk, line)?;
+            if matches!(line.origin(), ' ' | '+' | '-') {
+                text.push(line.origin());
+            }
+            let content = String::from_utf8_lossy(line.content());
+            text += &visible(&content).map_or(content, Into::into);
+            if text.len() > most {
+                text.truncate(text.floor_char_boundary(most));
+                return Ok((Some(text), true));
+            }
+        }
+    }
+    Ok((Some(text), false))
+}
+
+/// The new files that hold, to the byte, what one that is gone held: by their path, that of the other.
+fn renamed(
+    look: &Look,
+    root: &Path,
+    differences: &[Difference],
+    until: Instant,
+) -> Result<BTreeMap<PathBuf, PathBuf>> {
+    let mut gone: BTreeMap<Oid, (u64, &PathBuf)> = BTreeMap::new();
+    for difference in differences.iter().filter(|difference| !difference.there) {
+        if let Some(id) = difference.old {
+            let (size, _) = look.repo.odb()?.read_header(id)?;
+            if size > 0 {
+                gone.insert(id, (size as u64, &difference.path));
+            }
+        }
+    }
+    let mut renamed = BTreeMap::new();
+    for difference in differences.iter().filter(|difference| difference.there && difference.old.is_none()) {
+        if gone.is_empty() || Instant::now() > until {
+            break;
+        }
+        let path = root.join(&difference.path);
+        let size = path.symlink_metadata().map_or(0, |metadata| metadata.len());
+        if !gone.values().any(|(gone, _)| *gone == size) {
+            continue;
+        }
+        // What cannot be read is new, and that is said of it later.
+        let Ok(Some(content)) = read_at_most(&path, LARGEST) else { continue };
+        if let Some((_, from)) = gone.remove(&Oid::hash_object(ObjectType::Blob, &content)?) {
+            renamed.insert(difference.path.clone(), from.clone());
+        }
+    }
+    Ok(renamed)
+}
+
+/// A path as it is shown, and asked for.
+fn shown(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    visible(&path).unwrap_or_else(|| path.into_owned())
+}
