@@ -47,7 +47,7 @@ pub struct Answer {
     /// For a plan: the mode that follows; `default` unless said.
     #[serde(default)]
     pub mode: Option<PermissionMode>,
-    /// Not supported yet.
+    /// Make a rule of it.
     #[serde(default)]
     pub remember: Option<Remember>,
 }
@@ -90,7 +90,7 @@ pub struct RespondParams {
     /// For a plan: the mode that follows; `default` unless said.
     #[serde(default)]
     pub mode: Option<PermissionMode>,
-    /// Not supported yet.
+    /// Make a rule of it.
     #[serde(default)]
     pub remember: Option<Remember>,
 }
