@@ -204,7 +204,7 @@ pub struct Passed {
     /// Why it went on.
     #[serde(default)]
     pub why: WentOn,
-    /// Who passed it on: they themselves, or the hub.
+    /// Who passed it on: they themselves, somebody above them, or the hub.
     pub by: Decider,
     /// What they think of it. Written by whoever passed it on: not to be trusted more than they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -177,6 +177,50 @@ async fn a_question_is_passed_on_with_an_opinion_up_to_the_operator() -> anyhow:
     Ok(())
 }
 
+#[tokio::test]
+async fn the_operator_and_a_token_that_decides_pass_on_what_is_asked_of_an_agent() -> anyhow::Result<()> {
+    let world = scripted().await?;
+    let all = json!({"approve_scope": ["*"]});
+    let grandparent = member(&world, None, "grandparent", all.clone()).await?;
+    let parent = member(&world, Some(&grandparent), "parent", all).await?;
+    let child = member(&world, Some(&parent), "child", json!({})).await?;
+    grandparent.rpc.call("loopback.wait", json!({})).await?;
+    let (approval, told) = asks(&world, &child, "git push").await?;
+    assert_eq!(approval["asked_of"], of(&parent));
+    let id = &approval["id"];
+
+    let opinion = json!({"approval_id": id, "opinion": "not for the parent"});
+    let passed = world.call("loopback.escalate", opinion).await?;
+    assert_eq!(passed["asked_of"], of(&grandparent), "{passed}");
+    let shown = grandparent.rpc.call("loopback.wait", json!({})).await?["approvals"][0].clone();
+    let went = &shown["passed"][0];
+    assert_eq!((&went["from"], &went["why"]), (&of(&parent), &json!("escalated")), "{shown}");
+    assert_eq!(
+        (&went["by"], &went["opinion"]),
+        (&json!({"kind": "operator"}), &json!("not for the parent")),
+        "{shown}"
+    );
+    let still = parent.rpc.call("loopback.wait", json!({})).await?;
+    assert_eq!(still["approvals"][0]["id"], *id, "it did not pass it on itself: {still}");
+
+    let token = |right: &str| world.call("token.new", json!({"name": right, "right": right}));
+    let [reads, decides] = [token("read").await?, token("decide").await?]
+        .map(|made| Rpc::new(world.hub.url(), &text(&made["token"])));
+    let refused = reads.call("loopback.escalate", json!({"approval_id": id})).await.expect_err("it reads");
+    assert_eq!(kind(&refused), "forbidden", "{refused}");
+    let passed = decides.call("loopback.escalate", json!({"approval_id": id})).await?;
+    assert_eq!(passed["asked_of"], json!({"kind": "operator"}), "{passed}");
+    let refused = decides.call("loopback.escalate", json!({"approval_id": id})).await.expect_err("the end");
+    assert!(refused.message.contains("asked of the operator already"), "{refused}");
+    assert_eq!(kind_of(&world, id).await?, "forbidden", "above the operator is nobody");
+
+    world.call("loopback.respond", json!({"approval_id": id, "approve": false})).await?;
+    assert_eq!(told.await??["behavior"], "deny");
+    let late = world.call("loopback.escalate", json!({"approval_id": id})).await?;
+    assert_eq!(late["type"], "already_resolved", "{late}");
+    Ok(())
+}
+
 async fn kind_of(world: &World, id: &Value) -> anyhow::Result<String> {
     let refused = world.refused("loopback.escalate", json!({"approval_id": id})).await?;
     Ok(refused.kind.unwrap_or_default())

@@ -1,4 +1,4 @@
-//! From what was typed to a call of the hub: denials with their reasons, rules, time, amounts and answers to questions.
+//! From what was typed to a call of the hub: denials with their reasons, opinions, rules, time, amounts and answers to questions.
 
 use plexus_protocol::{Approval, SessionId};
 use serde_json::{Value, json};
@@ -37,13 +37,21 @@ pub(super) fn to_session(
 pub(super) fn typed(model: &mut Model, wanted: Wanted, text: &str) -> Vec<Effect> {
     let id = match &wanted {
         Wanted::Filter => return Vec::new(),
-        Wanted::Reason(id) | Wanted::Rule(id) | Wanted::Time(id) | Wanted::More(id) => *id,
+        Wanted::Reason(id) | Wanted::Opinion(id) | Wanted::Rule(id) | Wanted::Time(id) | Wanted::More(id) => {
+            *id
+        }
         Wanted::Answer { approval, .. } => *approval,
     };
     let Some(approval) = model.open(id).cloned() else { return Vec::new() };
     match wanted {
         Wanted::Reason(_) if text.is_empty() => answer(model, &approval, json!({"approve": false})),
         Wanted::Reason(_) => answer(model, &approval, json!({"approve": false, "message": text})),
+        Wanted::Opinion(_) => {
+            let opinion = Some(text).filter(|text| !text.is_empty());
+            let params = json!({"approval_id": id, "opinion": opinion});
+            let done = "passed on".to_owned();
+            vec![Effect::Call { method: "loopback.escalate", params, answers: None, done }]
+        }
         Wanted::Rule(_) if text.is_empty() => nothing(model),
         Wanted::Rule(_) => answer(model, &approval, json!({"approve": true, "remember": {"rule": text}})),
         Wanted::Time(_) => {

@@ -41,6 +41,7 @@ pub(super) fn foot(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Pain
 fn prompt(wanted: &Wanted) -> String {
     match wanted {
         Wanted::Reason(_) => "Why not? (enter alone: no reason, esc: back) ".to_owned(),
+        Wanted::Opinion(_) => "What do you think of it? (enter alone: nothing, esc: back) ".to_owned(),
         Wanted::Rule(_) => "Approve and remember this rule (esc: back): ".to_owned(),
         Wanted::Time(_) => "Keep it open for how many seconds from now? ".to_owned(),
         Wanted::More(_) => "How much more? ".to_owned(),

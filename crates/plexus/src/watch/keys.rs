@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use plexus_protocol::{Approval, ApprovalId, ApprovalKind, Object};
+use plexus_protocol::{Approval, ApprovalId, ApprovalKind, AskedOf, Object};
 use serde_json::json;
 
 use super::answers::{self, answer, to_session};
@@ -27,6 +27,7 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("d", "deny, with a reason or without"),
     ("e", "edit the input in $EDITOR, then approve that"),
     ("r", "approve and remember a rule"),
+    ("p", "pass on what an agent is asked, to the next above it"),
     ("E", "give it more time; of a limit: say how much more"),
     ("i", "interrupt the turn of the session"),
     ("s", "stop the session and all below it"),
@@ -95,7 +96,7 @@ fn moving(model: &mut Model, key: KeyEvent, at: Instant) -> Vec<Effect> {
                 .into_iter()
                 .collect();
         }
-        KeyCode::Char(key @ ('a' | 'd' | 'e' | 'r' | 'E')) => return on_question(model, key, at),
+        KeyCode::Char(key @ ('a' | 'd' | 'e' | 'r' | 'p' | 'E')) => return on_question(model, key, at),
         _ => {}
     }
     Vec::new()
@@ -134,6 +135,10 @@ fn on_question(model: &mut Model, key: char, at: Instant) -> Vec<Effect> {
         ('e', _) => return vec![Effect::Edit(id, approval.input)],
         ('r', ApprovalKind::Tool) => model.mode = Mode::Typing(Wanted::Rule(id), suggested_rule(&approval)),
         ('r', _) => model.said = "only the use of a tool can be remembered".to_owned(),
+        ('p', _) if approval.asked_of == AskedOf::Operator => {
+            model.said = "it is asked of you, and nobody is above you: answer it".to_owned();
+        }
+        ('p', _) => model.mode = Mode::Typing(Wanted::Opinion(id), String::new()),
         ('E', _) => model.mode = Mode::Typing(Wanted::Time(id), "3600".to_owned()),
         _ => {}
     }

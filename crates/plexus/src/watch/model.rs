@@ -45,6 +45,8 @@ pub(crate) enum HubIs {
 pub(crate) enum Wanted {
     /// Why it is denied.
     Reason(ApprovalId),
+    /// What whoever is asked next is told about it.
+    Opinion(ApprovalId),
     /// The rule to remember with a yes.
     Rule(ApprovalId),
     /// How many seconds an approval stays open.

@@ -47,7 +47,13 @@ fn head(approval: &Approval, now: u64) -> Vec<Row> {
             WentOn::Unanswered => "did not answer",
             WentOn::Absent => "was not there",
         };
-        rows.push(Row::new(Tone::Dim, &format!("{from} {why}")));
+        let went = match passed.from.as_ref().map(Decider::from) {
+            Some(asked) if passed.why == WentOn::Escalated && asked != passed.by => {
+                format!("{} {why}, past {from}", passed.by.key())
+            }
+            _ => format!("{from} {why}"),
+        };
+        rows.push(Row::new(Tone::Dim, &went));
         if let Some(opinion) = &passed.opinion {
             rows.extend(Row::lines(Tone::Plain, "  thinks: ", opinion));
         }

@@ -224,6 +224,28 @@ fn a_denial_takes_a_reason_or_none() {
 }
 
 #[test]
+fn what_an_agent_is_asked_is_passed_on_with_an_opinion_or_none() {
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    assert_eq!(screen.press('p'), []);
+    assert!(screen.text(80, 24).contains("it is asked of you, and nobody is above you"));
+    let agent = json!({"kind": "session", "id": id(1)});
+    screen.model.approvals[0].asked_of = serde_json::from_value(agent.clone()).unwrap();
+    for (typed, opinion) in [("p\n", Value::Null), ("prather not\n", json!("rather not"))] {
+        let effects = screen.types(typed);
+        let [Effect::Call { method: "loopback.escalate", params, .. }] = &effects[..] else {
+            panic!("{effects:?}")
+        };
+        assert_eq!(*params, json!({"approval_id": id(101), "opinion": opinion}));
+    }
+    let mut passed = screen.model.approvals[0].clone();
+    let went = json!({"from": agent, "why": "escalated", "by": {"kind": "operator"}, "at": NOW});
+    passed.passed = vec![serde_json::from_value(went).unwrap()];
+    screen.happens(Event::Asked(Box::new(passed)));
+    let drawn = screen.text(80, 24);
+    assert!(drawn.contains(&format!("operator passed it on, past session:{}", id(1))), "{drawn}");
+}
+
+#[test]
 fn a_rule_is_suggested_and_asked_about() {
     let mut screen = Screen::asking("Bash", json!({"command": "npm test"}));
     screen.model.approvals[0].suggestions = Some(json!([{"type": "addRules", "behavior": "allow",

@@ -197,6 +197,7 @@ fn ended(model: &mut Model, approval: &Approval) {
     let about = match &model.mode {
         Mode::Typing(
             Wanted::Reason(id)
+            | Wanted::Opinion(id)
             | Wanted::Rule(id)
             | Wanted::Time(id)
             | Wanted::More(id)

@@ -5,7 +5,7 @@ use std::path::Path;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{LIMIT, TestHub, plexus};
+use crate::support::{LIMIT, TestHub, plexus, read};
 use crate::terminal::Terminal;
 
 fn watch(hub: &TestHub, env: &[(&str, &Path)]) -> Terminal {
@@ -62,6 +62,31 @@ async fn a_call_is_denied_with_the_reason_that_was_typed() {
     assert_eq!((&resolved["status"], &resolved["message"]), (&json!("denied"), &json!("not today")));
     event(&hub, &session, "complete").await;
     assert!(!hub.work().join("made").exists());
+}
+
+#[tokio::test]
+async fn what_an_agent_is_asked_is_passed_on_by_a_key_to_the_next_above() {
+    let hub = TestHub::start().await;
+    let create =
+        json!({"name": "lead", "working_dir": hub.work(), "hub_tools": true, "approve_scope": ["*"]});
+    let lead = hub.call("claudecode.create", create).await.unwrap()["id"].clone();
+    let config = hub.call("loopback.configure", json!({"session_id": lead})).await.unwrap();
+    let bearer = config["mcp_config"]["mcpServers"]["plexus"]["headers"]["Authorization"].as_str().unwrap();
+    let prompt = json!([{"tool": "Bash", "input": {"command": "touch made"}}]).to_string();
+    let create = json!({"name": "worker", "working_dir": hub.work(), "prompt": prompt});
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": "claudecode.create", "params": create});
+    let post = http::Request::post("/rpc").header("authorization", bearer);
+    let (_, made) = read(hub.send(post, request.to_string()).await).await;
+    let worker = made["result"]["id"].as_str().unwrap().to_owned();
+    let mut terminal = watch(&hub, &[]);
+    terminal.shows("asked of session:").await;
+    terminal.presses("p", "an opinion is asked for", |screen| screen.contains("do you think")).await;
+    terminal.types("\u{15}too much for it\r");
+    terminal.shows("operator passed it on").await;
+    terminal.shows("thinks: too much for it").await;
+    terminal.until("it is asked of the operator", |screen| !screen.contains("asked of session:")).await;
+    terminal.presses("a", "no question is open", answered).await;
+    assert_eq!(event(&hub, &worker, "tool_result").await["is_error"], false);
 }
 
 #[tokio::test]

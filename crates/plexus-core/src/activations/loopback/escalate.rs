@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plexus_protocol::loopback::{EscalateParams, EscalateResult};
 use plexus_protocol::{ApprovalStatus, AskedOf, Decider, Error, ErrorKind, Principal, WentOn};
-use plexus_store::{Refusal, StoreError};
+use plexus_store::{ApprovalRow, Refusal, StoreError};
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
@@ -18,7 +18,7 @@ const MAX_OPINION: usize = 8 * 1024;
 pub(super) fn method() -> Method {
     Method::new(
         "loopback.escalate",
-        "Passes an approval on to the next above you that may decide it, with your opinion.",
+        "Passes an approval on to the next above that may decide it, with your opinion.",
         Audience::Agents,
         Needs::Decide,
         escalate,
@@ -30,21 +30,18 @@ async fn escalate(hub: Arc<Hub>, caller: Admitted, params: EscalateParams) -> Re
     if params.opinion.as_ref().is_some_and(|opinion| opinion.len() > MAX_OPINION) {
         return Err(Error::invalid("opinion", format!("is longer than {MAX_OPINION} bytes")));
     }
-    if matches!(caller.principal, Principal::Operator | Principal::Token { .. }) {
-        return Err(Error::new(ErrorKind::Forbidden, "there is nobody above you to pass it on to"));
-    }
-    let me = caller.principal.asked_as();
+    let from = passed_on_from(&caller, &row)?;
     loop {
         let approval_id = row.approval.id;
         if row.approval.status != ApprovalStatus::Pending {
             return Ok(EscalateResult::AlreadyResolved { approval_id, status: row.approval.status });
         }
         let lineage = hub.lineage_of(&row).await.map_err(store_error)?;
-        if is_above(&lineage, &row.approval.asked_of, &me) {
+        if is_above(&lineage, &row.approval.asked_of, &from) {
             // Somebody further up is asked already; there is nothing to pass on.
             return Ok(EscalateResult::Ok { approval_id, asked_of: row.approval.asked_of });
         }
-        let route = hub.route(&lineage, hub.deciders_above(&lineage, &row, &me));
+        let route = hub.route(&lineage, hub.deciders_above(&lineage, &row, &from));
         let asked_of = route.asked_of.clone();
         let by = Decider::from(&caller.principal);
         match hub.commit(vec![route.from(&row, WentOn::Escalated, by, params.opinion.clone())]).await {
@@ -57,9 +54,24 @@ async fn escalate(hub: Arc<Hub>, caller: Admitted, params: EscalateParams) -> Re
     }
 }
 
-/// Whether `asked_of` stands above `me` in this lineage.
-fn is_above(lineage: &Lineage, asked_of: &AskedOf, me: &AskedOf) -> bool {
-    let AskedOf::Session { id: asked } = asked_of else { return asked_of != me };
+/// Above whom it is passed on: an agent has those above itself asked, the operator, and who stands in for it, those above
+/// whoever is asked now.
+fn passed_on_from(caller: &Admitted, row: &ApprovalRow) -> Result<AskedOf, Error> {
+    match (&caller.principal, &row.approval.asked_of) {
+        (Principal::Operator | Principal::Token { .. }, AskedOf::Operator)
+            if row.approval.status == ApprovalStatus::Pending =>
+        {
+            let message = "it is asked of the operator already, and nobody is above the operator: answer it";
+            Err(Error::new(ErrorKind::Forbidden, message))
+        }
+        (Principal::Operator | Principal::Token { .. }, asked_of) => Ok(asked_of.clone()),
+        (principal, _) => Ok(principal.asked_as()),
+    }
+}
+
+/// Whether `asked_of` stands above `from` in this lineage.
+fn is_above(lineage: &Lineage, asked_of: &AskedOf, from: &AskedOf) -> bool {
+    let AskedOf::Session { id: asked } = asked_of else { return asked_of != from };
     let mut downwards = lineage.sessions().iter().map(|session| session.id);
-    downwards.any(|id| id == *asked) && downwards.any(|id| *me == AskedOf::Session { id })
+    downwards.any(|id| id == *asked) && downwards.any(|id| *from == AskedOf::Session { id })
 }
