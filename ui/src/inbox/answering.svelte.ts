@@ -11,6 +11,8 @@ import type { Approval, ApprovalStatus, Decision, Fields } from '../lib/wire';
 /** So long has a question been shown before it can be answered, in milliseconds. */
 export const LOOKED_AT = 400;
 
+export const EARLY = 'This question has only just appeared: look at it, then answer.';
+
 /** An answer as `loopback.respond` takes it, less whose it is. */
 export interface Answer {
   approve: boolean;
@@ -44,18 +46,38 @@ class Answering {
   problems = new SvelteMap<string, string>();
   /** What was said last, for those who listen rather than look. */
   said = $state('');
+  /** The question that has been looked at for long enough. */
+  looked = $state<string | null>(null);
   private shown: { id: string; whole: boolean; since: number } | null = null;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor() {
+    // What was on the screen while nobody looked at the tab has not been looked at.
+    document.addEventListener('visibilitychange', () => {
+      const { id, whole } = this.shown ?? { id: null, whole: true };
+      this.shown = null;
+      this.show(id, whole);
+    });
+  }
 
   /** This question is on the screen, in full or not yet; null: none is. */
   show(id: string | null, whole = true): void {
-    if (id === null) this.shown = null;
-    else if (this.shown?.id !== id || this.shown.whole !== whole) this.shown = { id, whole, since: performance.now() };
+    if (this.shown?.id === id && this.shown?.whole === whole) return;
+    clearTimeout(this.timer);
+    this.looked = null;
+    this.shown = id === null ? null : { id, whole, since: performance.now() };
+    if (id !== null) this.timer = setTimeout(() => this.seen(id), LOOKED_AT);
+  }
+
+  private seen(id: string): void {
+    this.looked = id;
+    if (this.said === EARLY) this.said = '';
   }
 
   /** Whether this question has been looked at; if not, says so. */
   lookedAt(id: string): boolean {
     if (this.shown?.id === id && performance.now() - this.shown.since >= LOOKED_AT) return true;
-    this.said = 'This question has only just appeared: look at it, then answer.';
+    this.said = EARLY;
     return false;
   }
 
