@@ -48,6 +48,13 @@ export function busy(session: Pick<Session, 'status'>): boolean {
   return session.status === 'running' || session.status === 'awaiting_permission';
 }
 
+/** A time: of today, without the date. */
+export function when(at: number): string {
+  const time = new Date(at * 1000);
+  const clock = time.toLocaleTimeString();
+  return time.toDateString() === new Date().toDateString() ? clock : `${time.toLocaleDateString()} ${clock}`;
+}
+
 /** Somebody, in words; `name` gives the name of a session. */
 export function who(one: Who, name: (id: string) => string | undefined): string {
   switch (one.kind) {
