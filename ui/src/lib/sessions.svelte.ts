@@ -35,11 +35,15 @@ class Sessions {
     }
     this.looking = true;
     try {
-      do {
+      for (;;) {
         this.again = false;
+        const begun = performance.now();
         this.all = (await call<{ sessions: Session[] }>('claudecode.list')).sessions;
         this.known = true;
-      } while (this.again);
+        if (!this.again) break;
+        // Of thousands that change all the time, most of the time is left for what else there is to do.
+        await new Promise((resolve) => setTimeout(resolve, Math.min(5_000, 3 * (performance.now() - begun))));
+      }
     } catch (error) {
       // Who may only answer approvals sees no sessions. Else the stream breaks as well, and begins again.
       if (error instanceof Refused) this.known = true;

@@ -82,5 +82,11 @@ export function ended(status: string): string {
   return words[status] ?? status;
 }
 
-export const MODES = ['default', 'acceptEdits', 'plan'] as const;
-export const POLICIES = ['own_course', 'ask_all', 'approvals', 'plan', 'allow_all'] as const;
+export const MODES = { default: 'reading runs, the rest asks', acceptEdits: 'edits run as well', plan: 'it plans only' } as const;
+export const POLICIES = {
+  own_course: 'nothing is said: Claude Code asks as it would',
+  ask_all: 'every call asks',
+  approvals: 'reading runs, the rest asks',
+  plan: 'it begins with a plan',
+  allow_all: 'every call runs and is recorded',
+} as const;
