@@ -135,7 +135,8 @@ class Live {
         clearTimeout(silence);
         silence = setTimeout(() => void reader.cancel().catch(() => {}), SILENCE);
         const { value, done } = await reader.read();
-        if (done) return;
+        // What was on its way when somebody else is followed is not theirs.
+        if (done || abort.signal.aborted) return;
         for (const block of blocks.push(value)) this.hear(block, begun);
       }
     } finally {

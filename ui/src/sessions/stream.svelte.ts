@@ -35,11 +35,13 @@ export class Stream {
   private deaf: () => void;
   private frame = 0;
   private closed = false;
+  private following = false;
 
   constructor(private session: string) {
     this.reading = new Reading((wanted) => call<Page & Fields>('claudecode.poll', { session_id: session, ...wanted }));
     this.deaf = live.listen({
       event: (event) => {
+        if (!this.following) return;
         const read = this.reading.hear(event);
         if (read === 'old') return;
         if (read === 'gap') return this.follow();
@@ -103,6 +105,7 @@ export class Stream {
   }
 
   private follow(): void {
+    this.following = true;
     live.follow({ session: this.session, ...this.reading.high });
   }
 
