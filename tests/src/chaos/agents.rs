@@ -12,12 +12,15 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::Run;
-use super::book::Turn;
+use super::book::{Turn, of};
 use super::client::Client;
+use super::forks::Fork;
 use crate::{Channel, script};
 
 /// How many calls a turn has.
 const CALLS: usize = 4;
+/// One turn in so many is followed by a fork.
+const FORK_ONE_IN: u8 = 6;
 /// How soon a hub that is away is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(20);
 /// How long one that chats stays for the answer.
@@ -44,66 +47,90 @@ pub(super) struct Agent {
     pub(super) work: PathBuf,
 }
 
+/// Where an agent goes on.
+struct Next {
+    session: String,
+    /// The turn of that session.
+    turn: u64,
+    /// The turn of the agent, in whatever session.
+    number: u64,
+    /// What it has said, in turns that came to a good end.
+    said: Vec<String>,
+    /// All that it was told to have said.
+    told: Vec<Value>,
+}
+
 impl Agent {
     /// Works turn by turn until the run is over.
     pub(super) async fn live(self, run: Arc<Run>, mut rng: Rng) -> anyhow::Result<()> {
         let client = Client::new(&run, rng.fork());
-        let name = format!("agent-{}", self.number);
-        let session = self.create(&client, &name).await;
+        let session = self.create(&client).await;
         run.book.joined(&session);
-        let mut turn = 0;
+        let mut next = Next { session, turn: 1, number: 1, said: Vec::new(), told: Vec::new() };
         while !run.over.load(Ordering::SeqCst) {
-            turn += 1;
-            self.begin(&client, &session, turn, &mut rng).await;
-            let (status, events) = follow(&run, &client, &session, turn).await;
-            let read = Turn { session: session.clone(), turn, status, events };
-            run.book.turn(run.victims, &self.number_of(turn), read, &self.expected(turn));
+            self.begin(&client, &next, &mut rng).await;
+            let Next { turn, number, .. } = next;
+            let (status, events) = follow(&run, &client, &next.session, turn).await;
+            if status == "complete" {
+                next.said.extend(self.expected(number));
+            }
+            next.told.extend(of(&events, "content").map(|event| event["text"].clone()));
+            let read = Turn { session: next.session.clone(), turn, status, events };
+            run.book.turn(run.victims, &self.number_of(number), read, &self.expected(number));
+            (next.turn, next.number) = (turn + 1, number + 1);
+            if rng.u8(0..FORK_ONE_IN) == 0 {
+                let fork = self.fork(&client, &next).await;
+                let original = next.session.clone();
+                run.book.forked(Fork { original, fork: fork.clone(), told: next.told.clone() });
+                // Of the scripted agent there is no transcript to go on from: it stays.
+                if let Program::Real { .. } = self.program {
+                    run.book.moved(&next.session, &fork);
+                    (next.session, next.turn) = (fork, 1);
+                }
+            }
             // Sometimes the next prompt finds the process, sometimes none, and sometimes one on its way out.
             sleep(Duration::from_millis(rng.u64(0..400))).await;
         }
         Ok(())
     }
 
-    fn number_of(&self, turn: u64) -> String {
-        format!("a{}t{turn}", self.number)
+    fn number_of(&self, number: u64) -> String {
+        format!("a{}t{number}", self.number)
     }
 
     /// The texts a turn says, in order.
-    fn expected(&self, turn: u64) -> Vec<String> {
+    fn expected(&self, number: u64) -> Vec<String> {
         match self.program {
             Program::Scripted(_) => {
-                (0..CALLS).map(|call| format!("{} says {call}", self.number_of(turn))).collect()
+                (0..CALLS).map(|call| format!("{} says {call}", self.number_of(number))).collect()
             }
-            Program::Real { .. } => vec![format!("{} is done", self.number_of(turn))],
+            Program::Real { .. } => vec![format!("{} is done", self.number_of(number))],
         }
     }
 
-    async fn create(&self, client: &Client, name: &str) -> String {
+    async fn create(&self, client: &Client) -> String {
         let (program, channel) = match (&self.program, self.channel) {
             (Program::Scripted(program), _) => (program, "control"),
             (Program::Real { claude, .. }, Channel::Control) => (claude, "control"),
             (Program::Real { claude, .. }, _) => (claude, "mcp"),
         };
+        let name = format!("agent-{}", self.number);
         let params = json!({
             "name": name, "working_dir": self.work, "channel": channel, "env": {"CHAOS_CLAUDE": program},
         });
-        loop {
-            match client.call("claudecode.create", params.clone()).await {
-                Ok(created) => return crate::text(&created["id"]),
-                // Nobody said so, but it was made.
-                Err(error) if error.data["type"] == "name_taken" => {
-                    if let Ok(got) = client.call("claudecode.get", json!({"name": name})).await {
-                        return crate::text(&got["session"]["id"]);
-                    }
-                }
-                Err(_) => sleep(TRY_AGAIN).await,
-            }
-        }
+        made(client, "claudecode.create", params, &name).await
     }
 
-    /// Begins turn `turn`, whatever becomes of the answer.
-    async fn begin(&self, client: &Client, session: &str, turn: u64, rng: &mut Rng) {
-        let me = self.number_of(turn);
+    async fn fork(&self, client: &Client, next: &Next) -> String {
+        let name = format!("agent-{}-from-{}", self.number, next.number);
+        let params = json!({"session_id": next.session, "new_name": name});
+        made(client, "claudecode.fork", params, &name).await
+    }
+
+    /// Begins the next turn, whatever becomes of the answer.
+    async fn begin(&self, client: &Client, next: &Next, rng: &mut Rng) {
+        let Next { session, turn, number, said, .. } = next;
+        let me = self.number_of(*number);
         let prompt = match &self.program {
             Program::Scripted(_) => {
                 let steps = (0..CALLS).flat_map(|call| {
@@ -122,6 +149,7 @@ impl Agent {
                     Step::tool("Bash", json!({"command": command, "description": "a step"}))
                 };
                 let mut steps: Vec<Step> = (0..CALLS).map(bash).collect();
+                steps[0] = if_it_knows(said.clone(), steps[0].clone());
                 steps.push(Step::text(format!("{me} is done")));
                 model.script(&marker, steps);
                 format!("{marker} go on")
@@ -139,10 +167,35 @@ impl Agent {
             }
             // Perhaps it was begun, and the answer was lost.
             let got = client.call("claudecode.get", json!({"session_id": session})).await;
-            if got.is_ok_and(|got| got["session"]["turn"].as_u64() >= Some(turn)) {
+            if got.is_ok_and(|got| got["session"]["turn"].as_u64() >= Some(*turn)) {
                 return;
             }
             sleep(TRY_AGAIN).await;
+        }
+    }
+}
+
+/// A step of a model that was sent all of this: whatever process it is, and whosever fork, it knows what was said before.
+fn if_it_knows(said: Vec<String>, step: Step) -> Step {
+    Step::from_fn(move |request| {
+        let request = request.to_string();
+        let forgotten = said.iter().find(|said| !request.contains(said.as_str()));
+        forgotten.map_or_else(|| step.clone(), |said| Step::text(format!("what is `{said}`?")))
+    })
+}
+
+/// Makes a session, once, however often it takes to be told so; its id.
+async fn made(client: &Client, method: &str, params: Value, name: &str) -> String {
+    loop {
+        match client.call(method, params.clone()).await {
+            Ok(made) => return crate::text(&made["id"]),
+            // Nobody said so, but it was made.
+            Err(error) if error.data["type"] == "name_taken" => {
+                if let Ok(got) = client.call("claudecode.get", json!({"name": name})).await {
+                    return crate::text(&got["session"]["id"]);
+                }
+            }
+            Err(_) => sleep(TRY_AGAIN).await,
         }
     }
 }

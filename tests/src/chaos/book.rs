@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 
+use super::forks::{self, Fork};
 use super::{Disk, Options, Run, Victims};
 
 /// What was seen.
@@ -30,7 +31,9 @@ struct Pages {
     /// The call of each approval.
     asked: HashMap<String, String>,
     turns: Vec<Turn>,
+    /// Where agents are now.
     sessions: Vec<String>,
+    forks: Vec<Fork>,
 }
 
 /// A turn, as its reader has read it.
@@ -50,6 +53,7 @@ pub struct Report {
     seed: u64,
     kills: usize,
     turns: usize,
+    forks: usize,
     events: usize,
     approvals: usize,
     acknowledged: usize,
@@ -74,6 +78,7 @@ impl fmt::Display for Report {
         let middle = self.absences.get(self.absences.len() / 2).copied().unwrap_or_default();
         writeln!(f, "seed {}: {} kills", self.seed, self.kills)?;
         writeln!(f, "  {} turns, {} events, each told once and in order", self.turns, self.events)?;
+        writeln!(f, "  {} forks, each made once and with all that was said before", self.forks)?;
         writeln!(
             f,
             "  {} questions, {} answers acknowledged, {} calls run",
@@ -106,6 +111,17 @@ impl Book {
 
     pub(super) fn joined(&self, session: &str) {
         self.pages().sessions.push(session.to_owned());
+    }
+
+    pub(super) fn forked(&self, fork: Fork) {
+        self.pages().forks.push(fork);
+    }
+
+    /// An agent has left one session for another.
+    pub(super) fn moved(&self, from: &str, to: &str) {
+        let mut pages = self.pages();
+        pages.sessions.retain(|session| session != from);
+        pages.sessions.push(to.to_owned());
     }
 
     pub(super) fn sessions(&self) -> Vec<String> {
@@ -188,7 +204,8 @@ impl Book {
         work: &Path,
     ) -> anyhow::Result<Report> {
         let rpc = Rpc::new(&run.url, &run.token);
-        let Pages { mut faults, decided, told, asked, turns, .. } = std::mem::take(&mut *self.pages());
+        let Pages { mut faults, decided, told, asked, turns, sessions, forks } =
+            std::mem::take(&mut *self.pages());
         let mut ran: HashMap<String, usize> = HashMap::new();
         for line in std::fs::read_to_string(log).unwrap_or_default().lines() {
             let line: Value = serde_json::from_str(line).context("a whole line in the agents' log")?;
@@ -246,6 +263,7 @@ impl Book {
                     .push(format!("{approval} was told to be {status} and is {:?}", resolved.get(approval)));
             }
         }
+        forks::compare(&rpc, &forks, &sessions, &turns, &mut faults).await?;
         let open = rpc.call("loopback.pending", json!({})).await?;
         if open["approvals"] != json!([]) {
             faults.push(format!("questions are left open: {open}"));
@@ -259,6 +277,7 @@ impl Book {
             seed: options.seed,
             kills: 0,
             turns: turns.len(),
+            forks: forks.len(),
             events,
             approvals: resolved.len(),
             acknowledged: decided.len(),
@@ -272,7 +291,7 @@ impl Book {
     }
 }
 
-fn of<'a>(events: &'a [Value], kind: &'static str) -> impl Iterator<Item = &'a Value> {
+pub(super) fn of<'a>(events: &'a [Value], kind: &'static str) -> impl Iterator<Item = &'a Value> {
     events.iter().filter(move |event| event["type"] == kind)
 }
 

@@ -19,7 +19,7 @@ const START_AGAIN: Duration = Duration::from_millis(50);
 const TELL_EVERY: u32 = 10;
 
 /// Where the hub comes by between two steps, see `kill_point` in `plexus-core`.
-pub const KILL_POINTS: [&str; 34] = [
+pub const KILL_POINTS: [&str; 36] = [
     "start: begun",
     "start: keeper started",
     "start: keeper known",
@@ -31,6 +31,8 @@ pub const KILL_POINTS: [&str; 34] = [
     "prompt: turn begun",
     "prompt: bound",
     "prompt: sent",
+    "fork: read",
+    "fork: stored",
     "lines: read",
     "lines: stored",
     "gate: read",

@@ -7,6 +7,7 @@ mod book;
 mod client;
 mod deciders;
 mod disk;
+mod forks;
 mod kills;
 
 use std::fs::Permissions;
