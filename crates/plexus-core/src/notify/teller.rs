@@ -52,7 +52,7 @@ impl Tellers {
                 // It is never closed.
                 let turn = running.acquire_owned().await;
                 drop(place);
-                if let Err(error) = run(command, &input).await {
+                if let Err(error) = run(command, &input, WITHIN).await {
                     tracing::warn!(program, %error, "a notice was not told");
                 }
                 drop(turn);
@@ -94,7 +94,7 @@ fn command(telling: &Telling, notice: &Notice) -> (Command, Vec<u8>) {
     (command, notice.data.to_string().into_bytes())
 }
 
-async fn run(mut command: Command, input: &[u8]) -> Result<(), String> {
+async fn run(mut command: Command, input: &[u8], within: Duration) -> Result<(), String> {
     let mut child = command.spawn().map_err(|error| format!("it cannot be started: {error}"))?;
     let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
     let stdin = child.stdin.take();
@@ -105,7 +105,7 @@ async fn run(mut command: Command, input: &[u8]) -> Result<(), String> {
         }
         child.wait().await
     };
-    match timeout(WITHIN, told).await {
+    match timeout(within, told).await {
         Ok(Ok(status)) if status.success() => Ok(()),
         Ok(Ok(status)) => Err(format!("it ended with {status}")),
         Ok(Err(error)) => Err(error.to_string()),
@@ -114,7 +114,106 @@ async fn run(mut command: Command, input: &[u8]) -> Result<(), String> {
             if let Some(group) = group {
                 let _ = kill_process_group(group, Signal::KILL);
             }
-            Err(format!("it took longer than {} s", WITHIN.as_secs()))
+            Err(format!("it took longer than {} s", within.as_secs()))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::path::{Path, PathBuf};
+
+    use rustix::fs::{CWD, FlockOperation, Mode, flock, mkfifoat};
+    use serde_json::json;
+    use tempfile::TempDir;
+    use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+    use tokio::net::unix::pipe;
+
+    use super::*;
+
+    /// No step of a test takes longer.
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    /// Where programs say what they do: a pipe that ends when all who can write to it are gone.
+    struct Heard {
+        folder: TempDir,
+        lines: Lines<BufReader<pipe::Receiver>>,
+    }
+
+    impl Heard {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("heard");
+            mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
+            let receiver = pipe::OpenOptions::new().open_receiver(&path).unwrap();
+            Self { folder, lines: BufReader::new(receiver).lines() }
+        }
+
+        fn path(&self) -> PathBuf {
+            self.folder.path().join("heard")
+        }
+
+        async fn line(&mut self) -> Option<String> {
+            timeout(LIMIT, self.lines.next_line()).await.expect("something is heard").unwrap()
+        }
+    }
+
+    fn notice() -> Notice {
+        let (title, text) = ("worker asks".to_owned(), String::new());
+        Notice { kind: "approval", session: "worker".to_owned(), title, text, data: json!({}) }
+    }
+
+    fn script(script: &str, given: &[&Path]) -> Telling {
+        let given = given.iter().map(|path| path.display().to_string());
+        let words = ["sh", "-c", script, "sh"].map(str::to_owned);
+        Telling::Command(words.into_iter().chain(given).collect())
+    }
+
+    #[tokio::test]
+    async fn one_that_takes_too_long_is_ended_with_all_it_started() {
+        let mut heard = Heard::new();
+        let waits = script("exec 3> $1; echo waits >&3; sleep 1000 & sleep 1000", &[&heard.path()]);
+        let (command, input) = command(&waits, &notice());
+        let running = tokio::spawn(async move { run(command, &input, Duration::from_secs(2)).await });
+        assert_eq!(heard.line().await.as_deref(), Some("waits"));
+        assert_eq!(heard.line().await, None, "nobody is left who could write");
+        assert_eq!(running.await.unwrap(), Err("it took longer than 2 s".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn only_so_many_run_and_only_so_many_wait() {
+        let mut heard = Heard::new();
+        let writer = File::options().write(true).open(heard.path()).unwrap();
+        let gate = File::create(heard.folder.path().join("gate")).unwrap();
+        flock(&gate, FlockOperation::LockExclusive).unwrap();
+        let waits = script(
+            "echo begins > $1; flock --shared $2 true; echo ends > $1",
+            &[&heard.path(), &heard.folder.path().join("gate")],
+        );
+        let tasks = TaskTracker::new();
+        let tellers = Tellers::new(vec![waits], tasks.clone(), CancellationToken::new());
+        for _ in 0..AT_ONCE {
+            tellers.tell(&notice());
+        }
+        for _ in 0..AT_ONCE {
+            assert_eq!(heard.line().await.as_deref(), Some("begins"));
+        }
+        for _ in 0..WAITING + 10 {
+            tellers.tell(&notice());
+        }
+        flock(&gate, FlockOperation::Unlock).unwrap();
+        tasks.close();
+        timeout(LIMIT, tasks.wait()).await.expect("all of them end");
+        drop(writer);
+        let (mut running, mut begun) = (AT_ONCE, AT_ONCE);
+        while let Some(line) = heard.line().await {
+            match line.as_str() {
+                "begins" => (running, begun) = (running + 1, begun + 1),
+                _ => running -= 1,
+            }
+            assert!(running <= AT_ONCE, "{running} run at once");
+        }
+        assert_eq!((running, begun), (0, AT_ONCE + WAITING), "what came beyond is not told");
     }
 }

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::unix::pipe;
 
-use crate::support::{LIMIT, TestHub};
+use crate::support::{LIMIT, TestHub, scripted_claude};
 
 /// Where the script writes what it is given.
 struct Told {
@@ -17,16 +17,19 @@ struct Told {
 }
 
 impl Told {
+    /// A script that writes an argument, the sort of notice and the notice.
     fn new() -> Self {
+        Self::by("tell", r#"printf '%s %s %s\n' "$1" "$PLEXUS_NOTICE" "$(cat)""#)
+    }
+
+    /// A script of this name that writes what this command prints.
+    fn by(name: &str, prints: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("told");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
             .unwrap();
-        let script = folder.path().join("tell");
-        let text = format!(
-            "#!/bin/sh\nprintf '%s %s %s\\n' \"$1\" \"$PLEXUS_NOTICE\" \"$(cat)\" > {}\n",
-            pipe.display()
-        );
+        let script = folder.path().join(name);
+        let text = format!("#!/bin/sh\n{prints} > {}\n", pipe.display());
         std::fs::write(&script, text).unwrap();
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
         // Held open for writing as well: it does not end when a script has ended.
@@ -40,10 +43,14 @@ impl Told {
         format!("[notify]\ncommand = [\"{}\", \"an argument\"]\n{more}\n", script.display())
     }
 
+    async fn line(&mut self) -> String {
+        let line = tokio::time::timeout(LIMIT, self.lines.next_line()).await.expect("something is told");
+        line.unwrap().unwrap()
+    }
+
     /// The next notice.
     async fn next(&mut self) -> Value {
-        let line = tokio::time::timeout(LIMIT, self.lines.next_line()).await.expect("something is told");
-        let line = line.unwrap().unwrap();
+        let line = self.line().await;
         let rest = line.strip_prefix("an argument ").expect(&line);
         let (kind, data) = rest.split_once(' ').unwrap();
         let data: Value = serde_json::from_str(data).unwrap();
@@ -125,4 +132,20 @@ async fn a_command_that_cannot_be_run_is_logged_and_holds_up_nobody() {
     };
     tokio::time::timeout(LIMIT, logged).await.expect("it is logged");
     hub.call("loopback.respond", json!({"approval_id": approval, "approve": true})).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_desktop_is_told_by_its_own_program_and_takes_no_text_for_an_option_or_markup() {
+    let mut told = Told::by("notify-send", r#"printf '%s|' "$@" | tr '\n' ' ' | sed 's/$/\n/'"#);
+    let folder = tempfile::tempdir().unwrap();
+    let claude = scripted_claude(folder.path());
+    let path = format!("{}:{}", told.folder.path().display(), std::env::var("PATH").unwrap());
+    let settings = "[notify]\ndesktop = true\napproval_after_secs = 0\n";
+    let hub = TestHub::with(folder, settings, claude, vec![("PATH".to_owned(), path)]).await;
+    let command = "--hint=string:x <b>grüße</b> & \u{1b}[31m\nmore";
+    let prompt = json!([{"tool": "Bash", "input": {"command": command}}]).to_string();
+    create(&hub, "worker", json!({"prompt": prompt})).await;
+    let line = told.line().await;
+    let text = "--hint=string:x &lt;b&gt;grüße&lt;/b&gt; &amp; \\u{1b}[31m";
+    assert_eq!(line.trim_end(), format!("--app-name=plexus|--|worker wants to use Bash|{text}|"));
 }

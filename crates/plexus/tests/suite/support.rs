@@ -9,7 +9,9 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use plexus_testkit::clean_env;
 use plexus_testkit::hubproc::{HubOptions, HubProcess};
+use plexus_testkit::model::ScriptedModel;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
@@ -31,12 +33,29 @@ impl TestHub {
     /// A hub with this `plexus.toml`.
     pub(crate) async fn with_settings(toml: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let claude = scripted_claude(folder.path());
+        Self::with(folder, toml, claude, vec![]).await
+    }
+
+    /// A hub whose agents are this `claude`, with a model that says what a test has it say.
+    pub(crate) async fn with_claude(claude: PathBuf, model: &ScriptedModel) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let env = clean_env(folder.path(), &model.url());
+        Self::with(folder, "", claude, env).await
+    }
+
+    /// A hub in this folder, with this `plexus.toml`, these agents and more in its environment.
+    pub(crate) async fn with(
+        folder: TempDir,
+        toml: &str,
+        claude: PathBuf,
+        env: Vec<(String, String)>,
+    ) -> Self {
         let data_dir = folder.path().join("data");
         std::fs::create_dir(&data_dir).unwrap();
         std::fs::create_dir(folder.path().join("work")).unwrap();
         std::fs::write(data_dir.join("plexus.toml"), toml).unwrap();
-        let options =
-            HubOptions { claude: scripted_claude(folder.path()), data_dir, extra_args: vec![], env: vec![] };
+        let options = HubOptions { claude, data_dir, extra_args: vec![], env };
         Self { process: HubProcess::start(options).await.unwrap(), folder }
     }
 

@@ -7,6 +7,7 @@ use std::num::NonZeroU16;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -20,6 +21,8 @@ pub(crate) struct Terminal {
     master: File,
     screen: Arc<Mutex<vt100::Parser>>,
     grown: watch::Receiver<()>,
+    /// Whether the program ever had the whole screen.
+    had_all: Arc<AtomicBool>,
     child: Running,
 }
 
@@ -56,16 +59,21 @@ impl Terminal {
         let screen = Arc::new(Mutex::new(vt100::Parser::new(cells(24), cells(80), 0)));
         let (grow, grown) = watch::channel(());
         let master = File::from(master);
-        let (mut reader, seen) = (master.try_clone().unwrap(), Arc::clone(&screen));
+        let had_all = Arc::new(AtomicBool::new(false));
+        let (mut reader, seen, has_all) =
+            (master.try_clone().unwrap(), Arc::clone(&screen), Arc::clone(&had_all));
         std::thread::spawn(move || {
             let mut piece = [0; 4096];
             // A terminal that nobody holds any more is an error to read from: the end.
             while let Ok(read @ 1..) = reader.read(&mut piece) {
-                seen.lock().unwrap_or_else(PoisonError::into_inner).process(&piece[..read]);
+                let mut parser = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                parser.process(&piece[..read]);
+                has_all.fetch_or(parser.screen().alternate_screen(), Ordering::SeqCst);
+                drop(parser);
                 grow.send_replace(());
             }
         });
-        Self { master, screen, grown, child }
+        Self { master, screen, grown, had_all, child }
     }
 
     pub(crate) fn text(&self) -> String {
@@ -137,8 +145,7 @@ impl Terminal {
 
     /// Waits for its end, and sees whether the terminal is as it was.
     pub(crate) async fn gives_back(mut self) -> ExitStatus {
-        let before = self.look(vt100::Screen::alternate_screen);
-        assert!(before, "it had the whole screen");
+        assert!(self.had_all.load(Ordering::SeqCst), "it had the whole screen");
         let screen = Arc::clone(&self.screen);
         self.until("the end", |_| is_as_it_was(&screen)).await;
         let status = tokio::task::spawn_blocking(move || (self.child.0.wait().unwrap(), self.master));

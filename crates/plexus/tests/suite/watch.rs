@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use plexus_testkit::model::{ScriptedModel, Step};
+use plexus_testkit::require_claude;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -104,6 +106,50 @@ async fn an_input_is_edited_and_the_call_runs_with_that() {
     terminal.until("no question is open", answered).await;
     event(&hub, &session, "complete").await;
     assert!(hub.work().join("changed").exists() && !hub.work().join("made").exists());
+}
+
+/// A real Claude Code changes a file, and wants to change it again.
+async fn edits(version: &str, test: &str) {
+    let Some(claude) = require_claude(version, test) else { return };
+    let model = ScriptedModel::start().await.unwrap();
+    let hub = TestHub::with_claude(claude, &model).await;
+    let file = hub.work().join("a.txt");
+    std::fs::write(&file, "eins\nzwei\n").unwrap();
+    let edit = |old: &str, new: &str| {
+        Step::tool("Edit", json!({"file_path": file, "old_string": old, "new_string": new}))
+    };
+    let read = Step::tool("Read", json!({"file_path": file}));
+    model.script("EDIT-IT", vec![read, edit("zwei", "drei"), edit("eins", "null"), Step::text("Well.")]);
+    let mut terminal = watch(&hub, &[]);
+    terminal.shows(" 0 open").await;
+    let create = json!({"name": "worker", "working_dir": hub.work(), "prompt": "EDIT-IT"});
+    let session = hub.call("claudecode.create", create).await.unwrap()["id"].as_str().unwrap().to_owned();
+
+    terminal.shows("worker wants to use Edit").await;
+    terminal.until("a diff", |screen| screen.contains("- zwei") && screen.contains("+ drei")).await;
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "eins\nzwei\n", "not before it is answered");
+    terminal.presses("a", "it is answered", |screen| !screen.contains("+ drei")).await;
+    terminal.until("the next", |screen| screen.contains("- eins") && screen.contains("+ null")).await;
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "eins\ndrei\n");
+    terminal.presses("d", "the reason is asked for", |screen| screen.contains("Why not?")).await;
+    terminal.types("\u{15}grüße: leave the first line\r");
+    terminal.until("no question is open", answered).await;
+    event(&hub, &session, "complete").await;
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "eins\ndrei\n", "what was denied never ran");
+    let heard = model.requests_for("EDIT-IT").pop().unwrap().to_string();
+    assert!(heard.contains("grüße: leave the first line"), "the model reads why: {heard}");
+    terminal.types("q");
+    assert!(terminal.gives_back().await.success());
+}
+
+#[tokio::test]
+async fn an_edit_is_seen_as_a_diff_and_answered_by_keys_cli_197() {
+    edits("2.1.197", "an_edit_is_seen_as_a_diff_and_answered_by_keys_cli_197").await;
+}
+
+#[tokio::test]
+async fn an_edit_is_seen_as_a_diff_and_answered_by_keys_cli_325() {
+    edits("2.1.325", "an_edit_is_seen_as_a_diff_and_answered_by_keys_cli_325").await;
 }
 
 #[tokio::test]
