@@ -40,7 +40,8 @@ fn unit(program: &Path, data_dir: &Path, given: &[String], path: &str) -> String
         [program.to_string_lossy(), "serve".into(), "--data-dir".into(), data_dir.to_string_lossy()]
             .into_iter()
             .chain(given.iter().map(|word| word.into()))
-            .map(|word| quoted(&word))
+            // `$` begins a variable in a command, and nowhere else.
+            .map(|word| quoted(&word).replace('$', "$$"))
             .collect();
     format!(
         "[Unit]\nDescription=Plexus: answer for many agents\n\n[Service]\nExecStart={}\nEnvironment={}\nKillMode=process\n\
@@ -50,9 +51,9 @@ fn unit(program: &Path, data_dir: &Path, given: &[String], path: &str) -> String
     )
 }
 
-/// A word as a unit file takes it: `%` and `$` mean something there, and so do quotes.
+/// A word as a unit file takes it: `%` means something there, and so do quotes.
 fn quoted(word: &str) -> String {
-    let word = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%").replace('$', "$$");
+    let word = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     format!("\"{word}\"")
 }
 
@@ -62,13 +63,13 @@ mod tests {
 
     #[test]
     fn a_unit_starts_this_program_and_leaves_the_agents_alone() {
-        let unit = unit(Path::new("/opt/my plexus"), Path::new("/data/100%"), &[], "/bin");
+        let unit = unit(Path::new("/opt/my plexus"), Path::new("/data/$x/100%"), &[], "/bin:/$y%");
         assert!(
-            unit.contains("ExecStart=\"/opt/my plexus\" \"serve\" \"--data-dir\" \"/data/100%%\"\n"),
+            unit.contains("ExecStart=\"/opt/my plexus\" \"serve\" \"--data-dir\" \"/data/$$x/100%%\"\n"),
             "{unit}"
         );
         assert!(
-            unit.contains("KillMode=process\n") && unit.contains("Environment=\"PATH=/bin\"\n"),
+            unit.contains("KillMode=process\n") && unit.contains("Environment=\"PATH=/bin:/$y%%\"\n"),
             "{unit}"
         );
     }
