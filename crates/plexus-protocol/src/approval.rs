@@ -182,6 +182,22 @@ pub struct Decision {
     pub right: Right,
 }
 
+impl Decision {
+    /// Nobody waits for an answer any more, for this reason.
+    pub fn withdrawal(why: impl Into<String>) -> Self {
+        Self {
+            approve: false,
+            message: Some(why.into()),
+            updated_input: None,
+            mode: None,
+            interrupt: false,
+            rule: None,
+            by: Decider::Hub,
+            right: Right::Withdrawal,
+        }
+    }
+}
+
 /// Why a question went on to the next above.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -59,9 +59,10 @@ pub fn is_cut_at(value: &Value, max_bytes: usize) -> bool {
     }
 }
 
-/// `text` with control and direction characters written as `\u{…}`; `None` when there are none.
+/// `text` with control and direction characters, and those that show as nothing, written as `\u{…}`; `None` when there are
+/// none.
 ///
-/// Tab and newline stay: they are what texts are made of. The rest can move a cursor, hide a line or turn the
+/// Tab and newline stay: they are what texts are made of. The rest can move a cursor, hide a line or a message, or turn the
 /// reading order around.
 pub fn visible(text: &str) -> Option<String> {
     if !text.chars().any(is_misleading) {
@@ -80,7 +81,8 @@ pub fn visible(text: &str) -> Option<String> {
 
 fn is_misleading(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t'))
-        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -111,6 +113,7 @@ mod tests {
     #[test]
     fn what_could_mislead_is_made_visible() {
         assert_eq!(visible("rm \u{1b}[2K\u{202e}x").as_deref(), Some("rm \\u{1b}[2K\\u{202e}x"));
+        assert_eq!(visible("a\u{3164}\u{ad}\u{e0100}b").as_deref(), Some("a\\u{3164}\\u{ad}\\u{e0100}b"));
         assert_eq!(visible("plain\n\ttext ü"), None);
     }
 }

@@ -5,10 +5,34 @@ use std::borrow::Cow;
 
 use plexus_protocol::visible;
 use serde_json::Value;
+use unicode_width::UnicodeWidthChar as _;
 
-/// Text with every character that could mislead written out; lines and tabs stay.
+/// How many marks may stand on one character; real writing needs no more.
+const MARKS: usize = 3;
+
+/// Text with every character that could mislead written out, and every mark that would pile up on another; lines and tabs
+/// stay.
 pub(crate) fn safe(text: &str) -> Cow<'_, str> {
-    visible(text).map_or(Cow::Borrowed(text), Cow::Owned)
+    let shown = visible(text).map_or(Cow::Borrowed(text), Cow::Owned);
+    if !shown.chars().any(is_mark) {
+        return shown;
+    }
+    let mut marks = 0;
+    let mut out = String::with_capacity(shown.len());
+    for c in shown.chars() {
+        marks = if is_mark(c) { marks + 1 } else { 0 };
+        if marks > MARKS {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Whether it stands on the character before.
+fn is_mark(c: char) -> bool {
+    c.width() == Some(0)
 }
 
 /// The same in one line, of so many characters at most.
@@ -74,6 +98,9 @@ mod tests {
             assert!(shown.starts_with("ok\\u{1b}[2K\\u{d}\\u{9b}31m\\u{202e}evil\\u{61c}"), "{shown}");
             assert!(!shown.chars().any(char::is_control), "{shown}");
         }
+        let zalgo = format!("e{}", "\u{301}".repeat(1000));
+        assert_eq!(safe(&zalgo).matches('\u{301}').count(), MARKS);
+        assert_eq!(safe("e\u{301}\tx\n"), "e\u{301}\tx\n");
     }
 
     #[test]

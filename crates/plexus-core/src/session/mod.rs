@@ -1,6 +1,7 @@
 //! A session and the one task that owns it. Everyone else sends it messages through a [`SessionHandle`]: prompts,
 //! questions that came over MCP, answers to pass on, the wish to stop. The task alone speaks to the child.
 
+mod answers;
 mod asks;
 mod budget;
 mod changes;

@@ -3,7 +3,7 @@
 
 use plexus_protocol::budget::{BudgetLimit, more_of};
 use plexus_protocol::{
-    Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, Event, Right, SessionId,
+    Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decision, Event, SessionId,
 };
 use rusqlite::OptionalExtension;
 use serde_json::{Value, json};
@@ -186,17 +186,7 @@ impl Applying<'_> {
     }
 
     fn withdraw(&mut self, approval: ApprovalId, why: &str) -> Result<(), StoreError> {
-        let decision = Decision {
-            approve: false,
-            message: Some(why.to_owned()),
-            updated_input: None,
-            mode: None,
-            interrupt: false,
-            rule: None,
-            by: Decider::Hub,
-            right: Right::Withdrawal,
-        };
-        self.resolve(approval, ApprovalStatus::Withdrawn, &decision)
+        self.resolve(approval, ApprovalStatus::Withdrawn, &Decision::withdrawal(why))
     }
 
     /// A budget approval came to its end: what was given counts with the decision. Nothing waits for a result of it.

@@ -1,7 +1,9 @@
 //! Following a session at the terminal and talking to it: what `plexus run` and `plexus attach` share. One loop hears
-//! the session, the approvals of those below it, the keyboard and Ctrl-C; the hub is asked for everything else.
+//! the session, the approvals of those below it, the keyboard and Ctrl-C; the hub is asked for everything else. What is made of
+//! what was heard is in `hearing`, of what was typed in `answering`.
 
 mod answering;
+mod hearing;
 mod question;
 mod screen;
 
@@ -9,9 +11,9 @@ use std::collections::{BTreeSet, VecDeque};
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use plexus_protocol::claudecode::{PollResult, Status};
-use plexus_protocol::{Approval, ApprovalStatus, SessionId};
-use serde_json::{Value, json};
+use plexus_protocol::claudecode::Status;
+use plexus_protocol::{Approval, SessionId};
+use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
@@ -19,12 +21,12 @@ use self::answering::Asking;
 pub(crate) use self::screen::Manner;
 use self::screen::{Bottom, Screen};
 use crate::error::{ExpectedError, system};
-use crate::follow::{Follower, Told};
+use crate::follow::Follower;
 use crate::hub::{HubClient, JsonArg};
+use crate::ls;
 use crate::stored::Stored;
 use crate::terminal::age;
 use crate::typed::Typed;
-use crate::{ls, output, show};
 
 /// How often the line that shows the time is drawn.
 const TICK: Duration = Duration::from_secs(1);
@@ -197,145 +199,12 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Something happened in the session; how its turn ended, if this talk is over with it.
-    async fn hear(&mut self, told: Told) -> Result<Option<Status>, ExpectedError> {
-        let (kind, data) = match told {
-            Told::Event { kind, data } => (kind, data),
-            Told::Begun => return Ok(None),
-            Told::Away => {
-                self.screen.say("plexus: the hub is away; going on when it is back");
-                return Ok(None);
-            }
-        };
-        if kind.as_deref() == Some("delta") {
-            self.piece(&data);
-            return Ok(None);
-        }
-        let event = &data["event"];
-        let what = event["type"].as_str().unwrap_or_default();
-        if what == "start" {
-            self.turn = data["turn"].as_u64().unwrap_or(self.turn);
-            (self.status, self.since, self.interrupting) = (Status::Running, Instant::now(), false);
-            self.tools.clear();
-        }
-        if what == "content" {
-            self.held.clear();
-        }
-        self.show(&data, what);
-        self.count(event, what);
-        match what {
-            "tool_result" => {
-                if self.tools.is_empty() && !self.held.is_empty() {
-                    self.screen.piece(&std::mem::take(&mut self.held));
-                }
-                Ok(None)
-            }
-            "approval_requested" => {
-                let id = event["approval_id"].as_str().unwrap_or_default();
-                let approval = self.hub.approval(id).await?;
-                self.ask(approval);
-                Ok(None)
-            }
-            "approval_resolved" => {
-                self.settled(event["approval_id"].as_str().unwrap_or_default());
-                Ok(None)
-            }
-            "complete" | "error" => {
-                self.cost_usd += event["cost_usd"].as_f64().unwrap_or(0.0);
-                self.ended(&data).await
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// Keeps the calls that have no result so far.
-    fn count(&mut self, event: &Value, what: &str) {
-        let call = event["tool_use_id"].as_str().unwrap_or_default();
-        match what {
-            "tool_use" => drop(self.tools.insert(call.to_owned())),
-            "tool_result" => drop(self.tools.remove(call)),
-            _ => {}
-        }
-    }
-
-    fn show(&mut self, data: &Value, what: &str) {
-        if self.screen.manner == Manner::Json {
-            output::json_line(data);
-            return;
-        }
-        // To a person the question itself is shown.
-        if what == "approval_requested" && self.screen.manner == Manner::Person {
-            return;
-        }
-        match show::event(&data["event"]) {
-            Some(text) if what == "content" => self.screen.text(&text),
-            Some(lines) => self.screen.lines(&lines),
-            None => {}
-        }
-    }
-
-    fn piece(&mut self, delta: &Value) {
-        let alone = self.screen.manner == Manner::Person && self.asking == Asking::Nothing;
-        let text = delta["event"]["delta"]["text"].as_str();
-        if let Some(text) = text.filter(|_| alone && delta["parent_tool_use_id"].is_null()) {
-            if self.tools.is_empty() {
-                self.screen.piece(text);
-            } else {
-                self.held.push_str(text);
-            }
-        }
-    }
-
-    /// Whether the turn is over with this event, and then whether the talk is.
-    async fn ended(&mut self, data: &Value) -> Result<Option<Status>, ExpectedError> {
-        let next = data["seq"].as_u64().map_or(0, |seq| seq + 1);
-        let turn = data["turn"].as_u64().unwrap_or(self.turn);
-        let poll = json!({"session_id": self.id, "turn": turn, "from_seq": next, "limit": 1});
-        let PollResult::Ok { status, .. } = self.hub.call("claudecode.poll", poll).await?;
-        self.status = status;
-        Ok(self.over(turn))
-    }
-
     /// How this turn ended, if the talk is over with it.
     fn over(&self, turn: u64) -> Option<Status> {
         match self.purpose {
             Purpose::Turn(awaited) => (turn >= awaited && !self.busy()).then_some(self.status),
             Purpose::Stay => None,
         }
-    }
-
-    /// An approval of a session below this one was asked, or came to its end.
-    async fn hear_below(&mut self, told: Told) -> Result<(), ExpectedError> {
-        let Told::Event { data, .. } = told else { return Ok(()) };
-        let Ok(approval) = serde_json::from_value::<Approval>(data["approval"].clone()) else {
-            return Ok(());
-        };
-        let id = approval.id.to_string();
-        if approval.status != ApprovalStatus::Pending {
-            self.settled(&id);
-        } else if approval.session_id != self.id
-            && approval.asked_of == plexus_protocol::AskedOf::Operator
-            && self.is_below(approval.session_id).await?
-        {
-            let approval = self.hub.approval(&id).await?;
-            self.ask(approval);
-        }
-        Ok(())
-    }
-
-    /// What those below had asked before.
-    pub(crate) async fn take_up(&mut self, pending: Vec<Approval>) -> Result<(), ExpectedError> {
-        for approval in pending {
-            self.hear_below(Told::Event { kind: None, data: json!({"approval": approval}) }).await?;
-        }
-        Ok(())
-    }
-
-    async fn is_below(&self, other: SessionId) -> Result<bool, ExpectedError> {
-        let sessions = self.hub.sessions().await?;
-        let mut rest = sessions.iter().skip_while(|session| session.id != self.id);
-        let Some(own) = rest.next() else { return Ok(false) };
-        Ok(rest.take_while(|session| session.depth > own.depth).any(|session| session.id == other))
     }
 
     /// Ctrl-C: first for the turn, then for this talk.

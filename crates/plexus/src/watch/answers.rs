@@ -4,8 +4,8 @@ use plexus_protocol::{Approval, SessionId};
 use serde_json::{Value, json};
 
 use super::model::{Mode, Model, Wanted};
-use super::safe::one_line;
 use super::update::Effect;
+use super::width::one_line;
 
 /// Answers an approval.
 pub(super) fn answer(model: &mut Model, approval: &Approval, mut params: Value) -> Vec<Effect> {

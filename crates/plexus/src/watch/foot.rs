@@ -8,8 +8,8 @@ use ratatui::widgets::{Clear, Paragraph};
 use super::keys::KEYS;
 use super::model::{Doubt, Mode, Model, Wanted};
 use super::rows::Tone;
-use super::safe::{cut, one_line};
 use super::view::{Paint, framed};
+use super::width::{cut, one_line};
 
 /// The last line: what was said, what is asked, or the keys.
 pub(super) fn foot(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {

@@ -13,10 +13,10 @@ mod model;
 mod outside;
 mod question;
 mod rows;
-mod safe;
 mod terminal;
 mod update;
 mod view;
+mod width;
 
 #[cfg(test)]
 mod screens;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::diff;
 use super::rows::{Row, Tone};
-use super::safe::one_line;
+use super::width::one_line;
 
 /// All rows of an approval.
 pub(crate) fn rows(approval: &Approval, now: u64) -> Vec<Row> {

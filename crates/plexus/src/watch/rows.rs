@@ -1,7 +1,7 @@
 //! Rows of text with a tone, not yet a colour: what the model keeps and the view paints. A row that is too long goes on
 //! below with a lead that says so, so that no text can pass for another sort of row.
 
-use super::safe::{clean, wrap};
+use super::width::{clean, wrap};
 
 /// What a row means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

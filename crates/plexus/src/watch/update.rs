@@ -12,7 +12,7 @@ use super::keys;
 use super::log::Log;
 use super::model::{Doubt, Hands, HubIs, Mode, Model, Pane, Wanted};
 use super::question::ending;
-use super::safe::one_line;
+use super::width::one_line;
 
 /// Something that happened.
 #[derive(Debug)]

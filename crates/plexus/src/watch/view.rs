@@ -14,7 +14,7 @@ use super::foot::{foot, help};
 use super::model::{Doubt, HubIs, Mode, Model, Pane};
 use super::question::span;
 use super::rows::{Row, Tone};
-use super::safe::{cut, one_line};
+use super::width::{cut, one_line};
 
 /// From this height on there is room for question and log at once.
 const TALL: u16 = 36;

@@ -1,25 +1,29 @@
-//! The hub: what all its parts share, the one way to make something durable and tell of it, and its calls.
+//! The hub: what all its parts share, the one way to make something durable and tell of it, and its calls. What an earlier
+//! hub left is found in `take_up`.
+
+mod refusal;
+mod take_up;
 
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use plexus_agent::{JournalWatch, ProcessIdentity};
-use plexus_protocol::claudecode::Channel;
+use plexus_agent::JournalWatch;
 use plexus_protocol::{ApprovalKind, ApprovalStatus, Error, ErrorKind, Principal, SessionId};
-use plexus_store::{Change, Committed, Ledger, Refusal, RunRow, RunState, Store, StoreError};
+use plexus_store::{Change, Committed, Ledger, Store, StoreError};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::Settings;
 use crate::access::{Needs, is_good_for};
 use crate::audit_head::Heads;
 use crate::book::{Book, Signals, Topic};
 use crate::disk::Disk;
 use crate::follow::{Deltas, LiveSessions};
-use crate::limits::{Room, weight};
+use crate::limits::Room;
 use crate::lineage::Lineage;
 use crate::loading::UserSettings;
 use crate::method::{Caller, Method, Registry, ToolUser, method_not_found};
@@ -29,11 +33,12 @@ use crate::permit::Attachments;
 use crate::policies::{Judge, Policies};
 use crate::positions::Positions;
 use crate::session::{self, SessionHandle};
-use crate::sign_in::{self, Links};
+use crate::sign_in::Links;
 use crate::wall::Walls;
 use crate::way_up::WayUp;
 use crate::worktrees::Worktrees;
-use crate::{ChildMcp, Settings, budgets, housekeeping};
+
+pub(crate) use refusal::store_error;
 
 /// How many sessions may hold much of what their child wrote, between reading and storing it.
 const READING_AT_ONCE: usize = 4;
@@ -130,79 +135,6 @@ impl Hub {
             }
         }));
         Ok(hub)
-    }
-
-    /// Finds what an earlier hub left: children that live or ended meanwhile, turns in progress, open approvals.
-    pub(crate) async fn take_up(self: &Arc<Self>) -> Result<(), StoreError> {
-        self.tasks.spawn({
-            let hub = Arc::clone(self);
-            async move { hub.closing.run_until_cancelled(hub.book.see_to_deadlines()).await }
-        });
-        self.tasks.spawn(Disk::watch(Arc::clone(self)));
-        sign_in::sweep(&self.settings.data_dir);
-        self.policies.take_up(self.store.rules().await?);
-        // Whoever was killed may have left the last of it untold.
-        self.heads.moved(&self.store.audit_head().await?);
-        self.tasks.spawn({
-            let hub = Arc::clone(self);
-            async move { hub.closing.run_until_cancelled(hub.heads.keep()).await }
-        });
-        self.take_up_worktrees().await?;
-        let runs = self.store.open_runs().await?;
-        // Known before any door opens: what stems from them must find none open.
-        for run in &runs {
-            let process: Option<ProcessIdentity> =
-                run.process.clone().and_then(|p| serde_json::from_value(p).ok());
-            if let Some(keeper) = process.filter(ProcessIdentity::is_alive) {
-                self.keeper_is(run.key.session, Some(keeper.pid));
-            }
-        }
-        let mut sessions: Vec<SessionId> = runs.iter().map(|run| run.key.session).collect();
-        for session in self.store.sessions().await? {
-            let turn = self.store.turn(session.id, session.latest_turn).await?;
-            self.room.lives(session.id, session.answers_to);
-            if turn.is_some_and(|turn| turn.ended_at.is_none()) {
-                sessions.push(session.id);
-            }
-        }
-        for approval in self.book.take_up().await? {
-            self.room.is_open(approval.approval.id, weight(&approval.approval.input));
-            self.way_up.open(&approval);
-            self.notifier.iter().for_each(|notifier| notifier.open(&approval));
-        }
-        if self.notifier.is_some() {
-            let hub = Arc::clone(self);
-            self.tasks.spawn(async move {
-                let Some(notifier) = &hub.notifier else { return };
-                hub.closing.run_until_cancelled(hub.see_to_notices(notifier)).await;
-            });
-        }
-        self.tasks.spawn({
-            let hub = Arc::clone(self);
-            async move { hub.closing.run_until_cancelled(hub.see_to_the_way_up()).await }
-        });
-        self.tasks.spawn({
-            let hub = Arc::clone(self);
-            async move { hub.closing.run_until_cancelled(hub.see_to_waking()).await }
-        });
-        let over_http =
-            |run: &&RunRow| run.state == RunState::External || self.settings.child_mcp == ChildMcp::Http;
-        for run in runs.iter().filter(over_http) {
-            for row in self.store.living_approvals(run.key).await? {
-                if row.channel == Channel::Mcp && row.approval.delivered_at.is_none() {
-                    self.attachments.detached(self, row.approval.id);
-                }
-            }
-        }
-        for session in sessions {
-            self.session(session);
-        }
-        self.tasks.spawn(housekeeping::run(Arc::clone(self)));
-        if !self.policies.is_empty() {
-            let hub = Arc::clone(self);
-            self.tasks.spawn(async move { hub.closing.run_until_cancelled(hub.settle(None)).await });
-        }
-        Ok(())
     }
 
     /// What the hub was told at its start.
@@ -444,43 +376,5 @@ impl Hub {
         self.tasks.wait().await;
         self.heads.tell().await;
         count
-    }
-}
-
-/// What a caller is told when the store did not do it.
-pub(crate) fn store_error(error: StoreError) -> Error {
-    match error {
-        StoreError::Refused(refusal) => {
-            let kind = match &refusal {
-                Refusal::NameTaken(_) => ErrorKind::NameTaken,
-                Refusal::NoSuchSession(_) => ErrorKind::SessionNotFound,
-                Refusal::TurnInProgress(_) => ErrorKind::TurnInProgress,
-                Refusal::NoSuchApproval(_) => ErrorKind::ApprovalNotFound,
-                Refusal::NoSuchNode(_) => ErrorKind::NodeNotFound,
-                Refusal::TokenNameTaken(_) => ErrorKind::NameTaken,
-                Refusal::NoSuchToken(_) => ErrorKind::TokenNotFound,
-                Refusal::NoSuchRule(_) => ErrorKind::RuleNotFound,
-                Refusal::BudgetExceeded(row) => {
-                    return budgets::refusal(ErrorKind::BudgetExceeded, row, refusal.to_string());
-                }
-                Refusal::BudgetExhausted(row) => {
-                    return budgets::refusal(ErrorKind::BudgetExhausted, row, refusal.to_string());
-                }
-                Refusal::BudgetInUse(row) => {
-                    return Error::invalid(&format!("budget.{}", row.limit.as_str()), &refusal);
-                }
-                Refusal::AlreadyResolved(_) | Refusal::AskedOfAnother(_) | Refusal::KeyTaken => {
-                    ErrorKind::Internal
-                }
-            };
-            Error::new(kind, refusal.to_string())
-        }
-        StoreError::Unavailable(why) => Error::new(
-            ErrorKind::StoreUnavailable,
-            format!(
-                "nothing was done, because it could not be written down ({why}); try again when there is room"
-            ),
-        ),
-        StoreError::Unusable(why) => Error::new(ErrorKind::Internal, why),
     }
 }

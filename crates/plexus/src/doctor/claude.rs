@@ -1,0 +1,106 @@
+//! Whether Claude Code is there, and in a version that Plexus is tested with.
+
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use plexus_testkit::PINNED;
+
+use super::{Finding, note, ok, wrong};
+use crate::environment;
+use crate::terminal::one_line;
+
+/// How long a program may take to say its version.
+const VERSION_WITHIN: Duration = Duration::from_secs(20);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+pub(super) fn look(program: &Path) -> Finding {
+    let Some(path) = in_path(program) else {
+        let mend = "install Claude Code, or name it with PLEXUS_CLAUDE or `claude` in plexus.toml";
+        return wrong("claude", format!("there is no `{}` in PATH", program.display()), mend);
+    };
+    let said = match version(&path) {
+        Ok(said) => said,
+        Err(why) => {
+            return wrong("claude", format!("{}: {why}", path.display()), "run `claude --version` by hand");
+        }
+    };
+    let found = format!("{}: {said}", path.display());
+    let number = said.split_whitespace().next().and_then(numbers);
+    let [first, last] =
+        [PINNED.first(), PINNED.last()].map(|version| version.and_then(|version| numbers(version)));
+    let tested = PINNED.join(" and ");
+    match number {
+        Some(number) if Some(number) < first => {
+            wrong("claude", found, format!("update it; Plexus is tested with {tested}"))
+        }
+        Some(number) if Some(number) > last => {
+            note("claude", found, format!("newer than what Plexus is tested with ({tested})"))
+        }
+        Some(_) => ok("claude", found),
+        None => note("claude", found, format!("no version that we know; Plexus is tested with {tested}")),
+    }
+}
+
+fn in_path(program: &Path) -> Option<PathBuf> {
+    let is_program =
+        |path: &PathBuf| path.metadata().is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0);
+    if program.components().count() > 1 {
+        return Some(program.to_owned()).filter(is_program);
+    }
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(program)).find(is_program)
+}
+
+fn version(program: &Path) -> Result<String, String> {
+    let mut command = Command::new(program);
+    command
+        .arg("--version")
+        .env_clear()
+        .envs(environment::chosen(std::env::vars_os(), &[]).unwrap_or_default());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(|error| format!("cannot be started: {error}"))?;
+    let started = Instant::now();
+    let status = loop {
+        match child.try_wait().map_err(|error| error.to_string())? {
+            Some(status) => break status,
+            None if started.elapsed() > VERSION_WITHIN => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err("does not say its version".to_owned());
+            }
+            None => std::thread::sleep(LOOK_AGAIN),
+        }
+    };
+    let mut said = String::new();
+    if let Some(mut stdout) = child.stdout.take() {
+        let _ = stdout.read_to_string(&mut said);
+    }
+    if status.success() { Ok(one_line(&said, 100)) } else { Err(format!("ended with {status}")) }
+}
+
+fn numbers(version: &str) -> Option<[u32; 3]> {
+    let parts: Vec<u32> = version.split('.').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    parts.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Health;
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_number() {
+        assert!(numbers("2.1.98") < numbers("2.1.197"));
+        assert_eq!(numbers("2.1"), None);
+        assert_eq!(numbers("two"), None);
+    }
+
+    #[test]
+    fn a_claude_that_is_not_there_is_wrong_and_says_how_to_mend_it() {
+        let finding = look(Path::new("/nowhere/claude"));
+        assert_eq!(finding.health, Health::Wrong);
+        assert!(finding.mend.unwrap().contains("PLEXUS_CLAUDE"));
+    }
+}

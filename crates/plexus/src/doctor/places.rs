@@ -1,0 +1,90 @@
+//! Where the hub keeps its things: who may get at them, what keeps agents out, and how much room there is.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use plexus_core::WallSetting;
+use plexus_server::Config;
+
+use super::{Finding, note, ok, wrong};
+
+const MIB: u64 = 1024 * 1024;
+
+pub(super) fn data_dir(dir: &Path) -> Finding {
+    const WHAT: &str = "data directory";
+    match dir.metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            ok(WHAT, format!("{} is made at the first start", dir.display()))
+        }
+        Err(error) => wrong(WHAT, format!("{}: {error}", dir.display()), "choose another with --data-dir"),
+        Ok(found) if !found.is_dir() => {
+            wrong(WHAT, format!("{} is no directory", dir.display()), "choose another with --data-dir")
+        }
+        Ok(found) => open_to_others(&found).map_or_else(
+            || ok(WHAT, dir.display().to_string()),
+            |(found, mend)| {
+                wrong(WHAT, format!("{} {found}", dir.display()), format!("{mend} {}", dir.display()))
+            },
+        ),
+    }
+}
+
+/// What is wrong with who owns something, or may get at it, and the command that mends it.
+fn open_to_others(found: &Metadata) -> Option<(String, &'static str)> {
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        return Some(("belongs to another user".to_owned(), "sudo chown \"$USER\""));
+    }
+    let mode = found.mode() & 0o777;
+    (mode & 0o077 != 0).then(|| (format!("is open to others (mode {mode:o})"), "chmod go="))
+}
+
+pub(super) fn private_files(dir: &Path) -> impl Iterator<Item = Finding> {
+    let paths = ["operator.token", "hub.sock"].map(|name| dir.join(name));
+    paths.into_iter().filter_map(|path| {
+        let (found, mend) = open_to_others(&path.symlink_metadata().ok()?)?;
+        Some(wrong("files", format!("{} {found}", path.display()), format!("{mend} {}", path.display())))
+    })
+}
+
+pub(super) fn wall(config: &Config, dir: &Path) -> Finding {
+    let mend = "see \"The wall\" in docs/configuration.md";
+    let elsewhere = if dir.is_dir() { None } else { tempfile::tempdir().ok() };
+    let tried = elsewhere.as_ref().map_or(dir, |elsewhere| elsewhere.path());
+    match (config.wall, plexus_agent::try_wall(tried)) {
+        (WallSetting::Off, _) => {
+            note("wall", "`wall` in plexus.toml is \"off\": agents can read the operator's token", mend)
+        }
+        (_, Ok(())) => ok("wall", "agents are kept from the data directory"),
+        (WallSetting::Required, Err(why)) => {
+            wrong("wall", format!("required, and this system grants none: {why}"), mend)
+        }
+        (WallSetting::Wanted, Err(why)) => note(
+            "wall",
+            format!("this system grants none, so agents can read the operator's token: {why}"),
+            mend,
+        ),
+    }
+}
+
+pub(super) fn disk(config: &Config, dir: &Path) -> Finding {
+    let reserve = config.limits.reserve_bytes;
+    let there = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("/"));
+    match std::fs::File::open(there).and_then(plexus_agent::free_bytes) {
+        Ok(free) if free < reserve => {
+            let found = format!(
+                "{} MiB are free, and {} are kept for decisions: no turn begins",
+                free / MIB,
+                reserve / MIB
+            );
+            wrong("disk", found, "make room, or set `reserve_mb` under [limits] in plexus.toml")
+        }
+        Ok(free) if free < reserve.saturating_mul(4) => {
+            note("disk", format!("{} MiB are free", free / MIB), "make room")
+        }
+        Ok(free) => ok("disk", format!("{} MiB are free", free / MIB)),
+        Err(error) => {
+            wrong("disk", format!("{}: {error}", there.display()), "choose another place with --data-dir")
+        }
+    }
+}
