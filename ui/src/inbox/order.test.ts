@@ -1,9 +1,12 @@
 import { expect, test } from 'vitest';
 import type { Approval } from '../lib/wire';
-import { filtered, following, stepped } from './order';
+import { filtered, following as next, stepped as step } from './order';
 
 const one = (id: string, created_at: number, more: object = {}) =>
   ({ id, created_at, session_id: 's', session_name: 'worker', tool_name: 'Bash', kind: 'tool', input: { command: `echo ${id}` }, ...more }) as unknown as Approval;
+const number = (id: string) => id.charCodeAt(0);
+const stepped = (list: Approval[], from: Parameters<typeof step>[1], by: 1 | -1) => step(list, from, by, number);
+const following = (list: Approval[], answered: Approval) => next(list, answered, number);
 const list = [one('a', 1), one('b', 2), one('d', 4)];
 
 test('every word of the filter has to occur somewhere', () => {
@@ -23,6 +26,11 @@ test('one moves along the list, and stays at its ends', () => {
 test('from one that is gone, one moves on from where it was', () => {
   const gone = { id: 'c', created_at: 3 };
   expect([stepped(list, gone, 1), stepped(list, gone, -1)]).toEqual(['d', 'b']);
+});
+
+test('those of the same second keep the order in which they came', () => {
+  const same = [one('a', 1), one('c', 1), one('d', 1)];
+  expect(stepped(same, { id: 'b', created_at: 1 }, 1)).toBe('c');
 });
 
 test('after an answer the next is looked at, or the last that is left', () => {

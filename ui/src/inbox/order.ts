@@ -29,20 +29,22 @@ export function filtered(open: Approval[], words: string, path: (id: string) => 
 }
 
 type Placed = Pick<Approval, 'id' | 'created_at'>;
+/** Those of one second are told apart by the order in which the hub told of them. */
+type Numbered = (id: string) => number;
 
 /** The id that is so many steps from one, which need not be in the list any more: then its place in the order counts. */
-export function stepped(list: Placed[], from: Placed | null, step: 1 | -1): string | null {
+export function stepped(list: Placed[], from: Placed | null, step: 1 | -1, number: Numbered): string | null {
   if (list.length === 0) return null;
   if (from === null) return (step === 1 ? list[0] : list.at(-1))!.id;
   const at = list.findIndex((one) => one.id === from.id);
   if (at >= 0) return list[Math.min(list.length - 1, Math.max(0, at + step))]!.id;
-  const after = list.findIndex((one) => one.created_at > from.created_at || (one.created_at === from.created_at && one.id > from.id));
+  const after = list.findIndex((one) => one.created_at > from.created_at || (one.created_at === from.created_at && number(one.id) > number(from.id)));
   if (step === 1) return (after < 0 ? list.at(-1) : list[after])!.id;
   return (after < 0 ? list.at(-1) : list[Math.max(0, after - 1)])!.id;
 }
 
 /** What to look at once this one is answered: the next, or else the one before it. */
-export function following(list: Placed[], answered: Placed): string | null {
+export function following(list: Placed[], answered: Placed, number: Numbered): string | null {
   const others = list.filter((one) => one.id !== answered.id);
-  return stepped(others, answered, 1);
+  return stepped(others, answered, 1, number);
 }

@@ -9,6 +9,7 @@ import type { Approval } from './wire';
 const REMEMBERED = 50;
 
 class Approvals {
+  private numbers = new Map<string, number>();
   /** Came to their end since the last look began. */
   private over = new Set<string>();
   private all = new SvelteMap<string, Approval>();
@@ -18,7 +19,7 @@ class Approvals {
   known = $state(false);
 
   open = $derived(
-    [...this.all.values()].sort((a, b) => a.created_at - b.created_at || (a.id < b.id ? -1 : 1)),
+    [...this.all.values()].sort((a, b) => a.created_at - b.created_at || this.number(a.id) - this.number(b.id)),
   );
 
   constructor() {
@@ -28,6 +29,11 @@ class Approvals {
     });
   }
 
+  /** Which one it was of all that were seen, in the order in which the hub told of them. */
+  number(id: string): number {
+    return this.numbers.get(id) ?? 0;
+  }
+
   get(id: string): Approval | undefined {
     return this.all.get(id);
   }
@@ -35,12 +41,17 @@ class Approvals {
   /** What one knows of an approval now, from whatever source. */
   told(approval: Approval): void {
     if (approval.status === 'pending') {
-      this.all.set(approval.id, approval);
+      this.put(approval);
       return;
     }
     this.over.add(approval.id);
     const others = this.ended.filter((one) => one.id !== approval.id);
     if (this.all.delete(approval.id) || others.length < this.ended.length) this.ended = [approval, ...others].slice(0, REMEMBERED);
+  }
+
+  private put(approval: Approval): void {
+    if (!this.numbers.has(approval.id)) this.numbers.set(approval.id, this.numbers.size + 1);
+    this.all.set(approval.id, approval);
   }
 
   /** Looks at all that is open: what is not among it any more came to its end while the hub was away. */
@@ -56,7 +67,7 @@ class Approvals {
     for (const approval of open) {
       before.delete(approval.id);
       // It came to its end while the answer was on its way.
-      if (!this.over.has(approval.id)) this.all.set(approval.id, approval);
+      if (!this.over.has(approval.id)) this.put(approval);
     }
     for (const id of before) this.all.delete(id);
     this.known = true;
