@@ -1,4 +1,4 @@
-/** What `loopback.get` tells of an approval beyond itself. Who made the hub may be older: all of it may be missing. */
+/** What `loopback.get` tells, with `context`, of an approval beyond itself. */
 
 import type { Approval, ApprovalStatus, Who } from '../lib/wire';
 
@@ -6,7 +6,9 @@ export interface Purpose {
   /** From the root of the tree down to the session that asks. */
   path: { id: string; name: string }[];
   turn: number;
-  prompt: string;
+  /** Left out where the turn was begun otherwise. */
+  prompt?: string;
+  truncated?: boolean;
 }
 
 /** What a call like this one got before. */
@@ -17,6 +19,8 @@ export interface Like {
   message?: string;
   /** The same input, to the letter. */
   same: boolean;
+  /** It ran with another input than it was asked with. */
+  edited?: boolean;
   summary: string;
 }
 

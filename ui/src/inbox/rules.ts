@@ -106,14 +106,12 @@ function hostOf(url: Json | undefined): string | null {
   }
 }
 
-/** Where in a rule the fault is that the hub found; it names the byte. */
-export function faultAt(rule: string, message: string): number | null {
-  const byte = /at byte (\d+)/.exec(message)?.[1];
-  if (byte === undefined) return null;
+/** Which character of a rule stands at this byte. */
+export function characterAt(rule: string, byte: number): number {
   let bytes = 0;
   let at = 0;
   for (const character of rule) {
-    if (bytes >= Number(byte)) break;
+    if (bytes >= byte) break;
     bytes += new TextEncoder().encode(character).length;
     at += character.length;
   }
