@@ -20,5 +20,8 @@ test('sessions may be named, and times are the clock of the viewer', () => {
 
 test('what came later is put before the rest, each once', () => {
   const row = (number: number) => ({ number }) as Row;
-  expect(newer([row(5), row(4)], [row(7), row(6), row(5)]).map((one) => one.number)).toEqual([7, 6, 5, 4]);
+  expect(newer([row(5), row(4)], [row(7), row(6), row(5)], false)?.map((one) => one.number)).toEqual([7, 6, 5, 4]);
+  expect(newer([row(5)], [row(9), row(8)], false), 'something between them is missing').toBe(null);
+  expect(newer([], [row(2), row(1)], true)?.length).toBe(2);
+  expect(newer([row(5)], [], true)?.length).toBe(1);
 });

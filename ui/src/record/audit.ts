@@ -60,10 +60,15 @@ export function filters(typed: Typed, sessions: readonly Session[]): Fields {
   return params;
 }
 
-/** Rows that came later, before those that are there; each once. */
-export function newer(rows: readonly Row[], page: readonly Row[]): Row[] {
+/**
+ * The newest rows before those that are there, each once; `null` where the page does not reach down to them, so that something
+ * between is missing.
+ */
+export function newer(rows: readonly Row[], page: readonly Row[], whole: boolean): Row[] | null {
   const top = rows[0]?.number ?? 0;
-  return [...page.filter((row) => row.number > top), ...rows];
+  const later = page.filter((row) => row.number > top);
+  if (later.length === page.length && later.length > 0 && !whole) return null;
+  return [...later, ...rows];
 }
 
 /** What was done, as a good or a bad sign. */
