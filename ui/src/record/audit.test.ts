@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Session } from '../lib/wire';
-import { filters, newer, type Row } from './audit';
+import { about, filters, newer, type Entry, type Row } from './audit';
 
 const sessions = [{ id: 'id-1', name: 'lead' }] as Session[];
 const none = { session: '', kind: '', by: '', tool: '', since: '', until: '' };
@@ -24,4 +24,13 @@ test('what came later is put before the rest, each once', () => {
   expect(newer([row(5)], [row(9), row(8)], false), 'something between them is missing').toBe(null);
   expect(newer([], [row(2), row(1)], true)?.length).toBe(2);
   expect(newer([row(5)], [], true)?.length).toBe(1);
+});
+
+test('an act says in one line what it was about', () => {
+  const entry = { at: 0, status: 'made', by: { kind: 'operator' } } as unknown as Entry;
+  expect(about({ ...entry, kind: 'decision', input: { command: 'ls' } })).toBe('ls');
+  expect(about({ ...entry, kind: 'policy', detail: { number: 3, rule: { rule: 'Bash(ls)', effect: 'allow' } } })).toBe('allow Bash(ls)');
+  expect(about({ ...entry, kind: 'policy', detail: { number: 3 } })).toBe('no. 3');
+  expect(about({ ...entry, kind: 'session', detail: { mode: 'plan' } })).toBe('plan');
+  expect(about({ ...entry, kind: 'session' })).toBe('');
 });

@@ -1,5 +1,6 @@
 /** The record as it is asked for and kept in the page: filters out of what was typed, pages put together, newest first. */
 
+import { oneLine, summary } from '../sessions/call';
 import type { Fields, Passed, Session, Who } from '../lib/wire';
 
 export interface Entry {
@@ -69,6 +70,16 @@ export function newer(rows: readonly Row[], page: readonly Row[], whole: boolean
   const later = page.filter((row) => row.number > top);
   if (later.length === page.length && later.length > 0 && !whole) return null;
   return [...later, ...rows];
+}
+
+/** What an act was about, in one line: the tool's input, the rule, what was set. */
+export function about(entry: Entry): string {
+  const { detail = {} } = entry;
+  const rule = detail['rule'];
+  if (entry.input !== undefined) return summary(entry.input);
+  if (rule !== null && typeof rule === 'object' && !Array.isArray(rule)) return oneLine(`${String(rule['effect'])} ${String(rule['rule'])}`);
+  if (typeof detail['number'] === 'number') return `no. ${detail['number']}`;
+  return summary(detail);
 }
 
 /** What was done, as a good or a bad sign. */
