@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { cut, money, span, visible } from './text';
+import { cut, money, span, visible, why } from './text';
 
 test('what could mislead the eye is written out', () => {
   expect(visible('a\u001b[31mb\u202ec\u0000\u200b\u{e0041}')).toBe('a\\u{1b}[31mb\\u{202e}c\\u{0}\\u{200b}\\u{e0041}');
@@ -14,4 +14,9 @@ test('a text is not cut in the middle of a character', () => {
 test('amounts and spans are short', () => {
   expect([money(0), money(0.0005), money(1.5)]).toEqual(['$0.00', '$0.0005', '$1.50']);
   expect([span(5), span(125), span(3600), span(7260), span(200000)]).toEqual(['5s', '2m 5s', '1h', '2h 1m', '2d']);
+});
+
+test('what went wrong is shown like anything else that may quote a child', () => {
+  expect(why(new Error('no `a\u202eb`'))).toBe('no `a\\u{202e}b`');
+  expect(why('x'.repeat(1_000_000))).toHaveLength(2_000);
 });

@@ -8,6 +8,11 @@ export function visible(text: string): string {
   return text.replace(MISLEADING, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
 }
 
+/** What went wrong, in words that may be shown: they may quote what a child wrote. */
+export function why(error: unknown): string {
+  return visible(cut(error instanceof Error ? error.message : String(error), 2_000).text);
+}
+
 /** The first so many characters, and how many were left out. */
 export function cut(text: string, most: number): { text: string; left: number } {
   if (text.length <= most) return { text, left: 0 };

@@ -2,6 +2,7 @@
 
 import { SvelteMap } from 'svelte/reactivity';
 import { call } from '../lib/api';
+import { why } from '../lib/text';
 import type { Json } from '../lib/wire';
 import { output } from './call';
 
@@ -25,7 +26,7 @@ class Prompts {
     try {
       text = output((await call<{ node: { content: Json } }>('arbor.node_get', { node_id: node })).node.content);
     } catch (error) {
-      text = `(the prompt cannot be read: ${error instanceof Error ? error.message : String(error)})`;
+      text = `(the prompt cannot be read: ${why(error)})`;
     }
     if (this.known.size >= MOST) {
       this.known.clear();

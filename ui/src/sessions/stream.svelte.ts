@@ -6,6 +6,7 @@
 import { tick } from 'svelte';
 import { call } from '../lib/api';
 import { live } from '../lib/live.svelte';
+import { why } from '../lib/text';
 import type { Fields } from '../lib/wire';
 import { Fold, type Item } from './fold';
 import { Reading, type Page } from './reading';
@@ -55,7 +56,7 @@ export class Stream {
         this.written.delta(delta);
         this.soon();
       },
-      lost: (error) => (this.wrong = error.message),
+      lost: (error) => (this.wrong = why(error)),
     });
     void this.begin();
   }
@@ -74,7 +75,7 @@ export class Stream {
         this.fold.prepend(await this.reading.earlier());
       }
     } catch (error) {
-      this.wrong = error instanceof Error ? error.message : String(error);
+      this.wrong = why(error);
     }
     if (this.closed) return;
     this.show();
@@ -98,7 +99,7 @@ export class Stream {
       await tick();
       this.shift = false;
     } catch (error) {
-      this.wrong = error instanceof Error ? error.message : String(error);
+      this.wrong = why(error);
     } finally {
       this.state = 'there';
     }
