@@ -105,7 +105,8 @@ test('fifty thousand events take ten times as long as five thousand, and not a h
     expect(fold.length).toBe(events.length / 2);
     return performance.now() - begun;
   };
-  spent(many(5_000));
-  const small = Math.max(spent(many(5_000)), 1);
-  expect(spent(many(50_000)) / small, 'ten times as many take about ten times as long').toBeLessThan(50);
+  // The best of several: others use the machine, too.
+  const least = (count: number) => Math.min(...[1, 2, 3].map(() => spent(many(count))));
+  const small = Math.max(least(5_000), 1);
+  expect(least(50_000) / small, 'ten times as many take about ten times as long').toBeLessThan(50);
 }, 30_000);
