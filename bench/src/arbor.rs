@@ -12,8 +12,10 @@ use plexus_store::{
 };
 use serde_json::json;
 
-/// How many nodes are added in one commit, and read in one page.
+/// How many nodes are read in one page.
 const AT_ONCE: u64 = 1000;
+/// How many are added in one commit. With very many, what SQLite keeps to undo it would be half of what is measured.
+const ADDED: u64 = 50;
 /// How many times in proportion the whole may take, and how many times as long a page, or a node more, ten times as deep.
 const GOAL: f64 = 2.0;
 
@@ -87,11 +89,11 @@ async fn grown(store: &SqliteStore, name: &str, nodes: u64) -> anyhow::Result<No
         (SessionName::try_from(name.to_owned()).map_err(anyhow::Error::msg)?, AskedOf::Operator);
     let new = NewSession { id: session, name, answers_to, config, tree, head, begins: Begins::NewTree };
     store.commit(0, vec![Change::CreateSession(Box::new(new))]).await?;
-    for part in 0..nodes / AT_ONCE {
+    for part in 0..nodes / ADDED {
         let mut changes = Vec::new();
-        for i in 0..AT_ONCE {
+        for i in 0..ADDED {
             let content =
-                json!([{"type": "text", "text": format!("What is said as number {}.", part * AT_ONCE + i)}]);
+                json!([{"type": "text", "text": format!("What is said as number {}.", part * ADDED + i)}]);
             let (id, parent) = (NodeId::random(), head);
             let node = NodeRow { id, tree, parent, role: Role::Assistant, content, turn: 1, uuid: None };
             head = id;
