@@ -5,6 +5,7 @@
  */
 
 import type { Fields, Json, TurnEvent, Who } from '../lib/wire';
+import { noted, object, text } from './notes';
 
 /** An event as it was read; `truncated` where long texts in it were cut. */
 export type Read = TurnEvent & { truncated?: boolean };
@@ -62,10 +63,6 @@ interface Known {
   position: number;
   depth: number;
 }
-
-const text = (value: Json | undefined): string => (typeof value === 'string' ? value : '');
-const object = (value: Json | undefined): Fields =>
-  value !== null && typeof value === 'object' && !Array.isArray(value) ? value : {};
 
 export class Fold {
   private list: Item[] = [];
@@ -239,37 +236,5 @@ export class Fold {
       // Of what stands for a call, the result says itself whether it is cut.
       cut: told.tool !== undefined && base.cut,
     });
-  }
-}
-
-/** What the child, or the hub, says besides; most of it only distracts. */
-function noted(subtype: string, data: Fields): { words: string; trouble: boolean } | null {
-  switch (subtype) {
-    case 'stalled':
-      return { words: `nothing heard from the model for ${Number(data['quiet_secs'] ?? 0)} s`, trouble: true };
-    case 'api_retry':
-      return {
-        words: `the API failed; try ${Number(data['attempt'] ?? 0)} of ${Number(data['max_retries'] ?? 0)}`,
-        trouble: true,
-      };
-    case 'rate_limit_event':
-      return object(data['rate_limit_info'])['status'] === 'rejected'
-        ? { words: 'rate-limited by the API', trouble: true }
-        : null;
-    case 'compact_boundary':
-      return { words: 'what was said before was shortened (compacted)', trouble: false };
-    case 'task_notification':
-      return { words: `work in the background: ${text(data['status'])} ${text(data['summary']).slice(0, 300)}`, trouble: data['status'] === 'failed' };
-    case 'informational':
-      return data['level'] === 'warning' ? { words: text(data['content']).slice(0, 500), trouble: true } : null;
-    case 'ask_denied':
-    case 'ask_mismatch':
-      return { words: 'a question that could not be shown was denied', trouble: true };
-    case 'permission_denied':
-      return { words: 'Claude Code denied a call itself', trouble: true };
-    case 'rubbish':
-      return { words: 'the child wrote something that cannot be read', trouble: true };
-    default:
-      return null;
   }
 }

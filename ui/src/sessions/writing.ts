@@ -1,7 +1,8 @@
 /** What an agent is writing at this moment, out of deltas. It is nothing but a foretaste: the event that is stored takes its place. */
 
-import type { Fields, Json } from '../lib/wire';
+import type { Fields } from '../lib/wire';
 import type { Read } from './fold';
+import { object } from './notes';
 
 export interface Written {
   /** The call of the sub-agent that writes; empty for the agent itself. */
@@ -13,9 +14,6 @@ export interface Written {
 
 /** So much of its end is shown; the whole comes when it is stored. */
 const SHOWN = 8192;
-
-const object = (value: Json | undefined): Fields =>
-  value !== null && typeof value === 'object' && !Array.isArray(value) ? value : {};
 
 export class Writing {
   private by = new Map<string, Written>();
