@@ -2,8 +2,11 @@
 
 import { flatten, type Piece } from './pieces';
 
-/** Beyond this, colours are not worth the time. */
-const MOST = 40_000;
+/** Beyond this, colours are not worth the time; grammars take the square of the length of a line. */
+const MOST = 12_000;
+const LONGEST_LINE = 600;
+
+const LONG = new RegExp(`[^\\n]{${LONGEST_LINE}}`);
 
 class Highlighter {
   private grammars = $state.raw<typeof import('./languages').lowlight | null>(null);
@@ -11,7 +14,7 @@ class Highlighter {
 
   /** The text in pieces; in one, as long as the grammars are not there or for a language that is not known. */
   pieces(text: string, language: string | null): Piece[] {
-    if (language === null || text.length > MOST) return [{ text, kind: null }];
+    if (language === null || text.length > MOST || LONG.test(text)) return [{ text, kind: null }];
     this.load();
     if (this.grammars === null) return [{ text, kind: null }];
     try {

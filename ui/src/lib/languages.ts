@@ -1,7 +1,9 @@
-/** The languages that can be highlighted. Loaded when the first code is shown, and not before. */
+/**
+ * The languages that can be highlighted. Loaded when the first code is shown, and not before. C is not among them: its grammar takes the
+ * square of the length, for seconds on a text that is made for it.
+ */
 
 import bash from 'highlight.js/lib/languages/bash';
-import c from 'highlight.js/lib/languages/c';
 import css from 'highlight.js/lib/languages/css';
 import go from 'highlight.js/lib/languages/go';
 import ini from 'highlight.js/lib/languages/ini';
@@ -19,5 +21,5 @@ import yaml from 'highlight.js/lib/languages/yaml';
 import { createLowlight } from 'lowlight';
 
 export const lowlight = createLowlight({
-  bash, c, css, go, ini, java, javascript, json, markdown, python, ruby, rust, sql, typescript, xml, yaml,
+  bash, css, go, ini, java, javascript, json, markdown, python, ruby, rust, sql, typescript, xml, yaml,
 });

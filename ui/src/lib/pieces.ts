@@ -44,11 +44,11 @@ export function flatten(root: Tree): Piece[] {
 }
 
 const BY_EXTENSION: Record<string, string> = {
-  sh: 'bash', bash: 'bash', zsh: 'bash', c: 'c', h: 'c', cc: 'c', cpp: 'c', hpp: 'c', css: 'css', scss: 'css', go: 'go', toml: 'ini', ini: 'ini', cfg: 'ini',
+  sh: 'bash', bash: 'bash', zsh: 'bash', css: 'css', scss: 'css', go: 'go', toml: 'ini', ini: 'ini', cfg: 'ini',
   conf: 'ini', env: 'ini', java: 'java', kt: 'java', js: 'javascript', mjs: 'javascript', cjs: 'javascript', jsx: 'javascript', json: 'json', jsonl: 'json',
   ipynb: 'json', md: 'markdown', markdown: 'markdown', py: 'python', pyi: 'python', rb: 'ruby', rs: 'rust', sql: 'sql', ts: 'typescript', mts: 'typescript',
   tsx: 'typescript', html: 'xml', htm: 'xml', xml: 'xml', svg: 'xml', svelte: 'xml', vue: 'xml', yaml: 'yaml', yml: 'yaml', shell: 'bash', python: 'python',
-  rust: 'rust', javascript: 'javascript', typescript: 'typescript', ruby: 'ruby', 'c++': 'c',
+  rust: 'rust', javascript: 'javascript', typescript: 'typescript', ruby: 'ruby',
 };
 
 /** The language of a file, by the end of its name (or of a block of code, by the word beside it); null if it is none of ours. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { cut, money, span, visible, why } from './text';
+import { cut, money, pieces, span, visible, why } from './text';
 
 test('what could mislead the eye is written out', () => {
   expect(visible('a\u001b[31mb\u202ec\u0000\u200b\u{e0041}')).toBe('a\\u{1b}[31mb\\u{202e}c\\u{0}\\u{200b}\\u{e0041}');
@@ -9,6 +9,14 @@ test('what could mislead the eye is written out', () => {
 test('a text is not cut in the middle of a character', () => {
   expect(cut('ab👩', 3)).toEqual({ text: 'ab', left: 2 });
   expect(cut('abc', 3)).toEqual({ text: 'abc', left: 0 });
+});
+
+test('a long text is taken in pieces, which make it up again', () => {
+  const text = `${'a'.repeat(50)}\n\n${'b'.repeat(30)}\n${'c'.repeat(250)}`;
+  const all = pieces(text, 100);
+  expect(all.join('')).toBe(text);
+  expect(all.map((piece) => piece.length)).toEqual([51, 32, 100, 100, 50]);
+  expect(pieces('', 5)).toEqual([]);
 });
 
 test('amounts and spans are short', () => {

@@ -21,6 +21,19 @@ export function cut(text: string, most: number): { text: string; left: number } 
   return { text: text.slice(0, end), left: text.length - end };
 }
 
+/** The text in pieces of at most so many characters, cut between paragraphs where there are any, else between lines. */
+export function pieces(text: string, most: number): string[] {
+  const all: string[] = [];
+  let rest = text;
+  while (rest.length > most) {
+    const at = [rest.lastIndexOf('\n\n', most - 1), rest.lastIndexOf('\n', most - 1)].find((at) => at > 0);
+    const piece = at === undefined ? cut(rest, most).text : rest.slice(0, at + 1);
+    all.push(piece);
+    rest = rest.slice(piece.length);
+  }
+  return rest === '' ? all : [...all, rest];
+}
+
 export function money(usd: number): string {
   return `$${usd.toFixed(usd > 0 && usd < 0.1 ? 4 : 2)}`;
 }
