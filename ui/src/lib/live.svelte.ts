@@ -66,6 +66,7 @@ class Live {
   start(): void {
     if (this.running) return;
     this.running = true;
+    this.state = 'connecting';
     void this.run();
   }
 
@@ -98,7 +99,7 @@ class Live {
         }
       }
       // Cut off by ourselves: somebody else is to be followed.
-      if (abort.signal.aborted && this.state === 'live') continue;
+      if (abort.signal.aborted) continue;
       this.state = 'away';
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, pause);

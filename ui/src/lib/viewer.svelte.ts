@@ -1,7 +1,10 @@
 /** Who looks: whether this tab is signed in, and what it may do. */
 
-import { keepToken, token } from './api';
+import { call, keepToken, token } from './api';
 import { live, type Hello } from './live.svelte';
+
+/** What the hub calls the token that this tab signed in with. */
+const NAME = 'plexus-token-name';
 
 class Viewer {
   may = $state.raw<Hello['may']>([]);
@@ -31,6 +34,7 @@ class Viewer {
       const answer = await response.json();
       if (!response.ok) return String(answer.error?.message ?? `the hub answered with HTTP ${response.status}`);
       this.use(answer.token);
+      sessionStorage.setItem(NAME, String(answer.name));
       return null;
     } catch {
       return 'the hub is away';
@@ -42,9 +46,20 @@ class Viewer {
     this.signedIn = true;
   }
 
+  /** The token is good for nothing any more. */
   leave(): void {
     keepToken(null);
     this.signedIn = false;
+  }
+
+  /** Signs out: the token that this tab signed in with ends, one that was handed out is only forgotten. */
+  async signOut(): Promise<void> {
+    const name = sessionStorage.getItem(NAME);
+    sessionStorage.removeItem(NAME);
+    // Where the hub is away the token ends by itself, within a day.
+    if (name !== null) await call('token.revoke', { name }).catch(() => {});
+    keepToken(null);
+    location.replace(location.pathname);
   }
 }
 
