@@ -49,6 +49,7 @@ class Answering {
   /** The question that has been looked at for long enough. */
   looked = $state<string | null>(null);
   private shown: { id: string; whole: boolean; since: number } | null = null;
+  private early = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor() {
@@ -58,19 +59,30 @@ class Answering {
       this.shown = null;
       this.show(id, whole);
     });
+    // A key that came too early may be the first of a word: what follows it, without a pause, is meant no more for this question.
+    addEventListener('keydown', (event) => this.early && event.key.length === 1 && this.begin(), { capture: true });
   }
 
   /** This question is on the screen, in full or not yet; null: none is. */
   show(id: string | null, whole = true): void {
     if (this.shown?.id === id && this.shown?.whole === whole) return;
+    this.shown = id === null ? null : { id, whole, since: 0 };
+    this.begin();
+  }
+
+  /** From now on it is looked at. */
+  private begin(): void {
     clearTimeout(this.timer);
     this.looked = null;
-    this.shown = id === null ? null : { id, whole, since: performance.now() };
-    if (id !== null) this.timer = setTimeout(() => this.seen(id), LOOKED_AT);
+    if (this.shown === null) return;
+    const { id } = this.shown;
+    this.shown.since = performance.now();
+    this.timer = setTimeout(() => this.seen(id), LOOKED_AT);
   }
 
   private seen(id: string): void {
     this.looked = id;
+    this.early = false;
     if (this.said === EARLY) this.said = '';
   }
 
@@ -78,6 +90,8 @@ class Answering {
   lookedAt(id: string): boolean {
     if (this.shown?.id === id && performance.now() - this.shown.since >= LOOKED_AT) return true;
     this.said = EARLY;
+    this.early = true;
+    this.begin();
     return false;
   }
 
