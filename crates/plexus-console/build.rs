@@ -56,6 +56,10 @@ fn var(name: &str) -> PathBuf {
 /// Builds from a copy, with the packages of the lock file, which are fetched again only when that has changed.
 fn build(ui: &Path, work: &Path, dist: &Path) -> Result<(), String> {
     let io = |error: io::Error| error.to_string();
+    let node = run(Command::new("node").arg("--version"))?;
+    if !is_new_enough(&node) {
+        return Err(format!("node is {}; 20.19 or newer is needed", node.trim()));
+    }
     fs::create_dir_all(work).map_err(io)?;
     for source in SOURCES {
         let to = work.join(source);
@@ -73,18 +77,25 @@ fn build(ui: &Path, work: &Path, dist: &Path) -> Result<(), String> {
     }
     let mut vite = Command::new("node");
     vite.args(["node_modules/vite/bin/vite.js", "build", "--emptyOutDir", "--outDir"]).arg(dist);
-    run(vite.current_dir(work).env("NODE_ENV", "production"))
+    run(vite.current_dir(work).env("NODE_ENV", "production")).map(drop)
 }
 
-/// Runs a program to its end; what it complained about is why it failed.
-fn run(command: &mut Command) -> Result<(), String> {
+/// Whether this, such as `v22.1.0`, is what `engines` in `package.json` asks for.
+fn is_new_enough(version: &str) -> bool {
+    let mut numbers =
+        version.trim().trim_start_matches('v').split('.').map_while(|part| part.parse::<u32>().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (20, 19)
+}
+
+/// Runs a program to its end, and gives what it said; what it complained about is why it failed.
+fn run(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!("{name} is not installed"),
         _ => format!("{name} cannot be started: {error}"),
     })?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let said =

@@ -6,7 +6,7 @@ use plexus_protocol::loopback::{Answer, Answered};
 use plexus_protocol::policy::AnswerEffect;
 use plexus_protocol::{
     ApprovalKind, ApprovalStatus, Decider, Decision, Error, ErrorKind, MAX_TEXT_BYTES, Object, Right,
-    is_cut_at,
+    is_cut_at, visible,
 };
 use plexus_store::{ApprovalRow, Change, RuleChange};
 use serde_json::{Value, json};
@@ -167,13 +167,15 @@ fn answered(input: &Object, answers: Object) -> Result<Object, Error> {
     }
     let mut given = Object::new();
     for (question, answer) in answers {
-        if !asked.contains(&question.as_str()) {
+        // Questions are shown with misleading characters written out, and answered as they are shown.
+        let shown = |asked: &str| visible(asked).is_some_and(|shown| shown == question);
+        let Some(asked) = asked.iter().find(|asked| **asked == question || shown(asked)) else {
             return Err(Error::invalid(
                 "answers",
                 format!("`{question}` was not asked; asked were {asked:?}"),
             ));
-        }
-        given.insert(question.clone(), Value::String(answer_text(&question, answer)?));
+        };
+        given.insert((*asked).to_owned(), Value::String(answer_text(&question, answer)?));
     }
     let mut input = input.clone();
     input.insert("answers".to_owned(), Value::Object(given));
@@ -225,5 +227,23 @@ pub(crate) fn permission_result(row: &ApprovalRow) -> PermissionResult {
         ApprovalStatus::Withdrawn | ApprovalStatus::Pending => {
             deny(message.unwrap_or_else(|| "This question was withdrawn.".to_owned()))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_answered_as_it_is_shown_and_as_it_was_asked() {
+        let input = json!({"questions": [{"question": "Red\u{200b} or blue?"}, {"question": "Plain?"}]});
+        let input = input.as_object().unwrap();
+        for named in ["Red\\u{200b} or blue?", "Red\u{200b} or blue?"] {
+            let answers = json!({named: "blue", "Plain?": ["a", "b"]});
+            let given = answered(input, answers.as_object().unwrap().clone()).unwrap();
+            assert_eq!(given["answers"], json!({"Red\u{200b} or blue?": "blue", "Plain?": "a, b"}));
+        }
+        let other = json!({"Red or blue?": "blue"});
+        assert!(answered(input, other.as_object().unwrap().clone()).is_err());
     }
 }

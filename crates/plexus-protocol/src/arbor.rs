@@ -183,16 +183,24 @@ pub struct TreeParams {
     pub limit: Option<u64>,
 }
 
-/// Parameters of `arbor.node_get` and `arbor.children`.
+/// Parameters of `arbor.node_get`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeParams {
     /// The node.
     pub node_id: NodeId,
-    /// Of its children: goes on after this one.
+}
+
+/// Parameters of `arbor.children`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChildrenParams {
+    /// The node.
+    pub node_id: NodeId,
+    /// Goes on after this one of its children.
     #[serde(default)]
     pub after: Option<NodeId>,
-    /// Of its children: how many at most.
+    /// How many at most.
     #[serde(default)]
     pub limit: Option<u64>,
 }

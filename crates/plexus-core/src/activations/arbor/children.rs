@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plexus_protocol::Error;
-use plexus_protocol::arbor::{NodeParams, NodesResult};
+use plexus_protocol::arbor::{ChildrenParams, NodesResult};
 
 use super::{checked, next};
 use crate::Hub;
@@ -22,7 +22,7 @@ pub(super) fn method() -> Method {
     .repeatable()
 }
 
-async fn children(hub: Arc<Hub>, caller: Admitted, params: NodeParams) -> Result<NodesResult, Error> {
+async fn children(hub: Arc<Hub>, caller: Admitted, params: ChildrenParams) -> Result<NodesResult, Error> {
     let limit = checked(params.limit)?;
     let of = hub.find_node(&caller, params.node_id).await?;
     hub.find_tree(&caller, of.tree_id).await?;
