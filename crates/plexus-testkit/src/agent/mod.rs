@@ -20,7 +20,7 @@
 //! | `{"result_error":"text"}` | ends the turn as an API failure does |
 //! | `{"exit":3}` | the process ends in mid-turn |
 //!
-//! Options of a tool call: `"big_input":BYTES` adds that much padding to its input; `"skip_gate":true` reports a
+//! Options of a tool call: `"big_input":BYTES` adds that much padding to its input, `"reason":"text"` says why it asks; `"skip_gate":true` reports a
 //! success without having asked, `"ignore_denial":true` one although the call was denied, and
 //! `"ignore_question":true` one while its question is open. These three only claim to have run.
 //! Any other text gets the friendly script of the demo.

@@ -26,6 +26,8 @@ pub(super) struct Call {
     pub tool: String,
     pub input: Map<String, Value>,
     pub id: Option<String>,
+    /// Why it says that it asks.
+    pub reason: Option<String>,
     pub conduct: Conduct,
 }
 
@@ -80,6 +82,7 @@ struct StepForm {
     tool: Option<String>,
     input: Map<String, Value>,
     id: Option<String>,
+    reason: Option<String>,
     big_input: usize,
     skip_gate: bool,
     ignore_denial: bool,
@@ -151,7 +154,7 @@ impl StepForm {
             self.input.insert("padding".to_owned(), "x".repeat(self.big_input).into());
         }
         let tool = self.tool.ok_or("names no tool")?;
-        Ok(Call { tool, input: self.input, id: self.id, conduct })
+        Ok(Call { tool, input: self.input, id: self.id, reason: self.reason, conduct })
     }
 }
 
@@ -169,6 +172,7 @@ fn demo(prompt: &str) -> Vec<Step> {
             tool: tool.to_owned(),
             input: input.as_object().cloned().unwrap_or_default(),
             id: None,
+            reason: None,
             conduct: Conduct::Obeys,
         }],
         order: Order::OneByOne,

@@ -1,0 +1,100 @@
+// Drives Chromium for the tests of the web console. It owns one browser, in which each test has a context of its own, and reads
+// one request a line on stdin: `open` a context, `run` code in it, `close` it. What to do and what to expect is for the tests to
+// say. It ends, and the browser with it, when stdin does.
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { picture } from './picture.mjs';
+
+const [modules, executablePath] = process.argv.slice(2);
+const require = createRequire(join(modules, 'here.js'));
+const { chromium } = require('playwright-core');
+const axe = () => readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+
+/** How long anything may take that is waited for, in milliseconds. */
+const LIMIT = 30_000;
+
+const home = mkdtempSync(join(tmpdir(), 'plexus-browser-'));
+const browser = await chromium.launch({
+  executablePath,
+  chromiumSandbox: process.getuid() !== 0,
+  env: { PATH: process.env.PATH, HOME: home, TMPDIR: home },
+  args: ['--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-proxy-server'],
+});
+
+/** What must not happen in a page of ours, kept where the page cannot reach it. */
+class Window {
+  faults = [];
+  pages = [];
+
+  static async open({ origins, options = {} }) {
+    const opened = new Window();
+    opened.context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+    opened.context.setDefaultTimeout(LIMIT);
+    await opened.context.exposeBinding('__violated', (_, what) => opened.faults.push(`against the policy: ${what}`));
+    await opened.context.addInitScript(() => {
+      addEventListener('securitypolicyviolation', (event) => window.__violated(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
+      window.__tasks = [];
+      new PerformanceObserver((list) => window.__tasks.push(...list.getEntries().map((task) => Math.round(task.duration)))).observe({ type: 'longtask', buffered: true });
+    });
+    opened.context.on('request', (request) => {
+      const url = new URL(request.url());
+      if (!origins.includes(url.origin) && !['about:', 'data:', 'blob:'].includes(url.protocol)) opened.faults.push(`asked ${request.url()}`);
+    });
+    opened.context.on('page', (page) => opened.watch(page));
+    await opened.context.newPage();
+    return opened;
+  }
+
+  watch(page) {
+    this.pages.push(page);
+    page.on('pageerror', (error) => this.faults.push(`error in the page: ${error.stack ?? error}`));
+    page.on('dialog', (dialog) => {
+      this.faults.push(`a dialog: ${dialog.message()}`);
+      void dialog.dismiss();
+    });
+  }
+
+  async run({ code, args, page: number = 0 }) {
+    const page = this.pages[number];
+    const names = ['page', 'context', 'pages', 'args', 'axe', 'picture'];
+    const body = new Function(...names, `return (async () => { ${code}\n })()`);
+    try {
+      return (await body(page, this.context, this.pages, args, axe, picture)) ?? null;
+    } catch (error) {
+      // What it looked like says more than what was waited for.
+      const shown = await page.locator('body').innerText({ timeout: 1000 }).catch(() => '');
+      throw new Error(`${error.message}\nat ${page.url()}\nwhich shows:\n${shown.slice(0, 3000)}\nfaults: ${this.faults.join('\n')}`);
+    }
+  }
+
+  async close() {
+    await this.context.close();
+    return this.faults;
+  }
+}
+
+const windows = new Map();
+
+async function answer({ op, window, ...request }) {
+  if (op === 'open') {
+    windows.set(window, await Window.open(request));
+    return null;
+  }
+  const opened = windows.get(window);
+  if (op === 'run') return opened.run(request);
+  windows.delete(window);
+  return opened.close();
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, ...request } = JSON.parse(line);
+  answer(request).then(
+    (ok) => console.log(JSON.stringify({ id, ok })),
+    (error) => console.log(JSON.stringify({ id, error: String(error?.message ?? error) })),
+  );
+}
+await browser.close();
+rmSync(home, { recursive: true, force: true });

@@ -1,0 +1,100 @@
+//! Answers that a person gives in the console, by mouse and by keyboard, to a real `claude`, which does accordingly.
+
+use plexus_e2e::text;
+use plexus_testkit::model::{Step, tool_results};
+use serde_json::{Value, json};
+
+use crate::desk::{Desk, over_clis};
+
+over_clis!(
+    what_is_asked_appears_by_itself_and_is_allowed_edited_and_denied_by_mouse,
+    what_is_asked_appears_by_itself_and_is_allowed_edited_and_denied_by_keyboard,
+);
+
+fn makes(desk: &Desk, file: &str) -> String {
+    format!("sh -c 'echo made > {}'", desk.world.file(file).display())
+}
+
+/// A session that wants to make three files, one after the other.
+async fn wants_three(desk: &Desk) -> anyhow::Result<String> {
+    let bash = |file| Step::tool("Bash", json!({"command": makes(desk, file), "description": "a step"}));
+    let steps = ["allowed", "edited", "denied"].map(bash).into_iter().chain([Step::text("Done.")]);
+    desk.world.model.script("MAKE-THREE", steps.collect());
+    let session = desk.world.create("maker", json!({})).await?;
+    desk.nothing_open().await?;
+    desk.world.chat(&session, "MAKE-THREE files").await?;
+    Ok(session)
+}
+
+/// What was made, and what the model was told.
+async fn did_accordingly(desk: &Desk, session: &str) -> anyhow::Result<()> {
+    let world = &desk.world;
+    let poll = world.ended(session).await?;
+    assert_eq!(poll["status"], "complete", "{poll:#}");
+    for (file, made) in [("allowed", true), ("edited", false), ("instead", true), ("denied", false)] {
+        assert_eq!(world.file(file).exists(), made, "{file}");
+    }
+    let last = world.model.requests_for("MAKE-THREE").pop().unwrap_or_default();
+    let told = tool_results(&last).pop().map(|result| result.text).unwrap_or_default();
+    assert!(told.contains("not that one, thanks"), "{told}");
+    let record = world.call("audit.list", json!({"kind": "decision"})).await?;
+    let by: Vec<&Value> =
+        record["rows"].as_array().into_iter().flatten().map(|row| &row["entry"]["by"]).collect();
+    assert_eq!(by.len(), 3, "{record:#}");
+    assert!(by.iter().all(|by| by["kind"] == "token" && text(&by["name"]).starts_with("console")), "{by:#?}");
+    desk.nothing_open().await
+}
+
+async fn what_is_asked_appears_by_itself_and_is_allowed_edited_and_denied_by_mouse(
+    desk: &mut Desk,
+) -> anyhow::Result<()> {
+    let session = wants_three(desk).await?;
+    desk.look_at("allowed").await?;
+    assert!(!desk.world.file("allowed").exists());
+    desk.click("Allow").await?;
+
+    desk.look_at("edited").await?;
+    desk.click("Edit").await?;
+    let other = makes(desk, "instead");
+    desk.run("await page.getByRole('dialog').getByLabel('command').fill(args)", json!(other)).await?;
+    desk.click("Allow edited").await?;
+
+    desk.look_at("denied").await?;
+    desk.click("Deny").await?;
+    let reason = "const dialog = page.getByRole('dialog'); await dialog.getByLabel('Reason').fill(args); \
+                  await dialog.getByRole('button', {name: 'Deny'}).click()";
+    desk.run(reason, json!("not that one, thanks")).await?;
+    did_accordingly(desk, &session).await
+}
+
+async fn what_is_asked_appears_by_itself_and_is_allowed_edited_and_denied_by_keyboard(
+    desk: &mut Desk,
+) -> anyhow::Result<()> {
+    // Somebody who hammers on a key answers nothing that has only just appeared.
+    let hammering = "await page.evaluate(() => { new MutationObserver((_, all) => { \
+        if (!document.querySelector('article[data-status=pending]')) return; all.disconnect(); \
+        document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'a', bubbles: true})); \
+        }).observe(document.body, {childList: true, subtree: true}); })";
+    desk.run(hammering, json!({})).await?;
+    let session = wants_three(desk).await?;
+    desk.run("await page.locator('.actions').getByText('only just appeared').waitFor()", json!({})).await?;
+    desk.look_at("allowed").await?;
+    assert!(!desk.world.file("allowed").exists());
+    desk.press(&["a"]).await?;
+
+    desk.look_at("edited").await?;
+    desk.press(&["e"]).await?;
+    let typed = "const field = page.getByRole('dialog').getByLabel('command'); await field.waitFor(); \
+        for (let at = 0; at < 10 && !await field.evaluate((element) => element === document.activeElement); at++) await page.keyboard.press('Tab'); \
+        await page.keyboard.press('Control+A'); await page.keyboard.insertText(args); \
+        const send = page.getByRole('button', {name: 'Allow edited'}); \
+        for (let at = 0; at < 10 && !await send.evaluate((element) => element === document.activeElement); at++) await page.keyboard.press('Tab'); \
+        await page.keyboard.press('Enter')";
+    desk.run(typed, json!(makes(desk, "instead"))).await?;
+
+    desk.look_at("denied").await?;
+    desk.press(&["d"]).await?;
+    let reason = "await page.getByLabel('Reason').waitFor(); await page.keyboard.insertText(args); await page.keyboard.press('Enter')";
+    desk.run(reason, json!("not that one, thanks")).await?;
+    did_accordingly(desk, &session).await
+}

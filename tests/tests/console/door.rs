@@ -1,0 +1,127 @@
+//! The way in: a link that is good once, no cookie, nothing of the token where others could read it, and nothing at all for pages
+//! of others.
+
+use plexus_e2e::Setup;
+use plexus_e2e::browser::{Look, Window};
+use serde_json::json;
+
+use crate::desk::{Desk, link};
+
+#[tokio::test]
+async fn a_link_signs_in_once_and_leaves_nothing_behind() -> anyhow::Result<()> {
+    let test = "a_link_signs_in_once_and_leaves_nothing_behind";
+    let Some(world) = Setup::scripted().world(test).await? else { return Ok(()) };
+    let Some(window) = Window::open(test, &[world.hub.url()], Look::WIDE).await? else { return Ok(()) };
+    let link = link(&world).await?;
+    window
+        .run("await page.goto(args); await page.locator('[data-state=live]').waitFor()", json!(link))
+        .await?;
+    let kept = "return page.evaluate(async () => ({ hash: location.hash, query: location.search, \
+        local: localStorage.length, session: Object.keys(sessionStorage), cookie: document.cookie, history: history.length, \
+        stores: (await indexedDB.databases()).length, workers: (await navigator.serviceWorker.getRegistrations()).length }))";
+    let kept = window.run(kept, json!({})).await?;
+    let code = link.split_once("#login=").map(|(_, code)| code.to_owned()).unwrap_or_default();
+    assert!(code.len() >= 32, "{link}");
+    assert!(
+        !kept["hash"].to_string().contains(&code) && !kept["hash"].to_string().contains("login"),
+        "{kept}"
+    );
+    assert_eq!((&kept["query"], &kept["local"], &kept["cookie"]), (&json!(""), &json!(0), &json!("")));
+    assert_eq!(
+        (&kept["session"], &kept["stores"], &kept["workers"]),
+        (&json!(["plexus-token"]), &json!(0), &json!(0))
+    );
+    assert_eq!(window.run("return context.cookies()", json!({})).await?, json!([]));
+
+    // It stays signed in when it is loaded anew; a second tab is nobody, and the link is used up.
+    window.run("await page.reload(); await page.locator('[data-state=live]').waitFor()", json!({})).await?;
+    window.run("await context.newPage()", json!({})).await?;
+    for (number, old) in
+        [link, format!("{}/#login={}", world.hub.url(), "x".repeat(43))].into_iter().enumerate()
+    {
+        let refused = "await page.goto(args); const alert = page.getByRole('alert'); \
+            await alert.getByText('this link was used, or is older than 30 seconds; `plexus console` gives a new one').waitFor(); \
+            return page.evaluate(() => [sessionStorage.length, location.hash])";
+        let left = window.run_in(1, refused, json!(old)).await?;
+        assert_eq!(left, json!([0, ""]), "{number}");
+        window.run_in(1, "await page.goto('about:blank')", json!({})).await.map(drop)?;
+    }
+
+    // Signed out by the operator, the page says how to get in again.
+    let tokens = world.call("token.list", json!({})).await?;
+    let name = &tokens["tokens"][0]["name"];
+    world.call("token.revoke", json!({"name": name})).await?;
+    window
+        .run(
+            "await page.reload(); await page.getByText('Run plexus console in a terminal').waitFor()",
+            json!({}),
+        )
+        .await?;
+    assert_eq!(window.run("return page.evaluate(() => sessionStorage.length)", json!({})).await?, json!(0));
+    window.close().await
+}
+
+#[tokio::test]
+async fn a_page_of_another_origin_gets_nothing_and_cannot_frame_ours() -> anyhow::Result<()> {
+    let test = "a_page_of_another_origin_gets_nothing_and_cannot_frame_ours";
+    let Some(world) = Setup::scripted().world(test).await? else { return Ok(()) };
+    let hub = world.hub.url().to_owned();
+    // A child's own server is on this machine too, at another port; and some names lead here as well.
+    let neighbour = "http://127.0.0.1:1";
+    let Some(window) = Window::open(test, &[&hub, neighbour], Look::WIDE).await? else { return Ok(()) };
+    let page = "await context.route(args + '/**', (route) => route.fulfill({contentType: 'text/html', body: '<p>neighbour'})); \
+        await page.goto(args)";
+    window.run(page, json!(neighbour)).await?;
+    let token = world.hub.token()?;
+    let tries = "const seen = []; page.on('response', (response) => { if (response.url().startsWith(args.hub)) seen.push(response.status()); }); \
+        const read = await page.evaluate(async ({hub, token}) => { \
+            const body = JSON.stringify({jsonrpc: '2.0', id: 1, method: 'claudecode.list', params: {}}); \
+            const tries = [ \
+                () => fetch(hub + '/rpc', {method: 'POST', body, headers: {authorization: 'Bearer ' + token, 'content-type': 'application/json'}}), \
+                () => fetch(hub + '/rpc', {method: 'POST', body, mode: 'no-cors'}), \
+                () => fetch(hub + '/console/login', {method: 'POST', body: '{\"code\":\"x\"}', mode: 'no-cors'}), \
+                () => fetch(hub + '/events', {headers: {authorization: 'Bearer ' + token}}), \
+                () => fetch(hub + '/', {}), \
+            ]; \
+            const read = []; \
+            for (const attempt of tries) read.push(await attempt().then((answer) => answer.text(), () => '')); \
+            return read; }, args); \
+        return { seen, read }";
+    let met = window.run(tries, json!({"hub": hub, "token": token})).await?;
+    assert_eq!(met["read"], json!(["", "", "", "", ""]), "{met}");
+    assert!(
+        met["seen"]
+            .as_array()
+            .is_some_and(|seen| !seen.is_empty() && seen.iter().all(|status| status == 403)),
+        "{met}"
+    );
+    let framed = "await page.evaluate((hub) => { const frame = document.createElement('iframe'); frame.src = hub; document.body.append(frame); \
+            return new Promise((loaded) => { frame.onload = loaded; }); }, args); \
+        return page.frames()[1].url()";
+    assert_eq!(window.run(framed, json!(hub)).await?, json!("chrome-error://chromewebdata/"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_reader_s_token_shows_everything_and_answers_nothing() -> anyhow::Result<()> {
+    let test = "a_reader_s_token_shows_everything_and_answers_nothing";
+    let Some(world) = Setup::scripted().world(test).await? else { return Ok(()) };
+    let Some(desk) = Desk::open(world, test, Look::PHONE).await? else { return Ok(()) };
+    let world = &desk.world;
+    let made = world.call("token.new", json!({"name": "looker", "right": "read"})).await?;
+    let session = world.create("asker", json!({})).await?;
+    let asks = plexus_e2e::script(&json!([{"tool": "Bash", "input": {"command": "true"}}]));
+    world.chat(&session, &asks).await?;
+    let (_, approval) = world.asked(&session).await?;
+    desk.run("await context.newPage()", json!({})).await?;
+    let enter = "await page.goto(args.url); await page.getByLabel('Or sign in with a token').fill(args.token); \
+        await page.getByRole('button', {name: 'Sign in'}).click(); await page.locator('[data-state=live]').waitFor()";
+    desk.window.run_in(1, enter, json!({"url": world.hub.url(), "token": made["token"]})).await?;
+    let looks = "await page.getByRole('listitem').getByText('asker').click(); \
+        await page.locator('article[data-status=pending]').waitFor(); \
+        return page.getByRole('group', {name: 'Answer'}).count()";
+    assert_eq!(desk.window.run_in(1, looks, json!({})).await?, json!(0));
+    world.allow(&approval).await?;
+    desk.window.run_in(1, "await page.locator('article[data-status=allowed]').waitFor()", json!({})).await?;
+    desk.window.close().await
+}

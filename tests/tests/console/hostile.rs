@@ -1,0 +1,152 @@
+//! What a child may write in every field that it controls, to somebody who looks at it: shown as text, it runs nothing, leads nowhere,
+//! asks nobody and holds the layout, on a desk and on a phone.
+
+use plexus_e2e::browser::Look;
+use plexus_e2e::{Setup, script};
+use serde_json::{Value, json};
+
+use crate::desk::Desk;
+
+const RUNS: &str =
+    "<img src=x onerror=window.__pwned=1><script>window.__pwned=1</script><svg onload=window.__pwned=1>";
+const ANSI: &str = "\u{1b}[31mred\u{1b}[0m\u{1b}]8;;http://evil.example\u{7}here\u{1b}]8;;\u{7}";
+const TURNED: &str = "invoice\u{202e}gnp.exe\u{2066}\u{200b}";
+const MEGABYTE: usize = 1 << 20;
+
+/// Markdown that would be more than text.
+fn markdown() -> String {
+    format!(
+        "# {RUNS}\n\n[a link](javascript:window.__pwned=1) [other](http://evil.example/x) <javascript:window.__pwned=1> \
+         ![image](http://evil.example/pixel.png) [ref][r]\n\n[r]: data:text/html,<script>alert(1)</script>\n\n\
+         <iframe src=\"http://evil.example\"></iframe>\n\n<form action=http://evil.example><button>go</button></form>\n\n\
+         | {RUNS} | b |\n|---|---|\n| {TURNED} | {ANSI} |\n\n```html\n{RUNS}\n```\n\n- [ ] {RUNS}\n\n{}\n{}",
+        "> ".repeat(200),
+        "word".repeat(5_000)
+    )
+}
+
+/// Tool calls with all of it, in every place.
+fn calls() -> Vec<Value> {
+    let long = "x".repeat(MEGABYTE);
+    let option = json!({"label": RUNS, "description": TURNED, "preview": ANSI});
+    let question = json!({"question": format!("{RUNS} {ANSI}"), "header": TURNED, "multiSelect": true, "options": [option, {"label": long, "description": RUNS}]});
+    vec![
+        json!({"tool": "Bash", "input": {"command": format!("printf '%s' '{RUNS} {TURNED}'"), "description": RUNS}, "reason": format!("{RUNS}{ANSI}{TURNED}")}),
+        json!({"tool": RUNS, "input": {RUNS: RUNS, TURNED: ANSI, "__proto__": {"polluted": RUNS}, "constructor": [RUNS, {RUNS: 1}], "long": long}}),
+        json!({"tool": "Write", "input": {"file_path": format!("/tmp/{RUNS}/{TURNED}.html"), "content": format!("<html>{RUNS}\n{ANSI}\n{long}")}}),
+        json!({"tool": "Edit", "input": {"file_path": TURNED, "old_string": format!("{RUNS}\na"), "new_string": format!("{ANSI}\n{RUNS}{long}")}}),
+        json!({"tool": "ExitPlanMode", "input": {"plan": markdown()}}),
+        json!({"tool": "AskUserQuestion", "input": {"questions": [question]}}),
+        json!({"tool": "WebFetch", "input": {"url": "javascript:window.__pwned=1", "prompt": markdown()}}),
+        json!({"tool": "y".repeat(5_000), "input": {"z".repeat(100_000): "w".repeat(100_000)}}),
+    ]
+}
+
+/// What is looked at after each step: nothing has run, nothing is more than text, nothing is wider than the window.
+const HELD: &str = "const found = await page.evaluate(() => ({ pwned: window.__pwned ?? null, polluted: ({}).polluted ?? null, \
+        made: document.querySelectorAll('main :is(img, script, iframe, object, embed, base, meta, link, svg[onload]), [onerror], [onload]').length, \
+        leads: [...document.querySelectorAll('a')].filter((a) => !a.getAttribute('href')?.startsWith('#')).map((a) => a.outerHTML), \
+        wide: document.documentElement.scrollWidth - innerWidth, high: document.documentElement.scrollHeight - innerHeight, \
+        elements: document.getElementsByTagName('*').length, origin: location.origin })); \
+    const text = await page.locator('body').innerText(); \
+    return { ...found, escapes: /[\\u0000-\\u0008\\u000e-\\u001f\\u202a-\\u202e\\u2066-\\u2069]/.test(text), markup: text.includes('<script>window.__pwned=1</script>') }";
+
+async fn held(desk: &Desk, where_: &str) -> anyhow::Result<Value> {
+    let found = desk.run(HELD, json!({})).await?;
+    let expected = [
+        ("pwned", Value::Null),
+        ("polluted", Value::Null),
+        ("made", json!(0)),
+        ("leads", json!([])),
+        ("escapes", json!(false)),
+        ("origin", json!(desk.world.hub.url())),
+    ];
+    for (field, value) in expected {
+        assert_eq!(found[field], value, "{where_}: {field}: {found:#}");
+    }
+    assert!(found["wide"].as_i64().is_some_and(|wide| wide <= 0), "{where_}: {found:#}");
+    assert!(found["high"].as_i64().is_some_and(|high| high <= 0), "{where_}: {found:#}");
+    assert!(found["elements"].as_u64().is_some_and(|elements| elements < 3000), "{where_}: {found:#}");
+    Ok(found)
+}
+
+async fn what_a_child_writes_is_only_text(test: &str, look: Look) -> anyhow::Result<()> {
+    let Some(world) = Setup::scripted().world(test).await? else { return Ok(()) };
+    let Some(desk) = Desk::open(world, test, look).await? else { return Ok(()) };
+    let world = &desk.world;
+    let session = world.create("mallory", json!({})).await?;
+    let calls = calls();
+    let steps = json!([
+        {"say": markdown()}, {"say": format!("{ANSI}{TURNED}{}", "v".repeat(MEGABYTE))}, {"stderr": format!("{RUNS}{ANSI}\n")},
+        {"tools": calls, "parallel": true}, {"result_error": format!("{RUNS}{ANSI}{TURNED}")},
+    ]);
+    world.chat(&session, &script(&steps)).await?;
+    desk.run(
+        "await page.locator('[aria-label=\"Views\"] .count').getByText(args, {exact: true}).waitFor()",
+        json!(calls.len().to_string()),
+    )
+    .await?;
+    held(&desk, "the list").await?;
+
+    let pending = world.call("loopback.pending", json!({})).await?;
+    let pending = pending["approvals"].as_array().cloned().unwrap_or_default();
+    assert_eq!(pending.len(), calls.len());
+    for approval in &pending {
+        let (id, tool) = (&approval["id"], approval["tool_name"].to_string());
+        let tool = tool.chars().take(30).collect::<String>();
+        desk.go(&format!("#/inbox/{}", plexus_e2e::text(id))).await?;
+        let whole = "await page.locator(`article[data-approval=\"${args}\"]`).waitFor(); \
+            await page.getByText('reading all of it').waitFor({state: 'detached'})";
+        desk.run(whole, id.clone()).await?;
+        let found = held(&desk, &tool).await?;
+        assert!(found["markup"] == true || tool.contains("yyy"), "{tool}: it is to be seen: {found:#}");
+        // The editor, and the dialog that asks for a reason, show it too.
+        for key in ["e", "d", "r"] {
+            desk.run("await page.waitForTimeout(450); await page.keyboard.press(args)", json!(key)).await?;
+            held(&desk, &format!("{key} at {tool}")).await?;
+            desk.run("await page.keyboard.press('Escape'); await page.getByRole('dialog').waitFor({state: 'detached'})", json!({})).await?;
+        }
+    }
+
+    for (number, approval) in pending.iter().enumerate() {
+        let message = format!("{RUNS}{ANSI}{TURNED}");
+        let answer = if number == 0 {
+            json!({"approve": true})
+        } else {
+            json!({"approve": false, "message": message})
+        };
+        world.respond(approval, answer).await?;
+    }
+    assert_eq!(world.ended(&session).await?["status"], "failed");
+    held(&desk, "answered elsewhere").await?;
+    for view in [
+        format!("session/{session}"),
+        format!("session/{session}/tree"),
+        "sessions".to_owned(),
+        "record".to_owned(),
+    ] {
+        desk.go(&format!("#/{view}")).await?;
+        desk.run("await page.locator('main').getByText('mallory').first().waitFor()", json!({})).await?;
+        held(&desk, &view).await?;
+        // Whatever can be opened is opened.
+        let opened = "for (const fold of await page.locator('main [aria-expanded=false]').all()) await fold.click({timeout: 2000}).catch(() => {}); \
+            for (const more of await page.locator('main').getByRole('button', {name: /show more|read all|more characters/i}).all()) await more.click({timeout: 2000}).catch(() => {})";
+        desk.run(opened, json!({})).await?;
+        held(&desk, &format!("{view}, opened")).await?;
+    }
+    world.call("policy.add", json!({"effect": "deny", "rule": format!("Bash({RUNS})")})).await?;
+    desk.go("#/record/rules").await?;
+    desk.run("await page.getByRole('list', {name: 'Rules in force'}).waitFor()", json!({})).await?;
+    held(&desk, "rules").await?;
+    desk.window.close().await
+}
+
+#[tokio::test]
+async fn what_a_child_writes_is_only_text_on_a_desk() -> anyhow::Result<()> {
+    what_a_child_writes_is_only_text("what_a_child_writes_is_only_text_on_a_desk", Look::WIDE).await
+}
+
+#[tokio::test]
+async fn what_a_child_writes_is_only_text_on_a_phone() -> anyhow::Result<()> {
+    what_a_child_writes_is_only_text("what_a_child_writes_is_only_text_on_a_phone", Look::PHONE).await
+}

@@ -1,0 +1,94 @@
+//! Every view as it is seen: wide and on a phone, by day and by night. axe finds no serious fault in any, all of the page's files
+//! are small, and pictures for `docs/console/` are made when asked for (`PLEXUS_WRITE_DOCS=1`).
+
+use std::path::Path;
+
+use plexus_e2e::browser::{Look, Window};
+use plexus_e2e::{Channel, DoorKind, Setup};
+use serde_json::{Value, json};
+
+use crate::desk::link;
+use crate::scene::{self, Scene};
+
+/// Bytes that all files of the page may have together, as they go over the wire.
+const MOST_BYTES: u64 = 250 * 1024;
+
+/// The views: name of the picture, address, what is there once it is shown.
+fn views(scene: &Scene) -> Vec<(&'static str, String, &'static str)> {
+    let Scene { worker, talker, edit, question, plan } = scene;
+    vec![
+        ("inbox", format!("#/inbox/{edit}"), "article .diff .added"),
+        ("question", format!("#/inbox/{question}"), "article fieldset"),
+        ("plan", format!("#/inbox/{plan}"), "article .markdown table"),
+        ("sessions", "#/sessions".to_owned(), "[role=treeitem]"),
+        ("session", format!("#/session/{worker}"), "[data-kind=call]"),
+        ("conversation", format!("#/session/{talker}/tree"), "[data-testid=conversation] .head"),
+        ("changes", format!("#/session/{worker}/diff"), "[data-testid=changes] .diff .added"),
+        ("record", "#/record".to_owned(), "[role=listitem]"),
+        ("rules", "#/record/rules".to_owned(), "li .rule"),
+        ("limits", "#/record/limits".to_owned(), ".limits section"),
+    ]
+}
+
+/// What axe finds that is serious: which rule, where.
+const FAULTS: &str = "const session = await context.newCDPSession(page); \
+    await session.send('Runtime.evaluate', {expression: axe()}); await session.detach(); \
+    return page.evaluate(async () => { \
+        const { violations } = await window.axe.run(document, {resultTypes: ['violations']}); \
+        return violations.filter((one) => ['serious', 'critical'].includes(one.impact)) \
+            .map((one) => `${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map((node) => `${node.html.slice(0, 200)} (${node.any[0]?.message ?? ''})`).join(' | ')}`); })";
+
+/// Looks at what is shown now; what is wrong with it.
+async fn looked_at(window: &Window, name: &str, look: Look) -> anyhow::Result<Vec<String>> {
+    let found = window.run(FAULTS, json!({})).await?;
+    let wide = window
+        .run("return page.evaluate(() => document.documentElement.scrollWidth - innerWidth)", json!({}))
+        .await?;
+    let picture = format!("{name}-{}-{}", if look.size.0 < 500 { "phone" } else { "wide" }, look.scheme);
+    if std::env::var_os("PLEXUS_WRITE_DOCS").is_some() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/console");
+        std::fs::create_dir_all(&folder)?;
+        let path = folder.join(format!("{picture}.png"));
+        window.run("await picture(page, args)", json!(path)).await?;
+    }
+    let faults = found.as_array().into_iter().flatten().map(|fault| format!("{picture}: {fault}"));
+    Ok(faults.chain((wide.as_i64() > Some(0)).then(|| format!("{picture}: too wide by {wide}"))).collect())
+}
+
+#[tokio::test]
+async fn every_view_is_accessible_and_fits_and_the_page_is_small() -> anyhow::Result<()> {
+    let test = "every_view_is_accessible_and_fits_and_the_page_is_small";
+    let Some(world) = Setup::cli("2.1.325", Channel::Control, DoorKind::Rpc).world(test).await? else {
+        return Ok(());
+    };
+    let mut scene = None;
+    let mut faults = Vec::new();
+    for look in [Look::WIDE, Look::WIDE.dark(), Look::PHONE, Look::PHONE.dark()] {
+        let Some(window) = Window::open(test, &[world.hub.url()], look).await? else { return Ok(()) };
+        if scene.is_none() {
+            scene = Some(scene::set(&world).await?);
+        }
+        let Some(scene) = &scene else { continue };
+        let weigh = "context.weight = {}; context.on('requestfinished', async (request) => { \
+            if (!/\\/(rpc|events|console\\/login)/.test(request.url())) context.weight[request.url()] = (await request.sizes()).responseBodySize; })";
+        window.run(weigh, json!({})).await?;
+        let open =
+            "await page.goto(args); await page.getByText('Run plexus console in a terminal').waitFor()";
+        window.run(open, json!(world.hub.url())).await?;
+        faults.extend(looked_at(&window, "login", look).await?);
+        let link = link(&world).await?;
+        window.run("await page.goto('about:blank'); await page.goto(args); await page.locator('[data-state=live]').waitFor()", json!(link)).await?;
+        for (name, hash, there) in views(scene) {
+            let go = "await page.evaluate((hash) => { location.hash = hash; }, args.hash); await page.locator(args.there).first().waitFor()";
+            window.run(go, json!({"hash": hash, "there": there})).await?;
+            faults.extend(looked_at(&window, name, look).await?);
+        }
+        let weight: Value = window.run("return context.weight", json!({})).await?;
+        let sum: u64 = weight.as_object().into_iter().flatten().filter_map(|(_, size)| size.as_u64()).sum();
+        println!("console: all files of the page: {sum} bytes, {weight}");
+        assert!(sum > 10_000 && sum < MOST_BYTES, "{sum} bytes: {weight:#}");
+        window.close().await?;
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+    Ok(())
+}
