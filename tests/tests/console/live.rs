@@ -1,7 +1,9 @@
 //! What happens elsewhere: another window answers, somebody else does, the hub is killed and comes back. The page shows it
 //! by itself, and what one was about to do never hits another question.
 
+use plexus_e2e::text;
 use plexus_testkit::model::Step;
+use plexus_testkit::rpc::{Door as _, Rpc};
 use serde_json::json;
 
 use crate::desk::{Desk, over_clis};
@@ -32,7 +34,7 @@ async fn an_answer_given_elsewhere_is_seen_at_once_with_its_author(desk: &mut De
     let allow = "await page.locator('article[data-status=pending]').filter({hasText: 'first'}).waitFor(); \
         await page.waitForTimeout(450); await page.getByRole('button', {name: 'Allow', exact: true}).click()";
     desk.window.run_in(1, allow, json!({})).await?;
-    let seen = "await page.locator('article[data-status=allowed]').filter({hasText: 'first'}).getByText('Allowed by the token console').waitFor(); \
+    let seen = "await page.locator('article[data-status=allowed]').filter({hasText: 'first'}).getByText('Allowed by the operator').waitFor(); \
         await page.getByTestId('shown').getByText('1', {exact: true}).waitFor()";
     desk.run(seen, json!({})).await?;
     // A key that was on its way to the first is not for the second.
@@ -43,10 +45,13 @@ async fn an_answer_given_elsewhere_is_seen_at_once_with_its_author(desk: &mut De
     desk.press(&["j"]).await?;
     desk.look_at("second").await?;
 
-    // The operator answers it at a terminal.
-    desk.world.respond(&still, json!({"approve": false, "message": "not today"})).await?;
+    // Somebody else, whom the operator gave a token, answers it.
+    let made = desk.world.call("token.new", json!({"name": "ada", "right": "decide"})).await?;
+    let ada = Rpc::new(desk.world.hub.url(), &text(&made["token"]));
+    let answer = json!({"approval_id": still["id"], "approve": false, "message": "not today"});
+    ada.call("loopback.respond", answer).await?;
     let seen = "const over = page.locator('article[data-status=denied]').filter({hasText: 'second'}); \
-        await over.getByText('Denied by the operator').waitFor(); await over.getByText('not today').waitFor(); \
+        await over.getByText('Denied by the token ada').waitFor(); await over.getByText('not today').waitFor(); \
         await page.getByText('Nothing waits for an answer.').waitFor()";
     for page in [0, 1] {
         desk.window.run_in(page, seen, json!({})).await?;
