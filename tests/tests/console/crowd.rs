@@ -14,7 +14,9 @@ const EVENTS: usize = 50_000;
 const MOST: u64 = 3000;
 
 async fn desk(test: &str) -> anyhow::Result<Option<Desk>> {
-    let Some(world) = Setup::scripted().world(test).await? else { return Ok(None) };
+    let Some(world) = Setup::scripted().with_config("durability = \"normal\"").world(test).await? else {
+        return Ok(None);
+    };
     Desk::open(world, test, Look::WIDE).await
 }
 
@@ -55,7 +57,9 @@ async fn five_hundred_open_approvals_stay_smooth_and_are_answered_at_once() -> a
     .await?;
     measured(&desk, "500 approvals, the page loaded anew").await?;
 
-    // Down to the last one by keys, a step at a time and then by the wheel.
+    // Down to the last one: by keys, a step at a time, and then by the wheel.
+    desk.go("#/inbox").await?;
+    desk.run("await page.locator('[aria-posinset=\"1\"] [aria-current=true]').waitFor()", json!({})).await?;
     desk.run("for (let at = 0; at < 60; at++) await page.keyboard.press('j')", json!({})).await?;
     desk.run("await page.locator('[aria-posinset=\"61\"] [aria-current=true]').waitFor()", json!({})).await?;
     measured(&desk, "sixty steps down").await?;
@@ -93,6 +97,13 @@ async fn a_session_of_fifty_thousand_events_stays_smooth() -> anyhow::Result<()>
     desk.world.chat(&session, &script(&steps)).await?;
     // It is watched while it talks, and it talks faster than anybody reads.
     desk.go(&format!("#/session/{session}")).await?;
+    let mut heard = 0;
+    while heard < EVENTS as u64 - 99 {
+        let wait = json!({"session_id": session, "from_seq": EVENTS - 100, "wait_ms": 10_000, "limit": 1});
+        let poll = desk.world.call("claudecode.poll", wait).await?;
+        assert!(poll["total_events"].as_u64() > Some(heard), "it has fallen silent: {poll:#}");
+        heard = poll["total_events"].as_u64().unwrap_or_default();
+    }
     desk.run("await page.getByText('in the middle').waitFor()", json!({})).await?;
     measured(&desk, "a session that talked").await?;
     desk.run("await page.reload(); await page.getByText('in the middle').waitFor()", json!({})).await?;

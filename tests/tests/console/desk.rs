@@ -43,8 +43,7 @@ impl Desk {
 
     /// Waits until a question that says this is shown, and looks at it: an answer that comes at once does not count.
     pub(crate) async fn look_at(&self, says: &str) -> anyhow::Result<()> {
-        let code = "await page.locator('article[data-status=pending]').filter({hasText: args}).waitFor(); \
-                    await page.waitForTimeout(450)";
+        let code = "await page.locator('article[data-status=pending][data-ready=true]').filter({hasText: args}).waitFor()";
         self.run(code, json!(says)).await.map(drop)
     }
 
@@ -72,6 +71,8 @@ pub(crate) async fn link(world: &World) -> anyhow::Result<String> {
     command.env_clear().env("HOME", &world.home).kill_on_drop(true);
     let output = command.output().await.context("plexus console")?;
     ensure!(output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(!said.contains("built without the console"), "{said}");
     let printed = String::from_utf8(output.stdout)?;
     Ok(printed.trim().to_owned())
 }

@@ -4,6 +4,8 @@
 use plexus_e2e::Setup;
 use plexus_e2e::browser::{Look, Window};
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 use crate::desk::{Desk, link};
 
@@ -61,17 +63,31 @@ async fn a_link_signs_in_once_and_leaves_nothing_behind() -> anyhow::Result<()> 
     window.close().await
 }
 
+/// A server that shows everybody the same page, for as long as the test runs; where it is.
+async fn neighbour() -> anyhow::Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut asked = [0; 4096];
+            let page = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 12\r\nconnection: close\r\n\r\n<p>neighbour";
+            if stream.read(&mut asked).await.is_ok() {
+                let _ = stream.write_all(page.as_bytes()).await;
+            }
+        }
+    });
+    Ok(format!("http://{address}"))
+}
+
 #[tokio::test]
 async fn a_page_of_another_origin_gets_nothing_and_cannot_frame_ours() -> anyhow::Result<()> {
     let test = "a_page_of_another_origin_gets_nothing_and_cannot_frame_ours";
     let Some(world) = Setup::scripted().world(test).await? else { return Ok(()) };
     let hub = world.hub.url().to_owned();
-    // A child's own server is on this machine too, at another port; and some names lead here as well.
-    let neighbour = "http://127.0.0.1:1";
-    let Some(window) = Window::open(test, &[&hub, neighbour], Look::WIDE).await? else { return Ok(()) };
-    let page = "await context.route(args + '/**', (route) => route.fulfill({contentType: 'text/html', body: '<p>neighbour'})); \
-        await page.goto(args)";
-    window.run(page, json!(neighbour)).await?;
+    // A child's own server is on this machine too, at another port.
+    let neighbour = neighbour().await?;
+    let Some(window) = Window::open(test, &[&hub, &neighbour], Look::WIDE).await? else { return Ok(()) };
+    window.run("await page.goto(args)", json!(neighbour)).await?;
     let token = world.hub.token()?;
     let tries = "const seen = []; page.on('response', (response) => { if (response.url().startsWith(args.hub)) seen.push(response.status()); }); \
         const read = await page.evaluate(async ({hub, token}) => { \

@@ -95,14 +95,14 @@ async fn what_a_child_writes_is_only_text(test: &str, look: Look) -> anyhow::Res
         let (id, tool) = (&approval["id"], approval["tool_name"].to_string());
         let tool = tool.chars().take(30).collect::<String>();
         desk.go(&format!("#/inbox/{}", plexus_e2e::text(id))).await?;
-        let whole = "await page.locator(`article[data-approval=\"${args}\"]`).waitFor(); \
+        let whole = "await page.locator(`article[data-approval=\"${args}\"][data-ready=true]`).waitFor(); \
             await page.getByText('reading all of it').waitFor({state: 'detached'})";
         desk.run(whole, id.clone()).await?;
         let found = held(&desk, &tool).await?;
         assert!(found["markup"] == true || tool.contains("yyy"), "{tool}: it is to be seen: {found:#}");
         // The editor, and the dialog that asks for a reason, show it too.
         for key in ["e", "d", "r"] {
-            desk.run("await page.waitForTimeout(450); await page.keyboard.press(args)", json!(key)).await?;
+            desk.run("await page.keyboard.press(args)", json!(key)).await?;
             held(&desk, &format!("{key} at {tool}")).await?;
             desk.run("await page.keyboard.press('Escape'); await page.getByRole('dialog').waitFor({state: 'detached'})", json!({})).await?;
         }
@@ -134,7 +134,7 @@ async fn what_a_child_writes_is_only_text(test: &str, look: Look) -> anyhow::Res
         desk.run(opened, json!({})).await?;
         held(&desk, &format!("{view}, opened")).await?;
     }
-    world.call("policy.add", json!({"effect": "deny", "rule": format!("Bash({RUNS})")})).await?;
+    world.call("policy.add", json!({"rules": [{"effect": "deny", "rule": format!("Bash({RUNS})")}]})).await?;
     desk.go("#/record/rules").await?;
     desk.run("await page.getByRole('list', {name: 'Rules in force'}).waitFor()", json!({})).await?;
     held(&desk, "rules").await?;

@@ -3,7 +3,7 @@
 
 use plexus_e2e::text;
 use plexus_testkit::model::Step;
-use plexus_testkit::rpc::{Door as _, Rpc};
+use plexus_testkit::rpc::Rpc;
 use serde_json::json;
 
 use crate::desk::{Desk, over_clis};
@@ -31,8 +31,8 @@ async fn an_answer_given_elsewhere_is_seen_at_once_with_its_author(desk: &mut De
     let (first, second) = (waits(desk, "first").await?, waits(desk, "second").await?);
     // Both look at the first; the second window answers it.
     desk.look_at("first").await?;
-    let allow = "await page.locator('article[data-status=pending]').filter({hasText: 'first'}).waitFor(); \
-        await page.waitForTimeout(450); await page.getByRole('button', {name: 'Allow', exact: true}).click()";
+    let allow = "await page.locator('article[data-status=pending][data-ready=true]').filter({hasText: 'first'}).waitFor(); \
+        await page.getByRole('button', {name: 'Allow', exact: true}).click()";
     desk.window.run_in(1, allow, json!({})).await?;
     let seen = "await page.locator('article[data-status=allowed]').filter({hasText: 'first'}).getByText('Allowed by the operator').waitFor(); \
         await page.getByTestId('shown').getByText('1', {exact: true}).waitFor()";

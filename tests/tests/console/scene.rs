@@ -50,7 +50,7 @@ pub(crate) async fn set(world: &World) -> anyhow::Result<Scene> {
         ("ask", "WebFetch"),
         ("deny", "Read(./.env)"),
     ] {
-        world.call("policy.add", json!({"effect": effect, "rule": rule})).await?;
+        world.call("policy.add", json!({"rules": [{"effect": effect, "rule": rule}]})).await?;
     }
     let (worker, edit) = works(world).await?;
     let talker = talks(world).await?;
