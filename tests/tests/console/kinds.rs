@@ -25,7 +25,7 @@ async fn an_edit_is_shown_as_a_diff(desk: &mut Desk) -> anyhow::Result<()> {
     desk.look_at("Edit").await?;
     let shown = desk
         .run(
-            "const diff = page.getByRole('region', {name: '2 lines added, 1 removed'}); await diff.waitFor(); \
+            "const diff = page.getByRole('group', {name: '2 lines added, 1 removed'}); await diff.waitFor(); \
              return { added: await diff.locator('.added .text').allInnerTexts(), \
                       removed: await diff.locator('.removed .text').allInnerTexts() }",
             json!({}),

@@ -10,3 +10,4 @@ mod kinds;
 mod live;
 mod looks;
 mod scene;
+mod session;

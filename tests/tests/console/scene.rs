@@ -136,7 +136,7 @@ async fn talks(world: &World) -> anyhow::Result<String> {
         world.chat(&session, prompt).await?;
         world.ended(&session).await?;
     }
-    let forked = json!({"name": "release-notes", "new_name": "release-mail", "after_turn": 2});
+    let forked = json!({"name": "release-notes", "new_name": "release-mail", "at": 2});
     world.call("claudecode.fork", forked).await?;
     world.model.script("As a mail", vec![Step::text("Dear all, 1.5 is here.")]);
     let fork = world.call("claudecode.get", json!({"name": "release-mail"})).await?;

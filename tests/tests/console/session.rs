@@ -1,0 +1,91 @@
+//! A session from its start to its stop without leaving the page, and an answer that is kept as a rule.
+
+use plexus_e2e::browser::Look;
+use plexus_e2e::{Setup, script};
+use plexus_testkit::model::Step;
+use serde_json::json;
+
+use crate::desk::{Desk, over_clis};
+
+over_clis!(a_session_is_started_spoken_to_forked_and_stopped_from_the_page);
+
+async fn a_session_is_started_spoken_to_forked_and_stopped_from_the_page(
+    desk: &mut Desk,
+) -> anyhow::Result<()> {
+    let world = &desk.world;
+    let command = format!("sh -c 'echo made > {}'", world.file("made").display());
+    let bash = Step::tool("Bash", json!({"command": command, "description": "a step"}));
+    world.model.script("BEGIN-HERE", vec![bash, Step::text("It is *made*.")]);
+    let (held, hold) = Step::hold(Step::text("Too late."));
+    world.model.script("GO-ON", vec![held]);
+    desk.go("#/sessions").await?;
+    let start = "await page.getByText('There are no sessions').waitFor(); \
+        await page.getByRole('button', {name: 'Start a session'}).click(); const dialog = page.getByRole('dialog'); \
+        await dialog.getByLabel('Name').fill('here'); await dialog.getByLabel('Directory').fill('relative'); \
+        await dialog.getByLabel('What it is to do').fill('BEGIN-HERE, please'); \
+        await dialog.getByRole('button', {name: 'Start', exact: true}).click(); \
+        await dialog.getByLabel('Directory').and(page.locator('[aria-invalid=true]')).waitFor(); \
+        await dialog.getByLabel('Directory').fill(args); await dialog.getByRole('button', {name: 'Start', exact: true}).click(); \
+        await page.getByRole('heading', {name: 'here', level: 1}).waitFor()";
+    desk.run(start, json!(world.work)).await?;
+
+    // What it asks is a click away, and what comes of it is told where one came from.
+    desk.run("await page.getByRole('link', {name: '1 open approval'}).click()", json!({})).await?;
+    desk.look_at("a step").await?;
+    desk.click("Allow").await?;
+    desk.run(
+        "await page.goBack(); await page.getByTestId('stream').getByText('It is made.').waitFor()",
+        json!({}),
+    )
+    .await?;
+    assert!(world.file("made").exists());
+
+    let say = "await page.keyboard.press('s'); await page.keyboard.insertText('GO-ON then'); await page.keyboard.press('Enter'); \
+        await page.locator('[data-kind=start]').getByText('GO-ON then').waitFor(); \
+        await page.getByRole('button', {name: 'Interrupt'}).click(); \
+        await page.locator('[data-kind=error]').getByText('Turn 2 interrupted').waitFor()";
+    desk.run(say, json!({})).await?;
+    hold.release();
+    let fork = "await page.getByRole('button', {name: 'Fork', exact: true}).click(); const dialog = page.getByRole('dialog'); \
+        await dialog.getByLabel('Name').fill('there'); await dialog.getByRole('button', {name: 'Fork', exact: true}).click(); \
+        await page.getByRole('heading', {name: 'there', level: 1}).waitFor(); \
+        await page.getByLabel('Permission mode').selectOption('acceptEdits'); \
+        await page.getByRole('button', {name: 'Stop', exact: true}).click(); \
+        await dialog.getByRole('button', {name: 'Stop', exact: true}).click(); await dialog.waitFor({state: 'detached'})";
+    desk.run(fork, json!({})).await?;
+    let forked = world.call("claudecode.get", json!({"name": "there"})).await?;
+    assert_eq!(forked["session"]["permission_mode"], "acceptEdits");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_answer_kept_as_a_rule_shows_what_it_settles_and_settles_it() -> anyhow::Result<()> {
+    let test = "an_answer_kept_as_a_rule_shows_what_it_settles_and_settles_it";
+    let Some(world) = Setup::scripted().world(test).await? else { return Ok(()) };
+    let Some(desk) = Desk::open(world, test, Look::WIDE).await? else { return Ok(()) };
+    let world = &desk.world;
+    let session = world.create("tester", json!({})).await?;
+    let calls = ["npm test one", "npm test two", "rm -r dist"]
+        .map(|line| json!({"tool": "Bash", "input": {"command": line}}));
+    world.chat(&session, &script(&json!([{"tools": calls, "parallel": true}]))).await?;
+    desk.run("await page.getByTestId('shown').getByText('3', {exact: true}).waitFor()", json!({})).await?;
+    desk.run("await page.getByRole('listitem').getByText('npm test one').click()", json!({})).await?;
+    desk.look_at("npm test one").await?;
+    desk.press(&["r"]).await?;
+    let remember = "const dialog = page.getByRole('dialog'); \
+        await dialog.getByLabel('Rule', {exact: true}).fill('Bash(npm test'); await dialog.getByText(/bracket|closed|expected|\\)/i).first().waitFor(); \
+        await dialog.getByLabel('Rule', {exact: true}).fill('Bash(npm test:*)'); \
+        const settles = dialog.getByTestId('preview'); await settles.getByText('It allows 1 other open question at once').waitFor(); \
+        await settles.getByText('npm test two').waitFor(); await dialog.getByRole('button', {name: 'Allow and remember'}).click(); \
+        await page.getByTestId('shown').getByText('1', {exact: true}).waitFor()";
+    desk.run(remember, json!({})).await?;
+    desk.look_at("rm -r dist").await?;
+    desk.press(&["D"]).await?;
+    let stop = "await page.getByLabel('Reason').fill('leave it'); await page.getByRole('dialog').getByRole('button', {name: 'Deny and stop'}).click()";
+    desk.run(stop, json!({})).await?;
+    assert_eq!(world.ended(&session).await?["status"], "interrupted");
+    let rules = world.call("policy.list", json!({})).await?;
+    assert_eq!(rules["rules"][0]["rule"], "Bash(npm test:*)", "{rules:#}");
+    assert_eq!(world.ran().len(), 2);
+    desk.window.close().await
+}
