@@ -100,11 +100,13 @@ class Answering {
     if (this.sent.has(approval.id)) return false;
     return this.attempt(approval.id, async () => {
       const answered = await call<Answered>('loopback.respond', { ...identified(approval), ...answer });
-      const settled = answered.type === 'ok' ? (answered.settled?.length ?? 0) : 0;
+      const settled = answered.type === 'ok' ? (answered.settled ?? []) : [];
       const done = answer.approve ? 'Allowed' : 'Denied';
-      const more = settled > 0 ? `, and ${settled} more settled by the rule` : '';
+      const more = settled.length > 0 ? `, and ${settled.length} more settled by the rule` : '';
       if (answered.type === 'ok') this.said = `${done}: ${approval.tool_name} of ${approval.session_name}${more}`;
       this.over(approval, answer.approve, answered);
+      // One moves on to what is still open, not to what the rule has just answered.
+      for (const other of settled.map((id) => approvals.get(id))) if (other) approvals.told({ ...other, status: answer.approve ? 'allowed' : 'denied' });
       if (answered.type === 'error') throw new Refused(answered.error, answered.message);
       return answered.type === 'ok';
     });
