@@ -40,7 +40,7 @@ async fn a_session_is_started_spoken_to_forked_and_stopped_from_the_page(
     .await?;
     assert!(world.file("made").exists());
 
-    let say = "await page.keyboard.press('s'); await page.keyboard.insertText('GO-ON then'); await page.keyboard.press('Enter'); \
+    let say = "await page.keyboard.press('s'); await page.keyboard.insertText('GO-ON then'); await page.keyboard.press('Control+Enter'); \
         await page.locator('[data-kind=start]').getByText('GO-ON then').waitFor(); \
         await page.getByRole('button', {name: 'Interrupt'}).click(); \
         await page.locator('[data-kind=error]').getByText('Turn 2 interrupted').waitFor()";
