@@ -48,7 +48,7 @@ pub(crate) async fn set(world: &World) -> anyhow::Result<Scene> {
         ("allow", "Bash(npm test:*)"),
         ("allow", "Bash(git status)"),
         ("ask", "WebFetch"),
-        ("deny", "Read(./.env)"),
+        ("deny", "Read(//etc/**)"),
     ] {
         world.call("policy.add", json!({"rules": [{"effect": effect, "rule": rule}]})).await?;
     }
