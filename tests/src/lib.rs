@@ -3,7 +3,7 @@
 //! Nothing here inherits the environment of whoever runs the tests.
 
 pub mod browser;
-mod cached;
+pub mod cached;
 pub mod chaos;
 pub mod mcp_tools;
 pub mod saved;

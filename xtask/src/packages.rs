@@ -51,6 +51,14 @@ pub const BROWSER: Packages = Packages {
     files: &["node_modules/playwright-core/index.js", "node_modules/axe-core/axe.min.js"],
 };
 
+/// What the console is built and checked with. Kept in step with `tests/tests/console/sources.rs`.
+pub const UI: Packages = Packages {
+    what: "packages of the console",
+    size: "about 100 MB",
+    runs: &[],
+    files: &["node_modules/svelte-check/bin/svelte-check", "node_modules/vitest/vitest.mjs"],
+};
+
 impl Packages {
     /// Brings what the lock file in `pins` names, if it is not in the cache yet, or says why it cannot be had.
     pub fn provide(&self, cache: &Path, pins: &Path) {

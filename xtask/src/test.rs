@@ -18,7 +18,7 @@ use crate::{cache, packages, pinned};
 /// $PLEXUS_CLAUDE_CACHE, else $XDG_CACHE_HOME/plexus/claude, else ~/.cache/plexus/claude. They talk to a scripted
 /// model on 127.0.0.1 and never to a real one: no account is needed. The MCP inspector and conformance suite are
 /// fetched likewise, into $PLEXUS_MCP_CACHE or plexus/mcp, and what drives the browser, into $PLEXUS_BROWSER_CACHE or
-/// plexus/browser; the browser itself is $PLEXUS_CHROMIUM, else the Chromium of this machine. Where any of these cannot be
+/// plexus/browser, and what the console is checked with, into $PLEXUS_UI_CACHE or plexus/ui; the browser itself is $PLEXUS_CHROMIUM, else the Chromium of this machine. Where any of these cannot be
 /// had, the tests that need it are skipped and listed at the end by name; with CI set in the environment that is a
 /// failure.
 #[derive(Debug, Args)]
@@ -37,7 +37,9 @@ pub fn run(workspace: &Workspace, args: &TestArgs) -> anyhow::Result<()> {
     let claude_cache = cache::dir("PLEXUS_CLAUDE_CACHE", "claude", |name| env::var_os(name))?;
     let mcp_cache = cache::dir("PLEXUS_MCP_CACHE", "mcp", |name| env::var_os(name))?;
     let browser_cache = cache::dir("PLEXUS_BROWSER_CACHE", "browser", |name| env::var_os(name))?;
+    let ui_cache = cache::dir("PLEXUS_UI_CACHE", "ui", |name| env::var_os(name))?;
     packages::BROWSER.provide(&browser_cache, &workspace.root().join("tests/browser"));
+    packages::UI.provide(&ui_cache, &workspace.root().join("ui"));
     if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         pinned::provide(&claude_cache);
         packages::MCP.provide(&mcp_cache, &workspace.root().join("tests/conformance"));
@@ -59,6 +61,7 @@ pub fn run(workspace: &Workspace, args: &TestArgs) -> anyhow::Result<()> {
         command.env("PLEXUS_CLAUDE_CACHE", &claude_cache);
         command.env("PLEXUS_MCP_CACHE", &mcp_cache);
         command.env("PLEXUS_BROWSER_CACHE", &browser_cache);
+        command.env("PLEXUS_UI_CACHE", &ui_cache);
         command.env("PLEXUS_BIN", &plexus);
         command.env("PLEXUS_TEST_SKIPPED", skipped_file.path());
         run_command(&mut command)

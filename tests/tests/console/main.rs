@@ -11,3 +11,4 @@ mod live;
 mod looks;
 mod scene;
 mod session;
+mod sources;
