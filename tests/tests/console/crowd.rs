@@ -5,7 +5,7 @@ use plexus_e2e::browser::Look;
 use plexus_e2e::{Setup, script};
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
+use crate::desk::{Desk, tell};
 
 const SESSIONS: usize = 10;
 const CALLS: usize = 50;
@@ -28,7 +28,7 @@ const MEASURED: &str = "return page.evaluate(() => ({ elements: document.getElem
 
 async fn measured(desk: &Desk, what: &str) -> anyhow::Result<Value> {
     let measured = desk.run(MEASURED, json!({})).await?;
-    println!("console: {what}: {measured}");
+    tell(&format!("{what}: {measured}"));
     assert!(measured["elements"].as_u64().is_some_and(|elements| elements < MOST), "{what}: {measured}");
     Ok(measured)
 }

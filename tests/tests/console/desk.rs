@@ -1,6 +1,8 @@
 //! A person at the console: a world, a window on it, and what a person does in each test alike: sign in, wait for a question,
 //! look at it, answer.
 
+use std::io::Write as _;
+
 use anyhow::{Context as _, ensure};
 use plexus_e2e::World;
 use plexus_e2e::browser::{Look, Window};
@@ -62,6 +64,11 @@ impl Desk {
     pub(crate) async fn nothing_open(&self) -> anyhow::Result<()> {
         self.run("await page.getByText('Nothing waits for an answer.').waitFor()", json!({})).await.map(drop)
     }
+}
+
+/// Tells a figure to whoever runs the tests, also where their output is kept back.
+pub(crate) fn tell(figure: &str) {
+    let _ = writeln!(std::io::stderr(), "console: {figure}");
 }
 
 /// What `plexus console --print` prints.

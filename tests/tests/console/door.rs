@@ -3,7 +3,7 @@
 
 use plexus_e2e::Setup;
 use plexus_e2e::browser::{Look, Window};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -18,21 +18,17 @@ async fn a_link_signs_in_once_and_leaves_nothing_behind() -> anyhow::Result<()> 
     window
         .run("await page.goto(args); await page.locator('[data-state=live]').waitFor()", json!(link))
         .await?;
-    let kept = "return page.evaluate(async () => ({ hash: location.hash, query: location.search, \
-        local: localStorage.length, session: Object.keys(sessionStorage), cookie: document.cookie, history: history.length, \
-        stores: (await indexedDB.databases()).length, workers: (await navigator.serviceWorker.getRegistrations()).length }))";
+    let kept = "return page.evaluate(async () => ({ href: location.href, local: localStorage.length, cookie: document.cookie, \
+        token: sessionStorage.getItem('plexus-token'), stores: (await indexedDB.databases()).length, \
+        workers: (await navigator.serviceWorker.getRegistrations()).length }))";
     let kept = window.run(kept, json!({})).await?;
     let code = link.split_once("#login=").map(|(_, code)| code.to_owned()).unwrap_or_default();
-    assert!(code.len() >= 32, "{link}");
-    assert!(
-        !kept["hash"].to_string().contains(&code) && !kept["hash"].to_string().contains("login"),
-        "{kept}"
-    );
-    assert_eq!((&kept["query"], &kept["local"], &kept["cookie"]), (&json!(""), &json!(0), &json!("")));
-    assert_eq!(
-        (&kept["session"], &kept["stores"], &kept["workers"]),
-        (&json!(["plexus-token"]), &json!(0), &json!(0))
-    );
+    let token = plexus_e2e::text(&kept["token"]);
+    assert!(code.len() >= 32 && token.len() >= 32, "{link} {kept}");
+    let href = plexus_e2e::text(&kept["href"]);
+    assert!(!href.contains(&code) && !href.contains(&token) && !href.contains("login"), "{href}");
+    assert_eq!((&kept["local"], &kept["cookie"]), (&json!(0), &json!("")));
+    assert_eq!((&kept["stores"], &kept["workers"]), (&json!(0), &json!(0)));
     assert_eq!(window.run("return context.cookies()", json!({})).await?, json!([]));
 
     // It stays signed in when it is loaded anew; a second tab is nobody, and the link is used up.
@@ -49,18 +45,30 @@ async fn a_link_signs_in_once_and_leaves_nothing_behind() -> anyhow::Result<()> 
         window.run_in(1, "await page.goto('about:blank')", json!({})).await.map(drop)?;
     }
 
-    // Signed out by the operator, the page says how to get in again.
+    // Who signs out takes the token back; whose token the operator takes back is signed out.
+    let out = "await page.keyboard.press('?'); await page.getByRole('button', {name: 'Sign out'}).click()";
+    window.run(out, json!({})).await?;
+    is_out(&window).await?;
+    assert_eq!(world.call("token.list", json!({})).await?["tokens"], json!([]));
+    let enter = "await page.goto(args); await page.locator('[data-state=live]').waitFor()";
+    window.run("await page.goto('about:blank')", json!({})).await?;
+    window.run(enter, json!(crate::desk::link(&world).await?)).await?;
     let tokens = world.call("token.list", json!({})).await?;
-    let name = &tokens["tokens"][0]["name"];
-    world.call("token.revoke", json!({"name": name})).await?;
-    window
-        .run(
-            "await page.reload(); await page.getByText('Run plexus console in a terminal').waitFor()",
-            json!({}),
-        )
-        .await?;
-    assert_eq!(window.run("return page.evaluate(() => sessionStorage.length)", json!({})).await?, json!(0));
+    world.call("token.revoke", json!({"name": tokens["tokens"][0]["name"]})).await?;
+    is_out(&window).await?;
+    // It gets in again by another way, and sees what happens.
+    let made = world.call("token.new", json!({"name": "again", "right": "read"})).await?;
+    let again = "await page.getByLabel('Or sign in with a token').fill(args); await page.getByRole('button', {name: 'Sign in'}).click(); \
+        await page.locator('[data-state=live]').waitFor()";
+    window.run(again, made["token"].clone()).await?;
     window.close().await
+}
+
+/// The page says how to get in, and has forgotten how it was.
+async fn is_out(window: &Window) -> anyhow::Result<()> {
+    let says = "await page.getByText('Run plexus console in a terminal').waitFor(); return page.evaluate(() => sessionStorage.getItem('plexus-token'))";
+    assert_eq!(window.run(says, json!({})).await?, Value::Null);
+    Ok(())
 }
 
 /// A server that shows everybody the same page, for as long as the test runs; where it is.

@@ -7,7 +7,7 @@ use plexus_e2e::browser::{Look, Window};
 use plexus_e2e::{Channel, DoorKind, Setup};
 use serde_json::{Value, json};
 
-use crate::desk::link;
+use crate::desk::{link, tell};
 use crate::scene::{self, Scene};
 
 /// Bytes that all files of the page may have together, as they go over the wire.
@@ -90,7 +90,7 @@ async fn every_view_is_accessible_and_fits_and_the_page_is_small() -> anyhow::Re
         }
         let weight: Value = window.run("return context.weight", json!({})).await?;
         let sum: u64 = weight.as_object().into_iter().flatten().filter_map(|(_, size)| size.as_u64()).sum();
-        println!("console: all files of the page: {sum} bytes");
+        tell(&format!("all files of the page: {sum} bytes"));
         assert!(sum > 50_000 && sum < MOST_BYTES, "{sum} bytes: {weight:#}");
         window.close().await?;
     }
