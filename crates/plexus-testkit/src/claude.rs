@@ -43,6 +43,8 @@ pub fn clean_env(home: &Path, model_url: &str) -> Vec<(String, String)> {
     [
         ("HOME", home.to_string_lossy().into_owned()),
         ("PATH", path),
+        // Else Claude Code takes zsh where there is one, and commands fail in other words.
+        ("SHELL", "/bin/bash".to_owned()),
         ("ANTHROPIC_BASE_URL", model_url.to_owned()),
         ("ANTHROPIC_API_KEY", "made-up".to_owned()),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
