@@ -9,6 +9,7 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
@@ -19,6 +20,8 @@ use crate::mcp_tools::McpTools;
 
 const LOCK_FILE: &str = include_str!("../browser/package-lock.json");
 const DRIVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/browser/driver.mjs");
+/// How long a piece of code may take: more than anything in it that waits.
+const LIMIT: Duration = Duration::from_secs(120);
 const CHROMIUM: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Value>>>>;
@@ -74,7 +77,10 @@ impl Driver {
     }
 
     async fn ask(&self, request: Value) -> anyhow::Result<Value> {
-        let mut answer = self.send(request)?.await.context("the driver of the browser has ended")?;
+        let answered = tokio::time::timeout(LIMIT, self.send(request)?).await;
+        let mut answer = answered
+            .context("the browser does not answer")?
+            .context("the driver of the browser has ended")?;
         if let Some(error) = answer["error"].as_str() {
             bail!("{error}");
         }

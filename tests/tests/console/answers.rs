@@ -50,6 +50,8 @@ async fn what_is_asked_appears_by_itself_and_is_allowed_edited_and_denied_by_mou
     let session = wants_three(desk).await?;
     desk.look_at("allowed").await?;
     assert!(!desk.world.file("allowed").exists());
+    // Whoever looks at another tab sees how many there are.
+    assert_eq!(desk.run("return page.title()", json!({})).await?, json!("(1) Plexus"));
     desk.click("Allow").await?;
 
     desk.look_at("edited").await?;

@@ -64,7 +64,8 @@ async fn five_hundred_open_approvals_stay_smooth_and_are_answered_at_once() -> a
     desk.run("await page.locator('[aria-posinset=\"61\"] [aria-current=true]').waitFor()", json!({})).await?;
     measured(&desk, "sixty steps down").await?;
     let wheel = "await page.getByRole('listitem').first().hover(); \
-        while (await page.locator('[aria-posinset=\"500\"]').count() === 0) await page.mouse.wheel(0, 5000)";
+        for (let at = 0; at < 500 && await page.locator('[aria-posinset=\"500\"]').count() === 0; at++) await page.mouse.wheel(0, 5000); \
+        await page.locator('[aria-posinset=\"500\"]').waitFor()";
     desk.run(wheel, json!({})).await?;
     measured(&desk, "at the last of 500").await?;
     desk.run("await page.getByLabel('Filter by').fill('true 7-3'); await page.getByTestId('shown').getByText('11 of 500').waitFor(); await page.getByLabel('Filter by').fill('')", json!({})).await?;

@@ -1,11 +1,14 @@
 //! What a child may write in every field that it controls, to somebody who looks at it: shown as text, it runs nothing, leads nowhere,
 //! asks nobody and holds the layout, on a desk and on a phone.
 
+use std::path::Path;
+
 use plexus_e2e::browser::Look;
 use plexus_e2e::{Setup, script};
 use serde_json::{Value, json};
 
 use crate::desk::Desk;
+use crate::scene;
 
 const RUNS: &str =
     "<img src=x onerror=window.__pwned=1><script>window.__pwned=1</script><svg onload=window.__pwned=1>";
@@ -74,7 +77,15 @@ async fn what_a_child_writes_is_only_text(test: &str, look: Look) -> anyhow::Res
     let Some(world) = Setup::scripted().world(test).await? else { return Ok(()) };
     let Some(desk) = Desk::open(world, test, look).await? else { return Ok(()) };
     let world = &desk.world;
-    let session = world.create("mallory", json!({})).await?;
+    std::fs::write(world.file("kept.txt"), "kept\n")?;
+    scene::commit_all(&world.work)?;
+    let session = world.create("mallory", json!({"isolation": "worktree"})).await?;
+    let got = world.call("claudecode.get", json!({"session_id": session})).await?;
+    let worktree = plexus_e2e::text(&got["session"]["worktree"]["path"]);
+    for name in ["<img src=x onerror=window.__pwned=1>.html", TURNED, ANSI.trim_end_matches(['\u{7}', '/'])] {
+        let content = format!("{RUNS}\n{ANSI}{TURNED}\n{}", "u".repeat(MEGABYTE));
+        std::fs::write(Path::new(&worktree).join(name.replace('/', "|")), content)?;
+    }
     let calls = calls();
     let steps = json!([
         {"say": markdown()}, {"say": format!("{ANSI}{TURNED}{}", "v".repeat(MEGABYTE))}, {"stderr": format!("{RUNS}{ANSI}\n")},
@@ -124,6 +135,7 @@ async fn what_a_child_writes_is_only_text(test: &str, look: Look) -> anyhow::Res
     let views = [
         (format!("session/{session}"), "[data-kind=error]"),
         (format!("session/{session}/tree"), "[data-testid=conversation] .row"),
+        (format!("session/{session}/diff"), "[data-testid=changes] .diff .added"),
         ("sessions".to_owned(), "[role=treeitem]"),
         ("record".to_owned(), "[role=listitem]"),
     ];

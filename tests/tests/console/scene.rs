@@ -58,7 +58,7 @@ pub(crate) async fn set(world: &World) -> anyhow::Result<Scene> {
 }
 
 /// Makes the folder a repository with all that is in it.
-fn commit_all(folder: &Path) -> anyhow::Result<()> {
+pub(crate) fn commit_all(folder: &Path) -> anyhow::Result<()> {
     let repo = Repository::init(folder)?;
     let mut index = repo.index()?;
     index.add_all(["*"], IndexAddOption::DEFAULT, None)?;
