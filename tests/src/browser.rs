@@ -144,11 +144,15 @@ pub struct Window {
 }
 
 impl Window {
-    /// Opens a window whose pages may ask nobody but these origins; `None` where there is no browser, which is reported under the test's name.
+    /// Opens a window whose pages may ask nobody but these origins; `None` where there is no browser or no console, which is reported under the test's name.
     ///
     /// # Errors
     /// When there is one and it cannot be started.
     pub async fn open(test: &str, origins: &[&str], look: Look) -> anyhow::Result<Option<Self>> {
+        if let Some(why) = plexus_console::missing() {
+            plexus_testkit::skip(test, &format!("web console: {why}"));
+            return Ok(None);
+        }
         let Some(driver) = driver()? else {
             plexus_testkit::skip(test, "Chromium, or the Playwright that drives it");
             return Ok(None);

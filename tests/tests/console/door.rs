@@ -149,3 +149,35 @@ async fn a_reader_s_token_shows_everything_and_answers_nothing() -> anyhow::Resu
     desk.window.run_in(1, "await page.locator('article[data-status=allowed]').waitFor()", json!({})).await?;
     desk.window.close().await
 }
+
+#[tokio::test]
+async fn what_got_into_the_page_all_the_same_would_neither_run_nor_speak() -> anyhow::Result<()> {
+    let test = "what_got_into_the_page_all_the_same_would_neither_run_nor_speak";
+    let Some(world) = Setup::scripted().world(test).await? else { return Ok(()) };
+    let neighbour = neighbour().await?;
+    let Some(desk) = Desk::open(world, test, Look::WIDE).await? else { return Ok(()) };
+    let tries = "return page.evaluate(async (elsewhere) => { \
+        const refused = []; const attempt = async (act) => { try { await act(); } catch { refused.push(String(act)); } }; \
+        const add = (name, fields) => document.body.append(Object.assign(document.createElement(name), fields)); \
+        const tries = [ \
+            () => { document.body.innerHTML = '<img src=x onerror=window.__pwned=1>'; }, \
+            () => add('script', {textContent: 'window.__pwned = 1'}), \
+            () => add('script', {src: elsewhere}), \
+            () => window.eval('window.__pwned = 1'), \
+            () => document.createElement('b').setAttribute('onclick', 'window.__pwned = 1'), \
+            () => fetch(elsewhere, {mode: 'no-cors'}), \
+        ]; \
+        for (const act of tries) await attempt(act); \
+        add('img', {src: elsewhere}); add('iframe', {src: elsewhere}); add('base', {href: elsewhere}); \
+        const form = document.createElement('form'); form.action = elsewhere; document.body.append(form); form.submit(); \
+        return [refused.length, window.__pwned ?? null, document.baseURI.startsWith(location.origin)]; }, args)";
+    assert_eq!(desk.run(tries, json!(neighbour)).await?, json!([6, null, true]));
+    let faults = desk.window.close().await.err().map(|faults| faults.to_string()).unwrap_or_default();
+    for directive in
+        ["require-trusted-types-for", "img-src", "frame-src", "connect-src", "base-uri", "form-action"]
+    {
+        assert!(faults.contains(directive), "{directive}: {faults}");
+    }
+    assert!(!faults.contains("asked "), "nothing left the page: {faults}");
+    Ok(())
+}
