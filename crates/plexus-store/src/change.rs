@@ -216,7 +216,7 @@ pub struct Committed {
     pub events: Vec<EventRow>,
     /// Rules that were made, in the order of the changes, or revoked.
     pub rules: Vec<RuleChange>,
-    /// Whose tokens are good for nothing any more ([`plexus_protocol::Principal::token_key`]).
+    /// Whose tokens are good for nothing any more: `token:NAME` or `run:SESSION:RUN`.
     pub ended_tokens: Vec<String>,
     /// Approvals asked or brought to their end, as they are now.
     pub approvals: Vec<ApprovalRow>,
