@@ -80,6 +80,7 @@ mod tests {
             [
                 "HOME",
                 "PATH",
+                "SHELL",
                 "ANTHROPIC_BASE_URL",
                 "ANTHROPIC_API_KEY",
                 "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
