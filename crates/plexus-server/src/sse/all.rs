@@ -66,10 +66,9 @@ async fn begin(doors: &Doors, principal: Principal, from: From) -> Result<Select
         parts.push(match doors.hub.follow_session(caller(), id, place).await {
             Ok(follower) => {
                 let events = named("session", Session(follower));
-                // That this session cannot be followed any further ends the rest as well, and says so.
-                Box::pin(events.map(|told| Ok(told.unwrap_or_else(|error| vec![of_session(&error)]))))
+                Box::pin(events.map(|told| told.or_else(|error| of_session(error).map(|block| vec![block]))))
             }
-            Err(error) => once(of_session(&error)),
+            Err(error) => once(of_session(error)?),
         });
     }
     Ok(stream::select_all(parts))
@@ -93,10 +92,14 @@ fn named(name: &'static str, teller: impl Teller) -> Part {
     }))
 }
 
-fn of_session(error: &Error) -> Block {
+/// What is told when this session cannot be followed for good: the page lets go of it. Of anything else it comes back.
+fn of_session(error: Error) -> Result<Block, Error> {
+    if !matches!(error.kind, ErrorKind::SessionNotFound | ErrorKind::Gone | ErrorKind::Forbidden) {
+        return Err(error);
+    }
     let mut data = error.to_object();
     data.insert("session".to_owned(), Value::Bool(true));
-    Block::named("error", &Value::Object(data))
+    Ok(Block::named("error", &Value::Object(data)))
 }
 
 struct All(SelectAll<Part>);
