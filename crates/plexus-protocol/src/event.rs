@@ -89,6 +89,9 @@ pub enum Event {
         /// Why.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
+        /// The input the tool ran with, when the decision replaced the one that was requested.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        updated_input: Option<Object>,
     },
     /// A tool ran, or was refused.
     ToolResult {

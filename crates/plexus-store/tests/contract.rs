@@ -52,6 +52,7 @@ macro_rules! whole_contract {
                 positions_belong_to_one_reader_and_one_turn;
             approvals:
                 asking_is_told_to_turn_and_addressee,
+                the_event_of_an_edited_call_holds_the_input_that_ran,
                 an_answer_is_told_to_turn_and_addressee,
                 an_approval_is_decided_once,
                 of_two_answers_at_once_exactly_one_wins,

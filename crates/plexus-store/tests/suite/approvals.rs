@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plexus_protocol::claudecode::Channel;
-use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, SessionId};
+use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decision, SessionId};
 use plexus_store::{
     CallRow, Change, FeedKind, Open, PermitStream, Refusal, RunKey, Store, StoreError, Tally,
 };
@@ -41,6 +41,25 @@ pub async fn asking_is_told_to_turn_and_addressee(store: Arc<dyn Store>) {
     }
     // The order of an input's fields is part of what was asked.
     assert_eq!(json!(read.approval.input).to_string(), json!(new.approval.input).to_string());
+}
+
+pub async fn the_event_of_an_edited_call_holds_the_input_that_ran(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    for (tool_use_id, edited) in [("t1", true), ("t2", false)] {
+        let new = question(session, 1, tool_use_id);
+        let requested = new.approval.input.clone();
+        let id = ask(&*store, new).await;
+        let updated = if edited { json!({"command": "ls"}).as_object().unwrap().clone() } else { requested };
+        let decision = Box::new(Decision { updated_input: Some(updated.clone()), ..decision(true) });
+        let resolve = Change::Resolve { approval: id, status: ApprovalStatus::Allowed, decision };
+        let made = store.commit(NOW + 3, vec![resolve]).await.unwrap();
+        let shown = made.events[0].event.get("updated_input");
+        assert_eq!(
+            shown,
+            edited.then_some(&json!(updated)),
+            "an input that was sent back unchanged is no edit"
+        );
+    }
 }
 
 pub async fn an_answer_is_told_to_turn_and_addressee(store: Arc<dyn Store>) {
