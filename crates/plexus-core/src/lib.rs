@@ -41,6 +41,7 @@ mod settings;
 mod settling;
 mod sign_in;
 mod sync;
+mod target_file;
 mod tokens;
 mod tree;
 mod view;
