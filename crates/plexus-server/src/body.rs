@@ -116,34 +116,40 @@ mod tests {
     use super::*;
     use crate::callers::Callers;
 
-    async fn read(body: Body) -> Result<Bytes, Refusal> {
-        let (limits, figures) = (DoorLimits::default(), DoorFigures::default());
+    async fn read(limits: DoorLimits, body: Body) -> Result<Bytes, Refusal> {
+        let figures = DoorFigures::default();
         let call = Callers::new(limits, figures.clone()).enter(&Principal::Operator)?;
         let reader = Reader { limits: &limits, figures: &figures };
         reader.read(body, Arc::new(call).charge()).await.map(|taken| taken.bytes)
     }
 
-    /// So many pieces of a kilobyte, this long apart.
-    fn slow(pieces: usize, apart: Duration) -> Body {
-        Body::from_stream(stream::iter(0..pieces).then(move |_| async move {
-            tokio::time::sleep(apart).await;
-            Ok::<_, io::Error>(Bytes::from(vec![b'x'; 1024]))
-        }))
+    /// So many pieces of a kilobyte, a few milliseconds apart.
+    fn pieces(count: usize) -> impl futures::Stream<Item = Result<Bytes, io::Error>> {
+        stream::iter(0..count).then(|_| async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            Ok(Bytes::from(vec![b'x'; 1024]))
+        })
     }
 
     #[tokio::test]
     async fn a_body_is_taken_up_to_the_limit_and_not_above() {
-        let fits = read(Body::from(vec![b'x'; MAX_BODY_BYTES])).await.unwrap();
-        assert_eq!(fits.len(), MAX_BODY_BYTES);
-        assert_eq!(read(Body::from(vec![b'x'; MAX_BODY_BYTES + 1])).await, Err(Refusal::TooLarge));
+        let read = async |bytes: usize| read(DoorLimits::default(), Body::from(vec![b'x'; bytes])).await;
+        assert_eq!(read(MAX_BODY_BYTES).await.unwrap().len(), MAX_BODY_BYTES);
+        assert_eq!(read(MAX_BODY_BYTES + 1).await, Err(Refusal::TooLarge));
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_body_may_be_slow_but_neither_stop_nor_go_on_for_ever() {
-        assert_eq!(read(slow(20, Duration::from_secs(25))).await.map(|bytes| bytes.len()), Ok(20 * 1024));
-        assert_eq!(read(slow(2, Duration::from_secs(31))).await, Err(Refusal::BodyTooSlow));
-        assert_eq!(read(slow(1000, Duration::from_secs(25))).await, Err(Refusal::BodyTooSlow));
-        assert_eq!(read(slow(100_000, Duration::from_secs(1))).await, Err(Refusal::BodyTooSlow));
+        let usual = DoorLimits::default();
+        let slow = read(usual, Body::from_stream(pieces(20))).await.unwrap();
+        assert_eq!(slow.len(), 20 * 1024);
+        let short = Duration::from_millis(100);
+        let stops = Body::from_stream(pieces(2).chain(stream::pending()));
+        let limits = DoorLimits { body_stall: short, ..usual };
+        assert_eq!(read(limits, stops).await, Err(Refusal::BodyTooSlow));
+        let goes_on = Body::from_stream(pieces(usize::MAX));
+        let limits = DoorLimits { body: short, ..usual };
+        assert_eq!(read(limits, goes_on).await, Err(Refusal::BodyTooSlow));
     }
 
     #[tokio::test]

@@ -97,26 +97,26 @@ mod tests {
     use super::*;
     use crate::connections::Waiting;
 
-    fn wire(room: usize) -> (Wire<tokio::io::DuplexStream>, tokio::io::DuplexStream) {
+    fn wire(room: usize, stall: Duration) -> (Wire<tokio::io::DuplexStream>, tokio::io::DuplexStream) {
         let (ours, theirs) = tokio::io::duplex(room);
         let connection = Waiting::new(DoorName::Http, 1, DoorFigures::default()).enter();
-        (Wire::new(ours, connection, Duration::from_secs(60)), theirs)
+        (Wire::new(ours, connection, stall), theirs)
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_peer_that_does_not_read_ends_the_write() {
-        let (mut ours, _theirs) = wire(16);
+        let (mut ours, _theirs) = wire(16, Duration::from_millis(50));
         let error = ours.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_peer_that_reads_slowly_gets_everything() {
-        let (mut ours, mut theirs) = wire(16);
+        let (mut ours, mut theirs) = wire(16, Duration::from_secs(60));
         let reading = tokio::spawn(async move {
             let (mut all, mut some) = (0, [0; 8]);
             while all < 80 {
-                tokio::time::sleep(Duration::from_secs(50)).await;
+                tokio::time::sleep(Duration::from_millis(5)).await;
                 all += theirs.read(&mut some).await.unwrap();
             }
         });

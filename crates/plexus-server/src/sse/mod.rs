@@ -144,23 +144,21 @@ pub(crate) fn refused(error: &Error) -> Response {
 mod tests {
     use super::*;
 
-    /// Finds nothing to tell, once a second.
+    /// Finds nothing to tell, again and again.
     struct Nothing;
 
     impl Teller for Nothing {
         async fn next(&mut self) -> Result<Vec<Block>, Error> {
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
             Ok(Vec::new())
         }
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_stream_with_nothing_to_tell_shows_that_it_is_alive() {
-        let began = Instant::now();
-        let mut told = Box::pin(told(Nothing, Duration::from_secs(10), CancellationToken::new()));
-        for count in 1..4 {
-            assert_eq!(told.next().await.unwrap().unwrap(), ALIVE);
-            assert_eq!(began.elapsed().as_secs(), count * 10);
+        let mut told = Box::pin(told(Nothing, Duration::from_millis(50), CancellationToken::new()));
+        for _ in 0..3 {
+            assert_eq!(told.next().await.unwrap().unwrap(), ALIVE, "and not an empty piece");
         }
     }
 

@@ -231,7 +231,7 @@ async fn another_machine_comes_in_by_tls_and_by_a_name_that_was_allowed() {
     }
     // Those who never finish a handshake keep nobody out, and are closed.
     let mut silent = Vec::new();
-    for _ in 0..200 {
+    for _ in 0..600 {
         silent.push(TcpStream::connect(("127.0.0.1", port)).await.unwrap());
     }
     let served = tokio::time::timeout(LIMIT, get("/", own.clone())).await;
