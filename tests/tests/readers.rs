@@ -42,9 +42,12 @@ impl Socket {
     }
 
     async fn next(&mut self) -> anyhow::Result<Value> {
-        match timeout(LIMIT, self.0.next()).await?.context("the socket was closed")?? {
-            Message::Text(text) => Ok(serde_json::from_str(&text)?),
-            other => bail!("not a text: {other:?}"),
+        loop {
+            match timeout(LIMIT, self.0.next()).await?.context("the socket was closed")?? {
+                Message::Text(text) => return Ok(serde_json::from_str(&text)?),
+                Message::Ping(_) => {}
+                other => bail!("not a text: {other:?}"),
+            }
         }
     }
 }

@@ -17,6 +17,7 @@ mod clock;
 mod context;
 mod conversations;
 mod disk;
+mod door_figures;
 mod environment;
 mod files;
 mod follow;
@@ -51,6 +52,7 @@ mod worktrees;
 
 pub use access::{Admitted, Needs};
 pub use builder::{HubBuilder, StartError, standard_methods};
+pub use door_figures::{Connected, DoorFigures, DoorName, Turned};
 pub use files::{FileError, FileRead, Files};
 pub use follow::{ApprovalFollower, ApprovalTold, ChangeFollower, Followed, Place, SessionFollower, Told};
 pub use housekeeping::Retention;

@@ -17,6 +17,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::Hub;
 use crate::clock::now;
+use crate::door_figures::DoorFigures;
 use crate::limits::Limit;
 
 /// One label and its value.
@@ -53,6 +54,7 @@ pub(crate) struct Metrics {
     lag: State,
     worst_lag: State,
     disk_free: State,
+    doors: DoorFigures,
 }
 
 /// Raises a gauge by one for as long as it is held, however that ends.
@@ -94,6 +96,7 @@ impl Default for Metrics {
             lag: State::default(),
             worst_lag: State::default(),
             disk_free: State::default(),
+            doors: DoorFigures::default(),
         };
         metrics.register();
         metrics
@@ -138,6 +141,7 @@ impl Metrics {
         to.register("held", help, self.held.clone());
         to.register("refused", "What was refused because a limit was reached", self.refused.clone());
         to.register("listeners", "Clients that follow events live", self.listeners.clone());
+        self.doors.register(to);
     }
 
     /// The store has answered a commit, after this long.
@@ -204,6 +208,11 @@ fn label_of(stream: Stream) -> Label {
 }
 
 impl Hub {
+    /// The figures that the doors count.
+    pub fn door_figures(&self) -> &DoorFigures {
+        &self.metrics().doors
+    }
+
     /// All figures, in the text format of OpenMetrics, which Prometheus reads.
     pub async fn figures(&self) -> String {
         let metrics = self.metrics();

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -13,6 +14,8 @@ use http::{HeaderMap, header};
 use plexus_core::Known;
 use plexus_protocol::Principal;
 
+use crate::answer::keeping;
+use crate::connections::Connection;
 use crate::doors::{Doors, Way};
 use crate::refusal::Refusal;
 use crate::site::only;
@@ -28,16 +31,34 @@ pub(crate) async fn own_site(State(doors): State<Doors>, request: Request, next:
     next.run(request).await
 }
 
-/// Lets in only known callers, and notes on the request who it is.
-pub(crate) async fn known_caller(State(doors): State<Doors>, mut request: Request, next: Next) -> Response {
-    match caller(&doors, request.headers()).await {
-        Ok(known) => {
-            request.extensions_mut().insert(known.principal.clone());
-            request.extensions_mut().insert(known.clone());
-            while_good(&doors, known, next.run(request)).await
+/// Lets in only known callers for whom there is room, and notes on the request who it is. The body is read later: of those who
+/// are not let in, nothing is held.
+pub(crate) async fn known_caller(
+    State(doors): State<Doors>,
+    Extension(connection): Extension<Arc<Connection>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let known = match caller(&doors, request.headers()).await {
+        Ok(known) => known,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let call = match doors.callers.enter(&known.principal) {
+        Ok(call) => Arc::new(call),
+        Err(refusal) => {
+            // The connection waits meanwhile, and makes room for others.
+            doors.reader().discard(request.into_body()).await;
+            return refusal.into_response();
         }
-        Err(refusal) => refusal.into_response(),
-    }
+    };
+    let occupied = Arc::new(connection.occupy());
+    let extensions = request.extensions_mut();
+    extensions.insert(known.principal.clone());
+    extensions.insert(known.clone());
+    extensions.insert(Arc::clone(&call));
+    extensions.insert(Arc::clone(&occupied));
+    let response = while_good(&doors, known, next.run(request)).await;
+    keeping(response, (call, occupied))
 }
 
 /// Breaks an answer off, and a stream in its midst, when the token it was asked for with is good for nothing any more.

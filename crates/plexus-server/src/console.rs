@@ -2,6 +2,7 @@
 //! may load nothing but these files, run nothing but its own script, and stand in nobody's frame.
 
 use axum::Json;
+use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -72,10 +73,14 @@ pub(crate) struct Login {
 }
 
 /// Exchanges a code for a token. Only a page of the hub's own may ask: browsers say from where a POST comes.
-pub(crate) async fn login(State(doors): State<Doors>, headers: HeaderMap, body: Bytes) -> Response {
+pub(crate) async fn login(State(doors): State<Doors>, headers: HeaderMap, body: Body) -> Response {
     if !headers.contains_key(header::ORIGIN) {
         return Refusal::ForeignSite.into_response();
     }
+    let body = match doors.reader().read_small(body).await {
+        Ok(body) => body,
+        Err(refusal) => return refusal.into_response(),
+    };
     let Ok(Login { code }) = serde_json::from_slice(&body) else {
         return refused(StatusCode::BAD_REQUEST, &Error::invalid("code", "is missing"));
     };

@@ -15,6 +15,9 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use crate::body::Reader;
+use crate::callers::Callers;
+use crate::limits::DoorLimits;
 use crate::mcp::{self, McpService};
 use crate::refusal::Refusal;
 use crate::serving::DownRequest;
@@ -35,6 +38,8 @@ pub(crate) enum Way {
 pub(crate) struct Doors {
     pub(crate) hub: Arc<Hub>,
     pub(crate) way: Way,
+    pub(crate) limits: DoorLimits,
+    pub(crate) callers: Arc<Callers>,
     pub(crate) mcp: McpService,
     /// Cancelled when the hub stops serving: streams break off then.
     pub(crate) stop: CancellationToken,
@@ -43,14 +48,9 @@ pub(crate) struct Doors {
 }
 
 impl Doors {
-    pub(crate) fn new(
-        hub: Arc<Hub>,
-        way: Way,
-        mcp: McpService,
-        stop: CancellationToken,
-        down: mpsc::Sender<DownRequest>,
-    ) -> Self {
-        Self { hub, way, mcp, stop, down }
+    /// Reads request bodies within the limits.
+    pub(crate) fn reader(&self) -> Reader<'_> {
+        Reader { limits: &self.limits, figures: self.hub.door_figures() }
     }
 
     /// All routes, for this machine.

@@ -4,11 +4,16 @@
 //! The crate owns who is calling, how each failure looks on each wire, the data directory, and the life of a serving
 //! hub from bind to shutdown. What a method does is `plexus-core`'s; what a person types is the binary's.
 
+mod accept;
+mod answer;
 mod auth;
 mod body;
+mod callers;
+mod connections;
 mod console;
 mod data_dir;
 mod doors;
+mod limits;
 mod listen;
 mod mcp;
 mod refusal;
@@ -18,8 +23,11 @@ mod site;
 mod socket;
 mod sse;
 mod tls;
+mod values;
+mod wire;
 
 pub use data_dir::{DataDir, DataDirError};
+pub use limits::DoorLimits;
 pub use listen::ListenError;
 pub use mcp::{ToolServer, Toolbox};
 pub use serving::{Config, DownRequest, ServeError, Serving, end_children};

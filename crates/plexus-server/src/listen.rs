@@ -5,9 +5,10 @@ use std::io;
 use std::net::SocketAddr;
 
 use thiserror::Error;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::DataDir;
+use crate::accept::Entrance;
 
 /// Why a hub cannot listen.
 #[derive(Debug, Error)]
@@ -58,6 +59,24 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, ListenError> {
         io::ErrorKind::AddrInUse => ListenError::InUse(address),
         _ => ListenError::Io { address, source },
     })
+}
+
+impl Entrance for TcpListener {
+    type Raw = TcpStream;
+    type Io = TcpStream;
+
+    async fn accept(&mut self) -> io::Result<TcpStream> {
+        let (stream, _) = Self::accept(self).await?;
+        // Else each event of a stream waits for the acknowledgement of the one before.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY could not be set");
+        }
+        Ok(stream)
+    }
+
+    fn open(&self, stream: TcpStream) -> impl Future<Output = io::Result<TcpStream>> + Send + 'static {
+        std::future::ready(Ok(stream))
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,9 @@ use http::{HeaderValue, StatusCode, header};
 use plexus_protocol::MAX_BODY_BYTES;
 use serde_json::{Value, json};
 
+use crate::body::STRANGER_BYTES;
+use crate::values;
+
 /// Why a request did not get in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
@@ -17,6 +20,18 @@ pub(crate) enum Refusal {
     NotForYou,
     /// The body is over the limit.
     TooLarge,
+    /// The body of somebody who is not known is over the limit for those.
+    StrangerTooLarge,
+    /// The body holds more values than are built.
+    TooManyValues,
+    /// The body did not come in good time.
+    BodyTooSlow,
+    /// The caller has too many requests in progress.
+    TooManyCalls,
+    /// The caller's bodies are too large together.
+    TooManyBytes,
+    /// All callers of its kind together have too much in progress.
+    Busy,
     /// The body could not be read to its end.
     BrokenBody,
     /// No stream of this caller has this event id.
@@ -46,6 +61,40 @@ impl Refusal {
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "too_large",
                 format!("a body holds at most {MAX_BODY_BYTES} bytes"),
+            ),
+            Self::StrangerTooLarge => (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "too_large",
+                format!("without a token, a body holds at most {STRANGER_BYTES} bytes"),
+            ),
+            Self::TooManyValues => (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "too_large",
+                format!("a body holds at most {} JSON values", values::MOST),
+            ),
+            Self::BodyTooSlow => fixed(
+                StatusCode::REQUEST_TIMEOUT,
+                "request_timeout",
+                "the body did not arrive in time, so nothing was done; send it again, or raise `body_stall_secs` and \
+                 `body_secs` under [doors] in plexus.toml",
+            ),
+            Self::TooManyCalls => fixed(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_many_calls",
+                "this caller has too many requests in progress, so nothing was done; try again when one is answered, or \
+                 raise `calls_per_caller` under [doors] in plexus.toml",
+            ),
+            Self::TooManyBytes => fixed(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_many_bytes",
+                "the requests of this caller are too large together, so nothing was done; try again when one is \
+                 answered, or raise `bodies_per_caller_mb` under [doors] in plexus.toml",
+            ),
+            Self::Busy => fixed(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "hub_busy",
+                "the hub has too much in progress, so nothing was done; try again, or raise `calls` and `bodies_mb` \
+                 under [doors] in plexus.toml",
             ),
             Self::BrokenBody => fixed(StatusCode::BAD_REQUEST, "invalid_request", "the body broke off"),
             Self::UnknownStream => {
@@ -78,6 +127,9 @@ impl IntoResponse for Refusal {
         if self == Self::Unauthorized {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        if matches!(self, Self::BodyTooSlow | Self::TooManyCalls | Self::TooManyBytes | Self::Busy) {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
         response
     }
 }
@@ -94,6 +146,15 @@ mod tests {
         let response = Refusal::TooLarge.into_response();
         assert_eq!(response.status(), 413);
         assert!(!response.headers().contains_key(header::WWW_AUTHENTICATE));
+        for (refusal, status) in
+            [(Refusal::TooManyCalls, 429), (Refusal::Busy, 503), (Refusal::BodyTooSlow, 408)]
+        {
+            let response = refusal.into_response();
+            assert_eq!(
+                (response.status().as_u16(), &response.headers()[header::RETRY_AFTER]),
+                (status, &"1".parse().unwrap())
+            );
+        }
         assert_eq!(Refusal::TooLarge.to_json()["error"]["data"]["type"], "too_large");
     }
 }

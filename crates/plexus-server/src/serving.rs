@@ -7,19 +7,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::serve::{Listener as _, ListenerExt};
 use plexus_core::{
-    ChildMcp, Hub, HubBuilder, Limits, NotifySettings, Retention, Settings, ShutDown, StartError, WallSetting,
+    ChildMcp, DoorName, Hub, HubBuilder, Limits, NotifySettings, Retention, Settings, ShutDown, StartError,
+    WallSetting,
 };
 use plexus_store::{Durability, SqliteStore, StoreError};
 use rmcp::ServerHandler;
+use rustix::process::{Resource, getrlimit};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::accept::serve;
+use crate::callers::Callers;
+use crate::connections::Waiting;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::doors::{Doors, Way};
+use crate::limits::DoorLimits;
 use crate::listen::{ListenError, listen};
 use crate::mcp;
 use crate::site::{Scheme, Site};
@@ -68,6 +73,8 @@ pub struct Config {
     pub present_for: Duration,
     /// How much there may be of everything.
     pub limits: Limits,
+    /// How long peers may take, and how much is held for them.
+    pub doors: DoorLimits,
     /// What is kept, and for how long.
     pub retention: Retention,
     /// What the operator is told when not looking; `None` for nothing.
@@ -109,6 +116,7 @@ impl Config {
             escalate_after_secs: 120,
             present_for: Duration::from_secs(120),
             limits: Limits::default(),
+            doors: DoorLimits::default(),
             retention: Retention::default(),
             notify: None,
             audit_head_file: None,
@@ -192,6 +200,7 @@ impl Serving {
             tcp.local_addr().map_err(|source| ListenError::Io { address: config.listen, source })?;
         let url = format!("http://{address}");
         let hosts = config.allowed_hosts.clone();
+        let limits = config.doors.within_open_files(getrlimit(Resource::Nofile).current);
         let tls = match &config.tls {
             Some(door) => Some(TlsListener::bind(door).await?),
             None => None,
@@ -204,25 +213,29 @@ impl Serving {
         let (close, stop) = (CancellationToken::new(), CancellationToken::new());
         let (ask_down, down) = mpsc::channel(1);
         let mcp = mcp::service(mcp_server(&hub), &stop);
-        let doors_for = |way| Doors::new(Arc::clone(&hub), way, mcp.clone(), stop.clone(), ask_down.clone());
+        let callers = Callers::new(limits, hub.door_figures().clone());
+        let doors_for = |way| Doors {
+            hub: Arc::clone(&hub),
+            way,
+            limits,
+            callers: Arc::clone(&callers),
+            mcp: mcp.clone(),
+            stop: stop.clone(),
+            down: ask_down.clone(),
+        };
+        let waiting = |name| Waiting::new(name, limits.waiting, hub.door_figures().clone());
+        let site = |port, scheme| Way::Tcp(Site::new(port, scheme, hosts.clone()));
 
         let mut doors = JoinSet::new();
-        // Without this, each event of a stream waits for the acknowledgement of the one before.
-        let tcp = tcp.tap_io(|stream| {
-            if let Err(error) = stream.set_nodelay(true) {
-                tracing::debug!(%error, "TCP_NODELAY could not be set");
-            }
-        });
-        let site = |port, scheme| Way::Tcp(Site::new(port, scheme, hosts.clone()));
-        let tcp = axum::serve(tcp, doors_for(site(address.port(), Scheme::Http)).router());
-        let socket = axum::serve(socket, doors_for(Way::Socket).router());
         if let Some(tls) = tls {
             let port = tls.local_addr().map_or(0, |address| address.port());
-            let tls = axum::serve(tls, doors_for(site(port, Scheme::Https)).console_router());
-            doors.spawn(tls.with_graceful_shutdown(close.clone().cancelled_owned()).into_future());
+            let router = doors_for(site(port, Scheme::Https)).console_router();
+            doors.spawn(serve(tls, router, waiting(DoorName::Tls), limits, close.clone()));
         }
-        doors.spawn(tcp.with_graceful_shutdown(close.clone().cancelled_owned()).into_future());
-        doors.spawn(socket.with_graceful_shutdown(close.clone().cancelled_owned()).into_future());
+        let router = doors_for(site(address.port(), Scheme::Http)).router();
+        doors.spawn(serve(tcp, router, waiting(DoorName::Http), limits, close.clone()));
+        let router = doors_for(Way::Socket).router();
+        doors.spawn(serve(socket, router, waiting(DoorName::Socket), limits, close.clone()));
         dir.announce(&url)?;
         Ok(Self { hub, url, dir, doors, close, stop, down })
     }

@@ -6,9 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use axum::serve::Listener;
 use plexus_core::Hub;
 use tokio::net::{UnixListener, UnixStream};
+
+use crate::accept::Entrance;
 
 /// Names the parent agent on whose behalf a request on the socket is made.
 pub const PARENT_HEADER: &str = "x-plexus-parent";
@@ -50,21 +51,21 @@ impl CheckedSocket {
     }
 }
 
-impl Listener for CheckedSocket {
+impl Entrance for CheckedSocket {
+    type Raw = UnixStream;
     type Io = UnixStream;
-    type Addr = ();
 
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+    async fn accept(&mut self) -> io::Result<UnixStream> {
         loop {
-            let (stream, _) = Listener::accept(&mut self.listener).await;
+            let (stream, _) = self.listener.accept().await?;
             match self.may_enter(&stream) {
-                Ok(()) => return (stream, ()),
+                Ok(()) => return Ok(stream),
                 Err(reason) => tracing::warn!(reason, "a connection to hub.sock was refused"),
             }
         }
     }
 
-    fn local_addr(&self) -> io::Result<Self::Addr> {
-        Ok(())
+    fn open(&self, stream: UnixStream) -> impl Future<Output = io::Result<UnixStream>> + Send + 'static {
+        std::future::ready(Ok(stream))
     }
 }

@@ -1,5 +1,5 @@
-//! The door for browsers on other machines: it speaks TLS and nothing else, with the certificate that it is given. Handshakes are
-//! done beside each other, a few at a time, so that a client that says nothing keeps nobody out.
+//! The door for browsers on other machines: it speaks TLS and nothing else, with the certificate that it is given. Each connection does
+//! its handshake by itself, as one that waits, so that a client that says nothing keeps nobody out.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,11 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::serve::Listener;
+use rustix::net::sockopt;
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
-use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
@@ -19,12 +17,12 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::server::TlsStream;
 
-/// How long a client may take to agree on a key.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How many do so at a time.
-const AT_ONCE: usize = 64;
-/// What is rested after a connection could not be taken, such as when there are too many files open.
-const REST: Duration = Duration::from_millis(200);
+use crate::accept::Entrance;
+
+/// How long a machine may acknowledge nothing that was sent to it before it counts as gone.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(60);
+/// After how long a silent machine is asked whether it is still there.
+const SILENT: Duration = Duration::from_secs(60);
 
 /// A door that others can reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +63,6 @@ pub enum TlsError {
 pub(crate) struct TlsListener {
     tcp: TcpListener,
     acceptor: TlsAcceptor,
-    handshakes: JoinSet<Option<(TlsStream<TcpStream>, SocketAddr)>>,
 }
 
 impl TlsListener {
@@ -74,7 +71,11 @@ impl TlsListener {
         let tcp = TcpListener::bind(door.listen)
             .await
             .map_err(|source| TlsError::Listen { address: door.listen, source })?;
-        Ok(Self { tcp, acceptor, handshakes: JoinSet::new() })
+        Ok(Self { tcp, acceptor })
+    }
+
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.tcp.local_addr()
     }
 }
 
@@ -98,38 +99,29 @@ fn config(door: &TlsDoor) -> Result<ServerConfig, TlsError> {
     Ok(config)
 }
 
-impl Listener for TlsListener {
+impl Entrance for TlsListener {
+    type Raw = TcpStream;
     type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
 
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        loop {
-            tokio::select! {
-                Some(done) = self.handshakes.join_next() => {
-                    if let Ok(Some(agreed)) = done {
-                        return agreed;
-                    }
-                }
-                accepted = self.tcp.accept(), if self.handshakes.len() < AT_ONCE => match accepted {
-                    Ok((stream, from)) => {
-                        let acceptor = self.acceptor.clone();
-                        self.handshakes.spawn(async move {
-                            // Else each event of a stream waits for the acknowledgement of the one before.
-                            let _ = stream.set_nodelay(true);
-                            let agreed = timeout(HANDSHAKE, acceptor.accept(stream)).await.ok()?.ok()?;
-                            Some((agreed, from))
-                        });
-                    }
-                    Err(error) => {
-                        tracing::debug!(%error, "a connection could not be taken");
-                        tokio::time::sleep(REST).await;
-                    }
-                },
-            }
+    async fn accept(&mut self) -> io::Result<TcpStream> {
+        let (stream, _) = self.tcp.accept().await?;
+        if let Err(error) = prepare(&stream) {
+            tracing::debug!(%error, "a connection could not be prepared");
         }
+        Ok(stream)
     }
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.tcp.local_addr()
+    fn open(&self, stream: TcpStream) -> impl Future<Output = io::Result<Self::Io>> + Send + 'static {
+        self.acceptor.accept(stream)
     }
+}
+
+/// Sends without delay, and notices a machine that is gone without a word.
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    // Else each event of a stream waits for the acknowledgement of the one before.
+    stream.set_nodelay(true)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, SILENT)?;
+    let millis = u32::try_from(UNACKNOWLEDGED.as_millis()).unwrap_or(u32::MAX);
+    Ok(sockopt::set_tcp_user_timeout(stream, millis)?)
 }

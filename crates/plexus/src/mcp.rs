@@ -103,9 +103,12 @@ fn may_try_again(error: &CallError, repeat: Repeat) -> bool {
     match error {
         CallError::NotReached(_) => true,
         CallError::Lost(_) => repeat == Repeat::Safe,
-        CallError::Refused { kind, .. } => {
-            repeat == Repeat::Safe && matches!(kind.as_str(), "shutting_down" | "store_unavailable")
-        }
+        CallError::Refused { kind, .. } => match kind.as_str() {
+            // The door was full: nothing was done.
+            "too_many_calls" | "too_many_bytes" | "hub_busy" | "request_timeout" => true,
+            "shutting_down" | "store_unavailable" => repeat == Repeat::Safe,
+            _ => false,
+        },
     }
 }
 
@@ -170,6 +173,9 @@ mod tests {
         assert!(may_try_again(&refused("shutting_down"), Repeat::Safe));
         assert!(!may_try_again(&refused("shutting_down"), Repeat::Unsafe));
         assert!(!may_try_again(&refused("session_not_found"), Repeat::Safe));
+        for full in ["too_many_calls", "too_many_bytes", "hub_busy", "request_timeout"] {
+            assert!(may_try_again(&refused(full), Repeat::Unsafe), "{full}: nothing was done");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! what we think best.
 
 mod console;
+mod doors;
 mod notify;
 
 use std::io::ErrorKind;
@@ -18,6 +19,7 @@ use serde::Deserialize;
 use crate::cli::ServeArgs;
 use crate::error::{ExpectedError, system};
 use console::ConsoleTable;
+use doors::DoorsTable;
 use notify::NotifyTable;
 
 /// Where everything lives.
@@ -64,6 +66,7 @@ struct File {
     present_secs: Option<f64>,
     durability: DurabilityName,
     limits: LimitsTable,
+    doors: DoorsTable,
     retention: RetentionTable,
     audit: AuditTable,
     notify: NotifyTable,
@@ -226,6 +229,7 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
             DurabilityName::Normal => Durability::Normal,
         },
         limits: file.limits.limits()?,
+        doors: file.doors.limits()?,
         retention: file.retention.retention()?,
         notify: file.notify.settings()?,
         audit_head_file: file.audit.head_file.map(|file| outside(file, &data_dir)).transpose()?,

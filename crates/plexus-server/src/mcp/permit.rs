@@ -23,7 +23,9 @@ use tokio::time::{Instant, Interval};
 use tokio_util::sync::CancellationToken;
 
 use super::stream as sse;
-use crate::body;
+use crate::answer::keeping;
+use crate::body::Taken;
+use crate::callers;
 use crate::doors::Doors;
 use crate::refusal::Refusal;
 
@@ -31,23 +33,27 @@ use crate::refusal::Refusal;
 pub(crate) async fn post(
     State(doors): State<Doors>,
     Extension(principal): Extension<Principal>,
+    Extension(call): Extension<Arc<callers::Call>>,
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let bytes = match body::read(body).await {
-        Ok(bytes) => bytes,
+    let Taken { bytes, charge } = match doors.reader().read(body, call.charge()).await {
+        Ok(taken) => taken,
         Err(refusal) => return refusal.into_response(),
     };
     match Kind::of(&bytes) {
         Kind::Permit(call) if headers_agree(&parts.headers) => {
+            drop(bytes);
             let Call { id, arguments, progress_token } = *call;
             let ticket = doors.hub.permit_open(&principal, arguments, id, progress_token).await;
+            // It is stored by now, and may wait for days.
+            drop(charge);
             stream_response(&doors, ticket)
         }
         Kind::Refused(answer) => (StatusCode::BAD_REQUEST, Json(answer)).into_response(),
         Kind::Permit(_) | Kind::Other => {
             let request = Request::from_parts(parts, Full::new(bytes));
-            doors.mcp.handle(request).await
+            keeping(doors.mcp.handle(request).await, charge)
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `POST /rpc`: one body in, one body out. A client that goes away takes its calls with it.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -10,7 +12,8 @@ use plexus_core::{Caller, Door};
 use plexus_protocol::Principal;
 use serde_json::Value;
 
-use crate::body;
+use crate::body::Taken;
+use crate::callers::Call;
 use crate::doors::Doors;
 use crate::rpc::envelope::{Incoming, Member, answer, hub_went_away};
 
@@ -18,13 +21,16 @@ use crate::rpc::envelope::{Incoming, Member, answer, hub_went_away};
 pub(crate) async fn post(
     State(doors): State<Doors>,
     Extension(principal): Extension<Principal>,
+    Extension(call): Extension<Arc<Call>>,
     body: Body,
 ) -> Response {
-    let bytes = match body::read(body).await {
-        Ok(bytes) => bytes,
+    let Taken { bytes, charge } = match doors.reader().read(body, call.charge()).await {
+        Ok(taken) => taken,
         Err(refusal) => return refusal.into_response(),
     };
-    let answered = match Incoming::parse(&bytes) {
+    let incoming = Incoming::parse(&bytes);
+    drop(bytes);
+    let answered = match incoming {
         Incoming::One(member) => serve(&doors, &principal, member).await,
         Incoming::Batch(members) => {
             let calls = members.into_iter().map(|member| serve(&doors, &principal, member));
@@ -32,6 +38,8 @@ pub(crate) async fn post(
             (!answers.is_empty()).then_some(Value::Array(answers))
         }
     };
+    // Until here what was read may be held in another shape.
+    drop(charge);
     match answered {
         Some(value) => Json(value).into_response(),
         None => StatusCode::NO_CONTENT.into_response(),

@@ -1,24 +1,35 @@
 //! `GET /rpc`: many calls at once on one WebSocket, each a task of its own, answered as they finish; a call's
-//! notifications come before its answer. When the socket goes, so do the calls that were waiting on it.
+//! notifications come before its answer. When the socket goes, so do the calls that were waiting on it. What is read of a message
+//! counts as bytes of its caller from the first one on.
+
+use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
+use bytes::Bytes;
 use futures::stream::SplitSink;
 use futures::{SinkExt, StreamExt};
-use plexus_core::{Caller, Door, Known};
+use plexus_core::{Caller, Door, Known, Turned};
 use plexus_protocol::{MAX_BODY_BYTES, Principal};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
+use crate::callers::{self, Charge};
+use crate::connections::{Connection, Occupied};
 use crate::doors::Doors;
 use crate::refusal::Refusal;
 use crate::rpc::envelope::{Call, Incoming, Member, answer, notification};
+use crate::values;
 
 /// What is read at all, so that a message over the limit can be answered instead of ending the connection.
 const READ_BYTES: usize = 4 * MAX_BODY_BYTES;
+
+/// What a socket holds for reading and for writing besides the messages themselves.
+const BUFFER: usize = 16 * 1024;
 
 /// Messages on their way to one client. A client that does not read holds up its own calls and nobody else's.
 const OUTGOING: usize = 8;
@@ -30,33 +41,80 @@ const CALLS_AT_ONCE: usize = 256;
 pub(crate) async fn upgrade(
     State(doors): State<Doors>,
     Extension(known): Extension<Known>,
+    Extension(call): Extension<Arc<callers::Call>>,
+    Extension(connection): Extension<Arc<Connection>>,
+    Extension(occupied): Extension<Arc<Occupied>>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
+    let place = Place { call, connection, _occupied: occupied };
     upgrade
+        .read_buffer_size(BUFFER)
+        .write_buffer_size(BUFFER)
         .max_message_size(READ_BYTES)
         .max_frame_size(READ_BYTES)
-        .on_upgrade(move |socket| converse(doors, known, socket))
+        .on_upgrade(move |socket| converse(doors, known, place, socket))
 }
 
-async fn converse(doors: Doors, known: Known, socket: WebSocket) {
+/// What a socket holds at the door for as long as it lives.
+struct Place {
+    call: Arc<callers::Call>,
+    connection: Arc<Connection>,
+    _occupied: Arc<Occupied>,
+}
+
+impl Place {
+    /// Charges the next message from here on; returns the charge for the one that was read.
+    fn next_message(&self) -> Option<Charge> {
+        self.connection.meter(self.call.charge())
+    }
+
+    /// Whether a message was begun and does not go on in good time.
+    fn is_stalled(&self, doors: &Doors, reading_since: Instant) -> bool {
+        self.connection.is_stalled(reading_since, doors.limits.body_stall, doors.limits.body)
+    }
+}
+
+async fn converse(doors: Doors, known: Known, place: Place, socket: WebSocket) {
     let (sink, mut stream) = socket.split();
     let (outgoing, queue) = mpsc::channel(OUTGOING);
     // Dropped at the end of this function, which ends every call that is still under way.
     let mut calls = JoinSet::new();
     let mut writer = tokio::spawn(write(sink, queue));
     let mut token_ends = std::pin::pin!(doors.hub.token_ends(&known));
+    let mut silent = std::pin::pin!(tokio::time::sleep(doors.limits.head));
+    let mut heard = false;
+    let mut heartbeat =
+        tokio::time::interval_at(Instant::now() + doors.limits.heartbeat, doors.limits.heartbeat);
+    let mut reading_since = Instant::now();
+    place.next_message();
     loop {
         tokio::select! {
-            message = stream.next(), if calls.len() < CALLS_AT_ONCE => match message {
-                Some(Ok(Message::Text(text))) => take(&doors, &known.principal, text.as_bytes(), &outgoing, &mut calls),
-                Some(Ok(Message::Binary(bytes))) => take(&doors, &known.principal, &bytes, &outgoing, &mut calls),
-                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-                Some(Ok(Message::Close(_)) | Err(_)) | None => break,
+            message = stream.next(), if calls.len() < CALLS_AT_ONCE => {
+                let charge = place.next_message();
+                match message {
+                    Some(Ok(Message::Text(text))) => take(&doors, &known.principal, text.as_bytes(), charge, &outgoing, &mut calls),
+                    Some(Ok(Message::Binary(bytes))) => take(&doors, &known.principal, &bytes, charge, &outgoing, &mut calls),
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+                    Some(Ok(Message::Close(_)) | Err(_)) | None => break,
+                }
+                heard = true;
             },
-            Some(_) = calls.join_next() => {}
+            Some(_) = calls.join_next() => reading_since = Instant::now(),
             _ = &mut writer => return,
             () = doors.stop.cancelled() => break,
             () = &mut token_ends => break,
+            () = &mut silent, if !heard => {
+                doors.hub.door_figures().turned_away(Turned::Head);
+                break;
+            }
+            _ = heartbeat.tick() => {
+                if calls.len() < CALLS_AT_ONCE && place.is_stalled(&doors, reading_since) {
+                    doors.hub.door_figures().turned_away(Turned::Body);
+                    break;
+                }
+                // Where messages wait to be written, they are the sign of life.
+                let _ = outgoing.try_send(Message::Ping(Bytes::new()));
+            }
         }
     }
     drop(calls);
@@ -68,7 +126,8 @@ fn take(
     doors: &Doors,
     principal: &Principal,
     bytes: &[u8],
-    outgoing: &mpsc::Sender<Value>,
+    charge: Option<Charge>,
+    outgoing: &mpsc::Sender<Message>,
     calls: &mut JoinSet<()>,
 ) {
     let (doors, principal, outgoing) = (doors.clone(), principal.clone(), outgoing.clone());
@@ -76,13 +135,19 @@ fn take(
         calls.spawn(async move { send(&outgoing, Refusal::TooLarge.to_json()).await });
         return;
     }
+    if !values::are_few(bytes) {
+        calls.spawn(async move { send(&outgoing, Refusal::TooManyValues.to_json()).await });
+        return;
+    }
     match Incoming::parse(bytes) {
         Incoming::One(member) => calls.spawn(async move {
+            let _held = charge;
             if let Some(answer) = serve(&doors, principal, member, &outgoing).await {
                 send(&outgoing, answer).await;
             }
         }),
         Incoming::Batch(members) => calls.spawn(async move {
+            let _held = charge;
             let served =
                 members.into_iter().map(|member| serve(&doors, principal.clone(), member, &outgoing));
             let answers: Vec<Value> = futures::future::join_all(served).await.into_iter().flatten().collect();
@@ -97,7 +162,7 @@ async fn serve(
     doors: &Doors,
     principal: Principal,
     member: Member,
-    outgoing: &mpsc::Sender<Value>,
+    outgoing: &mpsc::Sender<Message>,
 ) -> Option<Value> {
     let Call { id, method, params } = match member {
         Ok(call) => call,
@@ -125,13 +190,13 @@ async fn serve(
 }
 
 /// Fails only when the connection is gone, and then nobody is left to be told.
-async fn send(outgoing: &mpsc::Sender<Value>, message: Value) {
-    let _ = outgoing.send(message).await;
+async fn send(outgoing: &mpsc::Sender<Message>, message: Value) {
+    let _ = outgoing.send(Message::Text(message.to_string().into())).await;
 }
 
-async fn write(mut sink: SplitSink<WebSocket, Message>, mut queue: mpsc::Receiver<Value>) {
+async fn write(mut sink: SplitSink<WebSocket, Message>, mut queue: mpsc::Receiver<Message>) {
     while let Some(message) = queue.recv().await {
-        if sink.send(Message::Text(message.to_string().into())).await.is_err() {
+        if sink.send(message).await.is_err() {
             return;
         }
     }

@@ -37,7 +37,7 @@ pub(crate) async fn get(
     Query(from): Query<From>,
 ) -> Response {
     match begin(&doors, principal, from).await {
-        Ok(all) => response(All(all), doors.stop.clone()),
+        Ok(all) => response(All(all), &doors),
         Err(error) => refused(&error),
     }
 }

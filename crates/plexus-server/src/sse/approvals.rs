@@ -38,7 +38,7 @@ pub(crate) async fn get(
         doors.hub.follow_approvals(Caller::of(principal, Door::Http), last).await
     };
     match begun.await {
-        Ok(follower) => response(Approvals(follower), doors.stop.clone()),
+        Ok(follower) => response(Approvals(follower), &doors),
         Err(error) => refused(&error),
     }
 }

@@ -13,7 +13,7 @@ use crate::doors::Doors;
 /// The stream.
 pub(crate) async fn get(State(doors): State<Doors>, Extension(principal): Extension<Principal>) -> Response {
     match doors.hub.follow_changes(Caller::of(principal, Door::Http)).await {
-        Ok(follower) => response(Changes(follower), doors.stop.clone()),
+        Ok(follower) => response(Changes(follower), &doors),
         Err(error) => refused(&error),
     }
 }

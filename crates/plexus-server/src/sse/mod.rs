@@ -19,10 +19,13 @@ use http::{StatusCode, header};
 use plexus_core::Followed;
 use plexus_protocol::{Error, ErrorKind};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How often a silent stream shows that it is alive.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+use crate::doors::Doors;
+
+/// What a silent stream sends to show that it is alive.
+const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
 
 /// One event of a stream.
 #[derive(Debug)]
@@ -80,29 +83,42 @@ pub(crate) trait Teller: Send + 'static {
 }
 
 /// A response that goes on for as long as its reader wants, or the hub serves.
-pub(crate) fn response(teller: impl Teller, stop: CancellationToken) -> Response {
+pub(crate) fn response(teller: impl Teller, doors: &Doors) -> Response {
     // The first bytes go out at once: a client knows that it is connected.
     let opening = stream::iter([Ok(Bytes::from_static(b": connected\n\n"))]);
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
-    (headers, Body::from_stream(opening.chain(told(teller, stop)))).into_response()
+    let told = told(teller, doors.limits.heartbeat, doors.stop.clone());
+    (headers, Body::from_stream(opening.chain(told))).into_response()
 }
 
-fn told(teller: impl Teller, stop: CancellationToken) -> impl Stream<Item = Result<Bytes, io::Error>> {
-    stream::unfold(Some((teller, stop)), |state| async move {
+/// What the teller tells, and a comment whenever nothing was sent for a heartbeat's time: a client that hears nothing for longer knows
+/// that the hub, or the way to it, is gone.
+fn told(
+    teller: impl Teller,
+    heartbeat: Duration,
+    stop: CancellationToken,
+) -> impl Stream<Item = Result<Bytes, io::Error>> {
+    stream::unfold(Some((teller, stop)), move |state| async move {
         let (mut teller, stop) = state?;
-        let bytes = tokio::select! {
-            told = teller.next() => match told {
-                Ok(blocks) => written(&blocks),
-                // Told and then broken off: the client comes back and goes on where it was.
-                Err(error) => {
-                    let error = Block::named("error", &Value::Object(error.to_object()));
-                    return Some((Ok(written(&[error])), None));
-                }
-            },
-            () = tokio::time::sleep(KEEP_ALIVE) => Bytes::from_static(b": alive\n\n"),
-            () = stop.cancelled() => return None,
-        };
-        Some((Ok(bytes), Some((teller, stop))))
+        let silence = Instant::now() + heartbeat;
+        loop {
+            let bytes = tokio::select! {
+                told = teller.next() => match told {
+                    // A teller may have found nothing to tell; that is no sign of life to anybody.
+                    Ok(blocks) if blocks.is_empty() && Instant::now() < silence => continue,
+                    Ok(blocks) if blocks.is_empty() => ALIVE,
+                    Ok(blocks) => written(&blocks),
+                    // Told and then broken off: the client comes back and goes on where it was.
+                    Err(error) => {
+                        let error = Block::named("error", &Value::Object(error.to_object()));
+                        return Some((Ok(written(&[error])), None));
+                    }
+                },
+                () = tokio::time::sleep_until(silence) => ALIVE,
+                () = stop.cancelled() => return None,
+            };
+            return Some((Ok(bytes), Some((teller, stop))));
+        }
     })
 }
 
@@ -127,6 +143,24 @@ pub(crate) fn refused(error: &Error) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Finds nothing to tell, again and again.
+    struct Nothing;
+
+    impl Teller for Nothing {
+        async fn next(&mut self) -> Result<Vec<Block>, Error> {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            Ok(Vec::new())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_with_nothing_to_tell_shows_that_it_is_alive() {
+        let mut told = Box::pin(told(Nothing, Duration::from_millis(50), CancellationToken::new()));
+        for _ in 0..3 {
+            assert_eq!(told.next().await.unwrap().unwrap(), ALIVE, "and not an empty piece");
+        }
+    }
 
     #[test]
     fn a_block_is_written_line_by_line() {

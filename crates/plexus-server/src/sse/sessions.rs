@@ -34,7 +34,7 @@ pub(crate) async fn get(
         doors.hub.follow_session(Caller::of(principal, Door::Http), id, place(&headers, &from)?).await
     };
     match begun.await {
-        Ok(follower) => response(Session(follower), doors.stop.clone()),
+        Ok(follower) => response(Session(follower), &doors),
         Err(error) => refused(&error),
     }
 }

@@ -9,6 +9,7 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -203,7 +204,7 @@ async fn another_machine_comes_in_by_tls_and_by_a_name_that_was_allowed() {
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let hub = TestHub::with_settings(&format!(
-        "[console]\nallowed_hosts = [\"hub.example:{port}\"]\nlisten = \"127.0.0.1:{port}\"\ntls_cert = \"{}\"\ntls_key = \"{}\"\n",
+        "[console]\nallowed_hosts = [\"hub.example:{port}\"]\nlisten = \"127.0.0.1:{port}\"\ntls_cert = \"{}\"\ntls_key = \"{}\"\n[doors]\nhandshake_secs = 2\n",
         cert.display(),
         key.display()
     ))
@@ -227,6 +228,17 @@ async fn another_machine_comes_in_by_tls_and_by_a_name_that_was_allowed() {
     assert_eq!(get("/", "other.example".to_owned()).await.status(), 403);
     for path in ["/mcp", "/metrics", "/down", "/sessions/events"] {
         assert_eq!(get(path, own.clone()).await.status(), 404, "{path} is for this machine");
+    }
+    // Those who never finish a handshake keep nobody out, and are closed.
+    let mut silent = Vec::new();
+    for _ in 0..600 {
+        silent.push(TcpStream::connect(("127.0.0.1", port)).await.unwrap());
+    }
+    let served = tokio::time::timeout(LIMIT, get("/", own.clone())).await;
+    assert_eq!(served.expect("an answer beside them").status(), 200);
+    for stream in &mut silent {
+        let end = tokio::time::timeout(LIMIT, stream.read(&mut [0; 64])).await;
+        assert!(end.is_ok_and(|read| !read.is_ok_and(|bytes| bytes > 0)), "the hub closes it");
     }
     // Who speaks plainly there gets nothing.
     let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();

@@ -7,6 +7,7 @@ mod commands;
 mod console;
 mod demo;
 mod doctor;
+mod doors;
 mod mcp;
 mod notify;
 mod permit;

@@ -145,6 +145,23 @@ async fn a_permit_outlives_a_hub_that_ends_in_order() {
 }
 
 #[tokio::test]
+async fn a_permit_that_finds_the_door_full_is_asked_again() {
+    let hub = TestHub::with_settings("[doors]\ncalls_per_caller = 1\n").await;
+    let (session, token) = hub.outside_session("outside").await;
+    let (mut first, mut second) = (Relay::child(&hub, &token).await, Relay::child(&hub, &token).await);
+    first.call_tool(1, "loopback_permit", permit("t1")).await;
+    let approval = hub.first_approval(&session).await;
+    second.call_tool(2, "loopback_permit", permit("t2")).await;
+    hub.figure_becomes("plexus_turned_away_total{limit=\"calls_per_caller\"}", |times| times >= 2.0).await;
+    let deny = json!({"approval_id": approval, "approve": false, "message": "no"});
+    hub.call("loopback.respond", deny).await.unwrap();
+    assert_eq!(first.result(1).await["behavior"], "deny");
+    let approval = hub.first_approval(&session).await;
+    hub.call("loopback.respond", json!({"approval_id": approval, "approve": true})).await.unwrap();
+    assert_eq!(second.result(2).await["behavior"], "allow");
+}
+
+#[tokio::test]
 async fn a_permit_that_cannot_be_asked_is_denied() {
     let hub = TestHub::start().await;
     let mut relay = Relay::child(&hub, "a-token-nobody-has").await;

@@ -127,6 +127,15 @@ async fn a_body_over_the_limit_is_called_too_large() {
 }
 
 #[tokio::test]
+async fn a_body_of_too_many_values_is_called_too_large() {
+    let hub = TestHub::start().await;
+    let params = format!("[{}]", vec!["[]"; 1_000_000].join(","));
+    let call = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"claudecode.list","params":{params}}}"#);
+    let (status, body) = hub.post_rpc(call).await;
+    assert_eq!((status.as_u16(), &body["error"]["data"]["type"]), (413, &json!("too_large")), "{body}");
+}
+
+#[tokio::test]
 async fn batches_are_answered_together_and_notifications_not_at_all() {
     let hub = TestHub::start().await;
     let batch = json!([

@@ -27,8 +27,13 @@ impl Socket {
     }
 
     async fn next(&mut self) -> Value {
-        let message = tokio::time::timeout(LIMIT, self.0.next()).await.expect("an answer").unwrap().unwrap();
-        serde_json::from_str(message.to_text().unwrap()).unwrap()
+        loop {
+            let message =
+                tokio::time::timeout(LIMIT, self.0.next()).await.expect("an answer").unwrap().unwrap();
+            if !message.is_ping() {
+                return serde_json::from_str(message.to_text().unwrap()).unwrap();
+            }
+        }
     }
 }
 

@@ -1,0 +1,149 @@
+//! What the doors tell an operator: how many connections each has, and what was refused or closed because a peer took too long or
+//! asked for too much. The doors count; `/metrics` shows it with everything else.
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+/// One label and its value.
+type Label = [(&'static str, &'static str); 1];
+
+/// A door of the hub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DoorName {
+    /// Loopback HTTP.
+    Http,
+    /// The console for other machines.
+    Tls,
+    /// `hub.sock`.
+    Socket,
+}
+
+impl DoorName {
+    const ALL: [Self; 3] = [Self::Http, Self::Tls, Self::Socket];
+
+    fn label(self) -> Label {
+        [(
+            "door",
+            match self {
+                Self::Http => "http",
+                Self::Tls => "tls",
+                Self::Socket => "socket",
+            },
+        )]
+    }
+}
+
+/// Why a door turned a peer away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turned {
+    /// A waiting connection made room for another.
+    Waiting,
+    /// A TLS handshake took too long.
+    Handshake,
+    /// A request head took too long, or a connection was idle.
+    Head,
+    /// A request body, or a WebSocket message, took too long.
+    Body,
+    /// A peer did not read.
+    Write,
+    /// One caller had too many requests in progress.
+    CallerCalls,
+    /// All callers of a class had.
+    Calls,
+    /// One caller's bodies were too large together.
+    CallerBytes,
+    /// Those of all callers of a class were.
+    Bytes,
+}
+
+impl Turned {
+    const ALL: [Self; 9] = [
+        Self::Waiting,
+        Self::Handshake,
+        Self::Head,
+        Self::Body,
+        Self::Write,
+        Self::CallerCalls,
+        Self::Calls,
+        Self::CallerBytes,
+        Self::Bytes,
+    ];
+
+    /// Its limit, by the name of the setting.
+    fn label(self) -> Label {
+        [(
+            "limit",
+            match self {
+                Self::Waiting => "waiting",
+                Self::Handshake => "handshake_secs",
+                Self::Head => "head_secs",
+                Self::Body => "body_secs",
+                Self::Write => "write_stall_secs",
+                Self::CallerCalls => "calls_per_caller",
+                Self::Calls => "calls",
+                Self::CallerBytes => "bodies_per_caller_mb",
+                Self::Bytes => "bodies_mb",
+            },
+        )]
+    }
+}
+
+/// The figures of all doors.
+#[derive(Debug, Clone, Default)]
+pub struct DoorFigures {
+    connections: Family<Label, Gauge>,
+    turned: Family<Label, Counter>,
+}
+
+/// Counts a connection for as long as it is held.
+#[derive(Debug)]
+pub struct Connected(Gauge);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl DoorFigures {
+    pub(crate) fn register(&self, to: &mut Registry) {
+        for door in DoorName::ALL {
+            drop(self.connections.get_or_create(&door.label()));
+        }
+        for turned in Turned::ALL {
+            drop(self.turned.get_or_create(&turned.label()));
+        }
+        to.register("connections", "Open connections", self.connections.clone());
+        let help = "Connections and requests turned away because a limit of the doors was reached";
+        to.register("turned_away", help, self.turned.clone());
+    }
+
+    /// A connection was accepted; it counts until the returned value is dropped.
+    pub fn connected(&self, door: DoorName) -> Connected {
+        let gauge = self.connections.get_or_create(&door.label()).clone();
+        gauge.inc();
+        Connected(gauge)
+    }
+
+    /// A peer was turned away.
+    pub fn turned_away(&self, why: Turned) {
+        self.turned.get_or_create(&why.label()).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_counts_until_it_is_gone() {
+        let figures = DoorFigures::default();
+        let (one, other) = (figures.connected(DoorName::Http), figures.connected(DoorName::Http));
+        let counted = || figures.connections.get_or_create(&DoorName::Http.label()).get();
+        assert_eq!(counted(), 2);
+        drop((one, other));
+        assert_eq!(counted(), 0);
+    }
+}

@@ -1,0 +1,132 @@
+//! The life of a connection, the same on every door: it is accepted, opened (TLS), and served as HTTP/1.1 until its peer leaves, takes
+//! too long, or has to make room for another. `axum::serve` waits for peers without limit, so this is written on hyper itself.
+
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use plexus_core::Turned;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::Service as _;
+
+use crate::connections::{Connection, Waiting};
+use crate::limits::DoorLimits;
+use crate::wire::Wire;
+
+/// What is held of a request head, and of an answer beyond what the body itself holds.
+const BUFFER: usize = 32 * 1024;
+/// The pause after a connection could not be accepted, such as when too many files are open.
+const REST: Duration = Duration::from_millis(50);
+
+/// Where connections come from.
+pub(crate) trait Entrance: Send + 'static {
+    /// A connection before anything was exchanged.
+    type Raw: Send + 'static;
+    /// A connection that carries HTTP.
+    type Io: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// The next connection.
+    fn accept(&mut self) -> impl Future<Output = io::Result<Self::Raw>> + Send;
+
+    /// Does what comes before HTTP.
+    fn open(&self, raw: Self::Raw) -> impl Future<Output = io::Result<Self::Io>> + Send + 'static;
+}
+
+/// Serves a door until `close`; returns when the requests in progress then are answered.
+pub(crate) async fn serve<E: Entrance>(
+    mut entrance: E,
+    router: Router,
+    waiting: Arc<Waiting>,
+    limits: DoorLimits,
+    close: CancellationToken,
+) -> io::Result<()> {
+    let connections = TaskTracker::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = entrance.accept() => accepted,
+            () = close.cancelled() => break,
+        };
+        match accepted {
+            Ok(raw) => {
+                let connection = waiting.enter();
+                let opened = entrance.open(raw);
+                connections.spawn(attend(opened, router.clone(), connection, limits, close.clone()));
+            }
+            Err(error) if is_of_the_peer(&error) => {}
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                // There may be too many open files.
+                waiting.close_oldest();
+                tokio::time::sleep(REST).await;
+            }
+        }
+    }
+    drop(entrance);
+    connections.close();
+    connections.wait().await;
+    Ok(())
+}
+
+/// Whether the connection failed and not the door.
+fn is_of_the_peer(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+async fn attend<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    opened: impl Future<Output = io::Result<I>> + Send,
+    router: Router,
+    connection: Arc<Connection>,
+    limits: DoorLimits,
+    close: CancellationToken,
+) {
+    let io = tokio::select! {
+        opened = tokio::time::timeout(limits.handshake, opened) => match opened {
+            Ok(Ok(io)) => io,
+            Ok(Err(error)) => return tracing::debug!(%error, "a connection was not opened"),
+            Err(_) => return connection.figures().turned_away(Turned::Handshake),
+        },
+        () = connection.closed() => return,
+    };
+    let io = TokioIo::new(Wire::new(io, Arc::clone(&connection), limits.write_stall));
+    let of_this = Arc::clone(&connection);
+    let service = service_fn(move |request: http::Request<Incoming>| {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(Arc::clone(&of_this));
+        // A router is always ready.
+        router.clone().call(request)
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .max_buf_size(BUFFER)
+        .serve_connection(io, service)
+        .with_upgrades();
+    let mut served = pin!(served);
+    let mut closing = pin!(close.cancelled());
+    let mut is_closing = false;
+    loop {
+        tokio::select! {
+            ended = served.as_mut() => {
+                if ended.is_err_and(|error| error.is_timeout()) {
+                    connection.figures().turned_away(Turned::Head);
+                }
+                return;
+            }
+            () = connection.closed() => return,
+            () = closing.as_mut(), if !is_closing => {
+                is_closing = true;
+                served.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}

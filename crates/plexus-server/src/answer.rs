@@ -1,0 +1,89 @@
+//! The body of an answer and what it keeps until it is written: the caller's place, and the connection. Large pieces are written in small
+//! ones, so that the place is given back when nearly all is written, and not when the writing begins.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Body, HttpBody};
+use axum::response::Response;
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+
+/// The largest piece that is handed on at once.
+const PIECE: usize = 16 * 1024;
+
+/// The answer, which keeps `kept` until it is written or given up.
+pub(crate) fn keeping<K: Send + Unpin + 'static>(response: Response, kept: K) -> Response {
+    response.map(|body| Body::new(Keeping { body, piece: Bytes::new(), kept: Some(kept) }))
+}
+
+struct Keeping<K> {
+    body: Body,
+    /// What is left of the last piece of `body`.
+    piece: Bytes,
+    kept: Option<K>,
+}
+
+impl<K: Unpin> HttpBody for Keeping<K> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.piece.is_empty() {
+            let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+            match frame.map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) => self.piece = data,
+                Some(Ok(Err(other))) => return Poll::Ready(Some(Ok(other))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => {
+                    self.kept = None;
+                    return Poll::Ready(None);
+                }
+            }
+        }
+        let next = PIECE.min(self.piece.len());
+        Poll::Ready(Some(Ok(Frame::data(self.piece.split_to(next)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.piece.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (rest, piece) = (self.body.size_hint(), self.piece.len() as u64);
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest.lower() + piece);
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(upper + piece);
+        }
+        hint
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::response::IntoResponse as _;
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_is_whole_and_keeps_its_place_until_its_last_piece() {
+        let (kept, mut gone) = tokio::sync::oneshot::channel::<()>();
+        let whole: Bytes = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
+        let mut body = keeping(whole.clone().into_response(), kept).into_body();
+        assert_eq!(body.size_hint().exact(), Some(400_000), "its length is still known");
+        let mut read = Vec::new();
+        while let Some(frame) = body.frame().await {
+            assert_eq!(gone.try_recv(), Err(tokio::sync::oneshot::error::TryRecvError::Empty));
+            let data = frame.unwrap().into_data().unwrap();
+            assert!(data.len() <= PIECE);
+            read.extend_from_slice(&data);
+        }
+        assert_eq!(read, whole);
+        assert_eq!(gone.try_recv(), Err(tokio::sync::oneshot::error::TryRecvError::Closed));
+    }
+}

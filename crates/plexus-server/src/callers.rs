@@ -1,0 +1,270 @@
+//! What the hub holds for each caller that it knows: requests in progress, streams among them, and bytes of request bodies. The
+//! operator, callers from outside (tokens, parent agents) and sessions draw on pools of their own, so that none of them keeps the
+//! others out. A session has a few calls and bytes besides the pool: whatever other sessions do, its next permit finds room.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use plexus_core::{DoorFigures, Turned};
+use plexus_protocol::Principal;
+
+use crate::limits::DoorLimits;
+use crate::refusal::Refusal;
+
+/// Calls of a session that need no place in the pool.
+const OWN_CALLS: usize = 4;
+/// Bytes of a session that need no room in the pool.
+const OWN_BYTES: usize = 64 * 1024;
+
+/// Which pool a caller draws on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Class {
+    Operator,
+    Outside,
+    Session,
+}
+
+impl Class {
+    fn of(principal: &Principal) -> Self {
+        match principal {
+            Principal::Operator => Self::Operator,
+            Principal::Token { .. } | Principal::Parent { .. } => Self::Outside,
+            Principal::Session { .. } => Self::Session,
+        }
+    }
+
+    fn own_calls(self) -> usize {
+        if self == Self::Session { OWN_CALLS } else { 0 }
+    }
+
+    fn own_bytes(self) -> usize {
+        if self == Self::Session { OWN_BYTES } else { 0 }
+    }
+}
+
+/// Calls and bytes, of one caller or of a pool.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Held {
+    calls: usize,
+    bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    callers: HashMap<String, Held>,
+    pools: HashMap<Class, Held>,
+}
+
+/// All callers.
+pub(crate) struct Callers {
+    limits: DoorLimits,
+    figures: DoorFigures,
+    tally: Mutex<Tally>,
+}
+
+impl Callers {
+    pub(crate) fn new(limits: DoorLimits, figures: DoorFigures) -> Arc<Self> {
+        Arc::new(Self { limits, figures, tally: Mutex::default() })
+    }
+
+    /// Makes room for one more call of this caller, until the returned value is dropped.
+    pub(crate) fn enter(self: &Arc<Self>, principal: &Principal) -> Result<Call, Refusal> {
+        let (key, class) = (principal.key(), Class::of(principal));
+        let most = match class {
+            Class::Operator => self.limits.calls,
+            Class::Outside | Class::Session => self.limits.calls_per_caller,
+        };
+        let mut tally = self.tally();
+        let held = tally.callers.get(&key).copied().unwrap_or_default();
+        if held.calls >= most {
+            return Err(self.refuse(Turned::CallerCalls, Refusal::TooManyCalls));
+        }
+        if held.calls >= class.own_calls() {
+            let pool = tally.pools.entry(class).or_default();
+            if pool.calls >= self.limits.calls {
+                return Err(self.refuse(Turned::Calls, Refusal::Busy));
+            }
+            pool.calls += 1;
+        }
+        tally.callers.entry(key.clone()).or_default().calls += 1;
+        drop(tally);
+        Ok(Call { callers: Arc::clone(self), key, class })
+    }
+
+    fn refuse(&self, turned: Turned, refusal: Refusal) -> Refusal {
+        self.figures.turned_away(turned);
+        refusal
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call in progress.
+pub(crate) struct Call {
+    callers: Arc<Callers>,
+    key: String,
+    class: Class,
+}
+
+impl Call {
+    /// Room for bytes of this call's body; none yet.
+    pub(crate) fn charge(self: &Arc<Self>) -> Charge {
+        Charge { call: Arc::clone(self), bytes: 0 }
+    }
+
+    fn grow(&self, by: usize) -> Result<(), Refusal> {
+        let limits = &self.callers.limits;
+        let mut tally = self.callers.tally();
+        let before = tally.callers.get(&self.key).map_or(0, |held| held.bytes);
+        let after = before.saturating_add(by);
+        if after > limits.bytes_per_caller {
+            return Err(self.callers.refuse(Turned::CallerBytes, Refusal::TooManyBytes));
+        }
+        let from_pool = over(after, self.class) - over(before, self.class);
+        let pool = tally.pools.entry(self.class).or_default();
+        if from_pool > 0 && pool.bytes + from_pool > limits.bytes {
+            return Err(self.callers.refuse(Turned::Bytes, Refusal::Busy));
+        }
+        pool.bytes += from_pool;
+        tally.callers.entry(self.key.clone()).or_default().bytes = after;
+        Ok(())
+    }
+
+    fn shrink(&self, by: usize) {
+        let mut tally = self.callers.tally();
+        let Some(held) = tally.callers.get_mut(&self.key) else { return };
+        let before = held.bytes;
+        held.bytes -= by;
+        let to_pool = over(before, self.class) - over(held.bytes, self.class);
+        tally.pools.entry(self.class).or_default().bytes -= to_pool;
+    }
+}
+
+/// What of a caller's bytes is taken from the pool.
+fn over(bytes: usize, class: Class) -> usize {
+    bytes.saturating_sub(class.own_bytes())
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let mut tally = self.callers.tally();
+        let Some(held) = tally.callers.get_mut(&self.key) else { return };
+        let from_pool = held.calls > self.class.own_calls();
+        held.calls -= 1;
+        // Charges hold their call: without calls there are no bytes.
+        if held.calls == 0 {
+            tally.callers.remove(&self.key);
+        }
+        if from_pool {
+            tally.pools.entry(self.class).or_default().calls -= 1;
+        }
+    }
+}
+
+/// Bytes that are held for a call; given back when this is dropped.
+pub(crate) struct Charge {
+    call: Arc<Call>,
+    bytes: usize,
+}
+
+impl Charge {
+    /// Room for so many bytes more.
+    pub(crate) fn grow(&mut self, by: usize) -> Result<(), Refusal> {
+        self.call.grow(by)?;
+        self.bytes += by;
+        Ok(())
+    }
+
+    /// Gives all bytes back.
+    pub(crate) fn clear(&mut self) {
+        self.call.shrink(self.bytes);
+        self.bytes = 0;
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plexus_protocol::SessionId;
+
+    use super::*;
+
+    fn callers(limits: DoorLimits) -> Arc<Callers> {
+        Callers::new(limits, DoorFigures::default())
+    }
+
+    fn session() -> Principal {
+        Principal::Session { id: SessionId::random(), run: 1 }
+    }
+
+    #[test]
+    fn sessions_that_fill_the_pool_keep_neither_the_operator_nor_another_session_out() {
+        let limits = DoorLimits { calls: 10, calls_per_caller: 8, ..DoorLimits::default() };
+        let callers = callers(limits);
+        let greedy: Vec<Principal> = (0..5).map(|_| session()).collect();
+        let mut held = Vec::new();
+        for principal in &greedy {
+            loop {
+                match callers.enter(principal) {
+                    Ok(call) => held.push(call),
+                    Err(refusal) => {
+                        assert!(matches!(refusal, Refusal::TooManyCalls | Refusal::Busy));
+                        break;
+                    }
+                }
+            }
+        }
+        assert_eq!(held.len(), 5 * OWN_CALLS + 10);
+        let other = session();
+        let permits: Vec<_> = (0..OWN_CALLS).map(|_| callers.enter(&other)).collect();
+        assert!(permits.iter().all(Result::is_ok));
+        assert!(matches!(callers.enter(&other), Err(Refusal::Busy)));
+        assert!(callers.enter(&Principal::Operator).is_ok());
+        assert!(callers.enter(&Principal::Parent { id: "outside".to_owned() }).is_ok());
+        drop((held, permits));
+        assert!(callers.tally().callers.is_empty());
+        assert!(callers.tally().pools.values().all(|pool| *pool == Held::default()));
+    }
+
+    #[test]
+    fn a_new_run_of_a_session_is_the_same_caller() {
+        let callers = callers(DoorLimits { calls_per_caller: 1, ..DoorLimits::default() });
+        let id = SessionId::random();
+        let _first = callers.enter(&Principal::Session { id, run: 1 }).unwrap();
+        let again = callers.enter(&Principal::Session { id, run: 2 });
+        assert!(matches!(again, Err(Refusal::TooManyCalls)));
+    }
+
+    #[test]
+    fn bytes_are_bounded_for_one_and_for_all_and_a_small_permit_always_fits() {
+        let limits = DoorLimits { bytes: 100_000, bytes_per_caller: 150_000, ..DoorLimits::default() };
+        let callers = callers(limits);
+        let call = |principal: &Principal| Arc::new(callers.enter(principal).unwrap());
+        let greedy = call(&session());
+        let mut first = greedy.charge();
+        assert_eq!(first.grow(150_001), Err(Refusal::TooManyBytes));
+        first.grow(150_000).unwrap();
+        let mut second = call(&session()).charge();
+        assert_eq!(second.grow(OWN_BYTES + 16_000), Err(Refusal::Busy));
+        second.grow(OWN_BYTES).unwrap();
+        let mut operator = call(&Principal::Operator).charge();
+        operator.grow(100_000).unwrap();
+        assert_eq!(operator.grow(1), Err(Refusal::Busy));
+        first.clear();
+        second.grow(80_000).unwrap();
+        drop((first, second, operator, greedy));
+        assert!(callers.tally().callers.is_empty());
+        assert!(callers.tally().pools.values().all(|pool| *pool == Held::default()));
+    }
+}

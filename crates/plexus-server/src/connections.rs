@@ -1,0 +1,199 @@
+//! The connections of one door. A connection waits until a request of a known caller occupies it: before its first head, between
+//! requests, and while it is served what anybody may have. At most a fixed number wait; for one more, the one that has waited
+//! longest is closed. So nobody who says nothing keeps anybody out, and what is in progress for a caller is never closed.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use plexus_core::{Connected, DoorFigures, DoorName, Turned};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::callers::Charge;
+use crate::refusal::Refusal;
+
+/// The connections of one door that wait.
+pub(crate) struct Waiting {
+    name: DoorName,
+    most: usize,
+    figures: DoorFigures,
+    queue: Mutex<Queue>,
+}
+
+/// Those that wait, by the order in which they began to.
+#[derive(Default)]
+struct Queue {
+    next: u64,
+    waiting: BTreeMap<u64, CancellationToken>,
+}
+
+impl Waiting {
+    pub(crate) fn new(name: DoorName, most: usize, figures: DoorFigures) -> Arc<Self> {
+        Arc::new(Self { name, most, figures, queue: Mutex::default() })
+    }
+
+    /// A new connection, which waits.
+    pub(crate) fn enter(self: &Arc<Self>) -> Arc<Connection> {
+        let close = CancellationToken::new();
+        let ticket = self.wait(close.clone());
+        Arc::new(Connection {
+            door: Arc::clone(self),
+            close,
+            ticket: Mutex::new(Some(ticket)),
+            meter: Mutex::new(None),
+            _counted: self.figures.connected(self.name),
+        })
+    }
+
+    /// Closes the connection that has waited longest.
+    pub(crate) fn close_oldest(&self) {
+        let oldest = locked(&self.queue).waiting.pop_first();
+        if let Some((_, close)) = oldest {
+            close.cancel();
+            self.figures.turned_away(Turned::Waiting);
+        }
+    }
+
+    fn wait(&self, close: CancellationToken) -> u64 {
+        let mut queue = locked(&self.queue);
+        let ticket = queue.next;
+        queue.next += 1;
+        queue.waiting.insert(ticket, close);
+        let full = queue.waiting.len() > self.most;
+        drop(queue);
+        if full {
+            self.close_oldest();
+        }
+        ticket
+    }
+
+    fn leave(&self, ticket: u64) {
+        locked(&self.queue).waiting.remove(&ticket);
+    }
+}
+
+/// One connection, for as long as anything of it is left.
+pub(crate) struct Connection {
+    door: Arc<Waiting>,
+    close: CancellationToken,
+    /// Its place among those that wait; `None` while a caller occupies it.
+    ticket: Mutex<Option<u64>>,
+    meter: Mutex<Option<Meter>>,
+    _counted: Connected,
+}
+
+/// What was read of a WebSocket message that is not complete yet.
+struct Meter {
+    charge: Charge,
+    began: Instant,
+    last: Instant,
+}
+
+impl Connection {
+    /// Returns when the connection has to make room for another.
+    pub(crate) async fn closed(&self) {
+        self.close.cancelled().await;
+    }
+
+    /// Takes it out of those that wait until the returned value is dropped.
+    pub(crate) fn occupy(self: &Arc<Self>) -> Occupied {
+        if let Some(ticket) = locked(&self.ticket).take() {
+            self.door.leave(ticket);
+        }
+        Occupied(Arc::clone(self))
+    }
+
+    pub(crate) fn figures(&self) -> &DoorFigures {
+        &self.door.figures
+    }
+
+    /// Charges what is read from now on; returns the charge for what was read until now.
+    pub(crate) fn meter(&self, charge: Charge) -> Option<Charge> {
+        let now = Instant::now();
+        let before = locked(&self.meter).replace(Meter { charge, began: now, last: now });
+        before.map(|meter| meter.charge)
+    }
+
+    /// So many bytes were read.
+    pub(crate) fn count(&self, bytes: usize) -> Result<(), Refusal> {
+        match locked(&self.meter).as_mut().filter(|_| bytes > 0) {
+            None => Ok(()),
+            Some(meter) => {
+                meter.last = Instant::now();
+                if meter.charge.is_empty() {
+                    meter.began = meter.last;
+                }
+                meter.charge.grow(bytes)
+            }
+        }
+    }
+
+    /// Whether a message was begun, and has paused or lasted too long. Only time after `reading_since` counts as a pause.
+    pub(crate) fn is_stalled(&self, reading_since: Instant, stall: Duration, whole: Duration) -> bool {
+        locked(&self.meter).as_ref().is_some_and(|meter| {
+            let paused = meter.last.max(reading_since).elapsed() > stall;
+            let late = meter.began.max(reading_since).elapsed() > whole;
+            !meter.charge.is_empty() && (paused || late)
+        })
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if let Some(ticket) = locked(&self.ticket).take() {
+            self.door.leave(ticket);
+        }
+    }
+}
+
+/// A connection that a known caller uses; it waits again when this is dropped.
+pub(crate) struct Occupied(Arc<Connection>);
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        let Connection { door, close, ticket, .. } = &*self.0;
+        let waits = door.wait(close.clone());
+        *locked(ticket) = Some(waits);
+    }
+}
+
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn door(most: usize) -> Arc<Waiting> {
+        Waiting::new(DoorName::Http, most, DoorFigures::default())
+    }
+
+    fn is_closed(connection: &Connection) -> bool {
+        connection.close.is_cancelled()
+    }
+
+    #[test]
+    fn the_one_that_waited_longest_makes_room() {
+        let door = door(2);
+        let [first, second, third] = [(); 3].map(|()| door.enter());
+        assert!(is_closed(&first) && !is_closed(&second) && !is_closed(&third));
+        drop(second);
+        let fourth = door.enter();
+        assert!(!is_closed(&third) && !is_closed(&fourth), "one that has left gives its place back");
+    }
+
+    #[test]
+    fn what_a_caller_uses_is_never_closed_and_waits_last_afterwards() {
+        let door = door(2);
+        let used = door.enter();
+        let occupied = used.occupy();
+        let others: Vec<_> = (0..5).map(|_| door.enter()).collect();
+        assert!(!is_closed(&used));
+        drop(occupied);
+        assert!(!is_closed(&used) && is_closed(&others[3]), "it is the last of those that wait");
+        let last = door.enter();
+        assert!(is_closed(&others[4]) && !is_closed(&used) && !is_closed(&last));
+    }
+}

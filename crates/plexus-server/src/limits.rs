@@ -1,0 +1,76 @@
+//! The limits of the doors: how long the hub waits for a peer, and how many connections, calls and bytes it holds for one. The
+//! settings come from `[doors]` in `plexus.toml`; each limit is enforced where the hub waits or holds.
+
+use std::time::Duration;
+
+const MIB: usize = 1024 * 1024;
+
+/// How long a peer may take, and how much the hub holds for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DoorLimits {
+    /// A TLS handshake.
+    pub handshake: Duration,
+    /// A request head, counted from the connection or from the previous answer; also the first message on a WebSocket.
+    pub head: Duration,
+    /// The longest pause within a request body or a WebSocket message.
+    pub body_stall: Duration,
+    /// A whole request body or WebSocket message.
+    pub body: Duration,
+    /// The longest time in which a peer accepts none of the bytes that wait for it.
+    pub write_stall: Duration,
+    /// The pause after which a silent stream sends a sign of life.
+    pub heartbeat: Duration,
+    /// Connections of one door on which no authenticated request is in progress.
+    pub waiting: usize,
+    /// Requests in progress of one caller other than the operator.
+    pub calls_per_caller: usize,
+    /// Requests in progress of all callers of one class.
+    pub calls: usize,
+    /// Bytes of request bodies held for one caller.
+    pub bytes_per_caller: usize,
+    /// Bytes of request bodies held for all callers of one class.
+    pub bytes: usize,
+}
+
+impl Default for DoorLimits {
+    fn default() -> Self {
+        Self {
+            handshake: Duration::from_secs(10),
+            head: Duration::from_secs(30),
+            body_stall: Duration::from_secs(30),
+            body: Duration::from_secs(600),
+            write_stall: Duration::from_secs(60),
+            heartbeat: Duration::from_secs(10),
+            waiting: 1024,
+            calls_per_caller: 256,
+            calls: 2048,
+            bytes_per_caller: 64 * MIB,
+            bytes: 256 * MIB,
+        }
+    }
+}
+
+impl DoorLimits {
+    /// The same limits, lowered so that connections leave most of this many open files to the rest of the hub.
+    pub(crate) fn within_open_files(self, files: Option<u64>) -> Self {
+        let share = |of: u64| {
+            files.map_or(usize::MAX, |files| usize::try_from(files / of).unwrap_or(usize::MAX).max(1))
+        };
+        Self { waiting: self.waiting.min(share(16)), calls: self.calls.min(share(8)), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_open_files_to_the_rest_of_the_hub() {
+        let usual = DoorLimits::default();
+        assert_eq!(usual.within_open_files(None), usual);
+        assert_eq!(usual.within_open_files(Some(1 << 20)), usual);
+        let few = usual.within_open_files(Some(1024));
+        assert_eq!((few.waiting, few.calls), (64, 128));
+        assert_eq!(usual.within_open_files(Some(0)).waiting, 1);
+    }
+}

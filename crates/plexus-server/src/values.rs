@@ -1,0 +1,55 @@
+//! How many values a JSON text holds, counted without building them: built, small values take many times the bytes they are written
+//! in, and sixteen megabytes of brackets would be hundreds.
+
+/// The most values that are built of one body or message; the same as of a child's line.
+pub(crate) const MOST: usize = 100_000;
+
+/// Whether this text holds no more than that. What is not JSON is not judged.
+pub(crate) fn are_few(text: &[u8]) -> bool {
+    let (mut values, mut rest) = (0, text);
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match byte {
+            b'"' => rest = after_string(rest),
+            // Every value but the first stands after one of these.
+            b',' | b'[' | b'{' => {
+                values += 1;
+                if values > MOST {
+                    return false;
+                }
+            }
+            _ => {}
+        }
+    }
+    true
+}
+
+/// What follows a string, of which the opening quote was read.
+fn after_string(mut rest: &[u8]) -> &[u8] {
+    while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')) {
+        if rest[at] == b'"' {
+            return &rest[at + 1..];
+        }
+        // A backslash and the byte that it escapes.
+        rest = rest.get(at + 2..).unwrap_or_default();
+    }
+    &[]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_counted_and_text_is_not() {
+        let list = |count: usize| format!("[{}]", vec!["0"; count].join(","));
+        assert!(are_few(list(MOST).as_bytes()));
+        assert!(!are_few(list(MOST + 1).as_bytes()));
+        assert!(!are_few("[[],".repeat(MOST).as_bytes()));
+        let text = serde_json::json!({"prompt": "[{\\\",".repeat(MOST)}).to_string();
+        assert!(are_few(text.as_bytes()));
+        for broken in ["\"", "\"\\", "\"a", ""] {
+            assert!(are_few(broken.as_bytes()));
+        }
+    }
+}
