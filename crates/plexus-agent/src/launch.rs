@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::run_dir::{RunDir, create_new};
-use crate::wall::Wall;
+use crate::wall::{Tracing, Wall};
 
 /// Whom Claude Code asks for permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,6 +152,9 @@ pub struct Launch {
     /// What it is not to see, if anything.
     #[serde(default)]
     pub wall: Option<Wall>,
+    /// Whether its processes may trace each other, where there is a wall.
+    #[serde(default)]
+    pub tracing: Tracing,
 }
 
 /// How much of what a child writes is taken. Beyond that it is not read from.

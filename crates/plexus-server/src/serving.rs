@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use axum::serve::{Listener as _, ListenerExt};
 use plexus_core::{
-    ChildMcp, Hub, HubBuilder, Limits, NotifySettings, Retention, Settings, ShutDown, StartError, WallSetting,
+    ChildMcp, Hub, HubBuilder, Limits, NotifySettings, Retention, Settings, ShutDown, StartError, Tracing,
+    WallSetting,
 };
 use plexus_store::{Durability, SqliteStore, StoreError};
 use rmcp::ServerHandler;
@@ -48,6 +49,8 @@ pub struct Config {
     pub user_settings: Option<PathBuf>,
     /// Whether children are kept from the hub's own files.
     pub wall: WallSetting,
+    /// Whether the processes of a child may trace each other.
+    pub tracing: Tracing,
     /// How children on the `mcp` channel reach the hub.
     pub child_mcp: ChildMcp,
     /// How often a waiting MCP call shows that it is alive.
@@ -100,6 +103,7 @@ impl Config {
             session_env: Vec::new(),
             user_settings: None,
             wall: WallSetting::default(),
+            tracing: Tracing::default(),
             child_mcp: ChildMcp::Relay,
             progress_every: Duration::from_secs(20),
             sse_retry: Duration::from_secs(5),
@@ -298,6 +302,7 @@ async fn start_core(config: Config, dir: &DataDir, url: &str) -> Result<Arc<Hub>
         session_env: config.session_env,
         user_settings: config.user_settings,
         wall: config.wall,
+        tracing: config.tracing,
         child_mcp: config.child_mcp,
         progress_every: config.progress_every,
         sse_retry: config.sse_retry,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use plexus_core::{ChildMcp, Limits, Retention, WallSetting};
+use plexus_core::{ChildMcp, Limits, Retention, Tracing, WallSetting};
 use plexus_server::Config;
 use plexus_store::Durability;
 use serde::Deserialize;
@@ -54,6 +54,7 @@ struct File {
     session_env: Vec<String>,
     user_settings: Option<bool>,
     wall: WallName,
+    tracing: Tracing,
     child_mcp: ChildMcpName,
     progress_secs: Option<f64>,
     sse_retry_ms: Option<u64>,
@@ -202,6 +203,7 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
             WallName::Required => WallSetting::Required,
             WallName::Off => WallSetting::Off,
         },
+        tracing: file.tracing,
         child_mcp: match file.child_mcp {
             ChildMcpName::Relay => ChildMcp::Relay,
             ChildMcpName::Http => ChildMcp::Http,

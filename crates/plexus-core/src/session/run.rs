@@ -268,6 +268,7 @@ impl Owner {
                 reserve_bytes: settings.limits.reserve_bytes,
             },
             wall: self.hub.walls().around(Some(&dir.mcp_config())),
+            tracing: settings.tracing,
         };
         let keeper = Keeper::start(&settings.plexus, &dir, &launch, &env)?;
         let mut run = self.live_run(key, dir, Some(keeper), 0)?;

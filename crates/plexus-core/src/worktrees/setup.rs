@@ -91,6 +91,7 @@ impl Setup {
             streams: Streams::Log,
             journal: JournalLimits::default(),
             wall: hub.walls().around(None),
+            tracing: hub.settings().tracing,
         };
         let env = environment(hub.settings(), session, &self.env);
         let keeper = Keeper::start(&hub.settings().plexus, dir, &launch, &env)?;
