@@ -4,6 +4,7 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -155,6 +156,9 @@ pub struct Launch {
     /// Whether its processes may trace each other, where there is a wall.
     #[serde(default)]
     pub tracing: Tracing,
+    /// How long a child without a turn is kept while there is no hub; `None` for good.
+    #[serde(default)]
+    pub idle_without_hub: Option<Duration>,
 }
 
 /// How much of what a child writes is taken. Beyond that it is not read from.

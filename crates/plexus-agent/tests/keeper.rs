@@ -27,6 +27,7 @@ fn without_the_word_to_start_nothing_starts_and_the_keeper_leaves() {
         streams: Streams::Lines,
         wall: None,
         tracing: Tracing::Denied,
+        idle_without_hub: None,
     };
     std::fs::write(dir.launch(), serde_json::to_vec(&launch).unwrap()).unwrap();
     let status = Command::new(keep_program())

@@ -51,6 +51,8 @@ pub struct Settings {
     pub initialize_within: Duration,
     /// How long a child without a turn is kept; `None` for good.
     pub idle_after: Option<Duration>,
+    /// How long a child without a turn is kept while there is no hub; `None` for good.
+    pub orphan_after: Option<Duration>,
     /// How long whoever is asked has before a question goes on to the next above, in seconds.
     pub escalate_after_secs: u64,
     /// How long somebody counts as there after a call.

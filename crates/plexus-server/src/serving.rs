@@ -63,6 +63,8 @@ pub struct Config {
     pub initialize_within: Duration,
     /// How long a child without a turn is kept; `None` for good.
     pub idle_after: Option<Duration>,
+    /// How long a child without a turn is kept while there is no hub; `None` for good.
+    pub orphan_after: Option<Duration>,
     /// How long a child may hear nothing from its model before it is said to have stalled.
     pub stalled_after: Duration,
     /// How long whoever is asked has before a question goes on to the next above, in seconds.
@@ -109,6 +111,7 @@ impl Config {
             sse_retry: Duration::from_secs(5),
             initialize_within: Duration::from_secs(60),
             idle_after: Some(Duration::from_secs(600)),
+            orphan_after: Some(Duration::from_secs(24 * 60 * 60)),
             stalled_after: Duration::from_secs(300),
             escalate_after_secs: 120,
             present_for: Duration::from_secs(120),
@@ -308,6 +311,7 @@ async fn start_core(config: Config, dir: &DataDir, url: &str) -> Result<Arc<Hub>
         sse_retry: config.sse_retry,
         initialize_within: config.initialize_within,
         idle_after: config.idle_after,
+        orphan_after: config.orphan_after,
         stalled_after: config.stalled_after,
         escalate_after_secs: config.escalate_after_secs,
         present_for: config.present_for,

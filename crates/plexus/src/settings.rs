@@ -60,6 +60,7 @@ struct File {
     sse_retry_ms: Option<u64>,
     initialize_secs: Option<f64>,
     idle_secs: Option<f64>,
+    orphan_secs: Option<f64>,
     stalled_secs: Option<f64>,
     escalate_after_secs: Option<u64>,
     present_secs: Option<f64>,
@@ -215,6 +216,11 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
             None => usual.idle_after,
             Some(0.0) => None,
             given => Some(seconds("idle_secs", given, 0.0)?),
+        },
+        orphan_after: match file.orphan_secs {
+            None => usual.orphan_after,
+            Some(0.0) => None,
+            given => Some(seconds("orphan_secs", given, 0.0)?),
         },
         stalled_after: of("stalled_secs", file.stalled_secs, usual.stalled_after)?,
         escalate_after_secs: at_least_one(

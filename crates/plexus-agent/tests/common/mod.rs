@@ -150,6 +150,29 @@ impl Run {
         Self { home, dir, session, keeper, outbox, journal, seen: Vec::new() }
     }
 
+    /// A child that is `sh -c SCRIPT`, which is ended after this time without a hub, unless it has a turn.
+    pub fn start_with_limit(script: &str, limit: Duration) -> Self {
+        let (home, dir, session) = Self::directory();
+        let launch = launch(&home, Path::new("/bin/sh"), &["-c", script], Streams::Lines, None);
+        let launch = Launch { idle_without_hub: Some(limit), ..launch };
+        let mut run = Self::begin(&keep_program(), home, dir, session, &launch);
+        run.outbox.go(NONCE).unwrap();
+        run
+    }
+
+    /// The hub goes away.
+    pub fn close_hub(&mut self) {
+        // The outbox of a run that nobody keeps takes the place of this one, which is closed.
+        let elsewhere = RunDir::new(self.home.path().join(format!("elsewhere-{}", self.session)));
+        elsewhere.restore().unwrap();
+        self.outbox = Outbox::open(&elsewhere).unwrap().0;
+    }
+
+    /// A hub comes back.
+    pub fn open_hub(&mut self) {
+        self.outbox = Outbox::open(&self.dir).unwrap().0;
+    }
+
     pub fn start(script: &str) -> Self {
         let mut run = Self::prepare(script);
         run.outbox.go(NONCE).unwrap();
@@ -238,6 +261,7 @@ fn launch(
         streams,
         wall,
         tracing: Tracing::Denied,
+        idle_without_hub: None,
     }
 }
 

@@ -269,6 +269,7 @@ impl Owner {
             },
             wall: self.hub.walls().around(Some(&dir.mcp_config())),
             tracing: settings.tracing,
+            idle_without_hub: settings.orphan_after,
         };
         let keeper = Keeper::start(&settings.plexus, &dir, &launch, &env)?;
         let mut run = self.live_run(key, dir, Some(keeper), 0)?;
