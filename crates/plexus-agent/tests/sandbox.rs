@@ -116,6 +116,41 @@ async fn a_child_signals_no_process_outside() {
     }
 }
 
+/// As in a container: parts of `/proc` are covered, so the kernel lets nobody mount another one.
+#[tokio::test]
+async fn where_proc_is_masked_signals_are_held_back_by_landlock_or_it_is_said() {
+    let test = "where_proc_is_masked_signals_are_held_back_by_landlock_or_it_is_said";
+    if !granted(test, signals) {
+        return;
+    }
+    if User::all().len() == 1 {
+        return plexus_testkit::skip(test, "root, to mask a part of /proc");
+    }
+    let mut other = Run::start_under(User::This, "", "exec cat");
+    other.outbox.append(r#"{"type":"ready"}"#).unwrap();
+    other.line().await;
+    let prefix = "unshare -m sh -c 'mount -t tmpfs masked /proc/fs && exec \"$0\" \"$@\"'";
+    let script = format!(
+        "{} signal {} {}; sleep 300 & kill $! && echo own; cat data/secret; cat data/runs/1/mcp.json; echo; echo end",
+        reach_program().display(),
+        other.keeper.identity().pid,
+        std::process::id()
+    );
+    let mut run = Run::start_under(User::This, prefix, &script);
+    let lines = lines(&mut run).await;
+    let Some(Walled::Namespaces { signals, .. }) = read_wall(&run.dir) else { panic!("no sandbox") };
+    match signals {
+        Protection::Held(by) => {
+            assert!(by.contains("Landlock") && by.contains("PID namespace"), "{by}");
+            assert_eq!(lines, ["tried", "own", "the config"]);
+        }
+        Protection::Open(why) => {
+            assert!(why.contains("PID namespace") && why.contains("Landlock"), "{why}");
+            assert!(lines.iter().any(|line| line.contains("REACHED")), "{lines:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_tool_takes_nothing_of_the_agent_that_started_it() {
     if !granted("a_tool_takes_nothing_of_the_agent_that_started_it", descriptors) {

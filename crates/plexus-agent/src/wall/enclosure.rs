@@ -6,12 +6,15 @@ use std::io;
 use super::filter::Filter;
 use super::processes::{Handle, Leash};
 use super::protection::{Descriptors, Protection, Tracing, memory, tracing_is_allowed};
-use super::{Plan, Walled};
+use super::{Plan, Signals, Walled};
 
 /// A part of a sandbox that a system may refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Files,
+    /// The PID namespace.
+    Processes,
+    /// What is done about signals without one.
     Signals,
     Descriptors,
 }
@@ -43,13 +46,14 @@ impl Failed {
 pub(crate) struct Enclosure {
     tracing: Tracing,
     no_namespace: Option<String>,
+    no_scope: Option<String>,
     no_filter: Option<String>,
 }
 
 impl Enclosure {
     /// Everything that the setting asks for.
     pub(crate) fn all(tracing: Tracing) -> Self {
-        Self { tracing, no_namespace: None, no_filter: None }
+        Self { tracing, no_namespace: None, no_scope: None, no_filter: None }
     }
 
     /// Has `start` start a process with as much as the system grants, and reports what that is.
@@ -60,16 +64,22 @@ impl Enclosure {
         loop {
             match start(&self) {
                 Ok(started) => return Ok((started, self.walled())),
-                Err(Failed::Sandbox(fault)) if fault.part == Part::Signals && self.no_namespace.is_none() => {
-                    self.no_namespace = Some(fault.reason);
-                }
-                Err(Failed::Sandbox(fault))
-                    if fault.part == Part::Descriptors && self.no_filter.is_none() =>
-                {
-                    self.no_filter = Some(fault.reason);
-                }
+                Err(Failed::Sandbox(fault)) => match self.refused(fault.part) {
+                    Some(reason @ None) => *reason = Some(fault.reason),
+                    _ => return Err(Failed::Sandbox(fault)),
+                },
                 Err(failed) => return Err(failed),
             }
+        }
+    }
+
+    /// Where the reason is kept for a part that can be left out.
+    fn refused(&mut self, part: Part) -> Option<&mut Option<String>> {
+        match part {
+            Part::Files => None,
+            Part::Processes => Some(&mut self.no_namespace),
+            Part::Signals => Some(&mut self.no_scope),
+            Part::Descriptors => Some(&mut self.no_filter),
         }
     }
 
@@ -79,6 +89,7 @@ impl Enclosure {
             plan.filter = Filter::against_tracing();
         }
         if self.no_namespace.is_some() {
+            plan.signals = if self.no_scope.is_some() { Signals::Free } else { Signals::Scoped };
             return Ok((plan, None));
         }
         let (leash, handle) = Leash::new()?;
@@ -87,9 +98,10 @@ impl Enclosure {
     }
 
     fn walled(&self) -> Walled {
-        let signals = match &self.no_namespace {
-            None => Protection::Held("a PID namespace".to_owned()),
-            Some(reason) => Protection::Open(reason.clone()),
+        let signals = match (&self.no_namespace, &self.no_scope) {
+            (None, _) => Protection::Held("a PID namespace".to_owned()),
+            (Some(reason), None) => Protection::Held(format!("Landlock, as {reason}")),
+            (Some(reason), Some(other)) => Protection::Open(format!("{reason}; {other}")),
         };
         let descriptors = match (Descriptors::needed(self.tracing), &self.no_filter) {
             (Descriptors::Nothing, _) => tracing_is_allowed(),
@@ -108,23 +120,35 @@ impl Enclosure {
 mod tests {
     use super::*;
 
+    fn refusing<'a>(refused: &'a [(Part, &'a str)]) -> impl FnMut(&Enclosure) -> Result<(), Failed> + 'a {
+        let mut refused = refused.iter();
+        move |_| match refused.next() {
+            Some((part, reason)) => Err(Failed::Sandbox(Fault { part: *part, reason: (*reason).to_owned() })),
+            None => Ok(()),
+        }
+    }
+
+    fn signals_after(refused: &[(Part, &str)]) -> Protection {
+        match Enclosure::all(Tracing::Denied).attempt(refusing(refused)).unwrap().1 {
+            Walled::Namespaces { signals, .. } => signals,
+            walled @ Walled::None { .. } => panic!("{walled:?}"),
+        }
+    }
+
     #[test]
     fn a_refused_part_is_left_out_and_named() {
-        let mut attempts = 0;
-        let refused = |part, reason: &str| Err(Failed::Sandbox(Fault { part, reason: reason.to_owned() }));
-        let (_, walled) = Enclosure::all(Tracing::Denied)
-            .attempt(|enclosure| {
-                attempts += 1;
-                if enclosure.no_namespace.is_none() { refused(Part::Signals, "masked") } else { Ok(()) }
-            })
-            .unwrap();
-        let Walled::Namespaces { signals, .. } = walled else { panic!("{walled:?}") };
-        assert_eq!((attempts, signals), (2, Protection::Open("masked".to_owned())));
+        assert_eq!(signals_after(&[]), Protection::Held("a PID namespace".to_owned()));
+        let masked = (Part::Processes, "it is masked");
+        assert_eq!(signals_after(&[masked]), Protection::Held("Landlock, as it is masked".to_owned()));
+        let old = (Part::Signals, "too old");
+        assert_eq!(signals_after(&[masked, old]), Protection::Open("it is masked; too old".to_owned()));
+    }
 
-        let failed =
-            Enclosure::all(Tracing::Denied).attempt(|_| refused(Part::Signals, "always") as Result<(), _>);
-        assert!(failed.is_err(), "it is not attempted for ever");
-        let failed = Enclosure::all(Tracing::Denied).attempt(|_| refused(Part::Files, "no") as Result<(), _>);
-        assert!(failed.is_err(), "the hub's files are never left open here");
+    #[test]
+    fn what_is_refused_again_or_hides_the_files_ends_the_attempt() {
+        let masked = (Part::Processes, "it is masked");
+        for refused in [&[masked, masked][..], &[(Part::Files, "no")]] {
+            assert!(Enclosure::all(Tracing::Denied).attempt(refusing(refused)).is_err());
+        }
     }
 }

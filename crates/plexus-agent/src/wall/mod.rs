@@ -8,6 +8,7 @@ mod paths;
 mod processes;
 mod protection;
 mod raise;
+mod scope;
 
 use std::ffi::CString;
 use std::io::{self, Write};
@@ -143,7 +144,15 @@ pub(crate) struct Plan {
     cwd: CString,
     /// For a PID namespace, the pipes to its process 1.
     leash: Option<Leash>,
+    signals: Signals,
     filter: Option<Filter>,
+}
+
+/// Whether Landlock is to hold back signals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Signals {
+    Scoped,
+    Free,
 }
 
 /// A file that stays, and the folders on the way to it.
@@ -165,6 +174,7 @@ impl Plan {
             ids: Ids::of_this_process()?,
             cwd: c_path(cwd)?,
             leash: None,
+            signals: Signals::Free,
             filter: None,
         })
     }
@@ -216,7 +226,8 @@ impl Raising {
         let step = steps[..count].last().copied().and_then(Step::named);
         let part = match step {
             Some(Step::Done) => return None,
-            Some(Step::Processes) => Part::Signals,
+            Some(Step::Processes) => Part::Processes,
+            Some(Step::Scope) => Part::Signals,
             Some(Step::Filter) => Part::Descriptors,
             _ => Part::Files,
         };

@@ -19,7 +19,7 @@ use rustix::process::{
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use super::processes::Creating;
-use super::{Plan, Shown, Then};
+use super::{Plan, Shown, Signals, Then, scope};
 
 /// What is not needed on a folder that is there to be empty.
 const NOTHING_BUT_FILES: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC);
@@ -34,6 +34,7 @@ pub(super) enum Step {
     Show,
     Inner,
     Processes,
+    Scope,
     Filter,
     Hold,
     Done,
@@ -41,8 +42,8 @@ pub(super) enum Step {
 
 impl Step {
     pub(super) fn named(number: u8) -> Option<Self> {
-        use Step::{Cover, Done, Filter, Hold, Inner, Outer, Private, Processes, Show};
-        [Outer, Private, Cover, Show, Inner, Processes, Filter, Hold, Done]
+        use Step::{Cover, Done, Filter, Hold, Inner, Outer, Private, Processes, Scope, Show};
+        [Outer, Private, Cover, Show, Inner, Processes, Scope, Filter, Hold, Done]
             .into_iter()
             .find(|step| *step as u8 == number)
     }
@@ -57,6 +58,7 @@ impl fmt::Display for Step {
             Self::Show => "the agent's MCP config cannot be shown",
             Self::Inner => "a second user namespace cannot be made",
             Self::Processes => "a PID namespace with a /proc of its own cannot be made",
+            Self::Scope => "Landlock cannot hold back signals",
             Self::Filter => "a system call filter cannot be installed",
             Self::Hold => "it can be taken down from inside",
             Self::Done => "it stands",
@@ -91,6 +93,10 @@ impl Plan {
                 Then::GoOn => creating.become_member(leash)?,
                 Then::GiveUp => creating.give_up(),
             }
+        }
+        if self.signals == Signals::Scoped {
+            at(Step::Scope)?;
+            scope::restrict()?;
         }
         if let Some(filter) = &self.filter {
             at(Step::Filter)?;
