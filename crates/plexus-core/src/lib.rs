@@ -18,6 +18,7 @@ mod context;
 mod conversations;
 mod disk;
 mod environment;
+mod files;
 mod follow;
 mod gate;
 mod housekeeping;
@@ -49,6 +50,7 @@ mod worktrees;
 
 pub use access::{Admitted, Needs};
 pub use builder::{HubBuilder, StartError, standard_methods};
+pub use files::{FileError, FileRead, Files};
 pub use follow::{ApprovalFollower, ApprovalTold, ChangeFollower, Followed, Place, SessionFollower, Told};
 pub use housekeeping::Retention;
 pub use hub::{Hub, ShutDown};

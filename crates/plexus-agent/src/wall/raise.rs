@@ -88,10 +88,13 @@ impl Plan {
         self.ids.enter(UnshareFlags::empty())?;
         if let Some((creating, leash)) = creating {
             at(Step::Processes)?;
-            creating.mount_proc()?;
+            let mounted = creating.mount_proc();
             match then {
-                Then::GoOn => creating.become_member(leash)?,
-                Then::GiveUp => creating.give_up(),
+                Then::GoOn => mounted.and_then(|()| creating.become_member(leash))?,
+                Then::GiveUp => {
+                    creating.give_up();
+                    mounted?;
+                }
             }
         }
         if self.signals == Signals::Scoped {
@@ -142,6 +145,9 @@ impl Plan {
                     return Errno::PERM;
                 }
             }
+        }
+        if self.leash.is_some() && unmount(c"/proc", UnmountFlags::DETACH).is_ok() {
+            return Errno::PERM;
         }
         match write(say, &[Step::Done as u8]) {
             Ok(_) => Errno::CANCELED,
