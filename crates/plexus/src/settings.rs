@@ -348,14 +348,18 @@ mod tests {
     #[test]
     fn a_flag_beats_the_file_which_beats_the_default() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(config(args(dir.path())).unwrap().listen.to_string(), "127.0.0.1:4445");
-        let text = "listen = \"127.0.0.1:5000\"\nprogress_secs = 0.5\nchild_mcp = \"http\"\ndurability = \"normal\"\nwall = \"required\"\n";
+        let usual = config(args(dir.path())).unwrap();
+        assert_eq!(usual.listen.to_string(), "127.0.0.1:4445");
+        assert_eq!((usual.tracing, usual.orphan_after), (Tracing::Denied, Some(Duration::from_secs(86_400))));
+        let text = "listen = \"127.0.0.1:5000\"\nprogress_secs = 0.5\nchild_mcp = \"http\"\ndurability = \"normal\"\nwall = \"required\"\n\
+                    tracing = \"allowed\"\norphan_secs = 0\n";
         std::fs::write(dir.path().join("plexus.toml"), text).unwrap();
         let from_file = config(args(dir.path())).unwrap();
         assert_eq!(from_file.listen.to_string(), "127.0.0.1:5000");
         assert_eq!(from_file.progress_every, Duration::from_millis(500));
         assert_eq!(from_file.child_mcp, ChildMcp::Http);
         assert_eq!(from_file.wall, WallSetting::Required);
+        assert_eq!((from_file.tracing, from_file.orphan_after), (Tracing::Allowed, None));
         let flagged = ServeArgs { listen: Some("127.0.0.1:0".parse().unwrap()), ..args(dir.path()) };
         assert_eq!(config(flagged).unwrap().listen.to_string(), "127.0.0.1:0");
     }
