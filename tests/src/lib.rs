@@ -434,6 +434,19 @@ pub fn processes_of(session: &str) -> Vec<u32> {
         .collect()
 }
 
+/// The PID that a process of a session's child has here, by the one that it sees itself in its PID namespace.
+pub fn outside(session: &str, inside: u32) -> Option<u32> {
+    let namespace = |pid: u32| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+    let namespaces: Vec<_> = processes_of(session).into_iter().filter_map(namespace).collect();
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(|pid: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        let innermost = pids.and_then(|pids| pids.split_ascii_whitespace().last()?.parse().ok());
+        innermost == Some(inside) && namespace(*pid).is_some_and(|namespace| namespaces.contains(&namespace))
+    })
+}
+
 impl World {
     /// The door of a session that was given the hub's tools, opened with the token of its first run.
     ///

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use anyhow::Context as _;
-use plexus_e2e::{Setup, World, events, is_alive, limit_files, processes_of, script, text, until};
+use plexus_e2e::{Setup, World, events, is_alive, limit_files, outside, processes_of, script, text, until};
 use plexus_testkit::binaries;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -308,7 +308,8 @@ async fn stop_ends_all_that_stems_from_a_child() -> anyhow::Result<()> {
     assert_eq!(world.ended(&session).await?["status"], "complete");
     let pid = |name: &str| std::fs::read_to_string(world.file(name)).ok()?.trim().parse::<u32>().ok();
     until("the third has said who it is", || pid("three.pid").is_some()).await?;
-    let pids = ["one.pid", "two.pid", "three.pid"].map(|name| pid(name).unwrap_or_default());
+    let pids = ["one.pid", "two.pid", "three.pid"]
+        .map(|name| pid(name).and_then(|pid| outside(&session, pid)).unwrap_or_default());
     assert!(pids.iter().all(|pid| is_alive(*pid)), "{pids:?} are at work");
     let stopped = world.call("claudecode.stop", json!({"session_id": session})).await?;
     assert_eq!(stopped, json!({"type": "ok", "session_id": session}));

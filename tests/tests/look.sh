@@ -1,5 +1,6 @@
 # Looks for the hub's own files by every way that was thought of. What is found is written to `found`, and `looked` at the
-# end says that nothing stood in the way of looking. $DATA, $RUN, $HUB and $PLEXUS say where things are.
+# end says that nothing stood in the way of looking. $DATA, $RUN, $HUB and $PLEXUS say where things are, $SIGNALS whether the
+# processes outside are out of sight.
 
 parent() { sed 's/.*) //' "/proc/$1/stat" | cut -d' ' -f2; }
 
@@ -42,6 +43,8 @@ keeper=$$
 until [ "$(tr '\0' ' ' < "/proc/$keeper/cmdline" | cut -d' ' -f2)" = keep ] || [ "$keeper" -le 1 ]; do
     keeper=$(parent "$keeper")
 done
+# In a PID namespace the search ends at 0, and process 1 is what is nearest to a keeper.
+[ "$keeper" -gt 0 ] || keeper=1
 echo "keeper $keeper" >> looked-at
 for process in /proc/[0-9]*; do
     seen "$process/root" "$process/root"
@@ -61,6 +64,15 @@ done
 for held in /proc/self/fd/*; do
     case $(readlink "$held") in "$DATA"*) echo "inherited $held" >> found ;; esac
 done
+
+if [ "$SIGNALS" = held ]; then
+    for process in /proc/[0-9]*; do
+        case $(tr '\0' ' ' < "$process/cmdline") in
+            "$PLEXUS serve"*) echo "the hub as $process" >> found ;;
+            "$PLEXUS keep"*) [ "$process" = /proc/1 ] || echo "a keeper as $process" >> found ;;
+        esac
+    done
+fi
 
 touch "$DATA/new" && echo 'written into' >> found
 mv "$DATA" "$DATA-moved" && echo 'moved away' >> found

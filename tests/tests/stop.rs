@@ -2,7 +2,7 @@
 //! `stop` returns, and nothing else was touched.
 
 use anyhow::Context as _;
-use plexus_e2e::{Channel, DoorKind, Setup, World, is_alive, processes_of, until};
+use plexus_e2e::{Channel, DoorKind, Setup, World, is_alive, outside, processes_of, until};
 use plexus_testkit::model::Step;
 use serde_json::json;
 
@@ -19,7 +19,7 @@ async fn stop_leaves_nothing(world: &World, session: &str) -> anyhow::Result<()>
     world.chat(session, "LEAVE something behind").await?;
     let pid = || std::fs::read_to_string(world.file("straggler")).ok()?.trim().parse::<u32>().ok();
     until("the straggler", || pid().is_some() && world.file("begun").exists()).await?;
-    let straggler = pid().context("its pid")?;
+    let straggler = outside(session, pid().context("its pid")?).context("it runs")?;
     let mut tree = processes_of(session);
     tree.push(straggler);
     // The shell's own commands come and go meanwhile.

@@ -4,11 +4,12 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::run_dir::{RunDir, create_new};
-use crate::wall::Wall;
+use crate::wall::{Tracing, Wall};
 
 /// Whom Claude Code asks for permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,6 +153,12 @@ pub struct Launch {
     /// What it is not to see, if anything.
     #[serde(default)]
     pub wall: Option<Wall>,
+    /// Whether its processes may trace each other, where there is a wall.
+    #[serde(default)]
+    pub tracing: Tracing,
+    /// How long a child without a turn is kept while there is no hub; `None` for good.
+    #[serde(default)]
+    pub idle_without_hub: Option<Duration>,
 }
 
 /// How much of what a child writes is taken. Beyond that it is not read from.

@@ -6,6 +6,7 @@
 //!
 //! Everything here is particular to Linux: `/proc`, pidfds, inotify, sub-reapers, namespaces.
 
+mod dir_watch;
 mod disk;
 mod exit;
 mod identity;
@@ -21,6 +22,7 @@ mod tree;
 mod wall;
 mod watch;
 
+pub use dir_watch::{DirState, DirWatch};
 pub use disk::free_bytes;
 pub use exit::{Exit, read_exit, stderr_tail};
 pub use identity::ProcessIdentity;
@@ -29,7 +31,9 @@ pub use keeper::{KeepError, Limits, keep, keep_within};
 pub use launch::{Conversation, JournalLimits, Launch, LaunchLine, PromptTool, Streams};
 pub use outbox::Outbox;
 pub use run_dir::RunDir;
-pub use supervise::{Keeper, sweep_all};
+pub use supervise::{Keeper, parent_ended, sweep_all};
 pub use tree::{SESSION_ID_VARIABLE, descends_from, sweep};
-pub use wall::{Wall, WallNeed, Walled, enter_wall, forbid_tracing, read_wall, try_wall};
+pub use wall::{
+    Protection, Tracing, Wall, WallNeed, Walled, enter_wall, forbid_tracing, read_wall, try_sandbox, try_wall,
+};
 pub use watch::JournalWatch;

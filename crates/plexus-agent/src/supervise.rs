@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_signal};
 use tokio::io::unix::AsyncFd;
 
 use crate::identity::ProcessIdentity;
@@ -152,6 +152,17 @@ pub async fn sweep_all(session_id: &str) {
         }
         tokio::time::sleep(look).await;
         look = (look * 2).min(LONGEST_LOOK);
+    }
+}
+
+/// Returns once the process that started this one has ended; never where that process cannot be seen. Needs a tokio runtime.
+pub async fn parent_ended() {
+    let Some(parent) = getppid() else { return std::future::pending().await };
+    match hold(parent) {
+        // Asked after the pidfd was opened: from here on the two are the same process.
+        Ok(pidfd) if getppid() == Some(parent) => ended(&pidfd).await,
+        Err(_) if getppid() == Some(parent) => std::future::pending().await,
+        Ok(_) | Err(_) => {}
     }
 }
 

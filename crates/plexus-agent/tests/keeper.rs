@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use common::{NONCE, Run, environment, keep_program, within};
 use plexus_agent::{
-    JournalLimits, Keeper, Launch, Outbox, ProcessIdentity, RunDir, Streams, read_exit, stderr_tail,
+    JournalLimits, Keeper, Launch, Outbox, ProcessIdentity, RunDir, Streams, Tracing, read_exit, stderr_tail,
 };
 
 #[test]
@@ -26,6 +26,8 @@ fn without_the_word_to_start_nothing_starts_and_the_keeper_leaves() {
         journal: JournalLimits::default(),
         streams: Streams::Lines,
         wall: None,
+        tracing: Tracing::Denied,
+        idle_without_hub: None,
     };
     std::fs::write(dir.launch(), serde_json::to_vec(&launch).unwrap()).unwrap();
     let status = Command::new(keep_program())

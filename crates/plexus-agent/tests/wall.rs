@@ -60,7 +60,7 @@ async fn a_child_finds_its_own_config_and_nothing_else() {
             &root.to_string()
         ]
     );
-    assert_eq!(read_wall(&run.dir), Some(Walled::Namespaces));
+    assert!(matches!(read_wall(&run.dir), Some(Walled::Namespaces { .. })), "{:?}", read_wall(&run.dir));
     assert_eq!(std::fs::read_to_string(run.home.path().join("data/secret")).unwrap(), "the secret");
 }
 
@@ -70,7 +70,7 @@ async fn a_child_cannot_get_around_it() {
         return;
     }
     let mut run = Run::start_walled(
-        "keeper=$PPID; data=$PWD/data; look='cat '$data'/secret'; \
+        "keeper=1; data=$PWD/data; look='cat '$data'/secret'; \
          tried() { \"$@\" 2> /dev/null | grep -q 'the secret' && echo \"REACHED by $*\"; echo tried; }; \
          tried $look; \
          tried sh -c \"umount $data; $look\"; \

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plexus_protocol::SessionId;
 
-use crate::{Limits, NotifySettings, Retention, WallSetting};
+use crate::{Limits, NotifySettings, Retention, Tracing, WallSetting};
 
 /// How children on the `mcp` channel that the hub starts itself reach it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct Settings {
     pub user_settings: Option<PathBuf>,
     /// Whether children are kept from the hub's own files.
     pub wall: WallSetting,
+    /// Whether the processes of a child may trace each other.
+    pub tracing: Tracing,
     /// How children on the `mcp` channel reach the hub.
     pub child_mcp: ChildMcp,
     /// How often a waiting MCP call shows that it is alive.
@@ -49,6 +51,8 @@ pub struct Settings {
     pub initialize_within: Duration,
     /// How long a child without a turn is kept; `None` for good.
     pub idle_after: Option<Duration>,
+    /// How long a child without a turn is kept while there is no hub; `None` for good.
+    pub orphan_after: Option<Duration>,
     /// How long whoever is asked has before a question goes on to the next above, in seconds.
     pub escalate_after_secs: u64,
     /// How long somebody counts as there after a call.

@@ -139,6 +139,7 @@ impl Hub {
             pid: self.keeper_of(session.id),
             wall: None,
             wall_missing: None,
+            sandbox: None,
             loads: None,
             created_at: session.created_at,
             metadata: metadata.and_then(|metadata| match metadata {

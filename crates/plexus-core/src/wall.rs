@@ -5,8 +5,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plexus_agent::{RunDir, Wall, WallNeed, Walled, read_wall, try_wall};
-use plexus_protocol::claudecode::{SessionView, Wall as Shown};
+use plexus_agent::{
+    Protection as Protected, RunDir, Tracing, Wall, WallNeed, Walled, read_wall, try_sandbox,
+};
+use plexus_protocol::claudecode::{Protection, SandboxView, SessionView, Wall as Shown};
 use plexus_protocol::{Error, ErrorKind};
 use plexus_store::RunKey;
 
@@ -32,26 +34,34 @@ pub enum WallSetting {
 pub(crate) struct Walls {
     data_dir: PathBuf,
     setting: WallSetting,
-    /// Why there are none.
-    missing: Option<String>,
+    /// What the system grants.
+    granted: Walled,
 }
 
 impl Walls {
     /// Tries whether the system grants one, unless nobody wants it.
     pub(crate) async fn tried(settings: &Settings) -> Self {
         let data_dir = settings.data_dir.clone();
-        let missing = match settings.wall {
-            WallSetting::Off => Some("`wall` in plexus.toml is \"off\"".to_owned()),
-            WallSetting::Wanted | WallSetting::Required => refusal(data_dir.clone()).await,
+        let granted = match settings.wall {
+            WallSetting::Off => Walled::None { reason: "`wall` in plexus.toml is \"off\"".to_owned() },
+            WallSetting::Wanted | WallSetting::Required => granted(data_dir.clone(), settings.tracing).await,
         };
-        Self { data_dir, setting: settings.wall, missing }
+        Self { data_dir, setting: settings.wall, granted }
+    }
+
+    /// Why there are none.
+    fn missing(&self) -> Option<&String> {
+        match &self.granted {
+            Walled::Namespaces { .. } => None,
+            Walled::None { reason } => Some(reason),
+        }
     }
 
     /// The directory that children, and the hub's own file helpers, do not see; `None` where the system grants no
     /// sandbox and children are started without one.
     pub(crate) fn hidden(&self) -> Option<PathBuf> {
         // Once granted, it is never done without: a child could use up the namespaces that a user may have.
-        (self.setting == WallSetting::Required || self.missing.is_none()).then(|| self.data_dir.clone())
+        (self.setting == WallSetting::Required || self.missing().is_none()).then(|| self.data_dir.clone())
     }
 
     /// What a child is started behind; it may be shown one file of the data directory.
@@ -59,7 +69,7 @@ impl Walls {
         let need = match self.setting {
             WallSetting::Off => return None,
             // What was refused once is not tried again for each child.
-            WallSetting::Wanted if self.missing.is_some() => return None,
+            WallSetting::Wanted if self.missing().is_some() => return None,
             WallSetting::Wanted => WallNeed::Wanted,
             WallSetting::Required => WallNeed::Required,
         };
@@ -67,12 +77,19 @@ impl Walls {
     }
 }
 
-async fn refusal(dir: PathBuf) -> Option<String> {
-    let tried = tokio::task::spawn_blocking(move || try_wall(&dir));
+async fn granted(dir: PathBuf, tracing: Tracing) -> Walled {
+    let tried = tokio::task::spawn_blocking(move || try_sandbox(&dir, tracing));
     match tokio::time::timeout(TRY_WITHIN, tried).await {
-        Ok(Ok(tried)) => tried.err(),
-        Ok(Err(error)) => Some(format!("it could not be tried: {error}")),
-        Err(_) => Some(format!("it could not be tried within {} s", TRY_WITHIN.as_secs())),
+        Ok(Ok(granted)) => granted,
+        Ok(Err(error)) => Walled::None { reason: format!("it could not be tried: {error}") },
+        Err(_) => Walled::None { reason: format!("it could not be tried within {} s", TRY_WITHIN.as_secs()) },
+    }
+}
+
+fn shown(protected: Protected) -> Protection {
+    match protected {
+        Protected::Held(by) => Protection::Held { by },
+        Protected::Open(why) => Protection::Open { why },
     }
 }
 
@@ -80,7 +97,7 @@ impl Hub {
     /// What a person should know who has asked for walls and cannot have them.
     pub fn wall_warning(&self) -> Option<String> {
         let walls = self.walls();
-        let reason = walls.missing.as_ref().filter(|_| walls.setting != WallSetting::Off)?;
+        let reason = walls.missing().filter(|_| walls.setting != WallSetting::Off)?;
         let so = match walls.setting {
             WallSetting::Required => "so no agent is started, as `wall` in plexus.toml is \"required\"",
             WallSetting::Wanted | WallSetting::Off => {
@@ -93,7 +110,7 @@ impl Hub {
     /// Refuses to begin what would need a child that may not be started.
     pub(crate) fn check_wall(&self) -> Result<(), Error> {
         let walls = self.walls();
-        match &walls.missing {
+        match walls.missing() {
             Some(reason) if walls.setting == WallSetting::Required => {
                 let message = format!(
                     "no agent is started without a wall between it and the hub's data, and this system grants none \
@@ -107,20 +124,30 @@ impl Hub {
 
     /// Adds to a view what stands around the session's process, or will stand around its next one.
     pub(crate) fn show_wall(&self, view: &mut SessionView, latest: RunKey) {
-        let missing = match self.keeper_of(latest.session) {
-            None => self.walls().missing.clone(),
-            Some(_) => match read_wall(&RunDir::new(self.settings().run_dir(latest))) {
-                Some(Walled::Namespaces) => None,
-                Some(Walled::None { reason }) => Some(reason),
-                None => Some(
-                    self.walls()
-                        .missing
-                        .clone()
-                        .unwrap_or_else(|| "its process has said nothing of one".to_owned()),
-                ),
+        let granted = &self.walls().granted;
+        let walled = match self.keeper_of(latest.session) {
+            None => granted.clone(),
+            Some(_) => match (read_wall(&RunDir::new(self.settings().run_dir(latest))), granted) {
+                (Some(walled), _) => walled,
+                (None, Walled::None { .. }) => granted.clone(),
+                (None, Walled::Namespaces { .. }) => {
+                    Walled::None { reason: "its process has said nothing of one".to_owned() }
+                }
             },
         };
-        view.wall = Some(if missing.is_none() { Shown::Namespaces } else { Shown::None });
-        view.wall_missing = missing;
+        match walled {
+            Walled::Namespaces { signals, descriptors, memory } => {
+                view.wall = Some(Shown::Namespaces);
+                view.sandbox = Some(SandboxView {
+                    signals: shown(signals),
+                    descriptors: shown(descriptors),
+                    memory: shown(memory),
+                });
+            }
+            Walled::None { reason } => {
+                view.wall = Some(Shown::None);
+                view.wall_missing = Some(reason);
+            }
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use plexus_core::{
     ChildMcp, DoorName, Hub, HubBuilder, Limits, NotifySettings, Retention, Settings, ShutDown, StartError,
-    WallSetting,
+    Tracing, WallSetting,
 };
 use plexus_store::{Durability, SqliteStore, StoreError};
 use rmcp::ServerHandler;
@@ -53,6 +53,8 @@ pub struct Config {
     pub user_settings: Option<PathBuf>,
     /// Whether children are kept from the hub's own files.
     pub wall: WallSetting,
+    /// Whether the processes of a child may trace each other.
+    pub tracing: Tracing,
     /// How children on the `mcp` channel reach the hub.
     pub child_mcp: ChildMcp,
     /// How often a waiting MCP call shows that it is alive.
@@ -65,6 +67,8 @@ pub struct Config {
     pub initialize_within: Duration,
     /// How long a child without a turn is kept; `None` for good.
     pub idle_after: Option<Duration>,
+    /// How long a child without a turn is kept while there is no hub; `None` for good.
+    pub orphan_after: Option<Duration>,
     /// How long a child may hear nothing from its model before it is said to have stalled.
     pub stalled_after: Duration,
     /// How long whoever is asked has before a question goes on to the next above, in seconds.
@@ -107,11 +111,13 @@ impl Config {
             session_env: Vec::new(),
             user_settings: None,
             wall: WallSetting::default(),
+            tracing: Tracing::default(),
             child_mcp: ChildMcp::Relay,
             progress_every: Duration::from_secs(20),
             sse_retry: Duration::from_secs(5),
             initialize_within: Duration::from_secs(60),
             idle_after: Some(Duration::from_secs(600)),
+            orphan_after: Some(Duration::from_secs(24 * 60 * 60)),
             stalled_after: Duration::from_secs(300),
             escalate_after_secs: 120,
             present_for: Duration::from_secs(120),
@@ -311,11 +317,13 @@ async fn start_core(config: Config, dir: &DataDir, url: &str) -> Result<Arc<Hub>
         session_env: config.session_env,
         user_settings: config.user_settings,
         wall: config.wall,
+        tracing: config.tracing,
         child_mcp: config.child_mcp,
         progress_every: config.progress_every,
         sse_retry: config.sse_retry,
         initialize_within: config.initialize_within,
         idle_after: config.idle_after,
+        orphan_after: config.orphan_after,
         stalled_after: config.stalled_after,
         escalate_after_secs: config.escalate_after_secs,
         present_for: config.present_for,

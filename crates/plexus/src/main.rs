@@ -26,6 +26,7 @@ mod logs;
 mod ls;
 mod mcp;
 mod mcp_config;
+mod orphaned;
 mod output;
 mod remember;
 mod run;

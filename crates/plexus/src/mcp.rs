@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::cli::McpArgs;
 use crate::client::{CallError, Client};
 use crate::error::{ExpectedError, system};
+use crate::orphaned::orphaned;
 use crate::serve::log_to_stderr;
 
 /// The method that Claude Code asks for permission: it always gets a decision.
@@ -24,10 +25,13 @@ const PERMIT: &str = "loopback.permit";
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Relays until stdin ends.
+/// Relays until stdin ends, or nobody is left to relay for or to.
 pub(crate) fn run(args: McpArgs) -> Result<(), ExpectedError> {
     log_to_stderr("warn");
+    let data_dir = args.data_dir.resolve();
     let client = client(args)?;
+    // A child of the hub does not see the data directory; its keeper ends it where that is gone.
+    let data_dir = if let Client::Parent { .. } = client { data_dir.ok() } else { None };
     let user = user(&client);
     let relay = Relay { client, progress_every: progress_every(), methods: standard_methods(), user };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
@@ -35,8 +39,14 @@ pub(crate) fn run(args: McpArgs) -> Result<(), ExpectedError> {
         let (stdin, stdout) = stdio_pipes();
         // Room for what the hub itself refuses as too large: a line that is dropped here is never answered.
         let transport = AsyncRwTransport::new(stdin, stdout).with_max_line_length(4 * MAX_BODY_BYTES);
-        let service = ToolServer(relay).serve(transport).await.map_err(system)?;
-        service.waiting().await.map(|_| ()).map_err(system)
+        let relayed = async {
+            let service = ToolServer(relay).serve(transport).await.map_err(system)?;
+            service.waiting().await.map(|_| ()).map_err(system)
+        };
+        tokio::select! {
+            relayed = relayed => relayed,
+            () = orphaned(data_dir.as_deref()) => Ok(()),
+        }
     });
     // A read of stdin may still be under way on another thread; it must not keep the process.
     runtime.shutdown_background();

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use plexus_core::{ChildMcp, Limits, Retention, WallSetting};
+use plexus_core::{ChildMcp, Limits, Retention, Tracing, WallSetting};
 use plexus_server::Config;
 use plexus_store::Durability;
 use serde::Deserialize;
@@ -56,11 +56,13 @@ struct File {
     session_env: Vec<String>,
     user_settings: Option<bool>,
     wall: WallName,
+    tracing: Tracing,
     child_mcp: ChildMcpName,
     progress_secs: Option<f64>,
     sse_retry_ms: Option<u64>,
     initialize_secs: Option<f64>,
     idle_secs: Option<f64>,
+    orphan_secs: Option<f64>,
     stalled_secs: Option<f64>,
     escalate_after_secs: Option<u64>,
     present_secs: Option<f64>,
@@ -205,6 +207,7 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
             WallName::Required => WallSetting::Required,
             WallName::Off => WallSetting::Off,
         },
+        tracing: file.tracing,
         child_mcp: match file.child_mcp {
             ChildMcpName::Relay => ChildMcp::Relay,
             ChildMcpName::Http => ChildMcp::Http,
@@ -216,6 +219,11 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
             None => usual.idle_after,
             Some(0.0) => None,
             given => Some(seconds("idle_secs", given, 0.0)?),
+        },
+        orphan_after: match file.orphan_secs {
+            None => usual.orphan_after,
+            Some(0.0) => None,
+            given => Some(seconds("orphan_secs", given, 0.0)?),
         },
         stalled_after: of("stalled_secs", file.stalled_secs, usual.stalled_after)?,
         escalate_after_secs: at_least_one(
@@ -344,14 +352,18 @@ mod tests {
     #[test]
     fn a_flag_beats_the_file_which_beats_the_default() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(config(args(dir.path())).unwrap().listen.to_string(), "127.0.0.1:4445");
-        let text = "listen = \"127.0.0.1:5000\"\nprogress_secs = 0.5\nchild_mcp = \"http\"\ndurability = \"normal\"\nwall = \"required\"\n";
+        let usual = config(args(dir.path())).unwrap();
+        assert_eq!(usual.listen.to_string(), "127.0.0.1:4445");
+        assert_eq!((usual.tracing, usual.orphan_after), (Tracing::Denied, Some(Duration::from_secs(86_400))));
+        let text = "listen = \"127.0.0.1:5000\"\nprogress_secs = 0.5\nchild_mcp = \"http\"\ndurability = \"normal\"\nwall = \"required\"\n\
+                    tracing = \"allowed\"\norphan_secs = 0\n";
         std::fs::write(dir.path().join("plexus.toml"), text).unwrap();
         let from_file = config(args(dir.path())).unwrap();
         assert_eq!(from_file.listen.to_string(), "127.0.0.1:5000");
         assert_eq!(from_file.progress_every, Duration::from_millis(500));
         assert_eq!(from_file.child_mcp, ChildMcp::Http);
         assert_eq!(from_file.wall, WallSetting::Required);
+        assert_eq!((from_file.tracing, from_file.orphan_after), (Tracing::Allowed, None));
         let flagged = ServeArgs { listen: Some("127.0.0.1:0".parse().unwrap()), ..args(dir.path()) };
         assert_eq!(config(flagged).unwrap().listen.to_string(), "127.0.0.1:0");
     }

@@ -22,6 +22,14 @@ pub fn pid_in(file: &Path) -> Option<u32> {
     std::fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
+/// Whether what was left behind still runs. Its PID is that of a namespace of its own, so it is known by its command.
+pub fn runs(pid_file: &Path) -> bool {
+    let file = pid_file.as_os_str().as_encoded_bytes();
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let commands = all.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    commands.into_iter().any(|command| command.windows(file.len()).any(|part| part == file))
+}
+
 /// The working directory of a world, made a repository with one commit.
 pub struct Checkout {
     pub root: PathBuf,

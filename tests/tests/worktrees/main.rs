@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use checkout::{Checkout, delete, pid_in, scripted, straggler, worktree, worktree_of};
+use checkout::{Checkout, delete, pid_in, runs, scripted, straggler, worktree, worktree_of};
 use git2::{BranchType, Repository};
-use plexus_e2e::{Channel, DoorKind, Setup, World, events, is_alive, text};
+use plexus_e2e::{Channel, DoorKind, Setup, World, events, text};
 use plexus_testkit::model::Step;
 use plexus_testkit::rpc::Door as _;
 use serde_json::{Value, json};
@@ -121,7 +121,7 @@ async fn a_worktree_is_ready_when_create_returns() -> anyhow::Result<()> {
     assert_eq!(got["working_dir"], json!(path.join("sub")));
     assert_eq!(std::fs::read_to_string(path.join("sub/seen.log"))?, "SECRET=1\nx\n");
     assert_eq!(std::fs::read_to_string(path.join("sub/env.log"))?, format!("value {session}\n"));
-    assert!(!is_alive(pid_in(&left).context("its pid")?), "what setup started has ended");
+    assert!(pid_in(&left).is_some() && !runs(&left), "what setup started has ended");
     assert_eq!((got["status"].clone(), got["pid"].clone()), (json!("idle"), Value::Null));
     // Neither what was copied nor what setup made is the session's work.
     assert_eq!(got["worktree"]["changes"]["files"], 0, "{got:#}");
@@ -147,7 +147,7 @@ async fn a_setup_that_fails_leaves_nothing_and_says_why() -> anyhow::Result<()> 
         "{error}"
     );
     assert_eq!(error.data["output"], json!(["out", "err"]));
-    assert!(!is_alive(pid_in(&left).context("its pid")?));
+    assert!(pid_in(&left).is_some() && !runs(&left));
     checkout.is_bare_of_worktrees(&world).await?;
     assert_eq!(world.call("claudecode.list", json!({})).await?["sessions"], json!([]));
     // Not even the name is taken.
@@ -165,7 +165,7 @@ async fn a_setup_that_takes_too_long_is_ended_with_all_it_started() -> anyhow::R
     let error = world.refused("claudecode.create", params).await?;
     assert_eq!(error.data["type"], "setup_failed", "{error}");
     assert!(error.message.contains("after 2 s") && error.data["output"] == json!(["waiting"]), "{error}");
-    assert!(!is_alive(pid_in(&left).context("its pid")?));
+    assert!(pid_in(&left).is_some() && !runs(&left));
     checkout.is_bare_of_worktrees(&world).await
 }
 

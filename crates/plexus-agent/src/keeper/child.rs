@@ -15,7 +15,7 @@ use rustix::process::{
 
 use crate::exit::Exit;
 use crate::launch::{Launch, Streams};
-use crate::wall::{Plan, Then, Wall, WallNeed, Walled};
+use crate::wall::{Enclosure, Failed, Handle, Init, Plan, Then, Wall, WallNeed, Walled};
 
 /// Our ends of the child's streams; reading from one never waits.
 pub(super) struct Ends {
@@ -28,6 +28,8 @@ pub(super) struct Ends {
 pub(super) struct Child {
     pid: Pid,
     ended: Option<WaitStatus>,
+    /// Process 1 of its PID namespace, where it has one.
+    init: Option<Init>,
 }
 
 /// A child that was started, and what stands around it where something was to.
@@ -35,26 +37,6 @@ pub(super) struct Started {
     pub(super) child: Child,
     pub(super) ends: Ends,
     pub(super) walled: Option<Walled>,
-}
-
-/// Why there is no child.
-enum Failed {
-    /// The wall around it, in words.
-    Wall(String),
-    /// Anything else.
-    Start(io::Error),
-}
-
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Self {
-        Self::Start(error)
-    }
-}
-
-impl From<Errno> for Failed {
-    fn from(error: Errno) -> Self {
-        Self::Start(error.into())
-    }
 }
 
 impl Child {
@@ -71,19 +53,21 @@ impl Child {
                 format!("{} cannot be found", launch.program.display())
             }
             Failed::Start(error) => format!("{} could not be started: {error}", launch.program.display()),
-            Failed::Wall(reason) => {
-                format!("there is no wall around it, and one is required in plexus.toml ({reason})")
+            Failed::Sandbox(fault) => {
+                format!("there is no wall around it, and one is required in plexus.toml ({})", fault.reason)
             }
         };
         let Some(wall) = &launch.wall else {
             let (child, ends) = spawn(launch, None).map_err(said)?;
             return Ok(Started { child, ends, walled: None });
         };
-        let ((child, ends), walled) = match spawn(launch, Some(wall)) {
-            Err(Failed::Wall(reason)) if wall.need == WallNeed::Wanted => {
-                (spawn(launch, None).map_err(said)?, Walled::None { reason })
+        let enclosure = Enclosure::all(launch.tracing);
+        let started = enclosure.attempt(|enclosure| spawn(launch, Some((wall, enclosure))));
+        let ((child, ends), walled) = match started {
+            Err(Failed::Sandbox(fault)) if wall.need == WallNeed::Wanted => {
+                (spawn(launch, None).map_err(said)?, Walled::None { reason: fault.reason })
             }
-            started => (started.map_err(said)?, Walled::Namespaces),
+            started => started.map_err(said)?,
         };
         Ok(Started { child, ends, walled: Some(walled) })
     }
@@ -92,7 +76,10 @@ impl Child {
     pub(super) fn reap(&mut self) -> Left {
         loop {
             match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == self.pid => self.ended = Some(status),
+                Ok(Some((pid, status))) if pid == self.pid => {
+                    self.ended = Some(status);
+                    self.init.iter().for_each(Init::child_has_ended);
+                }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => return Left::Some,
                 Err(_) => return Left::None,
@@ -119,11 +106,48 @@ pub(super) enum Left {
     None,
 }
 
-fn spawn(launch: &Launch, wall: Option<&Wall>) -> Result<(Child, Ends), Failed> {
+fn spawn(launch: &Launch, sandbox: Option<(&Wall, &Enclosure)>) -> Result<(Child, Ends), Failed> {
     let keeper = getpid();
     let mut command = Command::new(&launch.program);
     command.args(&launch.args).current_dir(&launch.cwd);
-    let ends = match launch.streams {
+    let ends = streams(launch.streams, &mut command).map_err(Failed::Start)?;
+    let (raising, handle) = match sandbox {
+        None => (None, None),
+        Some((wall, enclosure)) => {
+            let plan = Plan::of(wall, &launch.cwd).and_then(|plan| enclosure.add_to(plan));
+            let (plan, handle) = plan.map_err(Failed::files)?;
+            (Some(plan.enclose(&mut command, Then::GoOn).map_err(Failed::files)?), handle)
+        }
+    };
+    let prepare = move || {
+        // A child without its keeper could be neither answered nor stopped.
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // In a PID namespace of its own it cannot see its parent, and process 1 there ends it with the keeper.
+        if getppid().is_some_and(|parent| parent != keeper) {
+            return Err(Errno::SRCH.into());
+        }
+        setsid()?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes three system calls and nothing else: it takes no
+    // lock, allocates nothing and touches no memory but its own copy of `keeper`.
+    unsafe { command.pre_exec(prepare) };
+    let spawned =
+        command.spawn().map_err(|error| match raising.and_then(|raising| raising.failed(&error)) {
+            Some(fault) => Failed::Sandbox(fault),
+            None => Failed::Start(error),
+        })?;
+    // With a PID namespace, the process that was spawned has started the child and ended.
+    let (pid, init) = match handle.map(Handle::started).transpose().map_err(Failed::Start)? {
+        Some((pid, init)) => (pid, Some(init)),
+        None => (Pid::from_child(&spawned), None),
+    };
+    Ok((Child { pid, ended: None, init }, ends))
+}
+
+/// Connects the child's streams to us.
+fn streams(streams: Streams, command: &mut Command) -> io::Result<Ends> {
+    let ends = match streams {
         Streams::Lines => {
             let pair = || socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
             let (stdin, child_stdin) = pair()?;
@@ -142,24 +166,5 @@ fn spawn(launch: &Launch, wall: Option<&Wall>) -> Result<(Child, Ends), Failed> 
     for end in ends.stdout.iter().chain([&ends.stderr]) {
         ioctl_fionbio(end, true)?;
     }
-    let raising = wall.map(|wall| Plan::of(wall, &launch.cwd)?.enclose(&mut command, Then::GoOn)).transpose();
-    let raising = raising.map_err(|error: io::Error| Failed::Wall(error.to_string()))?;
-    let prepare = move || {
-        // A child without its keeper could be neither answered nor stopped.
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        if getppid() != Some(keeper) {
-            return Err(Errno::SRCH.into());
-        }
-        setsid()?;
-        Ok(())
-    };
-    // SAFETY: between fork and exec the closure makes three system calls and nothing else: it takes no
-    // lock, allocates nothing and touches no memory but its own copy of `keeper`.
-    unsafe { command.pre_exec(prepare) };
-    let child = command.spawn().map_err(|error| match raising.and_then(|wall| wall.fault(&error)) {
-        Some(reason) => Failed::Wall(reason),
-        None => Failed::Start(error),
-    })?;
-    let pid = Pid::from_child(&child);
-    Ok((Child { pid, ended: None }, ends))
+    Ok(ends)
 }

@@ -43,11 +43,13 @@ pub(super) struct Feeder {
     /// What is still to be written of the line after it.
     passing: Option<Range<u64>>,
     stdin: Option<OwnedFd>,
+    /// Whether a prompt was passed on since that was asked last.
+    prompted: bool,
 }
 
 impl Feeder {
     pub(super) fn open(outbox: &Path) -> io::Result<Self> {
-        Ok(Self { outbox: File::open(outbox)?, offset: 0, passing: None, stdin: None })
+        Ok(Self { outbox: File::open(outbox)?, offset: 0, passing: None, stdin: None, prompted: false })
     }
 
     /// What the first line says in `{"go":…}`; empty when it says something else, `None` before it is there.
@@ -98,15 +100,20 @@ impl Feeder {
         Ok(Feed::WaitsForRoom)
     }
 
+    /// Whether a prompt was passed on since this was asked last.
+    pub(super) fn take_prompted(&mut self) -> bool {
+        std::mem::take(&mut self.prompted)
+    }
+
     /// A line is the child's, or the keeper's, or nobody's.
     fn take_up(&mut self, line: Range<u64>) -> io::Result<()> {
         const MESSAGE: &[u8] = br#"{"type":"#;
-        let mut start = [0; MESSAGE.len()];
-        let is_message = line.end - line.start > MESSAGE.len() as u64 && {
-            self.outbox.read_exact_at(&mut start, line.start)?;
-            start == MESSAGE
-        };
-        if is_message {
+        const PROMPT: &[u8] = br#"{"type":"user""#;
+        let mut start = [0; PROMPT.len()];
+        let length = usize::try_from(line.end - line.start).unwrap_or(PROMPT.len()).min(PROMPT.len());
+        self.outbox.read_exact_at(&mut start[..length], line.start)?;
+        if start[..length].starts_with(MESSAGE) {
+            self.prompted |= start == PROMPT;
             self.passing = Some(line);
             return Ok(());
         }

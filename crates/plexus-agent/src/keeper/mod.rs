@@ -8,15 +8,14 @@ mod child;
 mod feeder;
 mod mover;
 mod signals;
+mod turn;
+mod wake;
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::OFlags;
 use rustix::process::{Signal, getpid, set_child_subreaper, setsid};
 
 use self::bounded::Bounded;
@@ -24,6 +23,9 @@ use self::child::{Child, Left, Started};
 use self::feeder::{Feed, Feeder};
 use self::mover::{Mover, StderrLog};
 use self::signals::Signals;
+use self::turn::{Turn, Turns};
+use self::wake::{Hub, Wake};
+use crate::dir_watch::{DirState, DirWatch};
 use crate::exit::Exit;
 use crate::launch::{JournalLimits, Launch};
 use crate::run_dir::{RunDir, append_to};
@@ -32,6 +34,9 @@ use crate::wall::forbid_tracing;
 
 /// How often what is left is killed again.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// A run is at `DIR/sessions/<id>/runs/<n>`. All of these are watched, and what `DIR` is in.
+const DIRECTORIES_ABOVE: usize = 5;
 
 /// Why a keeper gave up. The same words stand in `exit.json` and on its stderr.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +59,9 @@ pub enum KeepError {
     /// What the child is to read cannot be read any more, so the child was ended.
     #[error("the outbox cannot be read: {0}")]
     Outbox(#[source] io::Error),
+    /// The run directory was deleted, renamed or replaced, so nobody can talk to the child any more, and it was ended.
+    #[error("the run directory is gone")]
+    Gone,
     /// How the child ended could not be written down.
     #[error("exit.json cannot be written: {0}")]
     Exit(#[source] io::Error),
@@ -90,7 +98,12 @@ pub fn keep_within(dir: &Path, limits: Limits) -> Result<(), KeepError> {
     forbid_tracing().map_err(KeepError::Setup)?;
     let dir = RunDir::new(std::path::absolute(dir).map_err(KeepError::Setup)?);
     let signals = Signals::catch().map_err(KeepError::Setup)?;
-    let outcome = run(&dir, &limits, &signals);
+    let home = DirWatch::new(dir.path(), DIRECTORIES_ABOVE).map_err(KeepError::Setup)?;
+    let outcome = run(&dir, &home, &limits, &signals);
+    if home.state() == DirState::Gone {
+        // Another one in its place is not this run's to write to.
+        return Err(KeepError::Gone);
+    }
     let exit = match &outcome {
         Ok(exit) => exit.clone(),
         Err(error) => Exit::now(None, None, Some(error.to_string())),
@@ -99,12 +112,12 @@ pub fn keep_within(dir: &Path, limits: Limits) -> Result<(), KeepError> {
     outcome.and(written)
 }
 
-fn run(dir: &RunDir, limits: &Limits, signals: &Signals) -> Result<Exit, KeepError> {
+fn run(dir: &RunDir, home: &DirWatch, limits: &Limits, signals: &Signals) -> Result<Exit, KeepError> {
     let launch = Launch::read(dir).map_err(KeepError::Launch)?;
     // A terminal's Ctrl-C is meant for the hub. It fails only where we lead a session already.
     let _ = setsid();
     set_child_subreaper(Some(getpid())).map_err(|error| KeepError::Setup(error.into()))?;
-    let wake = open_wake(dir).map_err(KeepError::Setup)?;
+    let wake = Wake::open(dir).map_err(KeepError::Setup)?;
     let mut feeder = Feeder::open(&dir.outbox()).map_err(KeepError::Setup)?;
     let JournalLimits { most_bytes, reserve_bytes } = launch.journal;
     let journal = append_to(&dir.journal())
@@ -112,7 +125,7 @@ fn run(dir: &RunDir, limits: &Limits, signals: &Signals) -> Result<Exit, KeepErr
         .map_err(KeepError::Setup)?;
     let log = append_to(&dir.stderr()).map_err(KeepError::Setup)?;
 
-    held_start(&mut feeder, &launch.nonce, &wake, signals, limits.go)?;
+    held_start(&mut feeder, &launch.nonce, &wake, home, signals, limits.go)?;
 
     let Started { child, ends, walled } = match Child::start(&launch) {
         Ok(started) => started,
@@ -128,9 +141,12 @@ fn run(dir: &RunDir, limits: &Limits, signals: &Signals) -> Result<Exit, KeepErr
     let mut keeper = Keeper {
         child,
         feeder,
-        stdout: Mover::new(ends.stdout, journal),
+        stdout: Mover::new(ends.stdout, Turns::new(journal)),
         stderr: StderrLog::new(ends.stderr, log),
         wake,
+        home,
+        hub_left: None,
+        idle_without_hub: launch.idle_without_hub,
         signals,
         limits,
     };
@@ -141,31 +157,25 @@ fn run(dir: &RunDir, limits: &Limits, signals: &Signals) -> Result<Exit, KeepErr
     Ok(keeper.child.exit())
 }
 
-/// Opened for both directions, so that it never comes to an end however many hubs come and go.
-fn open_wake(dir: &RunDir) -> io::Result<File> {
-    File::options().read(true).write(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(dir.wake())
-}
-
-fn drain_wake(mut wake: &File) {
-    let mut bytes = [0; 512];
-    while wake.read(&mut bytes).is_ok_and(|read| read > 0) {}
-}
-
 /// Waits for the word to start. Until it came, the hub may not know of this keeper, and must be free to
 /// start another one for the same session.
 fn held_start(
     feeder: &mut Feeder,
     nonce: &str,
-    wake: &File,
+    wake: &Wake,
+    home: &DirWatch,
     signals: &Signals,
     limit: Duration,
 ) -> Result<(), KeepError> {
     let until = Instant::now() + limit;
     loop {
         signals.drain();
-        drain_wake(wake);
+        wake.drain();
         if signals.terminate() {
             return Err(KeepError::Ended);
+        }
+        if signals.take_directory_changed() && home.state() == DirState::Gone {
+            return Err(KeepError::Gone);
         }
         match feeder.first_word().map_err(KeepError::Outbox)? {
             Some(word) if word == nonce => return Ok(()),
@@ -181,29 +191,56 @@ fn held_start(
 struct Keeper<'a> {
     child: Child,
     feeder: Feeder,
-    stdout: Mover<Bounded>,
+    stdout: Mover<Turns<Bounded>>,
     stderr: StderrLog,
-    wake: File,
+    wake: Wake,
+    home: &'a DirWatch,
+    /// Since when there is no hub.
+    hub_left: Option<Instant>,
+    idle_without_hub: Option<Duration>,
     signals: &'a Signals,
     limits: &'a Limits,
 }
 
 impl Keeper<'_> {
-    /// Moves lines both ways until the child has ended, or a SIGTERM says that it is to.
+    /// Moves lines both ways until the child has ended, or is to: for a SIGTERM, without its run directory, or because it
+    /// has no turn and there has been no hub for too long.
     fn until_the_end(&mut self) -> Result<(), KeepError> {
         loop {
             // What wakes us is emptied before what it speaks of is looked at, so that nothing is slept over.
             self.signals.drain();
-            drain_wake(&self.wake);
+            self.wake.drain();
 
             self.child.reap();
             let feed = self.feeder.feed().map_err(KeepError::Outbox)?;
             if self.child.has_ended() || self.signals.terminate() {
                 return Ok(());
             }
+            if self.signals.take_directory_changed() && self.home.state() == DirState::Gone {
+                return Err(KeepError::Gone);
+            }
+            if self.feeder.take_prompted() {
+                self.stdout.file_mut().prompted();
+            }
             self.stdout.move_on();
             self.stderr.move_on();
-            self.wait(feed, None);
+            let orphaned_at = self.orphaned_at();
+            if orphaned_at.is_some_and(|at| Instant::now() >= at) {
+                return Ok(());
+            }
+            self.wait(feed, orphaned_at);
+        }
+    }
+
+    /// When the child is to be ended if no hub comes; `None` while there is one, or a turn.
+    fn orphaned_at(&mut self) -> Option<Instant> {
+        match self.wake.hub() {
+            Hub::Present => self.hub_left = None,
+            Hub::Absent => _ = self.hub_left.get_or_insert_with(Instant::now),
+        }
+        match self.stdout.file_mut().turn() {
+            Turn::Open => None,
+            Turn::None => self.hub_left?.checked_add(self.idle_without_hub?),
         }
     }
 
@@ -218,7 +255,7 @@ impl Keeper<'_> {
             let mut tell_at = Instant::now();
             while Instant::now() < until {
                 self.signals.drain();
-                drain_wake(&self.wake);
+                self.wake.drain();
                 if let Left::None = self.child.reap() {
                     return;
                 }
@@ -238,10 +275,14 @@ impl Keeper<'_> {
 
     /// What is still in the sockets. Nobody is left to write into them, so empty means done.
     fn drain(&mut self) {
-        self.stdout.file_mut().use_reserve();
+        self.stdout.file_mut().file_mut().use_reserve();
         let mut give_up_at = None;
         while self.stdout.move_on().more_to_come() {
             self.signals.drain();
+            if self.home.state() == DirState::Gone {
+                // Nobody will read them.
+                break;
+            }
             let now = Instant::now();
             if self.signals.terminate() && now >= *give_up_at.get_or_insert(now + self.limits.grace) {
                 break;

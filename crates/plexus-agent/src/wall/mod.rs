@@ -2,8 +2,13 @@
 //! the few files they need, and no way to take it down (`docs/design`, "A wall"). Here is what is to be hidden and what
 //! came of it; how it is done is `raise`'s, and under which paths it can be reached `paths`'.
 
+mod enclosure;
+mod filter;
 mod paths;
+mod processes;
+mod protection;
 mod raise;
+mod scope;
 
 use std::ffi::CString;
 use std::io::{self, Write};
@@ -18,6 +23,11 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::enclosure::{Enclosure, Failed, Fault, Part};
+use self::filter::Filter;
+use self::processes::Leash;
+pub(crate) use self::processes::{Handle, Init};
+pub use self::protection::{Protection, Tracing};
 use self::raise::{Ids, Step};
 use crate::run_dir::{RunDir, create_new};
 
@@ -47,7 +57,17 @@ pub enum WallNeed {
 #[serde(tag = "wall", rename_all = "snake_case")]
 pub enum Walled {
     /// A mount namespace in which it is hidden, and a user namespace that cannot change that.
-    Namespaces,
+    Namespaces {
+        /// Processes outside, which it cannot signal.
+        #[serde(default = "Protection::unknown")]
+        signals: Protection,
+        /// The descriptors of Claude Code, which its tools cannot take.
+        #[serde(default = "Protection::unknown")]
+        descriptors: Protection,
+        /// The memory of Claude Code, which its tools cannot write.
+        #[serde(default = "Protection::unknown")]
+        memory: Protection,
+    },
     /// Nothing.
     None {
         /// Why.
@@ -74,19 +94,32 @@ pub fn forbid_tracing() -> io::Result<()> {
 
 /// Tries whether this system grants a wall around `dir`, in a process that ends at once; if not, says why.
 pub fn try_wall(dir: &Path) -> Result<(), String> {
+    match try_sandbox(dir, Tracing::Denied) {
+        Walled::Namespaces { .. } => Ok(()),
+        Walled::None { reason } => Err(reason),
+    }
+}
+
+/// Tries what this system grants around `dir`, in processes that end at once.
+pub fn try_sandbox(dir: &Path, tracing: Tracing) -> Walled {
     let wall = Wall { hide: dir.to_owned(), show: None, need: WallNeed::Required };
-    let plan = Plan::of(&wall, Path::new("/")).map_err(|error| error.to_string())?;
-    let mut nothing = Command::new("/");
-    let tried = plan.enclose(&mut nothing, Then::GiveUp).map_err(|error| error.to_string())?;
-    match nothing.spawn() {
-        Err(error) => match tried.fault(&error) {
-            None => Ok(()),
-            Some(reason) => Err(reason),
-        },
-        Ok(mut child) => {
-            let _ = child.wait();
-            Err("what tried it did not come back".to_owned())
+    let tried = Enclosure::all(tracing).attempt(|enclosure| {
+        let plan = Plan::of(&wall, Path::new("/")).and_then(|plan| enclosure.add_to(plan));
+        let (plan, _handle) = plan.map_err(Failed::files)?;
+        let mut nothing = Command::new("/");
+        let raising = plan.enclose(&mut nothing, Then::GiveUp).map_err(Failed::files)?;
+        match nothing.spawn() {
+            Err(error) => raising.failed(&error).map_or(Ok(()), |fault| Err(Failed::Sandbox(fault))),
+            Ok(mut child) => {
+                let _ = child.wait();
+                Err(Failed::files("what tried it did not come back"))
+            }
         }
+    });
+    match tried {
+        Ok(((), walled)) => walled,
+        Err(Failed::Sandbox(fault)) => Walled::None { reason: fault.reason },
+        Err(Failed::Start(error)) => Walled::None { reason: error.to_string() },
     }
 }
 
@@ -99,7 +132,9 @@ pub fn enter_wall(dir: &Path) -> Result<(), String> {
     let (heard, say) =
         pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(|error| error.to_string())?;
     let raising = Raising { said: heard };
-    plan.raise(&say).map_err(|error| raising.fault(&error).unwrap_or_else(|| error.to_string()))?;
+    let failed =
+        |error: io::Error| raising.failed(&error).map_or_else(|| error.to_string(), |fault| fault.reason);
+    plan.raise(&say, Then::GoOn).map_err(failed)?;
     match std::fs::read_dir(dir).map_err(said)?.next() {
         None => Ok(()),
         Some(_) => Err("the data directory can still be seen".to_owned()),
@@ -125,6 +160,17 @@ pub(crate) struct Plan {
     ids: Ids,
     /// Where the process is in the end.
     cwd: CString,
+    /// For a PID namespace, the pipes to its process 1.
+    leash: Option<Leash>,
+    signals: Signals,
+    filter: Option<Filter>,
+}
+
+/// Whether Landlock is to hold back signals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Signals {
+    Scoped,
+    Free,
 }
 
 /// A file that stays, and the folders on the way to it.
@@ -145,6 +191,9 @@ impl Plan {
             show,
             ids: Ids::of_this_process()?,
             cwd: c_path(cwd)?,
+            leash: None,
+            signals: Signals::Free,
+            filter: None,
         })
     }
 
@@ -153,7 +202,7 @@ impl Plan {
     pub(crate) fn enclose(self, command: &mut Command, then: Then) -> io::Result<Raising> {
         let (said, say) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let prepare = move || {
-            self.raise(&say)?;
+            self.raise(&say, then)?;
             if then == Then::GiveUp {
                 return Err(self.tear(&say).into());
             }
@@ -188,15 +237,21 @@ pub(crate) struct Raising {
 
 impl Raising {
     /// Why the wall does not stand; `None` where it does, and a start that failed did so for another reason.
-    pub(crate) fn fault(&self, error: &io::Error) -> Option<String> {
+    pub(crate) fn failed(&self, error: &io::Error) -> Option<Fault> {
         let mut steps = [0; 64];
         // It has ended, or become its program: what it said is there.
         let count = read(&self.said, &mut steps).unwrap_or(0);
-        match steps[..count].last().copied().and_then(Step::named) {
-            Some(Step::Done) => None,
-            Some(step) => Some(format!("{step}: {error}")),
-            None => Some(format!("it was not begun: {error}")),
-        }
+        let step = steps[..count].last().copied().and_then(Step::named);
+        let part = match step {
+            Some(Step::Done) => return None,
+            Some(Step::Processes) => Part::Processes,
+            Some(Step::Scope) => Part::Signals,
+            Some(Step::Filter) => Part::Descriptors,
+            _ => Part::Files,
+        };
+        let reason =
+            step.map_or_else(|| format!("it was not begun: {error}"), |step| format!("{step}: {error}"));
+        Some(Fault { part, reason })
     }
 }
 

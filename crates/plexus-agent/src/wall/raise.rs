@@ -9,8 +9,8 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, mkdir, open, openat};
 use rustix::io::{Errno, read, retry_on_intr, write};
 use rustix::mount::{
-    MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_bind_recursive, mount_remount,
-    move_mount, open_tree, unmount,
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount,
+    mount_bind_recursive, mount_change, mount_remount, move_mount, open_tree, unmount,
 };
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
@@ -18,7 +18,8 @@ use rustix::process::{
 };
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-use super::{Plan, Shown};
+use super::processes::Creating;
+use super::{Plan, Shown, Signals, Then, scope};
 
 /// What is not needed on a folder that is there to be empty.
 const NOTHING_BUT_FILES: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC);
@@ -28,16 +29,21 @@ const NOTHING_BUT_FILES: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV
 #[repr(u8)]
 pub(super) enum Step {
     Outer = 1,
+    Private,
     Cover,
     Show,
     Inner,
+    Processes,
+    Scope,
+    Filter,
     Hold,
     Done,
 }
 
 impl Step {
     pub(super) fn named(number: u8) -> Option<Self> {
-        [Self::Outer, Self::Cover, Self::Show, Self::Inner, Self::Hold, Self::Done]
+        use Step::{Cover, Done, Filter, Hold, Inner, Outer, Private, Processes, Scope, Show};
+        [Outer, Private, Cover, Show, Inner, Processes, Scope, Filter, Hold, Done]
             .into_iter()
             .find(|step| *step as u8 == number)
     }
@@ -47,9 +53,13 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Outer => "a user and mount namespace cannot be made",
+            Self::Private => "the mounts cannot be made private",
             Self::Cover => "the data directory cannot be covered",
             Self::Show => "the agent's MCP config cannot be shown",
             Self::Inner => "a second user namespace cannot be made",
+            Self::Processes => "a PID namespace with a /proc of its own cannot be made",
+            Self::Scope => "Landlock cannot hold back signals",
+            Self::Filter => "a system call filter cannot be installed",
             Self::Hold => "it can be taken down from inside",
             Self::Done => "it stands",
         })
@@ -57,13 +67,50 @@ impl fmt::Display for Step {
 }
 
 impl Plan {
-    /// Raises the wall around this process.
-    pub(super) fn raise(&self, say: &OwnedFd) -> io::Result<()> {
+    /// Raises the wall around this process. Where there is a PID namespace, another process returns from this than called
+    /// it: the one that called it ends.
+    pub(super) fn raise(&self, say: &OwnedFd, then: Then) -> io::Result<()> {
         let at = |step: Step| write(say, &[step as u8]).map(drop);
         at(Step::Outer)?;
-        // The copies of all mounts are made private to us, or follow those outside: the kernel sees to that where
-        // the new namespace has less right than the old one.
         self.ids.enter(UnshareFlags::NEWNS)?;
+        at(Step::Private)?;
+        // Else what is mounted outside from now on would be mounted here as well, the hidden directory included.
+        mount_change(c"/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+        self.hide(at)?;
+        let creating = match &self.leash {
+            Some(leash) => {
+                at(Step::Processes)?;
+                Some((Creating::start(leash, then)?, leash))
+            }
+            None => None,
+        };
+        at(Step::Inner)?;
+        self.ids.enter(UnshareFlags::empty())?;
+        if let Some((creating, leash)) = creating {
+            at(Step::Processes)?;
+            let mounted = creating.mount_proc();
+            match then {
+                Then::GoOn => mounted.and_then(|()| creating.become_member(leash))?,
+                Then::GiveUp => {
+                    creating.give_up();
+                    mounted?;
+                }
+            }
+        }
+        if self.signals == Signals::Scoped {
+            at(Step::Scope)?;
+            scope::restrict()?;
+        }
+        if let Some(filter) = &self.filter {
+            at(Step::Filter)?;
+            filter.install()?;
+        }
+        at(Step::Done)?;
+        Ok(())
+    }
+
+    /// Covers the hidden directory wherever it can be reached.
+    fn hide(&self, at: impl Fn(Step) -> Result<(), Errno>) -> io::Result<()> {
         at(Step::Cover)?;
         for folder in &self.fastened {
             // What something is mounted on cannot be moved. Files can no longer be linked across, either.
@@ -86,9 +133,6 @@ impl Plan {
         }
         // Once more: where we were may now lie below something.
         chdir(&self.cwd)?;
-        at(Step::Inner)?;
-        self.ids.enter(UnshareFlags::empty())?;
-        at(Step::Done)?;
         Ok(())
     }
 
@@ -101,6 +145,9 @@ impl Plan {
                     return Errno::PERM;
                 }
             }
+        }
+        if self.leash.is_some() && unmount(c"/proc", UnmountFlags::DETACH).is_ok() {
+            return Errno::PERM;
         }
         match write(say, &[Step::Done as u8]) {
             Ok(_) => Errno::CANCELED,

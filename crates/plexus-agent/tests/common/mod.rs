@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::future::Future;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use plexus_agent::{
     Entry, Exit, Journal, JournalLimits, JournalWatch, Keeper, Launch, Outbox, ProcessIdentity, RunDir,
-    Streams, Wall, WallNeed, read_exit,
+    Streams, Tracing, Wall, WallNeed, descends_from, read_exit,
 };
 
 pub const NONCE: &str = "a nonce";
@@ -41,6 +41,11 @@ pub fn keep_program() -> PathBuf {
     let program = tests.parent().unwrap().parent().unwrap().join("examples/keep");
     assert!(program.exists(), "build it first: cargo build -p plexus-agent --example keep");
     program
+}
+
+/// `examples/reach.rs`, likewise.
+pub fn reach_program() -> PathBuf {
+    keep_program().with_file_name("reach")
 }
 
 pub struct Run {
@@ -74,6 +79,18 @@ impl Run {
         run
     }
 
+    /// As `start_walled`, with a keeper that is started by another command, such as `setpriv`.
+    pub fn start_under(user: User, prefix: &str, script: &str) -> Self {
+        let wall = |home: &Path| {
+            let hide = home.join("data");
+            Some(Wall { show: Some(hide.join("runs/1/mcp.json")), hide, need: WallNeed::Required })
+        };
+        let under = Under { user, prefix: prefix.to_owned() };
+        let mut run = Self::prepare_under(&under, &["-c", script], wall);
+        run.outbox.go(NONCE).unwrap();
+        run
+    }
+
     fn prepare_with(program: &Path, args: &[&str], streams: Streams) -> Self {
         Self::prepare_behind(program, args, streams, |_| None)
     }
@@ -84,31 +101,76 @@ impl Run {
         streams: Streams,
         wall: impl FnOnce(&Path) -> Option<Wall>,
     ) -> Self {
+        let (home, dir, session) = Self::directory();
+        let launch = launch(&home, program, args, streams, wall(home.path()));
+        Self::begin(&keep_program(), home, dir, session, &launch)
+    }
+
+    fn prepare_under(under: &Under, args: &[&str], wall: impl FnOnce(&Path) -> Option<Wall>) -> Self {
+        let (home, dir, session) = Self::directory();
+        let launch = launch(&home, Path::new("/bin/sh"), args, Streams::Lines, wall(home.path()));
+        let keeper = home.path().join("keeper.sh");
+        // What `Keeper::start` writes is given away after it.
+        let user = match under.user {
+            User::This => "exec",
+            User::Nobody => {
+                "until [ \"$(stat -c %u launch.json stderr.log | sort -u)\" = 65534 ]; do sleep 0.01; done\n\
+                 exec setpriv --reuid 65534 --regid 65534 --clear-groups"
+            }
+        };
+        let text = format!("#!/bin/sh\n{user} {} {} \"$@\"\n", under.prefix, keep_program().display());
+        std::fs::write(&keeper, text).unwrap();
+        std::fs::set_permissions(&keeper, std::fs::Permissions::from_mode(0o755)).unwrap();
+        if under.user == User::Nobody {
+            give_to_nobody(home.path());
+        }
+        Self::begin(&keeper, home, dir, session, &launch)
+    }
+
+    fn directory() -> (tempfile::TempDir, RunDir, String) {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let session = format!("agent-test-{}-{count}", std::process::id());
         let home = tempfile::tempdir().unwrap();
         let dir = RunDir::new(home.path().join("data/runs/1"));
         dir.create().unwrap();
-        let wall = wall(home.path());
-        if wall.is_some() {
-            std::fs::write(dir.mcp_config(), "the config").unwrap();
-            std::fs::write(home.path().join("data/secret"), "the secret").unwrap();
-        }
-        let launch = Launch {
-            program: program.to_owned(),
-            args: args.iter().map(|&arg| arg.to_owned()).collect(),
-            cwd: home.path().to_owned(),
-            nonce: NONCE.to_owned(),
-            journal: JournalLimits::default(),
-            streams,
-            wall,
-        };
+        std::fs::write(dir.mcp_config(), "the config").unwrap();
+        std::fs::write(home.path().join("data/secret"), "the secret").unwrap();
+        (home, dir, session)
+    }
+
+    fn begin(program: &Path, home: tempfile::TempDir, dir: RunDir, session: String, launch: &Launch) -> Self {
         let environment = environment(home.path(), &session);
-        let keeper = Keeper::start(&keep_program(), &dir, &launch, &environment).unwrap();
+        let keeper = Keeper::start(program, &dir, launch, &environment).unwrap();
+        if home.path().metadata().unwrap().uid() != rustix::process::geteuid().as_raw() {
+            give_to_nobody(home.path());
+        }
         let (outbox, _) = Outbox::open(&dir).unwrap();
         let journal = Journal::open(&dir, 0, &JournalWatch::new().unwrap()).unwrap();
         Self { home, dir, session, keeper, outbox, journal, seen: Vec::new() }
+    }
+
+    /// A child that is `sh -c SCRIPT`, which is ended after this time without a hub, unless it has a turn.
+    pub fn start_with_limit(script: &str, limit: Duration) -> Self {
+        let (home, dir, session) = Self::directory();
+        let launch = launch(&home, Path::new("/bin/sh"), &["-c", script], Streams::Lines, None);
+        let launch = Launch { idle_without_hub: Some(limit), ..launch };
+        let mut run = Self::begin(&keep_program(), home, dir, session, &launch);
+        run.outbox.go(NONCE).unwrap();
+        run
+    }
+
+    /// The hub goes away.
+    pub fn close_hub(&mut self) {
+        // The outbox of a run that nobody keeps takes the place of this one, which is closed.
+        let elsewhere = RunDir::new(self.home.path().join(format!("elsewhere-{}", self.session)));
+        elsewhere.restore().unwrap();
+        self.outbox = Outbox::open(&elsewhere).unwrap().0;
+    }
+
+    /// A hub comes back.
+    pub fn open_hub(&mut self) {
+        self.outbox = Outbox::open(&self.dir).unwrap().0;
     }
 
     pub fn start(script: &str) -> Self {
@@ -141,12 +203,76 @@ impl Run {
     /// The process whose pid the child wrote in a line of its own.
     pub async fn process(&mut self) -> ProcessIdentity {
         let line = self.line().await;
-        ProcessIdentity::of(line.parse().unwrap()).unwrap()
+        ProcessIdentity::of(self.outside(line.parse().unwrap()).expect("it runs")).unwrap()
+    }
+
+    /// The PID that a process of the child has here, by the one that it sees itself.
+    pub fn outside(&self, inside: i32) -> Option<i32> {
+        let pids = std::fs::read_dir("/proc").unwrap();
+        let pids = pids.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse::<i32>().ok());
+        pids.into_iter().find(|pid| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let namespaces = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+            let innermost = namespaces.and_then(|pids| pids.split_ascii_whitespace().last()?.parse().ok());
+            innermost == Some(inside) && descends_from(*pid, &[self.keeper.identity().pid])
+        })
     }
 
     pub async fn exit(&self) -> Exit {
         within("the keeper to end", self.keeper.ended()).await;
         read_exit(&self.dir).expect("the keeper left an exit.json")
+    }
+}
+
+/// Whose processes keeper and child are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum User {
+    /// Those of the user who runs the tests.
+    This,
+    /// Those of a user without any privilege.
+    Nobody,
+}
+
+impl User {
+    /// The users that the tests can be run as.
+    pub fn all() -> Vec<Self> {
+        if rustix::process::geteuid().is_root() { vec![Self::This, Self::Nobody] } else { vec![Self::This] }
+    }
+}
+
+struct Under {
+    user: User,
+    prefix: String,
+}
+
+fn launch(
+    home: &tempfile::TempDir,
+    program: &Path,
+    args: &[&str],
+    streams: Streams,
+    wall: Option<Wall>,
+) -> Launch {
+    Launch {
+        program: program.to_owned(),
+        args: args.iter().map(|&arg| arg.to_owned()).collect(),
+        cwd: home.path().to_owned(),
+        nonce: NONCE.to_owned(),
+        journal: JournalLimits::default(),
+        streams,
+        wall,
+        tracing: Tracing::Denied,
+        idle_without_hub: None,
+    }
+}
+
+fn give_to_nobody(path: &Path) {
+    std::os::unix::fs::lchown(path, Some(65534), Some(65534)).unwrap();
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        if entry.file_type().unwrap().is_dir() {
+            give_to_nobody(&entry.path());
+        } else {
+            std::os::unix::fs::lchown(entry.path(), Some(65534), Some(65534)).unwrap();
+        }
     }
 }
 

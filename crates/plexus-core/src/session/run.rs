@@ -268,6 +268,8 @@ impl Owner {
                 reserve_bytes: settings.limits.reserve_bytes,
             },
             wall: self.hub.walls().around(Some(&dir.mcp_config())),
+            tracing: settings.tracing,
+            idle_without_hub: settings.orphan_after,
         };
         let keeper = Keeper::start(&settings.plexus, &dir, &launch, &env)?;
         let mut run = self.live_run(key, dir, Some(keeper), 0)?;

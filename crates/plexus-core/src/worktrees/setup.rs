@@ -91,6 +91,9 @@ impl Setup {
             streams: Streams::Log,
             journal: JournalLimits::default(),
             wall: hub.walls().around(None),
+            tracing: hub.settings().tracing,
+            // It is at work for as long as it runs, and nothing of it waits for a hub.
+            idle_without_hub: None,
         };
         let env = environment(hub.settings(), session, &self.env);
         let keeper = Keeper::start(&hub.settings().plexus, dir, &launch, &env)?;

@@ -122,6 +122,33 @@ pub enum Wall {
     None,
 }
 
+/// What an agent's sandbox protects besides the hub's own files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SandboxView {
+    /// Processes outside the sandbox, against signals.
+    pub signals: Protection,
+    /// The descriptors of Claude Code, against the commands that it runs.
+    pub descriptors: Protection,
+    /// The memory of Claude Code, against the commands that it runs.
+    pub memory: Protection,
+}
+
+/// Whether something is protected on this system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum Protection {
+    /// It is.
+    Held {
+        /// The mechanism.
+        by: String,
+    },
+    /// It is not.
+    Open {
+        /// The reason.
+        why: String,
+    },
+}
+
 /// Where a session, or one of its turns, stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

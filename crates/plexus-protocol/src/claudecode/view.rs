@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Channel, PolicyName, ProjectView, Status, Wall};
+use super::{Channel, PolicyName, ProjectView, SandboxView, Status, Wall};
 use crate::arbor::Position;
 use crate::budget::BudgetView;
 use crate::worktree::WorktreeView;
@@ -74,6 +74,9 @@ pub struct SessionView {
     /// Why there is no such wall.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_missing: Option<String>,
+    /// What the sandbox of its processes protects besides; `get` tells, where there is a sandbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxView>,
     /// What its processes load besides Claude Code itself, by name; `get` tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loads: Option<LoadsView>,

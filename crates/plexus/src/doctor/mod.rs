@@ -112,7 +112,7 @@ fn looked(args: &DoctorArgs) -> Result<Vec<Finding>, ExpectedError> {
     let mut findings = vec![ok("settings", settings), claude::look(&config.claude), places::data_dir(&dir)];
     findings.extend(places::private_files(&dir));
     findings.extend(block_on(hub::look(&HubClient::of(&args.data_dir)?, &config))?);
-    findings.push(places::wall(&config, &dir));
+    findings.extend(places::sandbox(&config, &dir));
     findings.push(places::disk(&config, &dir));
     Ok(findings)
 }

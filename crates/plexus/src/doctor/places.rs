@@ -4,6 +4,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use plexus_agent::{Protection, Walled};
 use plexus_core::WallSetting;
 use plexus_server::Config;
 
@@ -47,23 +48,38 @@ pub(super) fn private_files(dir: &Path) -> impl Iterator<Item = Finding> {
     })
 }
 
-pub(super) fn wall(config: &Config, dir: &Path) -> Finding {
+/// What keeps agents from the data directory, from other processes and from the streams of their own Claude Code.
+pub(super) fn sandbox(config: &Config, dir: &Path) -> Vec<Finding> {
     let mend = "see \"The wall\" in docs/configuration.md";
     let elsewhere = if dir.is_dir() { None } else { tempfile::tempdir().ok() };
     let tried = elsewhere.as_ref().map_or(dir, |elsewhere| elsewhere.path());
-    match (config.wall, plexus_agent::try_wall(tried)) {
+    match (config.wall, plexus_agent::try_sandbox(tried, config.tracing)) {
         (WallSetting::Off, _) => {
-            note("wall", "`wall` in plexus.toml is \"off\": agents can read the operator's token", mend)
+            vec![note("wall", "`wall` in plexus.toml is \"off\": agents can read the operator's token", mend)]
         }
-        (_, Ok(())) => ok("wall", "agents are kept from the data directory"),
-        (WallSetting::Required, Err(why)) => {
-            wrong("wall", format!("required, and this system grants none: {why}"), mend)
+        (_, Walled::Namespaces { signals, descriptors, memory }) => vec![
+            ok("wall", "agents are kept from the data directory, wherever it is mounted now or later"),
+            protection("signals", "agents cannot signal the hub or other agents", signals),
+            protection("descriptors", "an agent's commands cannot use its streams or trace it", descriptors),
+            protection("memory", "an agent's commands cannot write its memory", memory),
+        ],
+        (WallSetting::Required, Walled::None { reason }) => {
+            vec![wrong("wall", format!("required, and this system grants none: {reason}"), mend)]
         }
-        (WallSetting::Wanted, Err(why)) => note(
+        (WallSetting::Wanted, Walled::None { reason }) => vec![note(
             "wall",
-            format!("this system grants none, so agents can read the operator's token: {why}"),
+            format!("this system grants none, so agents can read the operator's token: {reason}"),
             mend,
-        ),
+        )],
+    }
+}
+
+fn protection(what: &'static str, holds: &str, found: Protection) -> Finding {
+    match found {
+        Protection::Held(by) => ok(what, format!("{holds} ({by})")),
+        Protection::Open(why) => {
+            note(what, format!("not protected: {why}"), "see \"The wall\" in docs/configuration.md")
+        }
     }
 }
 

@@ -41,6 +41,37 @@ async fn what_is_well_is_said_and_what_is_not_comes_with_how_to_mend_it() {
     }
 }
 
+/// What is said here is tried against real attacks in `plexus-agent/tests/sandbox.rs`.
+#[tokio::test]
+async fn what_the_sandbox_protects_here_is_said_with_its_reason() {
+    let hub = TestHub::start().await;
+    let (_, found) = doctor(&hub, &[]).await;
+    if of(&found, "wall")["health"] != "ok" {
+        let why = format!("wall: {}", of(&found, "wall"));
+        return plexus_testkit::skip("what_the_sandbox_protects_here_is_said_with_its_reason", &why);
+    }
+    let tried = plexus_agent::try_sandbox(hub.process.data_dir(), plexus_agent::Tracing::Denied);
+    let plexus_agent::Walled::Namespaces { signals, descriptors, memory } = tried else {
+        panic!("{tried:?}")
+    };
+    for (what, protection) in [("signals", signals), ("descriptors", descriptors), ("memory", memory)] {
+        let (health, said) = match protection {
+            plexus_agent::Protection::Held(by) => ("ok", by),
+            plexus_agent::Protection::Open(why) => ("note", why),
+        };
+        let finding = of(&found, what);
+        assert_eq!(finding["health"], health, "{found}");
+        assert!(finding["found"].as_str().unwrap().contains(&said), "{finding}");
+    }
+
+    let allowing = TestHub::with_settings("tracing = \"allowed\"\n").await;
+    let (_, found) = doctor(&allowing, &[]).await;
+    assert!(of(&found, "descriptors")["found"].as_str().unwrap().contains("plexus.toml"), "{found}");
+    let off = TestHub::with_settings("wall = \"off\"\n").await;
+    let (_, found) = doctor(&off, &[]).await;
+    assert_eq!((of(&found, "wall")["health"].as_str(), of(&found, "signals")), (Some("note"), &Value::Null));
+}
+
 #[tokio::test]
 async fn a_known_claude_is_well() {
     let hub = TestHub::start().await;

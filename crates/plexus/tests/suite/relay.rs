@@ -224,3 +224,56 @@ async fn it_ends_with_its_client() {
     let status = tokio::time::timeout(LIMIT, relay.child.wait()).await.expect("it ends").unwrap();
     assert!(status.success(), "{status}");
 }
+
+#[tokio::test]
+async fn a_relay_ends_when_the_data_directory_of_its_hub_is_gone() {
+    for (hub_first, renamed) in [(true, false), (false, true)] {
+        let mut hub = TestHub::start().await;
+        let mut relay = Relay::parent(&hub, "me").await;
+        assert!(relay.tools().await.is_array());
+        if hub_first {
+            hub.process.kill9().await.unwrap();
+        }
+        let data_dir = hub.process.data_dir();
+        if renamed {
+            std::fs::rename(data_dir, data_dir.with_file_name("moved")).unwrap();
+        } else {
+            std::fs::remove_dir_all(data_dir).unwrap();
+        }
+        let ended = tokio::time::timeout(LIMIT, relay.child.wait()).await.expect("an end").unwrap();
+        assert!(ended.success(), "{ended}");
+    }
+}
+
+#[tokio::test]
+async fn a_relay_ends_with_its_parent_though_its_stdin_stays_open() {
+    let hub = TestHub::start().await;
+    let relay = plexus(hub.folder.path());
+    let mut shell = tokio::process::Command::new("sh");
+    // A FIFO that the relay holds open itself never comes to an end.
+    let fifo = hub.folder.path().join("stdin");
+    shell
+        .args([
+            "-c",
+            "mkfifo \"$2\"; \"$0\" mcp --data-dir \"$1\" <> \"$2\" > /dev/null & echo $!; read -r go",
+        ])
+        .arg(relay.get_program())
+        .arg(hub.process.data_dir())
+        .arg(&fifo)
+        .env_clear()
+        .envs(relay.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut shell = shell.spawn().unwrap();
+    let mut said = BufReader::new(shell.stdout.take().unwrap()).lines();
+    let pid: i32 = said.next_line().await.unwrap().unwrap().parse().unwrap();
+    let relay = plexus_agent::ProcessIdentity::of(pid).unwrap();
+    drop(shell.stdin.take());
+    shell.wait().await.unwrap();
+    let ended = async {
+        if let Some(relay) = plexus_agent::Keeper::attach(&relay).unwrap() {
+            relay.ended().await;
+        }
+    };
+    tokio::time::timeout(LIMIT, ended).await.expect("the relay ends");
+}

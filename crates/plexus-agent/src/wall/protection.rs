@@ -1,0 +1,94 @@
+//! What a sandbox protects besides the hub's files, and by which mechanism of this system: signals to other processes, and the
+//! descriptors and memory of Claude Code itself. Each is held or open, with a reason in words for the operator.
+
+use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
+
+/// Whether the processes of a child may trace each other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tracing {
+    /// A process can trace only programs that it starts itself.
+    #[default]
+    Denied,
+    /// As the system has it.
+    Allowed,
+}
+
+/// One thing that a sandbox can protect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protection {
+    /// It is protected, by this.
+    Held(String),
+    /// It is not, for this reason.
+    Open(String),
+}
+
+impl Protection {
+    /// Of a sandbox that an older keeper has created.
+    pub(super) fn unknown() -> Self {
+        Self::Open("its keeper is of an older version".to_owned())
+    }
+}
+
+/// What is to be done so that no process of a child takes descriptors of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Descriptors {
+    /// The system sees to it, by this.
+    System(String),
+    /// A system call filter is needed.
+    Filter,
+    /// Nothing: tracing is allowed.
+    Nothing,
+}
+
+impl Descriptors {
+    pub(super) fn needed(tracing: Tracing) -> Self {
+        match (tracing, yama()) {
+            (Tracing::Allowed, _) => Self::Nothing,
+            (Tracing::Denied, Some(by)) => Self::System(by),
+            (Tracing::Denied, None) => Self::Filter,
+        }
+    }
+}
+
+/// What protects the memory of Claude Code against a write to `/proc/PID/mem`, which no system call filter can see.
+pub(super) fn memory(tracing: Tracing) -> Protection {
+    match (tracing, yama()) {
+        (Tracing::Allowed, _) => tracing_is_allowed(),
+        (Tracing::Denied, Some(by)) => Protection::Held(by),
+        (Tracing::Denied, None) => Protection::Open(
+            "the agent's commands can write to /proc/PID/mem of their own agent; kernel.yama.ptrace_scope = 1 prevents it, \
+             except for root"
+                .to_owned(),
+        ),
+    }
+}
+
+pub(super) fn tracing_is_allowed() -> Protection {
+    Protection::Open("`tracing` in plexus.toml is \"allowed\"".to_owned())
+}
+
+fn yama() -> Option<String> {
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok()?;
+    let scope = scope.trim().parse().ok()?;
+    yama_holds(scope, geteuid().is_root()).then(|| format!("Yama (ptrace_scope {scope})"))
+}
+
+/// Root has every capability in its own user namespace, and Yama lets CAP_SYS_PTRACE through below scope 3.
+fn yama_holds(scope: u32, is_root: bool) -> bool {
+    scope >= 3 || scope >= 1 && !is_root
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn yama_does_not_hold_for_root() {
+        let held = |is_root| [0, 1, 2, 3].map(|scope| yama_holds(scope, is_root));
+        assert_eq!(held(false), [false, true, true, true]);
+        assert_eq!(held(true), [false, false, false, true]);
+    }
+}

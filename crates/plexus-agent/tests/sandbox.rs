@@ -1,0 +1,247 @@
+//! What a sandbox protects besides the hub's files: attacks that run inside one, as root and as a user without privilege, and
+//! beside each the ordinary operation. Where the system does not grant what a test needs, the test says so by name.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::process::Command;
+
+use common::{Run, User, reach_program, within};
+use plexus_agent::{Protection, Tracing, Walled, read_wall, try_sandbox};
+
+/// Whether the system grants what a test needs, by what it says of a sandbox around some directory.
+fn granted(test: &str, which: impl FnOnce(&Walled) -> Option<&Protection>) -> bool {
+    let dir = tempfile::tempdir().unwrap();
+    let walled = try_sandbox(dir.path(), Tracing::Denied);
+    let held = matches!(which(&walled), Some(Protection::Held(_)));
+    if !held {
+        plexus_testkit::skip(test, &format!("wall: {walled:?}"));
+    }
+    held
+}
+
+fn signals(walled: &Walled) -> Option<&Protection> {
+    match walled {
+        Walled::Namespaces { signals, .. } => Some(signals),
+        Walled::None { .. } => None,
+    }
+}
+
+fn descriptors(walled: &Walled) -> Option<&Protection> {
+    match walled {
+        Walled::Namespaces { descriptors, .. } => Some(descriptors),
+        Walled::None { .. } => None,
+    }
+}
+
+/// What the child writes up to the line `end`.
+async fn lines(run: &mut Run) -> Vec<String> {
+    let mut lines = Vec::new();
+    loop {
+        match run.line().await {
+            end if end == "end" => return lines,
+            line => lines.push(line),
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_mounted_later_is_not_seen_by_a_child() {
+    if !granted("what_is_mounted_later_is_not_seen_by_a_child", signals) {
+        return;
+    }
+    for (user, unshare) in [(User::This, "-m"), (User::This, "-Urm"), (User::Nobody, "-Urm")] {
+        if !User::all().contains(&user) || (unshare == "-m" && User::all().len() == 1) {
+            continue;
+        }
+        let prefix = format!("unshare {unshare} --propagation shared");
+        let mut run = Run::start_under(
+            user,
+            &prefix,
+            "mkdir before later; echo ready; read -r go; ls before later; cat later/secret before/secret; \
+             grep -c ' shared:\\| master:' /proc/self/mountinfo; ls -d data/runs/1/mcp.json; echo end",
+        );
+        assert_eq!(run.line().await, "ready");
+        // Outside, in the mount namespace of the keeper.
+        let keeper = run.keeper.identity().pid.to_string();
+        let mut outside = Command::new("nsenter");
+        outside.args(["-t", &keeper, "-m"]);
+        if unshare == "-Urm" {
+            outside.arg("-U");
+        }
+        let (data, later) = (run.home.path().join("data"), run.home.path().join("later"));
+        let mounted = outside.args(["mount", "--bind"]).args([&data, &later]).status().unwrap();
+        assert!(mounted.success(), "the attack needs its mount");
+        let root = format!("/proc/{keeper}/root{}/secret", later.display());
+        assert_eq!(std::fs::read_to_string(root).unwrap(), "the secret", "it is there for the keeper");
+        run.outbox.append(r#"{"type":"go"}"#).unwrap();
+        let seen = lines(&mut run).await;
+        assert_eq!(seen, ["before:", "", "later:", "0", "data/runs/1/mcp.json"], "{user:?} {unshare}");
+    }
+}
+
+#[tokio::test]
+async fn a_child_signals_no_process_outside() {
+    if !granted("a_child_signals_no_process_outside", signals) {
+        return;
+    }
+    for user in User::all() {
+        let mut other = Run::start_under(user, "", "echo $$; exec cat");
+        let other_child = other.process().await;
+        let victims = format!(
+            "{} {} {} {}",
+            std::process::id(),
+            other.keeper.identity().pid,
+            other_child.pid,
+            std::os::unix::process::parent_id(),
+        );
+        let script = format!(
+            "echo $$; read -r pids; {} signal {victims} $pids; echo alive; echo end",
+            reach_program().display()
+        );
+        let mut run = Run::start_under(user, "", &script);
+        run.process().await;
+        let own = format!("{{\"type\":\"{}\"}}", run.keeper.identity().pid);
+        run.outbox.append(&own).unwrap();
+        let lines = lines(&mut run).await;
+        // What is left of that line is no number, and stands for process 1 of the child's own namespace.
+        let reached: Vec<&String> = lines.iter().filter(|line| line.contains("REACHED")).collect();
+        assert!(reached.iter().all(|line| line.contains("Pid(1)")), "{user:?}: {lines:#?}");
+        assert_eq!(lines.last().map(String::as_str), Some("alive"), "{lines:#?}");
+        let exit = run.exit().await;
+        assert_eq!((exit.code, exit.signal), (Some(0), None), "{exit:?}");
+        assert!(other.keeper.identity().is_alive() && other_child.is_alive());
+    }
+}
+
+/// As in a container: parts of `/proc` are covered, so the kernel lets nobody mount another one.
+#[tokio::test]
+async fn where_proc_is_masked_signals_are_held_back_by_landlock_or_it_is_said() {
+    let test = "where_proc_is_masked_signals_are_held_back_by_landlock_or_it_is_said";
+    if !granted(test, signals) {
+        return;
+    }
+    if User::all().len() == 1 {
+        return plexus_testkit::skip(test, "root, to mask a part of /proc");
+    }
+    let mut other = Run::start_under(User::This, "", "exec cat");
+    other.outbox.append(r#"{"type":"ready"}"#).unwrap();
+    other.line().await;
+    let prefix = "unshare -m sh -c 'mount -t tmpfs masked /proc/fs && exec \"$0\" \"$@\"'";
+    let script = format!(
+        "{} signal {} {}; sleep 300 & kill $! && echo own; cat data/secret; cat data/runs/1/mcp.json; echo; echo end",
+        reach_program().display(),
+        other.keeper.identity().pid,
+        std::process::id()
+    );
+    let mut run = Run::start_under(User::This, prefix, &script);
+    let lines = lines(&mut run).await;
+    let Some(Walled::Namespaces { signals, .. }) = read_wall(&run.dir) else { panic!("no sandbox") };
+    match signals {
+        Protection::Held(by) => {
+            assert!(by.contains("Landlock") && by.contains("PID namespace"), "{by}");
+            assert_eq!(lines, ["tried", "own", "the config"]);
+        }
+        Protection::Open(why) => {
+            assert!(why.contains("PID namespace") && why.contains("Landlock"), "{why}");
+            assert!(lines.iter().any(|line| line.contains("REACHED")), "{lines:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_tool_takes_nothing_of_the_agent_that_started_it() {
+    if !granted("a_tool_takes_nothing_of_the_agent_that_started_it", descriptors) {
+        return;
+    }
+    for user in User::all() {
+        let script = format!("{} trace $$; echo end", reach_program().display());
+        let mut run = Run::start_under(user, "", &script);
+        assert_eq!(lines(&mut run).await, ["tried"], "{user:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_of_an_agents_memory_is_what_holds() {
+    if !granted("what_is_said_of_an_agents_memory_is_what_holds", signals) {
+        return;
+    }
+    for user in User::all() {
+        let script = format!("{} memory $$; echo end", reach_program().display());
+        let mut run = Run::start_under(user, "", &script);
+        let reached = lines(&mut run).await.contains(&"REACHED memory".to_owned());
+        let Some(Walled::Namespaces { memory, .. }) = read_wall(&run.dir) else { panic!("no sandbox") };
+        assert_eq!(reached, matches!(memory, Protection::Open(_)), "{user:?}: {memory:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_debugger_traces_what_it_starts_itself() {
+    let (test, strace) = ("a_debugger_traces_what_it_starts_itself", "/usr/bin/strace");
+    if !granted(test, descriptors) {
+        return;
+    }
+    if !std::path::Path::new(strace).exists() {
+        return plexus_testkit::skip(test, "strace");
+    }
+    for user in User::all() {
+        let script = format!("{strace} -o traced /bin/true; echo $?; grep -c exit_group traced; echo end");
+        let mut run = Run::start_under(user, "", &script);
+        assert_eq!(lines(&mut run).await, ["0", "1"], "{user:?}");
+    }
+}
+
+#[tokio::test]
+async fn pids_of_two_agents_differ() {
+    if !granted("pids_of_two_agents_differ", signals) {
+        return;
+    }
+    let (mut one, mut two) = (
+        Run::start_under(User::This, "", "echo $$; exec cat"),
+        Run::start_under(User::This, "", "echo $$; exec cat"),
+    );
+    let (one, two) = (one.line().await, two.line().await);
+    assert_ne!(one, two, "Claude Code names files after its PID");
+    assert!(one != "1" && two != "1");
+}
+
+#[tokio::test]
+async fn all_of_a_namespace_ends_with_its_keeper() {
+    if !granted("all_of_a_namespace_ends_with_its_keeper", signals) {
+        return;
+    }
+    for user in User::all() {
+        // Without the mark of the session, in process sessions of their own, deaf to all that can be ignored.
+        let mut run = Run::start_under(
+            user,
+            "",
+            "(env -i setsid sh -c 'trap \"\" TERM HUP INT; echo $$; while :; do /bin/sleep 300; done' &); \
+             echo $$; while :; do sleep 300; done",
+        );
+        let tree = [run.process().await, run.process().await];
+        run.keeper.kill().unwrap();
+        for process in &tree {
+            within("the tree to end", common::gone(process)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_child_leaves_behind_is_told_to_end_before_it_is_killed() {
+    if !granted("what_a_child_leaves_behind_is_told_to_end_before_it_is_killed", signals) {
+        return;
+    }
+    for user in User::all() {
+        let mut run = Run::start_under(
+            user,
+            "",
+            "(setsid sh -c 'trap \"echo told; exit\" TERM; echo ready; while :; do sleep 0.05; done' &); \
+             read -r go; exit 3",
+        );
+        assert_eq!(run.line().await, "ready");
+        run.outbox.append(r#"{"type":"go"}"#).unwrap();
+        assert_eq!(run.line().await, "told", "{user:?}");
+        assert_eq!(run.exit().await.code, Some(3), "{user:?}");
+    }
+}
