@@ -8,7 +8,7 @@ use plexus_testkit::model::Step;
 use plexus_testkit::{PINNED, skip};
 use serde_json::json;
 
-const ZSH: &str = "/usr/bin/zsh";
+const ZSH: &str = "/bin/zsh";
 
 /// Says which shell runs it.
 const ASKS_THE_SHELL: &str = r#"echo "shell=${BASH_VERSION:+bash}${ZSH_VERSION:+zsh} SHELL=$SHELL""#;

@@ -13,9 +13,16 @@ mod redirects;
 mod script;
 mod unwrap;
 mod words;
+mod zsh;
 
 pub(crate) use cursor::Unreadable;
 pub(crate) use reach::{Line, Reach, reach};
 pub(crate) use reader::read;
 pub(crate) use script::{Access, Part, Piece, Redirect, Script, Word, base_name};
 pub(crate) use unwrap::{Alone, Inner, is_harmless, must_be_named, unwrap};
+
+/// Why a line in which something is computed is in doubt.
+const ARITHMETIC: &str = "arithmetic evaluates what a variable holds";
+
+/// Why a line is not read that bash and zsh read differently.
+const SHELLS_DISAGREE: &str = "bash and zsh read it differently";

@@ -4,6 +4,7 @@
 use super::cursor::{Announced, Cursor, Read, Unreadable};
 use super::script::{Access, Doubt, Redirect, Word};
 use super::words::Quoting;
+use super::{ARITHMETIC, SHELLS_DISAGREE, zsh};
 
 impl Cursor<'_> {
     /// Reads one redirection, if one stands here; `part` is the command it belongs to.
@@ -28,6 +29,10 @@ impl Cursor<'_> {
         self.pos += digits + len;
         if operator.get(len) == Some(&b'\\') && operator.get(len + 1) == Some(&b'\n') {
             return Err(Unreadable("a redirection is torn apart"));
+        }
+        // `>!file` and `>>|file` open `file` in zsh.
+        if matches!(operator.get(len), Some(b'!' | b'|')) {
+            return Err(Unreadable(SHELLS_DISAGREE));
         }
         self.skip_blanks();
         if let Kind::HereDocument { strip_tabs } = kind {
@@ -148,18 +153,27 @@ impl Cursor<'_> {
 
     /// Reads `… ]]` and what follows it. Numeric comparisons evaluate their operands.
     pub(super) fn test_then_redirects(&mut self) -> Read<()> {
+        let mut computes_next = false;
         loop {
             self.skip_blanks();
             match self.peek() {
+                // zsh reads qualifiers into parentheses behind a word.
+                Some(b'(') if !matches!(self.src.as_bytes()[self.pos - 1], b' ' | b'\t' | b'(' | b'!') => {
+                    return Err(Unreadable(SHELLS_DISAGREE));
+                }
                 Some(b'&' | b'|') if self.raw_at(1) == self.raw() => self.pos += 2,
                 Some(b'<' | b'>' | b'(' | b')') if self.raw_at(1) != Some(b'(') => self.pos += 1,
                 _ => {
                     let word = self.word()?.ok_or(Unreadable("a test does not end"))?;
+                    if std::mem::take(&mut computes_next) && !zsh::is_number(&word.word) {
+                        self.doubt(Doubt::Shifted(ARITHMETIC));
+                    }
                     match word.bare() {
                         Some("]]") => break,
+                        Some("-t") => computes_next = true,
                         Some("=~") => return Err(Unreadable("it matches a regular expression")),
                         Some("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" | "-v" | "-R") => {
-                            self.doubt(Doubt::Shifted("arithmetic evaluates what a variable holds"));
+                            self.doubt(Doubt::Shifted(ARITHMETIC));
                         }
                         _ => {}
                     }
