@@ -13,10 +13,11 @@ mod redirects;
 mod script;
 mod unwrap;
 mod words;
+mod wrappers;
 mod zsh;
 
 pub(crate) use cursor::Unreadable;
-pub(crate) use reach::{Line, Reach, reach};
+pub(crate) use reach::{Line, Reach, Suspect, reach};
 pub(crate) use reader::read;
 pub(crate) use script::{Access, Part, Piece, Redirect, Script, Word, base_name};
 pub(crate) use unwrap::{Alone, Inner, is_harmless, must_be_named, unwrap};

@@ -1,12 +1,13 @@
 //! Wrappers, for deny and ask rules: everything that a command line may run through them is brought to light, rather too
 //! much than too little. What stays in the dark is said to be there.
 
-use super::commands::{RUN_BEHIND, RUNNERS, SHELLS};
+use super::commands::SHELLS;
 use super::hazards::{HazardKind, hazards};
 use super::reader;
 use super::script::{Doubt, Part, Script, Word, base_name};
 use super::unwrap::{Inner, unwrap};
-use crate::wildcard::KnownLine;
+use super::wrappers::{Inside, insides, may_take_next, takes_data, tokens};
+use crate::wildcard::{BETWEEN, KnownLine};
 
 /// How far into a runner's arguments its command is looked for.
 const LOOKED_THROUGH: usize = 40;
@@ -22,8 +23,31 @@ const MAX_DEPTH: usize = 6;
 pub(crate) struct Reach {
     /// Each command that may run.
     pub(crate) lines: Vec<Line>,
+    /// Words that stand among the operands of a command which may run them.
+    pub(crate) suspects: Vec<Suspect>,
     /// Why more may run than that.
     pub(crate) unseen: Option<&'static str>,
+}
+
+/// Operands that may be a command, from any of them on.
+#[derive(Debug, Default)]
+pub(crate) struct Suspect {
+    /// The words, apart by [`BETWEEN`].
+    pub(crate) text: String,
+    /// Where a command may begin in it; the name in a path counts.
+    pub(crate) starts: Vec<usize>,
+    /// Whether something unknown follows.
+    pub(crate) open: bool,
+}
+
+impl Suspect {
+    fn push(&mut self, token: &str) {
+        if !self.text.is_empty() {
+            self.text.push(BETWEEN);
+        }
+        self.starts.push(self.text.len() + token.rfind('/').map_or(0, |slash| slash + 1));
+        self.text.push_str(token);
+    }
 }
 
 /// A command that may run.
@@ -71,6 +95,7 @@ impl Reach {
             self.unseen = self.unseen.or(Some("a command's name is not known before it runs"));
             return;
         };
+        self.behind_options(name, &part.words);
         if let Some(inner) = unwrap(part) {
             return match inner {
                 _ if depth >= MAX_DEPTH => self.unseen = self.unseen.or(Some("it is nested too deeply")),
@@ -86,16 +111,82 @@ impl Reach {
         if SHELLS.contains(&name) {
             self.shell(part, depth);
         }
-        let is_command =
-            |word: &Word| word.literal().is_none_or(|word| word.starts_with('-') && word.contains('c'));
-        if RUNNERS.contains(&name) && (!SHELLS.contains(&name) || part.words[1..].iter().any(is_command)) {
-            self.runner(part, 1, depth);
-        } else if let Some((_, behind)) = RUN_BEHIND.iter().find(|(runner, _)| *runner == name) {
-            let behind = |word: &Word| word.literal().is_some_and(|word| behind.contains(&word));
-            if let Some(at) = part.words.iter().position(behind) {
-                self.runner(part, at + 1, depth);
+        if matches!(name, "at" | "batch" | "crontab") {
+            self.unseen = self.unseen.or(Some("it reads commands that are not written here"));
+        }
+        let insides = insides(&part.words);
+        for (from, inside) in &insides {
+            self.runner(part, *from, *inside, depth);
+        }
+        if !takes_data(&part.words) {
+            let operands = if insides.is_empty() { &part.words[1..] } else { &[] };
+            self.suspect(operands.iter().chain(&part.stdin), depth);
+        }
+    }
+
+    /// The same command without the options before its first operand: `git --no-pager push` is a `git push`, and so is
+    /// what `git-push` runs.
+    fn behind_options(&mut self, name: &str, words: &[Word]) {
+        let text = |at: usize| words.get(at).and_then(Word::literal).unwrap_or_default();
+        if let Some(subcommand) = name.strip_prefix("git-") {
+            let mut plain = vec![Word::text("git"), Word::text(subcommand)];
+            plain.extend_from_slice(&words[1..]);
+            self.line(&plain);
+        }
+        let mut all_options = true;
+        for at in 2..words.len().min(LOOKED_THROUGH) {
+            let previous = text(at - 1);
+            if previous.starts_with('-') {
+            } else if text(at - 2).starts_with('-') {
+                all_options = false;
+            } else {
+                return;
+            }
+            if text(at).is_empty() || text(at).starts_with('-') {
+                continue;
+            }
+            if all_options {
+                let mut plain = vec![Word::text(name)];
+                plain.extend_from_slice(&words[at..]);
+                self.line(&plain);
+            } else {
+                let mut suspect = Suspect::default();
+                suspect.push(name);
+                suspect.open = !words[at..].iter().all(|word| {
+                    word.literal().is_some_and(|word| {
+                        suspect.push(word);
+                        true
+                    })
+                });
+                suspect.starts.truncate(1);
+                self.suspects.push(suspect);
             }
         }
+    }
+
+    /// Notes the operands of a command that may run them, and what stands in them.
+    fn suspect<'w>(&mut self, operands: impl Iterator<Item = &'w Word>, depth: usize) {
+        let mut suspect = Suspect::default();
+        for word in operands {
+            let Some(text) = word.literal() else {
+                suspect.open = true;
+                self.suspects.push(std::mem::take(&mut suspect));
+                continue;
+            };
+            tokens(text).for_each(|token| suspect.push(token));
+            // Quotes inside of it may hide a name.
+            if depth < MAX_DEPTH
+                && text.contains([' ', '\t', '\n', ';', '\\', '\'', '"'])
+                && let Ok(script) = reader::read(text, depth)
+            {
+                for part in script.parts {
+                    let mut inside = Suspect::default();
+                    part.words.iter().map_while(Word::literal).for_each(|word| inside.push(word));
+                    self.suspects.push(inside);
+                }
+            }
+        }
+        self.suspects.push(suspect);
     }
 
     /// A shell that is given neither a command nor a file reads its input.
@@ -116,11 +207,17 @@ impl Reach {
         }
     }
 
-    /// Whatever stands from there on may be what it runs.
-    fn runner(&mut self, part: &Part, from: usize, depth: usize) {
-        if part.words.len() - from > LOOKED_THROUGH {
+    /// What stands from there on, up to the first word that can be nothing but a command, may be what it runs.
+    fn runner(&mut self, part: &Part, from: usize, inside: Inside, depth: usize) {
+        if depth >= MAX_DEPTH {
+            self.unseen = self.unseen.or(Some("it is nested too deeply"));
+            return;
+        }
+        let name = part.words[0].literal().map(base_name).unwrap_or_default();
+        if part.words.len().saturating_sub(from) > LOOKED_THROUGH && inside == Inside::Anywhere {
             self.unseen = self.unseen.or(Some("a wrapper has too many arguments to look through"));
         }
+        let mut operands = 0;
         for at in (from..part.words.len()).take(LOOKED_THROUGH) {
             match part.words[at].literal() {
                 Some(text) if text.contains([' ', '\t', '\n', ';', '&', '|', '$', '`', '(', '<', '>']) => {
@@ -132,18 +229,30 @@ impl Reach {
                         self.text(value, depth);
                     }
                 }
-                Some(_) => {
-                    // What follows may be many things: it is unknown, as far as this command is concerned.
+                Some(text) => {
                     let mut words: Vec<Word> =
                         part.words[at..].iter().take(LOOKED_THROUGH).cloned().collect();
-                    words.push(Word::unknown());
-                    self.line(&words);
+                    // What follows may be many things: it is unknown, as far as this command is concerned.
+                    if inside == Inside::Anywhere || adds_operands(name) {
+                        words.push(Word::unknown());
+                    }
+                    if inside == Inside::Anywhere {
+                        self.line(&words);
+                        continue;
+                    }
+                    self.part(&Part { words, ..Part::default() }, depth + 1);
+                    let previous = part.words[at - 1].literal().unwrap_or_default();
+                    let is_value = at > from && may_take_next(name, previous);
+                    operands += usize::from(!is_value && !text.contains('='));
+                    if matches!(inside, Inside::Behind(own) if operands > own) {
+                        break;
+                    }
                 }
                 None => self.unseen = self.unseen.or(Some("a wrapper's command is not known before it runs")),
             }
         }
         let all: Option<Vec<&str>> = part.words[from..].iter().map(Word::literal).collect();
-        if let Some(all) = all.filter(|all| all.len() > 1) {
+        if let Some(all) = all.filter(|all| all.len() > 1 && (inside == Inside::Anywhere || joins(name))) {
             self.text(&all.join(" "), depth);
         }
     }
@@ -159,4 +268,14 @@ impl Reach {
             Err(super::Unreadable(why)) => self.unseen = self.unseen.or(Some(why)),
         }
     }
+}
+
+/// Wrappers that give the command more operands than are written.
+fn adds_operands(name: &str) -> bool {
+    matches!(name, "xargs" | "entr" | "sem" | "zrun")
+}
+
+/// Wrappers that make one line of their operands and have a shell read it.
+fn joins(name: &str) -> bool {
+    matches!(name, "ssh" | "watch" | "su" | "sg" | "entr" | "autossh" | "nodemon" | "watchexec" | "reflex")
 }

@@ -308,10 +308,14 @@ impl Cursor<'_> {
     }
 }
 
-/// Whether a command's name would have been read as something else, had a line continuation not stood in it.
+/// Whether a command's name would have been read as something else, had a line continuation not stood in it. zsh also
+/// assigns to `1=a` and to names in any script.
 fn is_torn(name: &str) -> bool {
-    KEYWORDS.contains(&name)
-        || name.split_once(['=', '[']).is_some_and(|(start, _)| is_name(start.trim_end_matches('+')))
+    let assigned = |name: &str| {
+        let name = name.trim_end_matches('+');
+        !name.is_empty() && name.chars().all(|c| c == '_' || c.is_alphanumeric())
+    };
+    KEYWORDS.contains(&name) || name.split_once(['=', '[']).is_some_and(|(start, _)| assigned(start))
 }
 
 pub(super) fn is_name(text: &str) -> bool {
