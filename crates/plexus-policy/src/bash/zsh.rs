@@ -50,6 +50,23 @@ const ZSH_ONLY: [&str; 40] = [
     "ztcp",
 ];
 
+/// Builtins that assign, in bash as well. An allow rule has to name their operands in any case.
+const ASSIGNING: [&str; 13] = [
+    "declare",
+    "export",
+    "getopts",
+    "let",
+    "local",
+    "mapfile",
+    "read",
+    "readarray",
+    "readonly",
+    "set",
+    "typeset",
+    "unset",
+    "wait",
+];
+
 /// Words before a command that leave it what it is.
 const PRECOMMANDS: [&str; 6] = ["-", "builtin", "command", "exec", "nocorrect", "noglob"];
 
@@ -110,11 +127,12 @@ pub(super) fn add_doubts(script: &mut Script, text: &str) {
     if computes {
         script.doubts.push(Doubt::Shifted(COMPUTES));
     }
-    // For a deny rule that alone would ask too often. A text that runs something when it is computed holds a subscript,
-    // or is put together of escapes.
+    // A text that runs something when it is computed holds a subscript, or is put together of escapes. Where there is
+    // none, a deny rule would ask too often.
     let computing =
         |doubt: &Doubt| matches!(doubt, Doubt::Shifted(why) if *why == COMPUTES || *why == super::ARITHMETIC);
-    if script.doubts.iter().any(computing) && may_hold_subscript(text) {
+    let doubtful = script.doubts.iter().any(computing) || script.parts.iter().any(assigns);
+    if doubtful && may_hold_subscript(text) {
         script.doubts.push(Doubt::Unseen(COMPUTES));
     }
 }
@@ -141,6 +159,14 @@ fn command_words(part: &Part) -> &[Word] {
     };
     let at = part.words.iter().take_while(before).count();
     part.words.get(at..).unwrap_or_default()
+}
+
+/// Whether a builtin of either shell takes names of variables, whose subscripts are computed, or gives numbers to them.
+fn assigns(part: &Part) -> bool {
+    let words = command_words(part);
+    let text = |at: usize| words.get(at).and_then(Word::literal);
+    text(0).is_some_and(|name| ASSIGNING.contains(&name))
+        || text(0) == Some("printf") && text(1) == Some("-v")
 }
 
 fn is_zsh_only(part: &Part) -> bool {

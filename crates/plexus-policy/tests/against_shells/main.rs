@@ -111,10 +111,7 @@ fn hold(
     let cwd = folder.path();
     let policy = policy(rules);
     assert_eq!(effects(shell, &program, "ok $(bad) >f", cwd), ["RAN bad", "MADE f"], "effects are seen");
-    let mut tokens = tokens::COMMON.to_vec();
-    if shell.name == "zsh" {
-        tokens.extend(tokens::ZSH);
-    }
+    let tokens = [tokens::COMMON.as_slice(), tokens::ZSH.as_slice()].concat();
     let line = prop::collection::vec(prop::sample::select(tokens), 1..14).prop_map(|tokens| tokens.concat());
     let config = Config { cases: cases(), failure_persistence: None, ..Config::default() };
     let allowed = Cell::new(0);
