@@ -5,7 +5,7 @@ use super::commands::SHELLS;
 use super::hazards::{HazardKind, hazards};
 use super::reader;
 use super::script::{Doubt, Part, Script, Word, base_name};
-use super::unwrap::{Inner, unwrap};
+use super::unwrap::{Alone, Inner, is_harmless, unwrap};
 use super::wrappers::{Inside, insides, may_take_next, takes_data, tokens};
 use crate::wildcard::{BETWEEN, KnownLine};
 
@@ -111,13 +111,17 @@ impl Reach {
         if SHELLS.contains(&name) {
             self.shell(part, depth);
         }
-        if matches!(name, "at" | "batch" | "crontab") {
+        let only_options = || part.words[1..].iter().all(|word| word.known_start().starts_with('-'));
+        if matches!(name, "at" | "batch" | "crontab") || name == "parallel" && only_options() {
             self.unseen = self.unseen.or(Some("it reads commands that are not written here"));
         }
         let insides = insides(&part.words);
         for (from, inside) in &insides {
             self.runner(part, *from, *inside, depth);
         }
+        // A program may run what a variable says: a pager, an editor, a compiler.
+        let told = part.assignments.iter().filter(|assignment| !is_harmless(assignment, Alone::No));
+        self.suspect(told.map(|assignment| &assignment.value), depth);
         if !takes_data(&part.words) {
             let operands = if insides.is_empty() { &part.words[1..] } else { &[] };
             self.suspect(operands.iter().chain(&part.stdin), depth);
@@ -186,7 +190,9 @@ impl Reach {
                 }
             }
         }
-        self.suspects.push(suspect);
+        if !suspect.starts.is_empty() {
+            self.suspects.push(suspect);
+        }
     }
 
     /// A shell that is given neither a command nor a file reads its input.
@@ -221,9 +227,11 @@ impl Reach {
         for at in (from..part.words.len()).take(LOOKED_THROUGH) {
             match part.words[at].literal() {
                 Some(text) if text.contains([' ', '\t', '\n', ';', '&', '|', '$', '`', '(', '<', '>']) => {
-                    self.text(text, depth)
+                    self.text(text, depth);
+                    self.suspect(std::iter::once(&part.words[at]), depth);
                 }
                 Some(text) if text.starts_with('-') => {
+                    self.suspect(std::iter::once(&part.words[at]), depth);
                     // `--exec=rm -rf`: a command behind the option itself.
                     if let Some((_, value)) = text.split_once('=') {
                         self.text(value, depth);

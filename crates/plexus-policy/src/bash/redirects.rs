@@ -54,6 +54,12 @@ impl Cursor<'_> {
                     let number = to.strip_suffix('-').unwrap_or(to);
                     !to.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
                 });
+                // bash expands such a name twice: `>&'$(id)'` runs `id`.
+                let plain =
+                    |to: &str| to.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-./+@%,:".contains(&b));
+                if !descriptor && !target.literal().is_some_and(plain) {
+                    return Err(Unreadable("a redirection expands the name of its file twice"));
+                }
                 if !descriptor {
                     self.script.redirects.push(Redirect { access: Access::Write, target });
                 }

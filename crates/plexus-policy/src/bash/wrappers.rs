@@ -94,6 +94,7 @@ const BEHIND_WORD: &[(&str, &[&str], usize)] = &[
     ("pnpm", &["dlx", "exec"], 0),
     ("poetry", &["run"], 0),
     ("rr", &["record"], 0),
+    ("rustup", &["run"], 1),
     ("rye", &["run"], 0),
     ("snap", &["run"], 0),
     ("uv", &["run"], 0),
@@ -165,15 +166,17 @@ const DATA: &[&str] = &[
     "apt-cache",
     "apt-get",
     "apt-mark",
-    "aws",
     "awk",
+    "aws",
     "az",
     "base64",
     "basename",
     "bat",
     "black",
+    "break",
     "brew",
     "bzip2",
+    "cabal",
     "cat",
     "cc",
     "cd",
@@ -185,9 +188,13 @@ const DATA: &[&str] = &[
     "cmp",
     "column",
     "comm",
+    "conan",
+    "continue",
     "cp",
+    "cpan",
     "curl",
     "cut",
+    "dart",
     "date",
     "dd",
     "declare",
@@ -198,6 +205,8 @@ const DATA: &[&str] = &[
     "dirname",
     "dnf",
     "docker",
+    "docker-compose",
+    "dotnet",
     "dpkg",
     "du",
     "echo",
@@ -205,6 +214,7 @@ const DATA: &[&str] = &[
     "eslint",
     "exit",
     "export",
+    "expr",
     "eza",
     "false",
     "fd",
@@ -213,11 +223,13 @@ const DATA: &[&str] = &[
     "file",
     "find",
     "flake8",
+    "flutter",
     "fold",
     "gawk",
     "gcc",
     "gcloud",
     "gem",
+    "getopts",
     "gh",
     "glab",
     "gmake",
@@ -230,6 +242,7 @@ const DATA: &[&str] = &[
     "help",
     "hexdump",
     "host",
+    "hostname",
     "iconv",
     "id",
     "info",
@@ -243,12 +256,16 @@ const DATA: &[&str] = &[
     "killall",
     "kubectl",
     "less",
+    "let",
     "ln",
     "local",
+    "logger",
     "ls",
     "lsof",
+    "luarocks",
     "make",
     "man",
+    "mapfile",
     "mawk",
     "md5sum",
     "mkdir",
@@ -259,9 +276,12 @@ const DATA: &[&str] = &[
     "mypy",
     "nawk",
     "nerdctl",
+    "nix-env",
     "nl",
+    "notify-send",
     "npm",
     "od",
+    "opam",
     "pacman",
     "paste",
     "pgrep",
@@ -270,6 +290,7 @@ const DATA: &[&str] = &[
     "pip3",
     "pkill",
     "podman",
+    "port",
     "prettier",
     "printenv",
     "printf",
@@ -278,6 +299,8 @@ const DATA: &[&str] = &[
     "py.test",
     "pylint",
     "pytest",
+    "read",
+    "readarray",
     "readlink",
     "readonly",
     "realpath",
@@ -294,15 +317,18 @@ const DATA: &[&str] = &[
     "scp",
     "sed",
     "seq",
+    "set",
     "sha1sum",
     "sha256sum",
     "sha512sum",
+    "shift",
     "shuf",
     "sleep",
     "sort",
     "split",
     "stat",
     "strings",
+    "swift",
     "systemctl",
     "tac",
     "tail",
@@ -310,6 +336,7 @@ const DATA: &[&str] = &[
     "tee",
     "terraform",
     "test",
+    "tldr",
     "touch",
     "tr",
     "tree",
@@ -318,12 +345,16 @@ const DATA: &[&str] = &[
     "tsc",
     "type",
     "typeset",
+    "ulimit",
+    "umask",
     "uname",
     "uniq",
     "unlink",
     "unset",
     "unzip",
+    "vcpkg",
     "vitest",
+    "wait",
     "wc",
     "wget",
     "whatis",
@@ -332,6 +363,7 @@ const DATA: &[&str] = &[
     "whereis",
     "which",
     "whoami",
+    "xbps-install",
     "xmllint",
     "xxd",
     "xz",
@@ -340,6 +372,7 @@ const DATA: &[&str] = &[
     "zgrep",
     "zip",
     "zstd",
+    "zypper",
 ];
 
 /// Commands that run programs of a project's own unless one of these words follows the name.
@@ -430,39 +463,65 @@ const DATA_BEHIND: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Words of git behind which a command may stand.
-const GIT_RUNS: [&str; 16] = [
-    "--exec",
-    "--extcmd",
-    "--open-files-in-pager",
-    "-c",
-    "-x",
-    "bisect",
-    "config",
-    "difftool",
-    "filter-branch",
-    "for-each-repo",
-    "hook",
-    "mergetool",
-    "rebase",
-    "remote-ext",
-    "submodule",
-    "worktree-run",
+/// Words of these commands behind which a command may stand.
+const RUN_WORDS: &[(&str, &[&str])] = &[
+    ("apt", &["-o"]),
+    ("apt-get", &["-o"]),
+    ("aws", &["ecs", "ssm"]),
+    ("az", &["run-command", "ssh"]),
+    ("brew", &["exec", "ruby", "sh"]),
+    ("dart", &["run"]),
+    ("dotnet", &["exec", "run"]),
+    ("flutter", &["run"]),
+    ("gcloud", &["ssh"]),
+    ("gh", &["alias", "codespace", "cs", "extension"]),
+    (
+        "git",
+        &[
+            "--open-files-in-pager",
+            "-c",
+            "-x",
+            "bisect",
+            "config",
+            "difftool",
+            "filter-branch",
+            "for-each-repo",
+            "hook",
+            "mergetool",
+            "rebase",
+            "submodule",
+        ],
+    ),
+    ("swift", &["run"]),
+];
+
+/// What the name of an option holds that names a program.
+const PROGRAM_OPTIONS: [&str; 15] = [
+    "askpass", "cmd", "command", "editor", "exec", "hook", "invoke", "pager", "prog", "render", "rsh", "run",
+    "script", "shell", "wrapper",
 ];
 
 /// Whether a command is known to take all its operands for data.
 pub(super) fn takes_data(words: &[Word]) -> bool {
     let Some(name) = words.first().and_then(Word::literal).map(base_name) else { return false };
     let mut rest = words[1..].iter().filter_map(Word::literal);
-    if name == "git" {
-        return !rest.any(|word| GIT_RUNS.contains(&word) || word.starts_with("--exec"));
+    if rest.clone().any(names_program) {
+        return false;
     }
     if let Some((_, subcommands)) = DATA_BEHIND.iter().find(|(command, _)| *command == name) {
         return rest
             .find(|word| !word.starts_with(['-', '+']))
             .is_none_or(|word| subcommands.contains(&word));
     }
-    DATA.contains(&name) || name == "command"
+    let runs = RUN_WORDS.iter().find(|(command, _)| *command == name).map_or(&[][..], |(_, words)| words);
+    (DATA.contains(&name) || matches!(name, "git" | "command")) && !rest.any(|word| runs.contains(&word))
+}
+
+/// Whether an option takes a program for its value.
+fn names_program(word: &str) -> bool {
+    let option = word.split('=').next().unwrap_or(word);
+    option.starts_with("--")
+        && (option == "--pre" || PROGRAM_OPTIONS.iter().any(|part| option.contains(part)))
 }
 
 /// The parts of a text that could be names or operands of a command, with where each begins.
