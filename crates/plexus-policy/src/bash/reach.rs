@@ -2,21 +2,25 @@
 //! much than too little. What stays in the dark is said to be there.
 
 use super::commands::SHELLS;
+use super::data::takes_data;
 use super::hazards::{HazardKind, hazards};
 use super::reader;
 use super::script::{Doubt, Part, Script, Word, base_name};
+use super::suspects::Suspect;
 use super::unwrap::{Alone, Inner, is_harmless, unwrap};
-use super::wrappers::{Inside, insides, may_take_next, takes_data, tokens};
-use crate::wildcard::{BETWEEN, KnownLine};
+use super::wrappers::{Inside, insides, may_take_next};
+use crate::wildcard::KnownLine;
 
 /// How far into a runner's arguments its command is looked for.
-const LOOKED_THROUGH: usize = 40;
+pub(super) const LOOKED_THROUGH: usize = 40;
 
 /// How many commands are looked at.
 const MAX_LINES: usize = 200;
 
+const TOO_MANY: &str = "it runs too many commands to look at";
+
 /// How deep command lines inside arguments are followed.
-const MAX_DEPTH: usize = 6;
+pub(super) const MAX_DEPTH: usize = 6;
 
 /// Everything that a script may run, as far as it can be seen.
 #[derive(Debug, Default)]
@@ -27,27 +31,6 @@ pub(crate) struct Reach {
     pub(crate) suspects: Vec<Suspect>,
     /// Why more may run than that.
     pub(crate) unseen: Option<&'static str>,
-}
-
-/// Operands that may be a command, from any of them on.
-#[derive(Debug, Default)]
-pub(crate) struct Suspect {
-    /// The words, apart by [`BETWEEN`].
-    pub(crate) text: String,
-    /// Where a command may begin in it; the name in a path counts.
-    pub(crate) starts: Vec<usize>,
-    /// Whether something unknown follows.
-    pub(crate) open: bool,
-}
-
-impl Suspect {
-    fn push(&mut self, token: &str) {
-        if !self.text.is_empty() {
-            self.text.push(BETWEEN);
-        }
-        self.starts.push(self.text.len() + token.rfind('/').map_or(0, |slash| slash + 1));
-        self.text.push_str(token);
-    }
 }
 
 /// A command that may run.
@@ -79,9 +62,9 @@ impl Reach {
         }
     }
 
-    fn line(&mut self, words: &[Word]) {
+    pub(super) fn line(&mut self, words: &[Word]) {
         if self.lines.len() >= MAX_LINES {
-            self.unseen = self.unseen.or(Some("it runs too many commands to look at"));
+            self.unseen = self.unseen.or(Some(TOO_MANY));
             return;
         }
         let known = KnownLine::new(words);
@@ -90,6 +73,10 @@ impl Reach {
     }
 
     fn part(&mut self, part: &Part, depth: usize) {
+        if self.lines.len() >= MAX_LINES {
+            self.unseen = self.unseen.or(Some(TOO_MANY));
+            return;
+        }
         self.line(&part.words);
         let Some(name) = part.words[0].literal().map(base_name) else {
             self.unseen = self.unseen.or(Some("a command's name is not known before it runs"));
@@ -125,73 +112,6 @@ impl Reach {
         if !takes_data(&part.words) {
             let operands = if insides.is_empty() { &part.words[1..] } else { &[] };
             self.suspect(operands.iter().chain(&part.stdin), depth);
-        }
-    }
-
-    /// The same command without the options before its first operand: `git --no-pager push` is a `git push`, and so is
-    /// what `git-push` runs.
-    fn behind_options(&mut self, name: &str, words: &[Word]) {
-        let text = |at: usize| words.get(at).and_then(Word::literal).unwrap_or_default();
-        if let Some(subcommand) = name.strip_prefix("git-") {
-            let mut plain = vec![Word::text("git"), Word::text(subcommand)];
-            plain.extend_from_slice(&words[1..]);
-            self.line(&plain);
-        }
-        let mut all_options = true;
-        for at in 2..words.len().min(LOOKED_THROUGH) {
-            let previous = text(at - 1);
-            if previous.starts_with('-') {
-            } else if text(at - 2).starts_with('-') {
-                all_options = false;
-            } else {
-                return;
-            }
-            if text(at).is_empty() || text(at).starts_with('-') {
-                continue;
-            }
-            if all_options {
-                let mut plain = vec![Word::text(name)];
-                plain.extend_from_slice(&words[at..]);
-                self.line(&plain);
-            } else {
-                let mut suspect = Suspect::default();
-                suspect.push(name);
-                suspect.open = !words[at..].iter().all(|word| {
-                    word.literal().is_some_and(|word| {
-                        suspect.push(word);
-                        true
-                    })
-                });
-                suspect.starts.truncate(1);
-                self.suspects.push(suspect);
-            }
-        }
-    }
-
-    /// Notes the operands of a command that may run them, and what stands in them.
-    fn suspect<'w>(&mut self, operands: impl Iterator<Item = &'w Word>, depth: usize) {
-        let mut suspect = Suspect::default();
-        for word in operands {
-            let Some(text) = word.literal() else {
-                suspect.open = true;
-                self.suspects.push(std::mem::take(&mut suspect));
-                continue;
-            };
-            tokens(text).for_each(|token| suspect.push(token));
-            // Quotes inside of it may hide a name.
-            if depth < MAX_DEPTH
-                && text.contains([' ', '\t', '\n', ';', '\\', '\'', '"'])
-                && let Ok(script) = reader::read(text, depth)
-            {
-                for part in script.parts {
-                    let mut inside = Suspect::default();
-                    part.words.iter().map_while(Word::literal).for_each(|word| inside.push(word));
-                    self.suspects.push(inside);
-                }
-            }
-        }
-        if !suspect.starts.is_empty() {
-            self.suspects.push(suspect);
         }
     }
 

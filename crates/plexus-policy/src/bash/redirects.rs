@@ -50,10 +50,13 @@ impl Cursor<'_> {
             }
             // `2>&1` and `3>&-` open nothing; `>& name` does.
             Kind::Duplicate => {
-                let descriptor = target.literal().is_some_and(|to| {
-                    let number = to.strip_suffix('-').unwrap_or(to);
-                    !to.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
-                });
+                let descriptor = target
+                    .literal()
+                    .is_some_and(|to| to == "-" || !to.is_empty() && to.bytes().all(|b| b.is_ascii_digit()));
+                // `2>&1-` moves a descriptor in bash and writes to the file `1-` in zsh.
+                if target.literal().is_some_and(|to| to.len() > 1 && to.ends_with('-')) {
+                    return Err(Unreadable(SHELLS_DISAGREE));
+                }
                 // bash expands such a name twice: `>&'$(id)'` runs `id`.
                 let plain =
                     |to: &str| to.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-./+@%,:".contains(&b));
