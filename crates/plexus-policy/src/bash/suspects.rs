@@ -34,6 +34,12 @@ impl Reach {
     /// what `git-push` runs.
     pub(super) fn behind_options(&mut self, name: &str, words: &[Word]) {
         let text = |at: usize| words.get(at).and_then(Word::literal).unwrap_or_default();
+        // So are called the builtins in zsh's module `zsh/files`.
+        if let Some(builtin) = name.strip_prefix("zf_") {
+            let mut plain = words.to_vec();
+            plain[0] = Word::text(builtin);
+            self.line(&plain);
+        }
         if let Some(subcommand) = name.strip_prefix("git-") {
             let mut plain = vec![Word::text("git"), Word::text(subcommand)];
             plain.extend_from_slice(&words[1..]);

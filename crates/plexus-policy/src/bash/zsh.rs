@@ -140,10 +140,11 @@ pub(super) fn add_doubts(script: &mut Script, text: &str) {
 /// Whether a text may give something that is computed a subscript with a substitution in it.
 fn may_hold_subscript(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let subscript = |at: usize| match bytes.get(at + 1) {
-        None | Some(b' ' | b'\t' | b'\n' | b'[') => false,
-        Some(b'@' | b'*' | b'0'..=b'9') => bytes.get(at + 2) != Some(&b']'),
-        Some(_) => true,
+    // `[ … ]` and `[[ … ]]` stand apart, and a plain index holds nothing that runs.
+    let apart = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b'!' | b'[');
+    let subscript = |at: usize| match bytes.get(at + 1).copied().unwrap_or(b' ') {
+        b'@' | b'*' | b'0'..=b'9' => bytes.get(at + 2) != Some(&b']'),
+        next => !(apart(next) && (at == 0 || apart(bytes[at - 1]))),
     };
     bytes.iter().enumerate().any(|(at, byte)| *byte == b'[' && subscript(at))
         || text.contains("$'")
@@ -154,11 +155,12 @@ fn may_hold_subscript(text: &str) -> bool {
 
 /// The words of a part from the command on that zsh runs.
 fn command_words(part: &Part) -> &[Word] {
-    let before = |word: &&Word| {
-        word.literal().is_some_and(|word| PRECOMMANDS.contains(&word) || part.words.len() > 1 && word == "-p")
-    };
-    let at = part.words.iter().take_while(before).count();
-    part.words.get(at..).unwrap_or_default()
+    let is = |word: &Word, wanted: fn(&str) -> bool| word.literal().is_some_and(wanted);
+    let modifiers = part.words.iter().take_while(|word| is(word, |word| PRECOMMANDS.contains(&word))).count();
+    let rest = part.words.get(modifiers..).unwrap_or_default();
+    let options =
+        rest.iter().take_while(|word| modifiers > 0 && is(word, |word| word.starts_with('-'))).count();
+    rest.get(options..).unwrap_or_default()
 }
 
 /// Whether a builtin of either shell takes names of variables, whose subscripts are computed, or gives numbers to them.
@@ -188,9 +190,10 @@ fn computes_operand(part: &Part) -> bool {
             word.literal().is_none() && start.is_empty() && operands.len() > 1
                 || letters.bytes().any(|b| !b"nrlaNe-".contains(&b))
         }),
-        Some("test" | "[") => operands
-            .windows(2)
-            .any(|pair| matches!(pair[0].literal(), Some("-t" | "-v")) && !is_number(&pair[1])),
+        Some("test" | "[") => operands.windows(2).any(|pair| {
+            let takes_number = matches!(pair[0].literal(), Some("-t" | "-v"));
+            takes_number && pair[1].literal() != Some("]") && !is_number(&pair[1])
+        }),
         _ => false,
     }
 }
@@ -211,9 +214,8 @@ fn printf_computes(operands: &[Word]) -> bool {
 
 /// A number as it stands.
 pub(super) fn is_number(word: &Word) -> bool {
-    let digits = |text: &str| {
+    word.literal().is_some_and(|text| {
         let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
         !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit() || b == b'.')
-    };
-    word.literal().is_some_and(|text| digits(text) || text == "]")
+    })
 }

@@ -1,5 +1,5 @@
 //! The reader against the shells themselves: whatever is allowed is run in a real bash and a real zsh where no program can
-//! be found. Every name that the shell looks for has to be one that the rules allow, and no file may be written.
+//! be found. Every name that the shell looks for has to be one that the rules allow, and so has every file that it writes.
 #![cfg(test)]
 
 mod tokens;
@@ -61,7 +61,7 @@ impl Shell {
     }
 }
 
-/// The names that the shell looked for while it ran a line, and the files that it made.
+/// The names that the shell looked for while it ran a line, and the files that it made outside of `w`.
 fn effects(shell: Shell, program: &Path, line: &str, cwd: &Path) -> Vec<String> {
     let log = cwd.join("log");
     let script = format!("ulimit -t 1; ulimit -u 400; exec 9>>log\n{}\neval \"$LINE\"", shell.prelude);
@@ -82,8 +82,10 @@ fn effects(shell: Shell, program: &Path, line: &str, cwd: &Path) -> Vec<String> 
     let _ = std::fs::remove_file(&log);
     let mut effects: Vec<String> = found.lines().map(str::to_owned).collect();
     for file in std::fs::read_dir(cwd).expect("the folder").flatten() {
-        effects.push(format!("MADE {}", file.file_name().to_string_lossy()));
-        let _ = std::fs::remove_file(file.path());
+        if file.file_name() != "w" {
+            effects.push(format!("MADE {}", file.file_name().to_string_lossy()));
+            let _ = std::fs::remove_file(file.path());
+        }
     }
     effects
 }
@@ -93,8 +95,9 @@ fn cases() -> u32 {
     std::env::var("PLEXUS_POLICY_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(3_000)
 }
 
-fn policy(rules: &[(RuleEffect, &str)]) -> Policy {
-    let rules = rules.iter().map(|(effect, rule)| RuleEntry::parse(rule, *effect).expect("a rule")).collect();
+fn policy(rules: &[(RuleEffect, &str)], cwd: &Path) -> Policy {
+    let entry = |(effect, rule): &(RuleEffect, &str)| RuleEntry::parse(rule, *effect).expect("a rule");
+    let rules = rules.iter().map(|rule| entry(rule).anchored(cwd, None)).collect();
     Policy::new(vec![Level { name: "root".to_owned(), authority: Authority::Root, rules }]).expect("a policy")
 }
 
@@ -109,7 +112,8 @@ fn hold(
     let Some(program) = shell.program() else { return plexus_testkit::skip(test, shell.name) };
     let folder = tempfile::tempdir().expect("a folder");
     let cwd = folder.path();
-    let policy = policy(rules);
+    std::fs::create_dir(cwd.join("w")).expect("a folder that may be written to");
+    let policy = policy(rules, cwd);
     assert_eq!(effects(shell, &program, "ok $(bad) >f", cwd), ["RAN bad", "MADE f"], "effects are seen");
     let tokens = [tokens::COMMON.as_slice(), tokens::ZSH.as_slice()].concat();
     let line = prop::collection::vec(prop::sample::select(tokens), 1..14).prop_map(|tokens| tokens.concat());
@@ -137,8 +141,9 @@ fn hold(
 }
 
 /// Names that are allowed with any operands, builtins of zsh among them that compute these.
-const ALLOWED: [(RuleEffect, &str); 9] = [
+const ALLOWED: [(RuleEffect, &str); 10] = [
     (RuleEffect::Allow, "Bash(ok:*)"),
+    (RuleEffect::Allow, "Edit(w/**)"),
     (RuleEffect::Allow, "Bash(printf:*)"),
     (RuleEffect::Allow, "Bash(print:*)"),
     (RuleEffect::Allow, "Bash(test:*)"),
@@ -155,7 +160,7 @@ const STARTS: &str = "ok( [a-z]{1,2}){0,1}|printf %d |printf |test |\\[ |exit |s
 
 #[test]
 fn bash_runs_and_writes_nothing_in_an_allowed_line_that_no_rule_names() {
-    hold("bash, allowed", BASH, &ALLOWED[..1], "ok( [a-z]{1,2}){0,1}", |_| true);
+    hold("bash, allowed", BASH, &ALLOWED[..2], "ok( [a-z]{1,2}){0,1}", |_| true);
 }
 
 #[test]

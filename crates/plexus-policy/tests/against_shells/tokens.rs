@@ -2,7 +2,7 @@
 //! not (`bad`).
 
 /// What bash and zsh both give a meaning to.
-pub const COMMON: [&str; 74] = [
+pub const COMMON: [&str; 85] = [
     "ok",
     "ok ",
     "ok",
@@ -77,6 +77,17 @@ pub const COMMON: [&str; 74] = [
     "x=",
     "f()",
     "*",
+    ">w/x",
+    " >w/x",
+    ">>w/x ",
+    ">|w/x",
+    ">&w/x",
+    "&>w/x ",
+    " w/x",
+    "w/x",
+    ">w/",
+    "cd w",
+    "'a''b'",
 ];
 
 /// What zsh alone gives a meaning to, and texts that run `bad` when zsh computes them.
