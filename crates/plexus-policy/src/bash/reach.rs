@@ -82,6 +82,9 @@ impl Reach {
             self.unseen = self.unseen.or(Some("a command's name is not known before it runs"));
             return;
         };
+        if name.contains("{}") {
+            self.unseen = self.unseen.or(Some("a command's name is not known before it runs"));
+        }
         self.behind_options(name, &part.words);
         if let Some(inner) = unwrap(part) {
             return match inner {
@@ -143,9 +146,18 @@ impl Reach {
         if part.words.len().saturating_sub(from) > LOOKED_THROUGH && inside == Inside::Anywhere {
             self.unseen = self.unseen.or(Some("a wrapper has too many arguments to look through"));
         }
+        let replaced = replacement(name, &part.words);
+        let is_line = |word: &&Word| word.literal().is_some_and(|text| text.contains([' ', ';', '&', '|']));
+        let begins = |text: &str| replaced.is_some_and(|mark| text.trim_start().starts_with(mark));
+        if part.words[from..].iter().filter(is_line).any(|word| begins(word.known_start())) {
+            self.unseen = self.unseen.or(Some("a wrapper's command is not known before it runs"));
+        }
         let mut operands = 0;
         for at in (from..part.words.len()).take(LOOKED_THROUGH) {
             match part.words[at].literal() {
+                Some(text) if begins(text) => {
+                    self.unseen = self.unseen.or(Some("a wrapper's command is not known before it runs"));
+                }
                 Some(text) if text.contains([' ', '\t', '\n', ';', '&', '|', '$', '`', '(', '<', '>']) => {
                     self.text(text, depth);
                     self.suspect(std::iter::once(&part.words[at]), depth);
@@ -196,6 +208,14 @@ impl Reach {
             Err(super::Unreadable(why)) => self.unseen = self.unseen.or(Some(why)),
         }
     }
+}
+
+/// What `xargs` puts a line of its input for.
+fn replacement<'w>(name: &str, words: &'w [Word]) -> Option<&'w str> {
+    let text = |at: usize| words.get(at).and_then(Word::literal);
+    let at = (1..words.len()).find(|at| text(*at).is_some_and(|word| word.starts_with("-I")))?;
+    let mark = text(at)?.strip_prefix("-I").filter(|mark| !mark.is_empty()).or_else(|| text(at + 1))?;
+    (name == "xargs" && !mark.is_empty()).then_some(mark)
 }
 
 /// Wrappers that give the command more operands than are written.

@@ -8,6 +8,9 @@ use super::reader;
 use super::script::Word;
 use crate::wildcard::BETWEEN;
 
+/// How far into a word a value may begin that is attached to a short option.
+const ATTACHED: usize = 6;
+
 /// Operands that may be a command, from any of them on.
 #[derive(Debug, Default)]
 pub(crate) struct Suspect {
@@ -24,7 +27,13 @@ impl Suspect {
         if !self.text.is_empty() {
             self.text.push(BETWEEN);
         }
-        self.starts.push(self.text.len() + token.rfind('/').map_or(0, |slash| slash + 1));
+        let from = self.text.len();
+        self.starts.push(from + token.rfind('/').map_or(0, |slash| slash + 1));
+        // The value of a short option may be part of the word, behind other letters: `-qcrm`.
+        if token.starts_with('-') && !token.starts_with("--") {
+            let attached = 2..token.len().min(ATTACHED);
+            self.starts.extend(attached.filter(|at| token.is_char_boundary(*at)).map(|at| from + at));
+        }
         self.text.push_str(token);
     }
 }
@@ -47,7 +56,7 @@ impl Reach {
         }
         let mut all_options = true;
         for at in 2..words.len().min(LOOKED_THROUGH) {
-            let is_option = |at: usize| text(at).starts_with('-');
+            let is_option = |at: usize| text(at).starts_with(['-', '+']);
             if !is_option(at - 1) {
                 // It may be the value of the option before it, and else it is the first operand.
                 if !is_option(at - 2) {
@@ -55,7 +64,7 @@ impl Reach {
                 }
                 all_options = false;
             }
-            if text(at).is_empty() || text(at).starts_with('-') {
+            if text(at).is_empty() || is_option(at) {
                 continue;
             }
             if all_options {

@@ -96,11 +96,8 @@ impl Cursor<'_> {
                 let home = self.peek().is_none_or(|next| next == b'/' || ends_word(next));
                 written.word.push(if home { Piece::Home } else { Piece::Any }, Expansion::One);
             }
-            // `{}` alone is a word like any other to every shell; other braces may make many words of one.
-            b'{' if self.pos == start
-                && self.raw_at(1) == Some(b'}')
-                && self.raw_at(2).is_none_or(ends_word) =>
-            {
+            // `{}` at the end of a word is text to every shell; other braces may make many words of one.
+            b'{' if self.raw_at(1) == Some(b'}') && self.raw_at(2).is_none_or(ends_word) => {
                 written.word.push_str("{}");
                 self.pos += 2;
             }

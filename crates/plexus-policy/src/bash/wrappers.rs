@@ -107,6 +107,9 @@ const FLAGS: [&str; 12] = ["--", "-A", "-E", "-H", "-K", "-P", "-S", "-b", "-i",
 
 /// Whether a word of a wrapper is an option that may take the next word for its value.
 pub(super) fn may_take_next(wrapper: &str, word: &str) -> bool {
+    if wrapper == "xargs" && !word.starts_with("--") {
+        return ["-E", "-I", "-L", "-P", "-a", "-d", "-n", "-s"].contains(&word);
+    }
     word.starts_with(['-', '+'])
         && !word.contains('=')
         && !(matches!(wrapper, "sudo" | "doas") && FLAGS.contains(&word))
