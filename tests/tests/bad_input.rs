@@ -107,6 +107,8 @@ async fn a_wrong_field_is_named(world: World) -> anyhow::Result<()> {
         (create(json!({"env": {"A": 1}})), "invalid_params", "env.A"),
         (create(json!({"env": {"A=B": "1"}})), "invalid_params", "env"),
         (create(json!({"env": {"PLEXUS_TOKEN": "x"}})), "invalid_params", "env"),
+        (create(json!({"env": {"CLAUDE_CODE_SHELL": "/bin/zsh"}})), "invalid_params", "env"),
+        (create(json!({"env": {"CLAUDE_CODE_SHELL_PREFIX": "/bin/zsh"}})), "invalid_params", "env"),
         (create(json!({"hub_tools": "yes"})), "invalid_params", "hub_tools"),
         (create(json!({"approval_timeout_secs": -1})), "invalid_params", "approval_timeout_secs"),
         (create(json!({"approval_timeout_secs": 0})), "invalid_params", "approval_timeout_secs"),

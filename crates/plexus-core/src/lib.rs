@@ -40,6 +40,7 @@ mod secret;
 mod session;
 mod settings;
 mod settling;
+mod shell;
 mod sign_in;
 mod sync;
 mod target_file;

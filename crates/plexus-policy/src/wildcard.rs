@@ -1,6 +1,6 @@
 //! Patterns in which `*` stands for anything: over names, and over the words of a command.
 
-use crate::bash::{Piece, Word, base_name};
+use crate::bash::{Piece, Suspect, Word, base_name};
 
 /// What separates the words of a command when they are compared: no word can hold it.
 pub(crate) const BETWEEN: char = '\0';
@@ -131,6 +131,20 @@ impl CommandPattern {
         }
         segments.push(String::new());
         segments
+    }
+
+    /// Whether it may be meant by some of the operands of a command that runs them.
+    pub(crate) fn stands_in(&self, suspect: &Suspect) -> bool {
+        let Some(first) = self.segments.first().filter(|first| !first.is_empty()) else { return false };
+        suspect.starts.iter().any(|start| {
+            let text = &suspect.text[*start..];
+            match text.strip_prefix(first.as_str()) {
+                Some(behind) => self.segments.len() > 1 || behind.is_empty() || behind.starts_with(BETWEEN),
+                None => {
+                    suspect.open && first.strip_prefix(text).is_some_and(|rest| rest.starts_with(BETWEEN))
+                }
+            }
+        })
     }
 
     /// How many words it names in full, before any wildcard.

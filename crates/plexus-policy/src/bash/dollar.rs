@@ -4,6 +4,7 @@
 use super::cursor::{Cursor, Read, Unreadable};
 use super::script::{Doubt, Expansion, Piece, Word};
 use super::words::{Quoting, ends_word};
+use super::{ARITHMETIC, SHELLS_DISAGREE};
 
 impl Cursor<'_> {
     /// Reads from a `$` on.
@@ -25,18 +26,24 @@ impl Cursor<'_> {
             Some(b'\'') if quoting == Quoting::None => return self.ansi_c_quoted(word),
             // `$"…"` may be exchanged for a translation.
             Some(b'"') if quoting == Quoting::None => self.double_quoted(word)?,
-            Some(byte) if byte == b'_' || byte.is_ascii_alphabetic() => {
+            Some(byte) if byte == b'_' || byte.is_ascii_alphanumeric() => {
                 self.name();
+                return self.after_parameter(word, quoting);
             }
-            Some(b'0'..=b'9' | b'@' | b'*' | b'#' | b'?' | b'-' | b'$' | b'!') => self.pos += 1,
+            Some(b'#') if !self.raw_at(1).is_none_or(|next| ends_word(next) || next == b'"') => {
+                return Err(Unreadable(SHELLS_DISAGREE));
+            }
+            Some(b'@' | b'*' | b'#' | b'?' | b'-' | b'$' | b'!') => {
+                self.pos += 1;
+                return self.after_parameter(word, quoting);
+            }
             // A dollar sign that means itself.
             None => {
                 word.push_str("$");
                 return Ok(());
             }
             Some(byte)
-                if ends_word(byte) && byte != b'('
-                    || matches!(byte, b'"' | b'/' | b'.' | b',' | b':' | b'%') =>
+                if ends_word(byte) && byte != b'(' || matches!(byte, b'"' | b'/' | b',' | b':' | b'%') =>
             {
                 word.push_str("$");
                 return Ok(());
@@ -45,6 +52,22 @@ impl Cursor<'_> {
         }
         word.push(Piece::Any, quoting.expansion());
         Ok(())
+    }
+
+    /// Looks at what follows `$name`. zsh takes more for a part of it: a subscript, which it computes, a modifier as in
+    /// `$name:h`, and letters of any script.
+    fn after_parameter(&mut self, word: &mut Word, quoting: Quoting) -> Read<()> {
+        let mut rest = self.src[self.pos..].chars();
+        word.push(Piece::Any, quoting.expansion());
+        match rest.next() {
+            Some('[') => Err(Unreadable(SHELLS_DISAGREE)),
+            Some(c) if !c.is_ascii() && c.is_alphanumeric() => Err(Unreadable(SHELLS_DISAGREE)),
+            Some(':') if rest.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '&') => {
+                word.blur();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Reads the name of a variable.
@@ -120,12 +143,12 @@ impl Cursor<'_> {
                     }
                     Some(b')') => return Err(Unreadable("its arithmetic cannot be followed")),
                     Some(b'$') => {
-                        cursor.doubt(Doubt::Shifted("arithmetic evaluates what a variable holds"));
+                        cursor.doubt(Doubt::Shifted(ARITHMETIC));
                         cursor.dollar(&mut Word::default(), Quoting::Double)?;
                         continue;
                     }
                     Some(byte) if byte == b'_' || byte.is_ascii_alphabetic() => {
-                        cursor.doubt(Doubt::Shifted("arithmetic evaluates what a variable holds"));
+                        cursor.doubt(Doubt::Shifted(ARITHMETIC));
                     }
                     Some(_) => {}
                 }
@@ -165,7 +188,7 @@ impl Cursor<'_> {
                 self.doubt(Doubt::Shifted("an expansion assigns a variable"));
             }
             Some(b':') if !matches!(self.raw_at(1), Some(b'-' | b'+' | b'?')) && !self.plain_range() => {
-                self.doubt(Doubt::Shifted("arithmetic evaluates what a variable holds"));
+                self.doubt(Doubt::Shifted(ARITHMETIC));
             }
             Some(b':' | b'-' | b'+' | b'?' | b'%' | b'#' | b'/' | b'^' | b',') => {}
             _ => return Err(Unreadable("a parameter is written in a way that shells disagree about")),
@@ -178,7 +201,7 @@ impl Cursor<'_> {
                     return Ok(());
                 }
                 Some(b'$') => self.dollar(&mut Word::default(), Quoting::Double)?,
-                None | Some(b'\'' | b'"' | b'\\' | b'`' | b'{' | b'<' | b'>' | b'\n') => {
+                None | Some(b'\'' | b'"' | b'\\' | b'`' | b'{' | b'<' | b'>' | b'(' | b')' | b'\n') => {
                     return Err(Unreadable("a parameter is written in a way that shells disagree about"));
                 }
                 Some(_) => {
@@ -205,7 +228,7 @@ impl Cursor<'_> {
         }
         let index = &self.src[from..self.pos];
         if !matches!(index, "@" | "*") && !index.bytes().all(|b| b.is_ascii_digit()) {
-            self.doubt(Doubt::Shifted("arithmetic evaluates what a variable holds"));
+            self.doubt(Doubt::Shifted(ARITHMETIC));
         }
         self.expect(b']', "an index cannot be followed")
     }

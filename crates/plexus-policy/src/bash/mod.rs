@@ -4,6 +4,7 @@
 mod commands;
 mod compound;
 mod cursor;
+mod data;
 mod dollar;
 mod hazards;
 mod options;
@@ -11,11 +12,21 @@ mod reach;
 mod reader;
 mod redirects;
 mod script;
+mod suspects;
 mod unwrap;
 mod words;
+mod wrappers;
+mod zsh;
 
 pub(crate) use cursor::Unreadable;
 pub(crate) use reach::{Line, Reach, reach};
 pub(crate) use reader::read;
 pub(crate) use script::{Access, Part, Piece, Redirect, Script, Word, base_name};
+pub(crate) use suspects::Suspect;
 pub(crate) use unwrap::{Alone, Inner, is_harmless, must_be_named, unwrap};
+
+/// Why a line in which something is computed is in doubt.
+const ARITHMETIC: &str = "arithmetic evaluates what a variable holds";
+
+/// Why a line is not read that bash and zsh read differently.
+const SHELLS_DISAGREE: &str = "bash and zsh read it differently";

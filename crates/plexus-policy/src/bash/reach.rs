@@ -1,27 +1,34 @@
 //! Wrappers, for deny and ask rules: everything that a command line may run through them is brought to light, rather too
 //! much than too little. What stays in the dark is said to be there.
 
-use super::commands::{RUN_BEHIND, RUNNERS, SHELLS};
+use super::commands::SHELLS;
+use super::data::takes_data;
 use super::hazards::{HazardKind, hazards};
 use super::reader;
 use super::script::{Doubt, Part, Script, Word, base_name};
-use super::unwrap::{Inner, unwrap};
+use super::suspects::Suspect;
+use super::unwrap::{Alone, Inner, is_harmless, unwrap};
+use super::wrappers::{Inside, insides, may_take_next};
 use crate::wildcard::KnownLine;
 
 /// How far into a runner's arguments its command is looked for.
-const LOOKED_THROUGH: usize = 40;
+pub(super) const LOOKED_THROUGH: usize = 40;
 
 /// How many commands are looked at.
 const MAX_LINES: usize = 200;
 
+const TOO_MANY: &str = "it runs too many commands to look at";
+
 /// How deep command lines inside arguments are followed.
-const MAX_DEPTH: usize = 6;
+pub(super) const MAX_DEPTH: usize = 6;
 
 /// Everything that a script may run, as far as it can be seen.
 #[derive(Debug, Default)]
 pub(crate) struct Reach {
     /// Each command that may run.
     pub(crate) lines: Vec<Line>,
+    /// Words that stand among the operands of a command which may run them.
+    pub(crate) suspects: Vec<Suspect>,
     /// Why more may run than that.
     pub(crate) unseen: Option<&'static str>,
 }
@@ -55,9 +62,9 @@ impl Reach {
         }
     }
 
-    fn line(&mut self, words: &[Word]) {
+    pub(super) fn line(&mut self, words: &[Word]) {
         if self.lines.len() >= MAX_LINES {
-            self.unseen = self.unseen.or(Some("it runs too many commands to look at"));
+            self.unseen = self.unseen.or(Some(TOO_MANY));
             return;
         }
         let known = KnownLine::new(words);
@@ -66,11 +73,19 @@ impl Reach {
     }
 
     fn part(&mut self, part: &Part, depth: usize) {
+        if self.lines.len() >= MAX_LINES {
+            self.unseen = self.unseen.or(Some(TOO_MANY));
+            return;
+        }
         self.line(&part.words);
         let Some(name) = part.words[0].literal().map(base_name) else {
             self.unseen = self.unseen.or(Some("a command's name is not known before it runs"));
             return;
         };
+        if name.contains("{}") {
+            self.unseen = self.unseen.or(Some("a command's name is not known before it runs"));
+        }
+        self.behind_options(name, &part.words);
         if let Some(inner) = unwrap(part) {
             return match inner {
                 _ if depth >= MAX_DEPTH => self.unseen = self.unseen.or(Some("it is nested too deeply")),
@@ -86,15 +101,20 @@ impl Reach {
         if SHELLS.contains(&name) {
             self.shell(part, depth);
         }
-        let is_command =
-            |word: &Word| word.literal().is_none_or(|word| word.starts_with('-') && word.contains('c'));
-        if RUNNERS.contains(&name) && (!SHELLS.contains(&name) || part.words[1..].iter().any(is_command)) {
-            self.runner(part, 1, depth);
-        } else if let Some((_, behind)) = RUN_BEHIND.iter().find(|(runner, _)| *runner == name) {
-            let behind = |word: &Word| word.literal().is_some_and(|word| behind.contains(&word));
-            if let Some(at) = part.words.iter().position(behind) {
-                self.runner(part, at + 1, depth);
-            }
+        let only_options = || part.words[1..].iter().all(|word| word.known_start().starts_with('-'));
+        if matches!(name, "at" | "batch" | "crontab") || name == "parallel" && only_options() {
+            self.unseen = self.unseen.or(Some("it reads commands that are not written here"));
+        }
+        let insides = insides(&part.words);
+        for (from, inside) in &insides {
+            self.runner(part, *from, *inside, depth);
+        }
+        // A program may run what a variable says: a pager, an editor, a compiler.
+        let told = part.assignments.iter().filter(|assignment| !is_harmless(assignment, Alone::No));
+        self.suspect(told.map(|assignment| &assignment.value), depth);
+        if !takes_data(&part.words) {
+            let operands = if insides.is_empty() { &part.words[1..] } else { &[] };
+            self.suspect(operands.iter().chain(&part.stdin), depth);
         }
     }
 
@@ -116,34 +136,63 @@ impl Reach {
         }
     }
 
-    /// Whatever stands from there on may be what it runs.
-    fn runner(&mut self, part: &Part, from: usize, depth: usize) {
-        if part.words.len() - from > LOOKED_THROUGH {
+    /// What stands from there on, up to the first word that can be nothing but a command, may be what it runs.
+    fn runner(&mut self, part: &Part, from: usize, inside: Inside, depth: usize) {
+        if depth >= MAX_DEPTH {
+            self.unseen = self.unseen.or(Some("it is nested too deeply"));
+            return;
+        }
+        let name = part.words[0].literal().map(base_name).unwrap_or_default();
+        if part.words.len().saturating_sub(from) > LOOKED_THROUGH && inside == Inside::Anywhere {
             self.unseen = self.unseen.or(Some("a wrapper has too many arguments to look through"));
         }
+        let replaced = replacement(name, &part.words);
+        let is_line = |word: &&Word| word.literal().is_some_and(|text| text.contains([' ', ';', '&', '|']));
+        let begins = |text: &str| replaced.is_some_and(|mark| text.trim_start().starts_with(mark));
+        if part.words[from..].iter().filter(is_line).any(|word| begins(word.known_start())) {
+            self.unseen = self.unseen.or(Some("a wrapper's command is not known before it runs"));
+        }
+        let mut operands = 0;
         for at in (from..part.words.len()).take(LOOKED_THROUGH) {
             match part.words[at].literal() {
+                Some(text) if begins(text) => {
+                    self.unseen = self.unseen.or(Some("a wrapper's command is not known before it runs"));
+                }
                 Some(text) if text.contains([' ', '\t', '\n', ';', '&', '|', '$', '`', '(', '<', '>']) => {
-                    self.text(text, depth)
+                    self.text(text, depth);
+                    self.suspect(std::iter::once(&part.words[at]), depth);
                 }
                 Some(text) if text.starts_with('-') => {
+                    self.suspect(std::iter::once(&part.words[at]), depth);
                     // `--exec=rm -rf`: a command behind the option itself.
                     if let Some((_, value)) = text.split_once('=') {
                         self.text(value, depth);
                     }
                 }
-                Some(_) => {
-                    // What follows may be many things: it is unknown, as far as this command is concerned.
+                Some(text) => {
                     let mut words: Vec<Word> =
                         part.words[at..].iter().take(LOOKED_THROUGH).cloned().collect();
-                    words.push(Word::unknown());
-                    self.line(&words);
+                    // What follows may be many things: it is unknown, as far as this command is concerned.
+                    if inside == Inside::Anywhere || adds_operands(name) {
+                        words.push(Word::unknown());
+                    }
+                    if inside == Inside::Anywhere {
+                        self.line(&words);
+                        continue;
+                    }
+                    self.part(&Part { words, ..Part::default() }, depth + 1);
+                    let previous = part.words[at - 1].literal().unwrap_or_default();
+                    let is_value = at > from && may_take_next(name, previous);
+                    operands += usize::from(!is_value && !text.contains('='));
+                    if matches!(inside, Inside::Behind(own) if operands > own) {
+                        break;
+                    }
                 }
                 None => self.unseen = self.unseen.or(Some("a wrapper's command is not known before it runs")),
             }
         }
         let all: Option<Vec<&str>> = part.words[from..].iter().map(Word::literal).collect();
-        if let Some(all) = all.filter(|all| all.len() > 1) {
+        if let Some(all) = all.filter(|all| all.len() > 1 && (inside == Inside::Anywhere || joins(name))) {
             self.text(&all.join(" "), depth);
         }
     }
@@ -159,4 +208,22 @@ impl Reach {
             Err(super::Unreadable(why)) => self.unseen = self.unseen.or(Some(why)),
         }
     }
+}
+
+/// What `xargs` puts a line of its input for.
+fn replacement<'w>(name: &str, words: &'w [Word]) -> Option<&'w str> {
+    let text = |at: usize| words.get(at).and_then(Word::literal);
+    let at = (1..words.len()).find(|at| text(*at).is_some_and(|word| word.starts_with("-I")))?;
+    let mark = text(at)?.strip_prefix("-I").filter(|mark| !mark.is_empty()).or_else(|| text(at + 1))?;
+    (name == "xargs" && !mark.is_empty()).then_some(mark)
+}
+
+/// Wrappers that give the command more operands than are written.
+fn adds_operands(name: &str) -> bool {
+    matches!(name, "xargs" | "entr" | "sem" | "zrun")
+}
+
+/// Wrappers that make one line of their operands and have a shell read it.
+fn joins(name: &str) -> bool {
+    matches!(name, "ssh" | "watch" | "su" | "sg" | "entr" | "autossh" | "nodemon" | "watchexec" | "reflex")
 }

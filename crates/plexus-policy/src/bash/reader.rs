@@ -4,6 +4,7 @@
 use super::cursor::{Cursor, Read, Unreadable, check_text};
 use super::script::{Assignment, Doubt, Part, Script, Word};
 use super::words::Written;
+use super::{SHELLS_DISAGREE, zsh};
 
 /// Words that mean something where a command begins.
 const KEYWORDS: [&str; 22] = [
@@ -16,6 +17,7 @@ pub(crate) fn read(text: &str, depth: usize) -> Result<Script, Unreadable> {
     check_text(text)?;
     let mut cursor = Cursor::new(text, depth);
     cursor.nested(Cursor::whole)?;
+    zsh::add_doubts(&mut cursor.script, text);
     Ok(cursor.script)
 }
 
@@ -48,6 +50,10 @@ impl Cursor<'_> {
             self.skip_blanks();
             match self.peek() {
                 Some(b';') if matches!(self.raw_at(1), Some(b';' | b'&')) => return Ok(()),
+                // zsh: run it in the background and forget it.
+                Some(b'&') if matches!(self.raw_at(1), Some(b'!' | b'|')) => {
+                    return Err(Unreadable(SHELLS_DISAGREE));
+                }
                 Some(b';' | b'&') => self.pos += 1,
                 Some(b'\n') | None | Some(b')') => {}
                 Some(_) => return Err(Unreadable("a command does not end where it should")),
@@ -206,6 +212,7 @@ impl Cursor<'_> {
         self.script.parts.push(Part::default());
         let mut part = Part::default();
         let mut any = false;
+        let start = self.pos;
         loop {
             self.skip_blanks();
             if self.redirect(Some(place))? {
@@ -225,6 +232,9 @@ impl Cursor<'_> {
             if part.words.is_empty() && written.bare().is_some_and(is_torn) {
                 return Err(Unreadable("a keyword or an assignment is torn apart"));
             }
+            if !part.words.is_empty() && written.bare() == Some("{") {
+                return Err(Unreadable(SHELLS_DISAGREE));
+            }
             if part.words.is_empty() && part.assignments.is_empty() && self.function_follows(&written)? {
                 return self.function_body();
             }
@@ -232,6 +242,13 @@ impl Cursor<'_> {
         }
         if !any {
             return Err(Unreadable("a command is missing"));
+        }
+        // Only `$(<file)` means the same everywhere.
+        if part.words.is_empty() && part.assignments.is_empty() {
+            let reads_file = self.src[..start].ends_with("$(") && self.peek() == Some(b')');
+            if !reads_file {
+                self.doubt(Doubt::Shifted("zsh runs a command for a redirection that stands alone"));
+            }
         }
         if let Some(slot) = self.script.parts.get_mut(place) {
             part.stdin = slot.stdin.take();
@@ -291,10 +308,14 @@ impl Cursor<'_> {
     }
 }
 
-/// Whether a command's name would have been read as something else, had a line continuation not stood in it.
+/// Whether a command's name would have been read as something else, had a line continuation not stood in it. zsh also
+/// assigns to `1=a` and to names in any script.
 fn is_torn(name: &str) -> bool {
-    KEYWORDS.contains(&name)
-        || name.split_once(['=', '[']).is_some_and(|(start, _)| is_name(start.trim_end_matches('+')))
+    let assigned = |name: &str| {
+        let name = name.trim_end_matches('+');
+        !name.is_empty() && name.chars().all(|c| c == '_' || c.is_alphanumeric())
+    };
+    KEYWORDS.contains(&name) || name.split_once(['=', '[']).is_some_and(|(start, _)| assigned(start))
 }
 
 pub(super) fn is_name(text: &str) -> bool {

@@ -4,6 +4,7 @@
 use super::cursor::{Announced, Cursor, Read, Unreadable};
 use super::script::{Access, Doubt, Redirect, Word};
 use super::words::Quoting;
+use super::{ARITHMETIC, SHELLS_DISAGREE, zsh};
 
 impl Cursor<'_> {
     /// Reads one redirection, if one stands here; `part` is the command it belongs to.
@@ -29,6 +30,10 @@ impl Cursor<'_> {
         if operator.get(len) == Some(&b'\\') && operator.get(len + 1) == Some(&b'\n') {
             return Err(Unreadable("a redirection is torn apart"));
         }
+        // `>!file` and `>>|file` open `file` in zsh.
+        if matches!(operator.get(len), Some(b'!' | b'|')) {
+            return Err(Unreadable(SHELLS_DISAGREE));
+        }
         self.skip_blanks();
         if let Kind::HereDocument { strip_tabs } = kind {
             let (delimiter, quoted) = self.delimiter()?;
@@ -45,10 +50,19 @@ impl Cursor<'_> {
             }
             // `2>&1` and `3>&-` open nothing; `>& name` does.
             Kind::Duplicate => {
-                let descriptor = target.literal().is_some_and(|to| {
-                    let number = to.strip_suffix('-').unwrap_or(to);
-                    !to.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
-                });
+                let descriptor = target
+                    .literal()
+                    .is_some_and(|to| to == "-" || !to.is_empty() && to.bytes().all(|b| b.is_ascii_digit()));
+                // `2>&1-` moves a descriptor in bash and writes to the file `1-` in zsh.
+                if target.literal().is_some_and(|to| to.len() > 1 && to.ends_with('-')) {
+                    return Err(Unreadable(SHELLS_DISAGREE));
+                }
+                // bash expands such a name twice: `>&'$(id)'` runs `id`.
+                let plain =
+                    |to: &str| to.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-./+@%,:".contains(&b));
+                if !descriptor && !target.literal().is_some_and(plain) {
+                    return Err(Unreadable("a redirection expands the name of its file twice"));
+                }
                 if !descriptor {
                     self.script.redirects.push(Redirect { access: Access::Write, target });
                 }
@@ -148,18 +162,27 @@ impl Cursor<'_> {
 
     /// Reads `… ]]` and what follows it. Numeric comparisons evaluate their operands.
     pub(super) fn test_then_redirects(&mut self) -> Read<()> {
+        let mut computes_next = false;
         loop {
             self.skip_blanks();
             match self.peek() {
+                // zsh reads qualifiers into parentheses behind a word.
+                Some(b'(') if !matches!(self.src.as_bytes()[self.pos - 1], b' ' | b'\t' | b'(' | b'!') => {
+                    return Err(Unreadable(SHELLS_DISAGREE));
+                }
                 Some(b'&' | b'|') if self.raw_at(1) == self.raw() => self.pos += 2,
                 Some(b'<' | b'>' | b'(' | b')') if self.raw_at(1) != Some(b'(') => self.pos += 1,
                 _ => {
                     let word = self.word()?.ok_or(Unreadable("a test does not end"))?;
+                    if std::mem::take(&mut computes_next) && !zsh::is_number(&word.word) {
+                        self.doubt(Doubt::Shifted(ARITHMETIC));
+                    }
                     match word.bare() {
                         Some("]]") => break,
+                        Some("-t") => computes_next = true,
                         Some("=~") => return Err(Unreadable("it matches a regular expression")),
                         Some("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" | "-v" | "-R") => {
-                            self.doubt(Doubt::Shifted("arithmetic evaluates what a variable holds"));
+                            self.doubt(Doubt::Shifted(ARITHMETIC));
                         }
                         _ => {}
                     }

@@ -72,6 +72,8 @@ impl Doubt {
 pub(crate) struct Word {
     pieces: Vec<Piece>,
     expansion: Expansion,
+    /// Nothing is known of what follows.
+    blurred: bool,
 }
 
 /// A stretch of a word.
@@ -99,15 +101,24 @@ pub(crate) enum Expansion {
 
 impl Word {
     pub(crate) fn text(text: &str) -> Self {
-        Self { pieces: vec![Piece::Text(text.to_owned())], expansion: Expansion::One }
+        Self { pieces: vec![Piece::Text(text.to_owned())], ..Self::default() }
     }
 
     /// A word, or several, of which nothing is known.
     pub(crate) fn unknown() -> Self {
-        Self { pieces: vec![Piece::Any], expansion: Expansion::Many }
+        Self { pieces: vec![Piece::Any], expansion: Expansion::Many, ..Self::default() }
+    }
+
+    /// Makes the rest of the word unknown, whatever is pushed.
+    pub(crate) fn blur(&mut self) {
+        self.push(Piece::Any, Expansion::One);
+        self.blurred = true;
     }
 
     pub(crate) fn push_str(&mut self, text: &str) {
+        if self.blurred {
+            return;
+        }
         match self.pieces.last_mut() {
             Some(Piece::Text(last)) => last.push_str(text),
             _ => self.pieces.push(Piece::Text(text.to_owned())),
@@ -115,7 +126,7 @@ impl Word {
     }
 
     pub(crate) fn push(&mut self, piece: Piece, expansion: Expansion) {
-        if piece != Piece::Any || self.pieces.last() != Some(&Piece::Any) {
+        if !self.blurred && (piece != Piece::Any || self.pieces.last() != Some(&Piece::Any)) {
             self.pieces.push(piece);
         }
         self.expansion = self.expansion.max(expansion);

@@ -5,6 +5,7 @@ use super::commands::{HARMLESS, RUNNERS, SHELLS};
 use super::hazards::hazards;
 use super::reader;
 use super::script::{Assignment, Part, Script, Word, base_name};
+use super::zsh;
 
 /// What is left of a part when a wrapper is taken off it.
 #[derive(Debug)]
@@ -96,24 +97,12 @@ pub(crate) fn is_harmless(assignment: &Assignment, alone: Alone) -> bool {
     let name = assignment.name.as_str();
     // The shell itself reads on in another way when its language changes.
     if HARMLESS.contains(&name) && (alone == Alone::No || !name.starts_with('L')) {
-        return true;
+        return !zsh::computes_value(assignment);
     }
     // Variables of a script's own are written small; those few that programs know are not among them.
     alone == Alone::Yes
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
-        && !matches!(
-            name,
-            "path"
-                | "fpath"
-                | "cdpath"
-                | "manpath"
-                | "mailpath"
-                | "options"
-                | "prompt"
-                | "histchars"
-                | "argv"
-                | "status"
-        )
+        && !zsh::steers(name)
 }
 
 /// Whether an assignment stands without a command: it then stays in the shell and is not handed on.

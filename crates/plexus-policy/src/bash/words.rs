@@ -1,6 +1,7 @@
 //! Reads one word: quotes, escapes and what is left of it that nobody can know before it runs. What follows a `$` or a
 //! backtick is in `dollar`.
 
+use super::SHELLS_DISAGREE;
 use super::cursor::{Cursor, Read, Unreadable};
 use super::script::{Expansion, Piece, Word};
 
@@ -58,6 +59,10 @@ impl Cursor<'_> {
             }
             self.piece(byte, start, &mut written)?;
         }
+        // zsh ends a block with it wherever it stands.
+        if written.bare() == Some("}") {
+            return Err(Unreadable(SHELLS_DISAGREE));
+        }
         if !self.announced.is_empty() && self.src[start..self.pos].contains('\n') {
             return Err(Unreadable("a line goes on where a here-document should begin"));
         }
@@ -91,11 +96,8 @@ impl Cursor<'_> {
                 let home = self.peek().is_none_or(|next| next == b'/' || ends_word(next));
                 written.word.push(if home { Piece::Home } else { Piece::Any }, Expansion::One);
             }
-            // `{}` alone is a word like any other to every shell; other braces may make many words of one.
-            b'{' if self.pos == start
-                && self.raw_at(1) == Some(b'}')
-                && self.raw_at(2).is_none_or(ends_word) =>
-            {
+            // `{}` at the end of a word is text to every shell; other braces may make many words of one.
+            b'{' if self.raw_at(1) == Some(b'}') && self.raw_at(2).is_none_or(ends_word) => {
                 written.word.push_str("{}");
                 self.pos += 2;
             }
@@ -133,7 +135,8 @@ impl Cursor<'_> {
         let end = rest.find('\'').ok_or(Unreadable("a quote is not closed"))?;
         word.push_str(&rest[..end]);
         self.pos += end + 1;
-        Ok(())
+        // With an option of zsh's, two of them are one quote inside the quotes.
+        if self.raw() == Some(b'\'') { Err(Unreadable(SHELLS_DISAGREE)) } else { Ok(()) }
     }
 
     /// Reads `"…"`, cursor on the quote.

@@ -178,7 +178,7 @@ impl<'p, 'c> Search<'p, 'c> {
     /// Whether `cd` leads to a place inside the working directory.
     fn stays_inside(&self, part: &Part) -> bool {
         let [_, to] = part.words.as_slice() else { return false };
-        let inside = |to: &str| !to.starts_with('-') && self.is_inside(Path::new(to));
+        let inside = |to: &str| !to.starts_with(['-', '+']) && self.is_inside(Path::new(to));
         to.literal().is_some_and(inside)
     }
 

@@ -217,7 +217,11 @@ fn command_meant(pattern: &CommandPattern, command: &Command) -> Meant {
     let reach = command.reach(script);
     let lines = reach.lines.iter().map(|line| pattern.may_match(&line.known, &line.words));
     let best = lines.max().unwrap_or(Certainty::No);
+    let suspected = || reach.suspects.iter().any(|suspect| pattern.stands_in(suspect));
     match (best, reach.unseen) {
+        (Certainty::No, _) if suspected() => {
+            maybe("it stands among the words of a command that may run them")
+        }
         (Certainty::No, Some(why)) => maybe(why),
         (Certainty::Maybe, why) => maybe(why.unwrap_or("its words are not known before it runs")),
         (best, _) => (best, None),

@@ -25,6 +25,7 @@ use crate::loading::{self, Taken, Trust};
 use crate::method::{Audience, Method};
 use crate::rules::Giver;
 use crate::session::{Prompt, Reading};
+use crate::shell::{PREFIX_VARIABLE, SHELL_VARIABLE};
 use crate::worktrees::Making;
 
 pub(super) fn method() -> Method {
@@ -313,7 +314,9 @@ fn check_env(params: &CreateParams) -> Result<(), Error> {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
             return Err(Error::invalid("env", format!("`{name}` cannot be an environment variable")));
         }
-        if name.starts_with("PLEXUS_") || name == "CLAUDECODE" {
+        if name.starts_with("PLEXUS_")
+            || ["CLAUDECODE", SHELL_VARIABLE, PREFIX_VARIABLE].contains(&name.as_str())
+        {
             return Err(Error::invalid("env", format!("`{name}` is set by Plexus itself")));
         }
     }
