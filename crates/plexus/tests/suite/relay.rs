@@ -251,15 +251,12 @@ async fn a_relay_ends_with_its_parent_though_its_stdin_stays_open() {
     let relay = plexus(hub.folder.path());
     let mut shell = tokio::process::Command::new("sh");
     // A FIFO that the relay holds open itself never comes to an end.
-    let fifo = hub.folder.path().join("stdin");
+    let [stdin, stdout] = ["stdin", "stdout"].map(|name| hub.folder.path().join(name));
     shell
-        .args([
-            "-c",
-            "mkfifo \"$2\"; \"$0\" mcp --data-dir \"$1\" <> \"$2\" > /dev/null & echo $!; read -r go",
-        ])
+        .args(["-c", "mkfifo \"$2\"; \"$0\" mcp --data-dir \"$1\" <> \"$2\" > \"$3\" & echo $!; read -r go"])
         .arg(relay.get_program())
         .arg(hub.process.data_dir())
-        .arg(&fifo)
+        .args([&stdin, &stdout])
         .env_clear()
         .envs(relay.get_envs().filter_map(|(name, value)| Some((name, value?))))
         .stdin(Stdio::piped())
@@ -268,6 +265,16 @@ async fn a_relay_ends_with_its_parent_though_its_stdin_stays_open() {
     let mut said = BufReader::new(shell.stdout.take().unwrap()).lines();
     let pid: i32 = said.next_line().await.unwrap().unwrap().parse().unwrap();
     let relay = plexus_agent::ProcessIdentity::of(pid).unwrap();
+    // Once it has answered, it knows its parent.
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let hello = json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": hello});
+    std::fs::write(&stdin, format!("{hello}\n")).unwrap();
+    let answered = async {
+        while std::fs::metadata(&stdout).map_or(0, |answer| answer.len()) == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LIMIT, answered).await.expect("an answer");
     drop(shell.stdin.take());
     shell.wait().await.unwrap();
     let ended = async {
