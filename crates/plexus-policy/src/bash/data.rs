@@ -339,6 +339,7 @@ const RUN_WORDS: &[(&str, &[&str])] = &[
             "submodule",
         ],
     ),
+    ("npm", &["c", "config", "pkg", "set", "set-script"]),
     ("swift", &["run"]),
 ];
 
@@ -364,11 +365,24 @@ pub(super) fn takes_data(words: &[Word]) -> bool {
     (DATA.contains(&name) || matches!(name, "git" | "command")) && !rest.any(|word| runs.contains(&word))
 }
 
-/// Whether an option takes a program for its value.
+/// Whether an option or a variable takes a program for its value.
 fn names_program(word: &str) -> bool {
     let option = word.split('=').next().unwrap_or(word);
-    option.starts_with("--")
-        && (option == "--pre" || PROGRAM_OPTIONS.iter().any(|part| option.contains(part)))
+    let program = |name: &str| PROGRAM_OPTIONS.iter().any(|part| name.contains(part));
+    word.starts_with("+!")
+        || option.starts_with("--") && (option == "--pre" || program(option))
+        || option.len() < word.len() && tells_program(option)
+}
+
+/// Whether other programs run what a variable of this name says.
+pub(super) fn tells_program(name: &str) -> bool {
+    let is_plain = name.bytes().all(|b| b == b'_' || b.is_ascii_uppercase() || b.is_ascii_digit());
+    let small = name.to_ascii_lowercase();
+    is_plain
+        && (PROGRAM_OPTIONS
+            .iter()
+            .chain(&["browser", "lessopen", "ssh", "visual"])
+            .any(|part| small.contains(part)))
 }
 
 /// The parts of a text that could be names or operands of a command, with where each begins.

@@ -2,7 +2,7 @@
 //! much than too little. What stays in the dark is said to be there.
 
 use super::commands::SHELLS;
-use super::data::takes_data;
+use super::data::{takes_data, tells_program};
 use super::hazards::{HazardKind, hazards};
 use super::reader;
 use super::script::{Doubt, Part, Script, Word, base_name};
@@ -56,9 +56,21 @@ impl Reach {
             }
         }
         for part in &script.parts {
-            if !part.words.is_empty() {
+            if part.words.is_empty() {
+                self.scripts_named(part);
+                let told = part.assignments.iter().filter(|assignment| tells_program(&assignment.name));
+                self.suspect(told.map(|assignment| &assignment.value), depth);
+            } else {
                 self.part(part, depth);
             }
+        }
+    }
+
+    /// Variables that name code which is loaded before the command.
+    fn scripts_named(&mut self, part: &Part) {
+        let loads = |name: &str| matches!(name, "BASH_ENV" | "ENV" | "LD_PRELOAD" | "ZDOTDIR");
+        if part.assignments.iter().any(|assignment| loads(&assignment.name)) {
+            self.unseen = self.unseen.or(Some("a variable names a script that a shell runs"));
         }
     }
 
@@ -78,6 +90,7 @@ impl Reach {
             return;
         }
         self.line(&part.words);
+        self.scripts_named(part);
         let Some(name) = part.words[0].literal().map(base_name) else {
             self.unseen = self.unseen.or(Some("a command's name is not known before it runs"));
             return;

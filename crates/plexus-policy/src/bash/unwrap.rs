@@ -55,7 +55,9 @@ pub(crate) fn unwrap(part: &Part) -> Option<Inner> {
             return plain_start(&words).then_some(Inner::Part(Part { assignments, words, stdin: None }));
         }
         "bash" | "sh" | "/bin/bash" | "/bin/sh" if word(1) == Some("-c") && assignments.is_empty() => {
-            return reader::read(word(2)?, 1).ok().map(Inner::Script);
+            // Further options may stand before the line.
+            let line = word(2).filter(|line| !line.starts_with(['-', '+']))?;
+            return reader::read(line, 1).ok().map(Inner::Script);
         }
         _ => return None,
     }

@@ -49,7 +49,7 @@ const ZSH_OF_CLAUDE_CODE: Shell = Shell {
     prelude: r#"
         ok() { :; }
         command_not_found_handler() { print -r -u9 -- "RAN $1"; }
-        setopt RC_QUOTES KSH_GLOB SH_WORD_SPLIT GLOB_ASSIGN PROMPT_SUBST CDABLE_VARS AUTO_CD EXTENDED_GLOB
+        setopt RC_QUOTES KSH_GLOB SH_WORD_SPLIT GLOB_SUBST GLOB_ASSIGN PROMPT_SUBST CDABLE_VARS EXTENDED_GLOB
         setopt NO_EXTENDED_GLOB NO_BARE_GLOB_QUAL NO_BRACE_CCL NO_MAGIC_EQUAL_SUBST
     "#,
 };
