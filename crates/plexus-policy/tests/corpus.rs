@@ -96,7 +96,8 @@ fn rows(text: &str) -> Vec<Row> {
         let mut columns = line.split('\t');
         let rules = columns.next().expect("rules").split(" + ").map(|rule| format!("allow {rule}")).collect();
         let command = columns.next().unwrap_or_else(|| panic!("no command in {line:?}"));
-        let command = serde_json::from_str(&format!("\"{command}\"")).unwrap_or_else(|e| panic!("{command}: {e}"));
+        let command =
+            serde_json::from_str(&format!("\"{command}\"")).unwrap_or_else(|e| panic!("{command}: {e}"));
         Row { rules, command }
     });
     rows.collect()

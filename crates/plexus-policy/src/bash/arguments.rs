@@ -353,7 +353,9 @@ impl<'w> Arguments<'w> {
                 (!dashed || number) && (option.effect != Effect::Harmless || check.admits(text))
             }
             None => match word.expansion() {
-                Expansion::One => option.effect != Effect::Harmless || check == ValueCheck::Any,
+                Expansion::One => {
+                    option.effect != Effect::Harmless || check.admits_any_after(word.known_start())
+                }
                 Expansion::Each => {
                     check == ValueCheck::Any && !start_of(word).is_empty() && !start_of(word).starts_with('-')
                 }

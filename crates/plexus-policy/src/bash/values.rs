@@ -12,8 +12,10 @@ pub(super) enum ValueCheck {
     Name,
     /// Standard output or nowhere.
     Discard,
-    /// Text that does not stand for a file (`@file`) and names none to write (`%output{file}`).
+    /// Text that does not stand for a file (`@file`).
     Text,
+    /// The same, and it names no file to write (`%output{file}`).
+    Format,
     /// A file on this machine: `host:file` makes tar run a remote shell.
     Local,
     /// A form field without a file (`name=@file`, `name=<file`).
@@ -33,6 +35,7 @@ impl ValueCheck {
             "NAME" => Self::Name,
             "NULL" => Self::Discard,
             "TEXT" => Self::Text,
+            "FORMAT" => Self::Format,
             "LOCAL" => Self::Local,
             "FORM" => Self::Form,
             "SED" => Self::Sed,
@@ -55,11 +58,21 @@ impl ValueCheck {
                         && value.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.,:+-*^!~ ".contains(&b))
             }
             Self::Discard => matches!(value, "-" | "/dev/null" | "/dev/stdout" | "/dev/stderr"),
-            Self::Text => !value.starts_with('@') && !value.contains("%output"),
+            Self::Text => !value.starts_with('@'),
+            Self::Format => !value.starts_with('@') && !value.contains("%output"),
             Self::Local => !value.contains(':'),
             Self::Form => !value.contains(['@', '<']),
             Self::Sed => scripts::is_plain_sed(value),
             Self::OneOf(names) => names.split('|').any(|name| name == value),
+        }
+    }
+
+    /// Whether a value is harmless that begins in this way and goes on in one that is not known.
+    pub(super) fn admits_any_after(self, start: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Text => !start.is_empty() && !start.starts_with('@'),
+            _ => false,
         }
     }
 }

@@ -56,35 +56,38 @@ fn directive(book: &mut Book, at: usize, line: &'static str) -> Option<()> {
         return Some(());
     }
     let table = book.tables.get_mut(at)?;
-    let effect = match word {
-        "ok" => Effect::Harmless,
-        "ask" => Effect::Reaches,
-        "run" => Effect::Runs,
-        "any" => return Some(table.trust = Trust::Everything),
-        "named" => return Some(table.trust = Trust::NamedWrites),
-        "runs" => return Some(table.trust = Trust::NamedRuns),
-        "options-first" => return Some(table.order = Order::OptionsFirst),
-        "style" => {
-            table.style = match rest {
-                "single-dash" => Style::SingleDash,
-                "old-cluster" => Style::OldCluster,
-                "exact" => Style::Exact,
-                _ => return None,
-            };
-            return Some(());
-        }
-        "operands" => return Some(table.operands = operands(rest)?),
-        "after--" => {
-            table.after_dashes = if rest == "own" { AfterDashes::Own } else { AfterDashes::Table(rest) };
-            return Some(());
-        }
+    match word {
+        "ok" => options(table, rest, Effect::Harmless)?,
+        "ask" => options(table, rest, Effect::Reaches)?,
+        "run" => options(table, rest, Effect::Runs)?,
+        "any" => table.trust = Trust::Everything,
+        "named" => table.trust = Trust::NamedWrites,
+        "runs" => table.trust = Trust::NamedRuns,
+        "options-first" => table.order = Order::OptionsFirst,
+        "style" => table.style = style(rest)?,
+        "operands" => table.operands = operands(rest)?,
+        "after--" if rest == "own" => table.after_dashes = AfterDashes::Own,
+        "after--" => table.after_dashes = AfterDashes::Table(rest),
         _ => return None,
-    };
-    for word in rest.split_whitespace() {
+    }
+    Some(())
+}
+
+fn options(table: &mut Table, words: &'static str, effect: Effect) -> Option<()> {
+    for word in words.split_whitespace() {
         let (name, spec) = option(word, effect)?;
         table.options.insert(name, spec);
     }
     Some(())
+}
+
+fn style(name: &str) -> Option<Style> {
+    Some(match name {
+        "single-dash" => Style::SingleDash,
+        "old-cluster" => Style::OldCluster,
+        "exact" => Style::Exact,
+        _ => return None,
+    })
 }
 
 fn find(book: &Book, name: &str) -> Option<usize> {
