@@ -49,7 +49,16 @@ pub(crate) fn unwrap(part: &Part) -> Option<Inner> {
             }
         }
         "xargs" => {
-            let mut words = part.words.get(1..)?.to_vec();
+            while let Some(option) = word(at).filter(|w| w.starts_with('-')) {
+                let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+                at += match (option, option.get(..2)) {
+                    ("-0" | "-r" | "-t" | "--null" | "--no-run-if-empty", _) => 1,
+                    ("-n" | "-P" | "-L", _) if word(at + 1).is_some_and(number) => 2,
+                    (_, Some("-n" | "-P" | "-L")) if number(&option[2..]) => 1,
+                    _ => return None,
+                };
+            }
+            let mut words = part.words.get(at..)?.to_vec();
             words.push(Word::unknown());
             return plain_start(&words).then_some(Inner::Part(Part { assignments, words, stdin: None }));
         }
