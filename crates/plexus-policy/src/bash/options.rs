@@ -133,6 +133,8 @@ pub(super) enum Operands {
 pub(super) enum AfterDashes {
     #[default]
     Operands,
+    /// The command does not take `--` for the end of its options.
+    NotKnown,
     /// The arguments of the program that the command is there to run.
     Own,
     /// The arguments of a command with this table.

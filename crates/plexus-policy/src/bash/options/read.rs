@@ -66,6 +66,7 @@ fn directive(book: &mut Book, at: usize, line: &'static str) -> Option<()> {
         "options-first" => table.order = Order::OptionsFirst,
         "style" => table.style = style(rest)?,
         "operands" => table.operands = operands(rest)?,
+        "after--" if rest == "unknown" => table.after_dashes = AfterDashes::NotKnown,
         "after--" if rest == "own" => table.after_dashes = AfterDashes::Own,
         "after--" => table.after_dashes = AfterDashes::Table(rest),
         _ => return None,
@@ -155,6 +156,27 @@ mod tests {
         let missing: Vec<_> =
             names.filter(|name| name.contains(|c: char| c.is_whitespace() || c == ']')).collect();
         assert!(missing.is_empty(), "{missing:?}");
+    }
+
+    #[test]
+    fn no_table_says_two_things_about_one_option() {
+        for text in TEXTS {
+            let mut seen = std::collections::HashMap::new();
+            for line in text.lines() {
+                let (effect, words) = line.split_once(' ').unwrap_or((line, ""));
+                match effect {
+                    _ if line.starts_with('[') => seen.clear(),
+                    "ok" | "ask" | "run" => {
+                        for word in words.split_whitespace() {
+                            let name = word.split(['=', '?']).next();
+                            let before = seen.insert(name, (effect, word));
+                            assert!(before.is_none_or(|before| before == (effect, word)), "{word}: {line}");
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
     }
 
     #[test]
