@@ -188,7 +188,10 @@ impl<'p, 'c> Search<'p, 'c> {
             .max_by_key(|(words, _)| *words);
         let Some((words, place)) = nearest else { return format!("no rule allows `{}`", shown(&part.words)) };
         let rule = self.policy.entry(place).rule();
-        let first = named.iter().filter(|at| at.saturating_add(before) >= words).min();
+        let first = match named.iter().max() {
+            Some(&usize::MAX) => None,
+            _ => named.iter().filter(|at| at.saturating_add(before) >= words).min(),
+        };
         match first.and_then(|at| part.words.get(*at)) {
             Some(word) => format!(
                 "`{}` in `{}` is not known to be harmless, so `{rule}` does not cover it: spell it out in the rule",
