@@ -83,3 +83,54 @@ fn every_command_line_of_the_corpus_gets_its_verdict_and_none_slips_through() {
     assert!(lines >= 300, "the corpus has only {lines} command lines");
     assert!(slips >= 100, "the corpus has only {slips} attempts to slip past an allow rule");
 }
+
+/// A row of `bypass.tsv` or `ordinary.tsv`: the rules that allow, joined by ` + `, and a line as in a JSON string.
+struct Row {
+    rules: Vec<String>,
+    command: String,
+}
+
+fn rows(text: &str) -> Vec<Row> {
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let rows = lines.map(|line| {
+        let mut columns = line.split('\t');
+        let rules = columns.next().expect("rules").split(" + ").map(|rule| format!("allow {rule}")).collect();
+        let command = columns.next().unwrap_or_else(|| panic!("no command in {line:?}"));
+        let command =
+            serde_json::from_str(&format!("\"{command}\"")).unwrap_or_else(|e| panic!("{command}: {e}"));
+        Row { rules, command }
+    });
+    rows.collect()
+}
+
+/// Those of the rows that are, or are not, allowed, with the reason.
+fn verdicts(rows: &[Row]) -> Vec<(VerdictEffect, String)> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let home = Some(Path::new("/home/somebody"));
+    let judge = |row: &Row| {
+        let policy = policy(&row.rules, folder.path());
+        let input = json!({ "command": row.command });
+        let call = Call { tool_name: "Bash", input: &input, cwd: folder.path(), home, now: 0 };
+        let verdict = policy.evaluate(&call);
+        (verdict.effect, format!("{} under {}: {}", row.command, row.rules.join(", "), verdict.why))
+    };
+    rows.iter().map(judge).collect()
+}
+
+/// A wildcard covers operands and harmless options: none of these lines, which write files or run programs, is allowed,
+/// and of ordinary lines at least 95 in 100 are.
+#[test]
+fn a_wildcard_covers_ordinary_lines_and_no_bypass() {
+    let bypass = rows(include_str!("corpus/bypass.tsv"));
+    let ordinary = rows(include_str!("corpus/ordinary.tsv"));
+    let wrong = |rows: &[Row], right: fn(VerdictEffect) -> bool| -> Vec<String> {
+        verdicts(rows).into_iter().filter(|(effect, _)| !right(*effect)).map(|(_, why)| why).collect()
+    };
+    let allowed = wrong(&bypass, |effect| effect != VerdictEffect::Allow);
+    let asked = wrong(&ordinary, |effect| effect == VerdictEffect::Allow);
+    println!("wrongly allowed: {} of {} lines that write files or run programs", allowed.len(), bypass.len());
+    println!("wrongly asked: {} of {} ordinary lines\n{}", asked.len(), ordinary.len(), asked.join("\n"));
+    assert!(allowed.is_empty(), "wrongly allowed:\n{}", allowed.join("\n"));
+    assert!(asked.len() * 20 <= ordinary.len(), "wrongly asked:\n{}", asked.join("\n"));
+    assert!(bypass.len() >= 400 && ordinary.len() >= 300, "{} and {} lines", bypass.len(), ordinary.len());
+}

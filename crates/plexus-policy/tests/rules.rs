@@ -313,3 +313,35 @@ fn a_scope_within_another_is_recognised_and_never_taken_for_more() {
     assert!(wide.may_allow(&call("Bash", &input)));
     assert!(!scope(&[]).may_allow(&call("Bash", &input)));
 }
+
+#[test]
+fn a_verdict_names_the_word_that_keeps_a_rule_from_covering_a_line() {
+    for (rule, command, why) in [
+        (
+            "Bash(git diff:*)",
+            "git diff --output=x",
+            "`--output=x` in `git diff --output=x` is not known to be harmless, so `Bash(git diff:*)` does not cover it: \
+             spell it out in the rule; Claude Code takes its own course",
+        ),
+        (
+            "Bash(mytool:*)",
+            "mytool a -v",
+            "`-v` in `mytool a -v` is not known to be harmless, so `Bash(mytool:*)` does not cover it: spell it out in \
+             the rule; Claude Code takes its own course",
+        ),
+        (
+            "Bash(eval:*)",
+            "eval ls",
+            "`eval ls` can do more than its words say, so `Bash(eval:*)` does not cover it: it needs a rule without a \
+             wildcard; Claude Code takes its own course",
+        ),
+        ("Bash(ls:*)", "rm a", "no rule allows `rm a`; Claude Code takes its own course"),
+    ] {
+        let policy = policy(&[(ALLOW, rule)]);
+        let input = json!({ "command": command });
+        assert_eq!(policy.evaluate(&call("Bash", &input)).why, why, "{command}");
+    }
+    let policy = policy(&[(ALLOW, "Bash(mytool -v:*)")]);
+    let input = json!({ "command": "mytool -v a" });
+    assert_eq!(policy.evaluate(&call("Bash", &input)).effect, VerdictEffect::Allow, "spelled out");
+}

@@ -1,11 +1,27 @@
-//! Which rule to offer when a person says "always": what Claude Code suggests, or else exactly what was asked.
+//! Which rule to offer when a person says "always": what Claude Code suggests, or else exactly what was asked. A rule that
+//! does not cover the call is not offered: Claude Code suggests `Bash(make:*)` for a call whose options `:*` does not cover.
 
+use std::path::Path;
+
+use plexus_policy::{Call, RuleEffect, RuleEntry, covers};
 use plexus_protocol::Approval;
 use serde_json::Value;
 
 /// The rule to offer for this approval; `None` where it is better to have it written.
 pub(crate) fn suggested(approval: &Approval) -> Option<String> {
-    from_claude(approval.suggestions.as_ref()).or_else(|| exactly(approval))
+    let offers = [from_claude(approval.suggestions.as_ref()), exactly(approval)];
+    offers.into_iter().flatten().find(|rule| covers_it(rule, approval))
+}
+
+/// Whether the rule allows the call. Only commands are judged here: where a path leads is for the hub to say.
+fn covers_it(rule: &str, approval: &Approval) -> bool {
+    if approval.tool_name != "Bash" {
+        return true;
+    }
+    let input = Value::Object(approval.input.clone());
+    let (tool_name, cwd) = (approval.tool_name.as_str(), Path::new(&approval.cwd));
+    let call = Call { tool_name, input: &input, cwd, home: None, now: 0 };
+    RuleEntry::parse(rule, RuleEffect::Allow).is_ok_and(|entry| covers(&entry, &call).unwrap_or(false))
 }
 
 fn from_claude(suggestions: Option<&Value>) -> Option<String> {
@@ -61,6 +77,22 @@ mod tests {
         ]);
         let asked = approval("Bash", json!({"command": "touch a"}), suggestions);
         assert_eq!(suggested(&asked).as_deref(), Some("Bash(touch:*)"));
+    }
+
+    #[test]
+    fn a_rule_is_offered_only_where_it_covers_the_call() {
+        let rule = |command: &str, content: &str| {
+            let suggestions = json!([
+                {"type": "addRules", "behavior": "allow", "rules": [{"toolName": "Bash", "ruleContent": content}]},
+            ]);
+            suggested(&approval("Bash", json!({"command": command}), suggestions))
+        };
+        assert_eq!(rule("make test", "make:*").as_deref(), Some("Bash(make:*)"));
+        assert_eq!(rule("make -C x test", "make:*").as_deref(), Some("Bash(make -C x test)"));
+        assert_eq!(rule("sort -o a b", "sort:*").as_deref(), Some("Bash(sort -o a b)"));
+        assert_eq!(rule("mytool --flag a", "mytool:*").as_deref(), Some("Bash(mytool --flag a)"));
+        assert_eq!(rule("mytool --flag a", "mytool --flag:*").as_deref(), Some("Bash(mytool --flag:*)"));
+        assert_eq!(rule("ls && rm a", "ls:*"), None, "no single rule covers two commands");
     }
 
     #[test]

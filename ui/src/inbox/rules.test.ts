@@ -18,14 +18,19 @@ test("Claude Code's own suggestion comes first", () => {
 });
 
 test('then just this command, then those like it', () => {
-  expect(of('Bash', { command: 'npm run test -- --watch' })).toEqual(['Bash(npm run test -- --watch)', 'Bash(npm run test:*)']);
-  expect(of('Bash', { command: 'ls -la /tmp' })).toEqual(['Bash(ls -la /tmp)', 'Bash(ls:*)']);
+  expect(of('Bash', { command: 'npm run test -- --watch' })).toEqual([
+    'Bash(npm run test -- --watch)',
+    'Bash(npm run test:*)',
+    'Bash(npm run test -- --watch:*)',
+  ]);
+  expect(of('Bash', { command: 'ls -la /tmp' })).toEqual(['Bash(ls -la /tmp)', 'Bash(ls:*)', 'Bash(ls -la:*)']);
 });
 
 test('what means something in a rule is not written by us, and a wider one is never filled in', () => {
   expect(of('Bash', { command: 'rm *' })).toEqual(['', 'Bash(rm:*)']);
   expect(of('Bash', { command: 'FOO=1 make' })).toEqual(['Bash(FOO=1 make)']);
   expect(of('Bash', { command: '$(evil)' })).toEqual(['']);
+  expect(of('Bash', { command: 'ls && rm a' })).toEqual(['', 'Bash(ls:*)']);
   expect(of('evil) *', {})).toEqual(['']);
 });
 

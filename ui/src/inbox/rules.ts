@@ -78,7 +78,8 @@ function made(tool: string, input: Approval['input']): Made {
 const TOLD = /^(git|gh|npm|npx|pnpm|yarn|bun|cargo|go|docker|podman|kubectl|make|just|pip|uv|poetry|mvn|gradle|dotnet|systemctl|brew|apt)$/;
 
 function bash(command: string): Made {
-  const exact = plain(command) ? [`Bash(${command})`] : [];
+  // A rule covers one command: what makes several of a line, or a word that is not known, cannot be said exactly.
+  const exact = plain(command) && !/[;&|<>$`{}[\]?!#~]/.test(command) ? [`Bash(${command})`] : [];
   // Like commands begin with the same words: the program, and what it is told.
   const words = /^[^\n;&|<>`$()]+/.exec(command)?.[0].trim().split(/\s+/) ?? [];
   const odd = words.findIndex((word) => !/^[\w./@+-]+$/.test(word));
@@ -87,7 +88,10 @@ function bash(command: string): Made {
   if (first === undefined || first.startsWith('-')) return { exact, wider: [] };
   const count = !TOLD.test(first) ? 1 : known[1] === 'run' ? 3 : 2;
   const like = known.slice(0, count).filter((word, at) => at === 0 || /^[a-z]/.test(word));
-  return { exact, wider: [`Bash(${like.join(' ')}:*)`] };
+  // `:*` covers only options known to be harmless, so one rule spells out all of them.
+  const options = known.map((word) => /^-./.test(word)).lastIndexOf(true);
+  const spelled = options < 0 ? [] : [`Bash(${known.slice(0, options + 1).join(' ')}:*)`];
+  return { exact, wider: [`Bash(${like.join(' ')}:*)`, ...spelled] };
 }
 
 function files(kind: 'Edit' | 'Read', path: string | null): Made {

@@ -1,19 +1,23 @@
 //! Bash command lines: read into the commands they are made of, and seen through wrappers. It owns what a line *is*;
 //! what a rule says about it is in `wildcard` and `policy`. A line that cannot be read is never guessed at.
 
+mod arguments;
 mod commands;
 mod compound;
 mod cursor;
 mod data;
 mod dollar;
 mod hazards;
+mod operands;
 mod options;
 mod reach;
 mod reader;
 mod redirects;
 mod script;
+mod scripts;
 mod suspects;
 mod unwrap;
+mod values;
 mod words;
 mod wrappers;
 mod zsh;

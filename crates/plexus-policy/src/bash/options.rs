@@ -1,192 +1,212 @@
-//! Options of well-known commands that make them do more than their name says, as tables; what follows from them is in
-//! `hazards`.
+//! Option tables of well-known commands: which options are harmless, which take a value, what the operands are. The tables
+//! are text (`tables/*.txt`, format in `tables/README.md`), read once; `arguments` compares a command's words with them.
 
-/// Builtins whose every argument matters to what comes after them.
-pub(super) const SHIFTING: [&str; 33] = [
-    ".",
-    "alias",
-    "bind",
-    "builtin",
-    "command",
-    "complete",
-    "coproc",
-    "declare",
-    "dirs",
-    "enable",
-    "eval",
-    "exec",
-    "export",
-    "fc",
-    "getopts",
-    "hash",
-    "history",
-    "let",
-    "local",
-    "mapfile",
-    "popd",
-    "pushd",
-    "read",
-    "readarray",
-    "readonly",
-    "set",
-    "shopt",
-    "source",
-    "trap",
-    "typeset",
-    "unalias",
-    "unset",
-    "wait",
+mod read;
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::values::ValueCheck;
+
+/// Every command with a table.
+static BOOK: LazyLock<Book> = LazyLock::new(|| {
+    let mut book = Book::default();
+    for text in TEXTS {
+        // A faulty line adds nothing, so that what it should have said is asked about; a test finds it.
+        read::read(&mut book, text);
+    }
+    book
+});
+
+/// The tables, one file per family of commands.
+const TEXTS: [&str; 14] = [
+    include_str!("tables/coreutils.txt"),
+    include_str!("tables/search.txt"),
+    include_str!("tables/text.txt"),
+    include_str!("tables/archive.txt"),
+    include_str!("tables/git-shared.txt"),
+    include_str!("tables/git.txt"),
+    include_str!("tables/vcs.txt"),
+    include_str!("tables/rust-go.txt"),
+    include_str!("tables/javascript.txt"),
+    include_str!("tables/python.txt"),
+    include_str!("tables/native-jvm.txt"),
+    include_str!("tables/containers.txt"),
+    include_str!("tables/network.txt"),
+    include_str!("tables/system.txt"),
 ];
 
-/// Options of a command: where one of them stands, more happens than the command's name says.
-pub(super) struct Options {
-    pub(super) command: &'static str,
-    /// Those that run another program.
-    pub(super) run: &'static [&'static str],
-    /// Those that write, or that make it work on something else.
-    pub(super) reach: &'static [&'static str],
+/// The table of a command, by its bare name.
+pub(super) fn table(command: &str) -> Option<&'static Table> {
+    BOOK.by_name.get(command).and_then(|at| BOOK.tables.get(*at))
 }
 
-/// A long option also stands for its abbreviations, a short one for the clusters that hold it.
-pub(super) const OPTIONS: &[Options] = &[
-    Options {
-        command: "git",
-        run: &[
-            "-c",
-            "-x",
-            "-O",
-            "--config-env",
-            "--exec-path",
-            "--upload-pack",
-            "--receive-pack",
-            "--exec",
-            "--ext-diff",
-            "--textconv",
-            "--open-files-in-pager",
-            "--extcmd",
-            "--tool",
-            "--config",
-            "--template",
-            "--strategy",
-            "--gpg-sign",
-            "--filter",
-            "--hook",
-        ],
-        reach: &[
-            "-C",
-            "--git-dir",
-            "--work-tree",
-            "--output",
-            "--namespace",
-            "--super-prefix",
-            "--output-directory",
-        ],
-    },
-    Options {
-        command: "tar",
-        run: &[
-            "-I",
-            "-F",
-            "--checkpoint-action",
-            "--to-command",
-            "--use-compress-program",
-            "--info-script",
-            "--new-volume-script",
-            "--rsh-command",
-            "--rmt-command",
-        ],
-        reach: &["-P", "-C", "--directory", "--absolute-names"],
-    },
-    Options { command: "sort", run: &["--compress-program"], reach: &["-o", "--output", "-T"] },
-    Options { command: "rg", run: &["--pre", "--hostname-bin", "--search-zip", "-z"], reach: &[] },
-    Options { command: "split", run: &["--filter"], reach: &[] },
-    Options { command: "rsync", run: &["-e", "--rsh", "--rsync-path"], reach: &[] },
-    Options { command: "scp", run: &["-S", "-o", "-F"], reach: &[] },
-    Options {
-        command: "curl",
-        run: &["-K", "--config"],
-        reach: &[
-            "-o",
-            "-O",
-            "--output",
-            "--remote-name",
-            "-T",
-            "--upload-file",
-            "-D",
-            "--dump-header",
-            "--output-dir",
-            "-c",
-            "--cookie-jar",
-            "--trace",
-        ],
-    },
-    Options {
-        command: "wget",
-        run: &["-e", "--execute", "--use-askpass", "--config"],
-        reach: &[
-            "-O",
-            "-o",
-            "-P",
-            "-a",
-            "--output-document",
-            "--output-file",
-            "--directory-prefix",
-            "--append-output",
-        ],
-    },
-    Options {
-        command: "npm",
-        run: &["--script-shell", "--node-options", "--userconfig", "--globalconfig", "--shell"],
-        reach: &["-C", "--prefix"],
-    },
-    Options {
-        command: "pnpm",
-        run: &["--script-shell", "--node-options", "--shell-mode"],
-        reach: &["-C", "--dir", "--prefix"],
-    },
-    Options { command: "yarn", run: &["--script-shell", "--use-yarnrc"], reach: &["--cwd"] },
-    Options { command: "cargo", run: &["--config", "-Z"], reach: &["-C", "--manifest-path"] },
-    Options {
-        command: "go",
-        run: &["-exec", "-toolexec", "-vettool", "-overlay"],
-        reach: &["-C", "-modfile"],
-    },
-    Options {
-        command: "make",
-        run: &["-f", "-E", "--eval", "--file", "--makefile", "-I", "--include-dir"],
-        reach: &["-C", "--directory"],
-    },
-    Options { command: "zip", run: &["-TT", "--unzip-command"], reach: &[] },
-    Options { command: "tcpdump", run: &["-z"], reach: &["-w"] },
-    Options { command: "man", run: &["-P", "--pager", "-H", "--html"], reach: &["-C", "-M"] },
-    Options { command: "gcc", run: &["-wrapper", "-fplugin", "-specs", "-B"], reach: &[] },
-    Options { command: "fd", run: &["-x", "-X", "--exec", "--exec-batch"], reach: &[] },
-    Options {
-        command: "find",
-        run: &["-exec", "-execdir", "-ok", "-okdir"],
-        reach: &["-delete", "-fprint", "-fprint0", "-fprintf", "-fls"],
-    },
-    Options { command: "sed", run: &["-f", "--file", "-s"], reach: &["-i", "--in-place"] },
-    Options {
-        command: "awk",
-        run: &["-f", "--file", "-i", "--include", "-l", "--load", "-e", "--source", "-E", "--exec", "-D"],
-        reach: &["-o", "-p", "-d"],
-    },
-    Options { command: "vim", run: &["-c", "-S", "-s", "--cmd"], reach: &["-w", "-W"] },
-];
+/// All tables.
+#[derive(Debug, Default)]
+struct Book {
+    tables: Vec<Table>,
+    by_name: HashMap<&'static str, usize>,
+}
 
-/// Commands that know the options of another.
-pub(super) const SAME_AS: [(&str, &str); 8] = [
-    ("gawk", "awk"),
-    ("mawk", "awk"),
-    ("nawk", "awk"),
-    ("gsed", "sed"),
-    ("gmake", "make"),
-    ("bsdtar", "tar"),
-    ("gtar", "tar"),
-    ("fdfind", "fd"),
-];
+/// What is known of a command, or of a subcommand.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Table {
+    /// By their names as written, dashes included.
+    options: HashMap<&'static str, OptionSpec>,
+    subcommands: HashMap<&'static str, usize>,
+    pub(super) style: Style,
+    pub(super) order: Order,
+    pub(super) operands: Operands,
+    pub(super) after_dashes: AfterDashes,
+    pub(super) trust: Trust,
+}
 
-/// Subcommands of git that run, or lay down for later, whatever they are told.
-pub(super) const GIT_RUNS: [&str; 7] =
-    ["bisect", "config", "difftool", "filter-branch", "mergetool", "submodule", "replace"];
+/// How options are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Style {
+    /// `-abc`, `-n5`, `--long=value`.
+    #[default]
+    Gnu,
+    /// The same, and the first word may be a cluster without a dash, as for tar.
+    OldCluster,
+    /// `-long value`, `-long=value`; two dashes mean the same; no clusters.
+    SingleDash,
+    /// Only words exactly as the table has them, perhaps with `=value`.
+    Exact,
+}
+
+/// Whether options may follow operands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Order {
+    #[default]
+    Mixed,
+    /// The first operand ends the options.
+    OptionsFirst,
+}
+
+/// What is known to be harmless as a whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// What the table lists.
+    #[default]
+    Listed,
+    /// Every word: the command only ever reads and prints.
+    Everything,
+    /// What the table lists, once a rule names the subcommand.
+    NamedWrites,
+    /// The same; the subcommand runs other programs.
+    NamedRuns,
+}
+
+/// What the operands are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Operands {
+    /// Data, or files that the command by its nature works on.
+    #[default]
+    Any,
+    /// This many are read; a later one is written, or means something else.
+    AtMost(usize),
+    /// Each begins with this character, or does more.
+    Beginning(char),
+    /// None begins with one of these characters: `@file`, `+command`.
+    NotBeginning(&'static str),
+    /// None holds this character: `name=value`.
+    Without(char),
+    /// The first is a program that a rule has to name; the others are its arguments.
+    Program,
+    /// The first is a script that the command is there to run; the others are the script's own.
+    Script,
+    /// The first is a sed script, unless an option gave one.
+    Sed,
+    /// The first is an awk program.
+    Awk,
+    /// The first is a database, the others are SQL; without any the SQL is read from somewhere else.
+    Sql,
+    /// Repositories and revisions of git: none may name a transport that runs a program.
+    Git,
+    /// `git config KEY` reads, `git config KEY VALUE` writes.
+    GitConfig,
+}
+
+/// What stands behind `--`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum AfterDashes {
+    #[default]
+    Operands,
+    /// The command does not take `--` for the end of its options.
+    NotKnown,
+    /// The arguments of the program that the command is there to run.
+    Own,
+    /// The arguments of a command with this table.
+    Table(&'static str),
+}
+
+/// One option.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OptionSpec {
+    pub(super) value: Takes,
+    pub(super) effect: Effect,
+    pub(super) then: Then,
+}
+
+/// Whether an option takes a value, and which values are harmless.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Takes {
+    Nothing,
+    /// In the same word or in the next.
+    Value(ValueCheck),
+    /// In the same word or not at all.
+    Attached(ValueCheck),
+    /// In the next two words.
+    Two,
+}
+
+/// What an option does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    Harmless,
+    /// It writes, reads configuration, or changes what other words mean.
+    Reaches,
+    /// It runs something.
+    Runs,
+}
+
+/// What follows an option and its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    Words,
+    /// The arguments of what the option runs.
+    Own,
+    /// The value names a program, and its arguments follow.
+    Arguments,
+}
+
+impl Table {
+    pub(super) fn option(&self, name: &str) -> Option<OptionSpec> {
+        self.options.get(name).copied()
+    }
+
+    pub(super) fn has_subcommands(&self) -> bool {
+        !self.subcommands.is_empty()
+    }
+
+    pub(super) fn subcommand(&self, name: &str) -> Option<&'static Self> {
+        self.subcommands.get(name).and_then(|at| BOOK.tables.get(*at))
+    }
+
+    /// Whether some word could make the command run something.
+    pub(super) fn can_run(&self) -> bool {
+        self.has_subcommands()
+            || matches!(self.operands, Operands::Sed | Operands::Awk | Operands::Without(_))
+            || self.options.values().any(|option| option.effect == Effect::Runs)
+    }
+
+    /// Whether a long option may be the abbreviation of one that runs something.
+    pub(super) fn may_abbreviate_a_runner(&self, given: &str) -> bool {
+        given.len() > 2
+            && self
+                .options
+                .iter()
+                .any(|(name, option)| option.effect == Effect::Runs && name.starts_with(given))
+    }
+}

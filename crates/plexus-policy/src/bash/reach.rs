@@ -106,8 +106,9 @@ impl Reach {
                 Inner::Script(script) => self.script(&script, depth + 1),
             };
         }
-        // What these would run is followed below.
-        let followed = matches!(name, "find" | "fd" | "fdfind" | "trap" | "eval" | "exec");
+        let insides = insides(&part.words);
+        // What these run is followed below.
+        let followed = !insides.is_empty() || matches!(name, "find" | "fd" | "fdfind" | "trap" | "eval" | "exec");
         if !followed && hazards(&part.words).iter().any(|hazard| hazard.kind == HazardKind::Runs) {
             self.unseen = self.unseen.or(Some("an argument may run another command"));
         }
@@ -118,7 +119,6 @@ impl Reach {
         if matches!(name, "at" | "batch" | "crontab") || name == "parallel" && only_options() {
             self.unseen = self.unseen.or(Some("it reads commands that are not written here"));
         }
-        let insides = insides(&part.words);
         for (from, inside) in &insides {
             self.runner(part, *from, *inside, depth);
         }

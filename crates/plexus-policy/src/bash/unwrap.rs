@@ -50,7 +50,16 @@ pub(crate) fn unwrap(part: &Part) -> Option<Inner> {
             }
         }
         "xargs" => {
-            let mut words = part.words.get(1..)?.to_vec();
+            while let Some(option) = word(at).filter(|w| w.starts_with('-')) {
+                let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+                at += match (option, option.get(..2)) {
+                    ("-0" | "-r" | "-t" | "--null" | "--no-run-if-empty", _) => 1,
+                    ("-n" | "-P" | "-L", _) if word(at + 1).is_some_and(number) => 2,
+                    (_, Some("-n" | "-P" | "-L")) if number(&option[2..]) => 1,
+                    _ => return None,
+                };
+            }
+            let mut words = part.words.get(at..)?.to_vec();
             words.push(Word::unknown());
             return plain_start(&words).then_some(Inner::Part(Part { assignments, words, stdin: None }));
         }
@@ -70,23 +79,32 @@ pub(crate) fn unwrap(part: &Part) -> Option<Inner> {
     plain_start(&words).then(|| Inner::Part(Part { assignments, words, stdin: part.stdin.clone() }))
 }
 
-/// The first word that a rule with a wildcard does not vouch for; a rule has to name all up to it.
-pub(crate) fn must_be_named(part: &Part) -> Option<usize> {
-    let hazard = hazards(&part.words).iter().map(|hazard| hazard.at).max();
+/// The words that a wildcard does not vouch for: a rule has to name all words up to the last of them.
+pub(crate) fn must_be_named(part: &Part) -> Vec<usize> {
+    let places = |words: &[Word]| -> Vec<usize> { hazards(words).iter().map(|hazard| hazard.at).collect() };
     let name = part.words.first().and_then(Word::literal).map(base_name).unwrap_or_default();
     if !RUNNERS.contains(&name) {
-        return hazard;
+        return places(&part.words);
     }
     // The command inside is the one that matters: a rule for its wrapper says nothing about it.
     let plain = |word: &Word| word.literal().is_some_and(|word| !word.starts_with('-'));
     let inside = match unwrap(part) {
-        Some(Inner::Part(inner)) if name == "xargs" => (part.words.len() + 1).checked_sub(inner.words.len()),
-        Some(Inner::Part(inner)) => part.words.len().checked_sub(inner.words.len()),
+        Some(Inner::Part(inner)) => {
+            let added = usize::from(name == "xargs");
+            let Some(at) = (part.words.len() + added).checked_sub(inner.words.len()) else {
+                return vec![usize::MAX];
+            };
+            let mut named = vec![at];
+            named.extend(places(&inner.words).into_iter().map(|place| place.saturating_add(at)));
+            return named;
+        }
         Some(Inner::Script(_)) => None,
         None if SHELLS.contains(&name) && part.words.get(1).is_none_or(|word| !plain(word)) => None,
         None => part.words.iter().skip(1).position(plain).map(|at| at + 1),
     };
-    hazard.max(Some(inside.unwrap_or(usize::MAX)))
+    let mut named = places(&part.words);
+    named.push(inside.unwrap_or(usize::MAX));
+    named
 }
 
 /// Whether a command begins here, and not another option.

@@ -93,6 +93,8 @@ const BEHIND_WORD: &[(&str, &[&str], usize)] = &[
     ("pipx", &["run"], 0),
     ("pnpm", &["dlx", "exec"], 0),
     ("poetry", &["run"], 0),
+    ("python", &["-m"], 0),
+    ("python3", &["-m"], 0),
     ("rr", &["record"], 0),
     ("rustup", &["run"], 1),
     ("rye", &["run"], 0),

@@ -11,7 +11,7 @@ use crate::paths;
 use crate::rule::Specifier;
 use crate::subject::{Extent, Subject, domain_matches, family, named_file};
 use crate::tools::{self, Family};
-use crate::wildcard::{KnownLine, name_matches};
+use crate::wildcard::{CommandPattern, KnownLine, name_matches};
 
 /// How deep wrappers are taken off.
 const MAX_WRAPPERS: usize = 6;
@@ -147,21 +147,21 @@ impl<'p, 'c> Search<'p, 'c> {
         }
         let mut named = bash::must_be_named(part);
         if name.literal() == Some("cd") && (moves > 1 || !self.stays_inside(part)) {
-            named = Some(usize::MAX);
+            named.push(usize::MAX);
         }
         // A variable that may matter has to be named as well.
         let before = if telling.is_some() { part.assignments.len() } else { 0 };
         let line =
             if before == 0 { KnownLine::new(&part.words) } else { KnownLine::new(&with_assignments(part)) };
-        let vouches = |specifier: &Specifier| match specifier {
-            Specifier::Command(pattern) => {
-                let words = pattern.named_words();
-                let enough = match named {
-                    Some(at) => words == usize::MAX || at != usize::MAX && words > at + before,
-                    None => words > before || before == 0,
-                };
-                enough && pattern.covers(&line)
+        // What a rule spells out is vouched for; of the rest it vouches for what is known to be harmless.
+        let vouched = |pattern: &CommandPattern| match pattern.named_words() {
+            usize::MAX => true,
+            words => {
+                (before == 0 || words > before) && named.iter().all(|at| at.saturating_add(before) < words)
             }
+        };
+        let vouches = |specifier: &Specifier| match specifier {
+            Specifier::Command(pattern) => vouched(pattern) && pattern.covers(&line),
             _ => false,
         };
         if self.take(|_, _, specifier, _| vouches(specifier)) {
@@ -171,7 +171,37 @@ impl<'p, 'c> Search<'p, 'c> {
             Some(_) if wrappers >= MAX_WRAPPERS => Err("it is wrapped too often".to_owned()),
             Some(Inner::Part(inner)) => self.part(&inner, moves, wrappers + 1),
             Some(Inner::Script(script)) if moves == 0 => self.script(&script, wrappers + 1),
-            _ => Err(format!("no rule allows `{}`", shown(&part.words))),
+            _ => Err(self.missing(part, &line, &named, before)),
+        }
+    }
+
+    /// Why no rule allows a command: often a rule means it, but for one word.
+    fn missing(&self, part: &Part, line: &KnownLine, named: &[usize], before: usize) -> String {
+        let nearest = self
+            .policy
+            .in_force(&self.policy.allow, self.call)
+            .filter(|place| self.may_allow(place.level))
+            .filter_map(|place| match &self.policy.entry(place).rule().specifier {
+                Specifier::Command(pattern) if pattern.covers(line) => Some((pattern.named_words(), place)),
+                _ => None,
+            })
+            .max_by_key(|(words, _)| *words);
+        let Some((words, place)) = nearest else { return format!("no rule allows `{}`", shown(&part.words)) };
+        let rule = self.policy.entry(place).rule();
+        let first = match named.iter().max() {
+            Some(&usize::MAX) => None,
+            _ => named.iter().filter(|at| at.saturating_add(before) >= words).min(),
+        };
+        match first.and_then(|at| part.words.get(*at)) {
+            Some(word) => format!(
+                "`{}` in `{}` is not known to be harmless, so `{rule}` does not cover it: spell it out in the rule",
+                shown(std::slice::from_ref(word)),
+                shown(&part.words),
+            ),
+            None => format!(
+                "`{}` can do more than its words say, so `{rule}` does not cover it: it needs a rule without a wildcard",
+                shown(&part.words),
+            ),
         }
     }
 

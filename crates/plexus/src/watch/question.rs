@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::diff;
 use super::rows::{Row, Tone};
 use super::width::one_line;
+use crate::remember;
 
 /// All rows of an approval.
 pub(crate) fn rows(approval: &Approval, now: u64) -> Vec<Row> {
@@ -216,20 +217,9 @@ pub(crate) fn questions(input: &Object) -> Vec<Question> {
     all.and_then(|all| all.iter().map(one).collect()).unwrap_or_default()
 }
 
-/// The rule that Claude Code suggests to remember, or else one for just this.
+/// The rule to fill in; empty where it is better to have it written.
 pub(crate) fn suggested_rule(approval: &Approval) -> String {
-    let updates = approval.suggestions.as_ref().and_then(Value::as_array).into_iter().flatten();
-    let allowing = updates.filter(|update| update["type"] == "addRules" && update["behavior"] == "allow");
-    let mut rules = allowing.flat_map(|update| update["rules"].as_array().into_iter().flatten());
-    let suggested = rules.find_map(|rule| {
-        let tool = rule["toolName"].as_str()?;
-        Some(rule["ruleContent"].as_str().map_or_else(|| tool.to_owned(), |of| format!("{tool}({of})")))
-    });
-    let command = approval.input.get("command").and_then(Value::as_str).filter(|it| !it.contains('\n'));
-    suggested.unwrap_or_else(|| match (approval.tool_name.as_str(), command) {
-        ("Bash", Some(command)) => format!("Bash({command})"),
-        (tool, _) => tool.to_owned(),
-    })
+    remember::suggested(approval).unwrap_or_default()
 }
 
 /// How an approval ended, in a few words.

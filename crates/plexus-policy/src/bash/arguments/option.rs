@@ -1,0 +1,166 @@
+//! One option of a command: a word of its own, a cluster of letters, a value in the same or in the next word.
+
+use super::{Arguments, Next, start_of};
+use crate::bash::hazards::HazardKind;
+use crate::bash::options::{Effect, OptionSpec, Style, Table, Takes, Then};
+use crate::bash::script::Expansion;
+use crate::bash::values::ValueCheck;
+
+impl Arguments<'_> {
+    pub(super) fn option(&mut self, table: &Table, text: &str, at: usize) -> Next {
+        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        let single = format!("-{}", name.trim_start_matches('-'));
+        let listed = match table.style {
+            Style::SingleDash if name.starts_with("--") => {
+                table.option(name).or_else(|| table.option(&single))
+            }
+            _ if name.len() > 2 || table.style != Style::Gnu && table.style != Style::OldCluster => {
+                table.option(name)
+            }
+            _ => None,
+        };
+        if let Some(option) = listed {
+            return self.whole(table, option, name, value, at);
+        }
+        if text[1..].bytes().all(|b| b.is_ascii_digit()) && table.option("-NUM").is_some() {
+            return Next::Word;
+        }
+        if text.starts_with("--") || table.style == Style::Exact || text.starts_with('+') {
+            self.not_known(table, name, at);
+            return Next::Word;
+        }
+        self.cluster(table, text, at)
+    }
+
+    /// An option that is a word of its own, perhaps with `=value`.
+    fn whole(
+        &mut self,
+        table: &Table,
+        option: OptionSpec,
+        name: &str,
+        value: Option<&str>,
+        at: usize,
+    ) -> Next {
+        match (option.value, value) {
+            (Takes::Nothing, Some(_)) | (Takes::Two, Some(_)) => {
+                self.not_known(table, name, at);
+                Next::Word
+            }
+            (Takes::Nothing, None) | (Takes::Attached(_), None) => {
+                self.effect(option, at, None);
+                if option.then == Then::Own { Next::Own } else { Next::Word }
+            }
+            (Takes::Value(check) | Takes::Attached(check), Some(value)) => {
+                self.attached(option, check, value, at)
+            }
+            (Takes::Value(check), None) => self.separate(option, check, at),
+            (Takes::Two, None) => {
+                self.separate(option, ValueCheck::Any, at);
+                self.separate(option, ValueCheck::Any, at)
+            }
+        }
+    }
+
+    /// `-abc`, `-n5`, `-an 5`.
+    fn cluster(&mut self, table: &Table, text: &str, at: usize) -> Next {
+        for (index, letter) in text.char_indices().skip(1) {
+            let Some(option) = table.option(&format!("-{letter}")) else {
+                self.not_known(table, text, at);
+                return Next::Word;
+            };
+            let rest = &text[index + letter.len_utf8()..];
+            match option.value {
+                Takes::Nothing if table.style == Style::SingleDash && !rest.is_empty() => {
+                    self.not_known(table, text, at);
+                    return Next::Word;
+                }
+                Takes::Nothing => {
+                    self.effect(option, at, None);
+                    if option.then == Then::Own {
+                        return Next::Own;
+                    }
+                }
+                Takes::Attached(_) if rest.is_empty() => self.effect(option, at, None),
+                Takes::Attached(check) | Takes::Value(check) if !rest.is_empty() => {
+                    return self.attached(option, check, rest, at);
+                }
+                Takes::Value(check) | Takes::Attached(check) => return self.separate(option, check, at),
+                Takes::Two => {
+                    self.not_known(table, text, at);
+                    return Next::Word;
+                }
+            }
+        }
+        Next::Word
+    }
+
+    fn attached(&mut self, option: OptionSpec, check: ValueCheck, value: &str, at: usize) -> Next {
+        self.judge.saw_value(check);
+        if option.effect == Effect::Harmless && !check.admits(value) {
+            let kind = if check == ValueCheck::Sed { HazardKind::Runs } else { HazardKind::Reaches };
+            self.hazard(at, kind);
+        }
+        self.effect(option, at, None);
+        match option.then {
+            Then::Words => Next::Word,
+            Then::Own => Next::Own,
+            // The program is only part of a word, so no rule can name it alone.
+            Then::Arguments => {
+                self.hazard(usize::MAX, HazardKind::Runs);
+                Next::Own
+            }
+        }
+    }
+
+    /// An option whose value is the next word.
+    fn separate(&mut self, option: OptionSpec, check: ValueCheck, at: usize) -> Next {
+        let value = self.at;
+        self.at += 1;
+        self.effect(option, at, Some((check, value)));
+        match option.then {
+            Then::Words => Next::Word,
+            Then::Own => Next::Own,
+            Then::Arguments => Next::Program(value),
+        }
+    }
+
+    /// Notes what an option does: itself, and the word that is its value.
+    pub(super) fn effect(&mut self, option: OptionSpec, at: usize, value: Option<(ValueCheck, usize)>) {
+        match option.effect {
+            Effect::Harmless => {}
+            Effect::Reaches => self.hazard(at, HazardKind::Reaches),
+            // What is run stands behind the option, unless it is part of it.
+            Effect::Runs => self.hazard(value.map_or(at, |(_, value)| value), HazardKind::Runs),
+        }
+        let Some((check, value)) = value else { return };
+        self.judge.saw_value(check);
+        let Some(word) = self.words.get(value) else { return };
+        let harmless = match word.literal() {
+            Some(text) => {
+                let dashed = text.starts_with('-') && text.len() > 1;
+                let number = text[1.min(text.len())..].starts_with(|c: char| c.is_ascii_digit());
+                // Where the value looks like an option, versions of the command may disagree about which it is.
+                (!dashed || number) && (option.effect != Effect::Harmless || check.admits(text))
+            }
+            None => match word.expansion() {
+                Expansion::One => {
+                    option.effect != Effect::Harmless || check.admits_any_after(word.known_start())
+                }
+                Expansion::Each => {
+                    check == ValueCheck::Any && !start_of(word).is_empty() && !start_of(word).starts_with('-')
+                }
+                Expansion::Many => false,
+            },
+        };
+        if !harmless {
+            let kind = if check == ValueCheck::Sed { HazardKind::Runs } else { HazardKind::Reaches };
+            self.hazard(value, kind);
+        }
+    }
+
+    pub(super) fn not_known(&mut self, table: &Table, name: &str, at: usize) {
+        let runs = name.starts_with("--") && table.may_abbreviate_a_runner(name);
+        self.hazard(at, if runs { HazardKind::Runs } else { HazardKind::Reaches });
+        self.lost = true;
+    }
+}

@@ -1,0 +1,81 @@
+//! Operands that are more than data: outputs, scripts, assignments, response files. Which kind a command has stands in its
+//! table.
+
+use super::hazards::HazardKind;
+use super::options::Operands;
+use super::script::{Expansion, Word};
+use super::scripts;
+use super::values::ValueCheck;
+
+/// One operand.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Operand<'w> {
+    Known(&'w str),
+    /// Not known before it runs, but certainly no option.
+    Unknown(&'w Word),
+}
+
+/// Judges the operands of one command, in their order.
+#[derive(Debug, Default)]
+pub(super) struct OperandJudge {
+    seen: usize,
+    scripted: bool,
+    reads_setting: bool,
+}
+
+type Judged = Result<(), HazardKind>;
+
+impl OperandJudge {
+    /// An option had a value of this kind: a script given by an option is none of the operands.
+    pub(super) fn saw_value(&mut self, check: ValueCheck) {
+        self.scripted |= check == ValueCheck::Sed;
+    }
+
+    /// Whether all that the command needs stood among its operands.
+    pub(super) fn is_complete(&self, operands: Operands) -> bool {
+        operands != Operands::Sql || self.seen > 1
+    }
+
+    pub(super) fn judge(&mut self, operands: Operands, operand: Operand<'_>) -> Judged {
+        let nth = self.seen;
+        self.seen += 1;
+        let start = match operand {
+            Operand::Known(text) => text,
+            Operand::Unknown(word) => word.known_start(),
+        };
+        let known = match operand {
+            Operand::Known(text) => Some(text),
+            Operand::Unknown(_) => None,
+        };
+        let reaches = |harmless: bool| if harmless { Ok(()) } else { Err(HazardKind::Reaches) };
+        let runs = |harmless: bool| if harmless { Ok(()) } else { Err(HazardKind::Runs) };
+        match operands {
+            Operands::Any | Operands::Program => Ok(()),
+            // `@file` is a list of arguments to many commands.
+            Operands::Script => runs(!start.starts_with('@')),
+            Operands::AtMost(most) => {
+                let several = matches!(operand, Operand::Unknown(word) if word.expansion() != Expansion::One);
+                reaches(nth < most && !several)
+            }
+            Operands::Beginning(with) => reaches(start.starts_with(with)),
+            Operands::NotBeginning(with) => {
+                reaches(known == Some("") || start.chars().next().is_some_and(|first| !with.contains(first)))
+            }
+            Operands::Without(sign) => runs(known.is_some_and(|text| !text.contains(sign))),
+            Operands::Sed if self.scripted => Ok(()),
+            Operands::Sed => runs(nth > 0 || known.is_some_and(scripts::is_plain_sed)),
+            // An operand such as `a=b` is an assignment to awk, and a program in another place: all are looked at.
+            Operands::Awk => runs(known.map_or(nth > 0, scripts::is_plain_awk)),
+            Operands::Sql => runs(nth == 0 || known.is_some_and(scripts::is_plain_sql)),
+            Operands::Git => runs(!start.contains("::")),
+            Operands::GitConfig => {
+                if nth == 0 && matches!(known, Some("get" | "list")) {
+                    self.reads_setting = true;
+                }
+                let writes =
+                    matches!(known, Some("set" | "unset" | "edit" | "rename-section" | "remove-section"));
+                runs(known.is_some() && (self.reads_setting || nth == 0 && !writes))
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Reads the text of option tables. Each line that it cannot read is named, so that a test can insist on none.
+
+use super::{AfterDashes, Book, Effect, Operands, OptionSpec, Order, Style, Table, Takes, Then, Trust};
+use crate::bash::values::ValueCheck;
+
+/// Adds the tables of a text, and says which lines cannot be read.
+pub(super) fn read(book: &mut Book, text: &'static str) -> Vec<&'static str> {
+    let mut faults = Vec::new();
+    let mut current: Vec<usize> = Vec::new();
+    for line in text.lines() {
+        let line = line.split(" #").next().unwrap_or(line).trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(names) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            current = names.split(',').filter_map(|name| place(book, name.trim())).collect();
+            continue;
+        }
+        let understood = !current.is_empty() && current.iter().all(|at| directive(book, *at, line).is_some());
+        if !understood {
+            faults.push(line);
+        }
+    }
+    faults
+}
+
+/// The table of a command or, behind further words, of a subcommand.
+fn place(book: &mut Book, name: &'static str) -> Option<usize> {
+    let mut words = name.split(' ');
+    let mut at = enter(book, None, words.next()?);
+    for word in words {
+        at = enter(book, Some(at), word);
+    }
+    Some(at)
+}
+
+fn enter(book: &mut Book, parent: Option<usize>, name: &'static str) -> usize {
+    let next = book.tables.len();
+    let names = match parent {
+        None => &mut book.by_name,
+        Some(parent) => &mut book.tables[parent].subcommands,
+    };
+    let at = *names.entry(name).or_insert(next);
+    if at == next {
+        book.tables.push(Table::default());
+    }
+    at
+}
+
+fn directive(book: &mut Book, at: usize, line: &'static str) -> Option<()> {
+    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+    if word == "same" {
+        let other = find(book, rest)?;
+        let options = book.tables.get(other)?.options.clone();
+        book.tables.get_mut(at)?.options.extend(options);
+        return Some(());
+    }
+    let table = book.tables.get_mut(at)?;
+    match word {
+        "ok" => options(table, rest, Effect::Harmless)?,
+        "ask" => options(table, rest, Effect::Reaches)?,
+        "run" => options(table, rest, Effect::Runs)?,
+        "any" => table.trust = Trust::Everything,
+        "named" => table.trust = Trust::NamedWrites,
+        "runs" => table.trust = Trust::NamedRuns,
+        "options-first" => table.order = Order::OptionsFirst,
+        "style" => table.style = style(rest)?,
+        "operands" => table.operands = operands(rest)?,
+        "after--" if rest == "unknown" => table.after_dashes = AfterDashes::NotKnown,
+        "after--" if rest == "own" => table.after_dashes = AfterDashes::Own,
+        "after--" => table.after_dashes = AfterDashes::Table(rest),
+        _ => return None,
+    }
+    Some(())
+}
+
+fn options(table: &mut Table, words: &'static str, effect: Effect) -> Option<()> {
+    for word in words.split_whitespace() {
+        let (name, spec) = option(word, effect)?;
+        table.options.insert(name, spec);
+    }
+    Some(())
+}
+
+fn style(name: &str) -> Option<Style> {
+    Some(match name {
+        "single-dash" => Style::SingleDash,
+        "old-cluster" => Style::OldCluster,
+        "exact" => Style::Exact,
+        _ => return None,
+    })
+}
+
+fn find(book: &Book, name: &str) -> Option<usize> {
+    let mut words = name.split(' ');
+    let mut at = *book.by_name.get(words.next()?)?;
+    for word in words {
+        at = *book.tables.get(at)?.subcommands.get(word)?;
+    }
+    Some(at)
+}
+
+fn operands(text: &'static str) -> Option<Operands> {
+    let one = |text: &str| {
+        let mut chars = text.chars();
+        chars.next().filter(|_| chars.as_str().is_empty())
+    };
+    let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+    Some(match word {
+        "at-most" => Operands::AtMost(rest.parse().ok()?),
+        "beginning" => Operands::Beginning(one(rest)?),
+        "not-beginning" => Operands::NotBeginning(rest),
+        "without" => Operands::Without(one(rest)?),
+        "program" => Operands::Program,
+        "script" => Operands::Script,
+        "sed" => Operands::Sed,
+        "awk" => Operands::Awk,
+        "sql" => Operands::Sql,
+        "git" => Operands::Git,
+        "git-config" => Operands::GitConfig,
+        _ => return None,
+    })
+}
+
+/// `-a`, `--n=`, `--n=NUM`, `--n=one|two`, `--n?`, `--n==` (two values), each perhaps with `!` or `>` at the end.
+fn option(word: &'static str, effect: Effect) -> Option<(&'static str, OptionSpec)> {
+    let (word, then) = match (word.strip_suffix('!'), word.strip_suffix('>')) {
+        (Some(word), _) => (word, Then::Own),
+        (_, Some(word)) => (word, Then::Arguments),
+        _ => (word, Then::Words),
+    };
+    let end = word.find(['=', '?']).unwrap_or(word.len());
+    let (name, value) = word.split_at(end);
+    let value = match value.split_at_checked(1) {
+        None => Takes::Nothing,
+        Some(("=", "=")) => Takes::Two,
+        Some(("=", check)) => Takes::Value(ValueCheck::named(check)?),
+        Some((_, check)) => Takes::Attached(ValueCheck::named(check)?),
+    };
+    let valid = name.len() > 1 && name.starts_with(['-', '+']);
+    valid.then_some((name, OptionSpec { value, effect, then }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::TEXTS;
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_tables_is_understood() {
+        let mut book = Book::default();
+        for text in TEXTS {
+            assert_eq!(read(&mut book, text), Vec::<&str>::new());
+        }
+        let names = book.by_name.keys();
+        let missing: Vec<_> =
+            names.filter(|name| name.contains(|c: char| c.is_whitespace() || c == ']')).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+
+    #[test]
+    fn no_table_says_two_things_about_one_option() {
+        for text in TEXTS {
+            let mut seen = std::collections::HashMap::new();
+            for line in text.lines() {
+                let (effect, words) = line.split_once(' ').unwrap_or((line, ""));
+                match effect {
+                    _ if line.starts_with('[') => seen.clear(),
+                    "ok" | "ask" | "run" => {
+                        for word in words.split_whitespace() {
+                            let name = word.split(['=', '?']).next();
+                            let before = seen.insert(name, (effect, word));
+                            assert!(before.is_none_or(|before| before == (effect, word)), "{word}: {line}");
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_not_understood_is_named_and_adds_nothing() {
+        let mut book = Book::default();
+        let faults = read(&mut book, "ok -a\n[x]\nok -b=NONSENSE\nfine -c\noperands sometimes\nok d\nok -e");
+        assert_eq!(faults, ["ok -a", "ok -b=NONSENSE", "fine -c", "operands sometimes", "ok d"]);
+        let options: Vec<_> = book.tables[0].options.keys().collect();
+        assert_eq!(options, [&"-e"]);
+    }
+}

@@ -1,0 +1,259 @@
+//! Programs that stand in an argument: scripts of sed and awk that print and change text, and do nothing else.
+
+/// Whether a sed script prints, deletes and substitutes, and neither runs nor opens anything.
+pub(super) fn is_plain_sed(script: &str) -> bool {
+    let mut sed = Sed { rest: script };
+    sed.commands().is_some()
+}
+
+/// What is left of a sed script.
+struct Sed<'s> {
+    rest: &'s str,
+}
+
+impl Sed<'_> {
+    fn commands(&mut self) -> Option<()> {
+        loop {
+            self.rest = self.rest.trim_start_matches([' ', '\t', ';', '\n']);
+            if self.rest.is_empty() {
+                return Some(());
+            }
+            self.addresses()?;
+            self.rest = self.rest.trim_start_matches([' ', '\t', '!']);
+            let command = self.take()?;
+            match command {
+                '{' => continue,
+                'p' | 'd' | 'D' | 'P' | 'n' | 'N' | 'g' | 'G' | 'h' | 'H' | 'x' | '=' | '}' => {}
+                'q' | 'Q' | 'l' => self.rest = self.rest.trim_start_matches(|c: char| c.is_ascii_digit()),
+                's' | 'y' => {
+                    let mark = self.take().filter(|mark| "/|,#:@!%_~+".contains(*mark))?;
+                    self.section(mark)?;
+                    self.section(mark)?;
+                    if command == 's' {
+                        let flag =
+                            |c: char| matches!(c, 'g' | 'p' | 'i' | 'I' | 'm' | 'M') || c.is_ascii_digit();
+                        self.rest = self.rest.trim_start_matches(flag);
+                    }
+                }
+                _ => return None,
+            }
+            self.rest = self.rest.trim_start_matches([' ', '\t']);
+            if !self.rest.is_empty() && !self.rest.starts_with([';', '\n', '}']) {
+                return None;
+            }
+        }
+    }
+
+    fn addresses(&mut self) -> Option<()> {
+        if self.address()? {
+            self.rest = self.rest.trim_start_matches([' ', '\t']);
+            if let Some(rest) = self.rest.strip_prefix(',') {
+                self.rest = rest.trim_start_matches([' ', '\t']);
+                return self.address()?.then_some(());
+            }
+        }
+        Some(())
+    }
+
+    /// Reads an address, if one begins here.
+    fn address(&mut self) -> Option<bool> {
+        match self.rest.chars().next() {
+            Some('$') => self.rest = &self.rest[1..],
+            Some('/') => {
+                self.take();
+                self.section('/')?;
+                self.rest = self.rest.trim_start_matches(['I', 'M']);
+            }
+            Some(c) if c.is_ascii_digit() || matches!(c, '+' | '~') => {
+                self.rest =
+                    self.rest.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '+' | '~'));
+            }
+            _ => return Some(false),
+        }
+        Some(true)
+    }
+
+    fn take(&mut self) -> Option<char> {
+        let mut chars = self.rest.chars();
+        let next = chars.next()?;
+        self.rest = chars.as_str();
+        Some(next)
+    }
+
+    /// Reads up to the mark and over it. Versions of sed disagree about a mark in brackets or behind a backslash, so none
+    /// may stand there.
+    fn section(&mut self, mark: char) -> Option<()> {
+        let mut in_brackets = false;
+        loop {
+            match self.take()? {
+                '\n' => return None,
+                '\\' => {
+                    // `\/` in a pattern between slashes is the same to all.
+                    let escaped = self.take()?;
+                    if escaped == '\n' || escaped == mark && (mark != '/' || in_brackets) {
+                        return None;
+                    }
+                }
+                c if c == mark => return if in_brackets { None } else { Some(()) },
+                '[' => in_brackets = true,
+                ']' => in_brackets = false,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether an awk program prints to its output only: what runs or opens something needs one of a few words, or a sign
+/// behind `print`.
+pub(super) fn is_plain_awk(program: &str) -> bool {
+    if ["system", "getline", "@", "\\\n", "\r"].iter().any(|risk| program.contains(risk)) {
+        return false;
+    }
+    let from = program.find("print").unwrap_or(program.len());
+    !program[from..].contains(['|', '>'])
+}
+
+/// Whether a statement for sqlite3 reads and changes its own database only.
+pub(super) fn is_plain_sql(statement: &str) -> bool {
+    let small = statement.to_ascii_lowercase();
+    if let Some(command) = small.trim_start().strip_prefix('.') {
+        let name = command.split_whitespace().next().unwrap_or_default();
+        let harmless =
+            ["tables", "schema", "indexes", "databases", "headers", "mode", "dbinfo", "fullschema"];
+        return harmless.contains(&name) && !small.contains('\n');
+    }
+    let risks = [
+        "writefile",
+        "load_extension",
+        "edit",
+        "attach",
+        "vacuum",
+        "fts3_tokenizer",
+        "readfile",
+        "\n.",
+        "\n .",
+    ];
+    !risks.iter().any(|risk| small.contains(risk))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sed_script_that_prints_or_substitutes_is_plain() {
+        for script in [
+            "p",
+            "1,5p",
+            "5p",
+            "$p",
+            "$!d",
+            "10,$p",
+            "/foo/p",
+            "/a/,/b/p",
+            "s/a/b/",
+            "s/a/b/g",
+            "s|a|b|gp",
+            "1d;$d",
+            "/^$/d",
+            "s/^ *//; s/ *$//",
+            "1~2p",
+            "/a/,+3p",
+            "10q",
+            "/x/{p;q}",
+            "/x/{s/a/b/;p;}",
+            "y/abc/ABC/",
+            "=",
+            "s/[a-z]*//",
+            "s/\\/x/y/",
+            "/foo/I,/bar/p",
+            "5,10!d",
+            "s/a\\.b/c/2",
+            "N;P;D",
+            "",
+        ] {
+            assert!(is_plain_sed(script), "{script}");
+        }
+    }
+
+    #[test]
+    fn a_sed_script_that_runs_or_opens_something_is_not() {
+        for script in [
+            "e",
+            "1e id",
+            "e id",
+            "s/a/b/e",
+            "s/a/b/ge",
+            "s/a/b/w x",
+            "w x",
+            "1w x",
+            "r x",
+            "R x",
+            "W x",
+            "p;e id",
+            "p\ne id",
+            "/a/e",
+            "{e id\n}",
+            "/a/{p;e id\n}",
+            "s/a/b/;e",
+            "$e",
+            "$!e id",
+            "1,2e id",
+            "s/[/]e/b/e",
+            "s,a\\,b,c,",
+            "F",
+            "a x",
+            "i\\\nx",
+            "c x",
+            "b x",
+            "t x",
+            ": x",
+            "s/a/b/ w x",
+            "y/a/b/e",
+            "/a/Ie id",
+            "s/a\nb/c/",
+            "1!e id",
+            "v",
+            "z;e",
+            "p}e id",
+            "}e id",
+            "1~2e",
+            "+1e",
+            "qe id",
+            "q5e id",
+            "l5e id",
+            "#n\ne id",
+            "s xaxbxe",
+        ] {
+            assert!(!is_plain_sed(script), "{script}");
+        }
+    }
+
+    #[test]
+    fn an_awk_program_is_plain_unless_it_runs_or_opens_something() {
+        for program in [
+            "{print $1}",
+            "$3 > 5 {print}",
+            "/a|b/",
+            "NR==1",
+            "END{print NR}",
+            "a||b {print \"x\"}",
+            "{s+=$1} END {print s}",
+        ] {
+            assert!(is_plain_awk(program), "{program}");
+        }
+        for program in [
+            "{print > \"x\"}",
+            "{print | \"sh\"}",
+            "BEGIN{system(\"id\")}",
+            "{\"id\" | getline}",
+            "@load \"x\"",
+            "{printf \"%s\", $1 >> \"x\"}",
+            "{f=\"system\"; @f(\"id\")}",
+            "{print \"a;b\" > \"x\"}",
+            "BEGIN{print |& \"sh\"}",
+        ] {
+            assert!(!is_plain_awk(program), "{program}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Which values of an option are harmless: some options are harmless with any value, some only with a few.
+
+use super::scripts;
+
+/// What a value has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ValueCheck {
+    Any,
+    /// A number, perhaps with a unit.
+    Number,
+    /// A word that is no path and no list of settings.
+    Name,
+    /// Standard output or nowhere.
+    Discard,
+    /// Text that does not stand for a file (`@file`).
+    Text,
+    /// The same, and it names no file to write (`%output{file}`).
+    Format,
+    /// A file on this machine: `host:file` makes tar run a remote shell.
+    Local,
+    /// A form field without a file (`name=@file`, `name=<file`).
+    Form,
+    /// A sed script that only edits what it prints.
+    Sed,
+    /// One of these, written `one|two`.
+    OneOf(&'static str),
+}
+
+impl ValueCheck {
+    /// The check that a table names behind an option.
+    pub(super) fn named(name: &'static str) -> Option<Self> {
+        Some(match name {
+            "" => Self::Any,
+            "NUM" => Self::Number,
+            "NAME" => Self::Name,
+            "NULL" => Self::Discard,
+            "TEXT" => Self::Text,
+            "FORMAT" => Self::Format,
+            "LOCAL" => Self::Local,
+            "FORM" => Self::Form,
+            "SED" => Self::Sed,
+            _ if name.contains('|') => Self::OneOf(name),
+            _ => return None,
+        })
+    }
+
+    /// Whether a known value is harmless.
+    pub(super) fn admits(self, value: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Number => {
+                value.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_digit())
+                    && value.bytes().all(|b| b.is_ascii_alphanumeric() || b".,:+-%".contains(&b))
+            }
+            Self::Name => {
+                matches!(value, "." | "..")
+                    || value.starts_with(|c: char| c.is_ascii_alphanumeric() || "_*^!".contains(c))
+                        && value.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.,:+-*^!~ ".contains(&b))
+            }
+            Self::Discard => matches!(value, "-" | "/dev/null" | "/dev/stdout" | "/dev/stderr"),
+            Self::Text => !value.starts_with('@'),
+            Self::Format => !value.starts_with('@') && !value.contains("%output"),
+            Self::Local => !value.contains(':'),
+            Self::Form => !value.contains(['@', '<']),
+            Self::Sed => scripts::is_plain_sed(value),
+            Self::OneOf(names) => names.split('|').any(|name| name == value),
+        }
+    }
+
+    /// Whether a value is harmless that begins in this way and goes on in one that is not known.
+    pub(super) fn admits_any_after(self, start: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Text => !start.is_empty() && !start.starts_with('@'),
+            _ => false,
+        }
+    }
+}
