@@ -132,6 +132,7 @@ pub(super) fn is_plain_sql(statement: &str) -> bool {
         "readfile",
         "\n.",
         "\n .",
+        "virtual",
     ];
     !risks.iter().any(|risk| small.contains(risk))
 }
@@ -254,6 +255,27 @@ mod tests {
             "BEGIN{print |& \"sh\"}",
         ] {
             assert!(!is_plain_awk(program), "{program}");
+        }
+    }
+
+    #[test]
+    fn a_statement_is_plain_unless_it_leaves_its_database() {
+        for statement in ["select 1", ".tables", ".schema users", "insert into t values (1); select * from t"]
+        {
+            assert!(is_plain_sql(statement), "{statement}");
+        }
+        for statement in [
+            ".shell id",
+            ".sh id",
+            ".output q",
+            ".tables\n.shell id",
+            "select 1;\n.shell id",
+            "select WriteFile('q', 'x')",
+            "attach 'q' as q",
+            "vacuum into 'q'",
+            "create virtual table z using zipfile('q')",
+        ] {
+            assert!(!is_plain_sql(statement), "{statement}");
         }
     }
 }

@@ -18,6 +18,8 @@ pub(super) enum ValueCheck {
     Format,
     /// A file on this machine: `host:file` makes tar run a remote shell.
     Local,
+    /// A file's mode, which may begin with a dash.
+    Mode,
     /// A form field without a file (`name=@file`, `name=<file`).
     Form,
     /// A sed script that only edits what it prints.
@@ -37,6 +39,7 @@ impl ValueCheck {
             "TEXT" => Self::Text,
             "FORMAT" => Self::Format,
             "LOCAL" => Self::Local,
+            "MODE" => Self::Mode,
             "FORM" => Self::Form,
             "SED" => Self::Sed,
             _ if name.contains('|') => Self::OneOf(name),
@@ -61,6 +64,7 @@ impl ValueCheck {
             Self::Text => !value.starts_with('@'),
             Self::Format => !value.starts_with('@') && !value.contains("%output"),
             Self::Local => !value.contains(':'),
+            Self::Mode => value.bytes().all(|b| b"-/+=,ugoarwxstX01234567".contains(&b)),
             Self::Form => !value.contains(['@', '<']),
             Self::Sed => scripts::is_plain_sed(value),
             Self::OneOf(names) => names.split('|').any(|name| name == value),

@@ -2,8 +2,8 @@
 
 use super::{Arguments, Next, start_of};
 use crate::bash::hazards::HazardKind;
-use crate::bash::options::{Effect, OptionSpec, Style, Table, Takes, Then};
-use crate::bash::script::Expansion;
+use crate::bash::options::{self, Effect, OptionSpec, Style, Table, Takes, Then};
+use crate::bash::script::{Expansion, Word};
 use crate::bash::values::ValueCheck;
 
 impl Arguments<'_> {
@@ -120,7 +120,13 @@ impl Arguments<'_> {
         match option.then {
             Then::Words => Next::Word,
             Then::Own => Next::Own,
-            Then::Arguments => Next::Program(value),
+            Then::Arguments => {
+                let program = self.words.get(value).and_then(Word::literal);
+                if option.effect == Effect::Harmless && program.and_then(options::table).is_none() {
+                    self.hazard(value, HazardKind::Reaches);
+                }
+                Next::Program(value)
+            }
         }
     }
 
@@ -140,7 +146,8 @@ impl Arguments<'_> {
                 let dashed = text.starts_with('-') && text.len() > 1;
                 let number = text[1.min(text.len())..].starts_with(|c: char| c.is_ascii_digit());
                 // Where the value looks like an option, versions of the command may disagree about which it is.
-                (!dashed || number) && (option.effect != Effect::Harmless || check.admits(text))
+                (!dashed || number || check == ValueCheck::Mode)
+                    && (option.effect != Effect::Harmless || check.admits(text))
             }
             None => match word.expansion() {
                 Expansion::One => {
