@@ -3,16 +3,8 @@
 
 use std::io::{self, Write};
 
-/// What a line starts with, to be told apart. Longer than any of the starts below.
-const LONGEST_START: usize = 32;
-
-const RESULT: &[u8] = br#"{"type":"result""#;
-const WORK: [&[u8]; 4] = [
-    br#"{"type":"assistant""#,
-    br#"{"type":"user""#,
-    br#"{"type":"stream_event""#,
-    br#"{"type":"control_request""#,
-];
+/// More than any word has that is looked for.
+const LONGEST_WORD: usize = 32;
 
 /// Whether there is a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,14 +16,13 @@ pub(super) enum Turn {
 /// A writer that watches the lines that pass.
 pub(super) struct Turns<F> {
     file: F,
-    /// The beginning of the line that is being written.
-    start: Vec<u8>,
+    line: Line,
     turn: Turn,
 }
 
 impl<F> Turns<F> {
     pub(super) fn new(file: F) -> Self {
-        Self { file, start: Vec::with_capacity(LONGEST_START), turn: Turn::None }
+        Self { file, line: Line::default(), turn: Turn::None }
     }
 
     pub(super) fn file_mut(&mut self) -> &mut F {
@@ -48,22 +39,74 @@ impl<F> Turns<F> {
     }
 
     fn watch(&mut self, bytes: &[u8]) {
-        for part in bytes.split_inclusive(|&byte| byte == b'\n') {
-            let room = LONGEST_START - self.start.len();
-            self.start.extend_from_slice(&part[..part.len().min(room)]);
-            if part.ends_with(b"\n") {
-                self.line();
+        for &byte in bytes {
+            if byte != b'\n' {
+                self.line.take(byte);
+                continue;
+            }
+            match std::mem::take(&mut self.line).kind.as_deref() {
+                Some(b"result") => self.turn = Turn::None,
+                Some(b"assistant" | b"user" | b"stream_event" | b"control_request") => self.turn = Turn::Open,
+                _ => {}
             }
         }
     }
+}
 
-    fn line(&mut self) {
-        if self.start.starts_with(RESULT) {
-            self.turn = Turn::None;
-        } else if WORK.iter().any(|work| self.start.starts_with(work)) {
-            self.turn = Turn::Open;
+/// Finds the `type` of a JSON object, wherever it stands in the line, without holding the line.
+#[derive(Default)]
+struct Line {
+    depth: usize,
+    text: Text,
+    /// The last string of the outermost object, or its beginning.
+    word: Vec<u8>,
+    member: Member,
+    kind: Option<Vec<u8>>,
+}
+
+#[derive(Default, PartialEq, Eq)]
+enum Text {
+    #[default]
+    Outside,
+    Inside,
+    /// After a backslash.
+    Escaped,
+}
+
+/// What the next string of the outermost object is.
+#[derive(Default, PartialEq, Eq)]
+enum Member {
+    #[default]
+    Name,
+    Type,
+    OtherValue,
+}
+
+impl Line {
+    fn take(&mut self, byte: u8) {
+        match (&self.text, byte) {
+            (Text::Escaped, _) => self.text = Text::Inside,
+            (Text::Inside, b'\\') => self.text = Text::Escaped,
+            (Text::Inside, b'"') => {
+                self.text = Text::Outside;
+                if self.depth == 1 && self.member == Member::Type {
+                    self.kind.get_or_insert_with(|| self.word.clone());
+                }
+            }
+            (Text::Inside, _) if self.depth == 1 && self.word.len() < LONGEST_WORD => self.word.push(byte),
+            (Text::Inside, _) => {}
+            (Text::Outside, b'"') => {
+                self.text = Text::Inside;
+                self.word.clear();
+            }
+            (Text::Outside, b'{' | b'[') => self.depth += 1,
+            (Text::Outside, b'}' | b']') => self.depth = self.depth.saturating_sub(1),
+            (Text::Outside, b':') if self.depth == 1 => {
+                self.member = if self.word == b"type" { Member::Type } else { Member::OtherValue };
+            }
+            (Text::Outside, b',') if self.depth == 1 => self.member = Member::Name,
+            (Text::Outside, _) => {}
         }
-        self.start.clear();
     }
 }
 
@@ -110,6 +153,11 @@ mod tests {
             turn_after(&["{\"type\":\"assistant\",\"text\":\"{\\\"type\\\":\\\"result\\\"\"}\n"]),
             Turn::Open
         );
+        // The order of the members differs between versions of Claude Code.
+        let late = "{\"usage\":{\"type\":\"user\"},\"a\":[{\"type\":\"x\"}],\"b\":\"\\\"type\\\":\",\"type\":\"result\",\"c\":1}\n";
+        assert_eq!(turn_after(&[late]), Turn::None);
+        assert_eq!(turn_after(&[result, &late.replace("result", "assistant")]), Turn::Open);
+        assert_eq!(turn_after(&[result, "type result }]} \"\n", "{\"type\":\"user\"}\n"]), Turn::Open);
         let mut before = Turns::new(Vec::new());
         before.write_all(b"{\"type\":\"system\",\"subtype\":\"init\"}\n").unwrap();
         assert_eq!(before.turn(), Turn::None, "a child that was never prompted has none");
