@@ -68,7 +68,7 @@ fn head(approval: &Approval, now: u64) -> Vec<Row> {
 fn body(approval: &Approval, rest: &mut Object) -> Vec<Row> {
     match approval.tool_name.as_str() {
         _ if approval.kind == ApprovalKind::Budget => Vec::new(),
-        "Bash" => {
+        "Bash" | "Monitor" | "PowerShell" => {
             let mut rows = text(rest, "command").map_or_else(Vec::new, |command| command_rows(&command));
             rows.extend(text(rest, "description").iter().flat_map(|it| Row::lines(Tone::Dim, "# ", it)));
             rows
@@ -222,12 +222,14 @@ pub(crate) fn suggested_rule(approval: &Approval) -> String {
     let allowing = updates.filter(|update| update["type"] == "addRules" && update["behavior"] == "allow");
     let mut rules = allowing.flat_map(|update| update["rules"].as_array().into_iter().flatten());
     let suggested = rules.find_map(|rule| {
-        let tool = rule["toolName"].as_str()?;
+        // Claude Code suggests a rule for Bash for other tools that run commands; such a rule would not match this call.
+        let tool =
+            rule["toolName"].as_str().filter(|tool| *tool != "Bash" || approval.tool_name == "Bash")?;
         Some(rule["ruleContent"].as_str().map_or_else(|| tool.to_owned(), |of| format!("{tool}({of})")))
     });
     let command = approval.input.get("command").and_then(Value::as_str).filter(|it| !it.contains('\n'));
     suggested.unwrap_or_else(|| match (approval.tool_name.as_str(), command) {
-        ("Bash", Some(command)) => format!("Bash({command})"),
+        (tool @ ("Bash" | "Monitor"), Some(command)) => format!("{tool}({command})"),
         (tool, _) => tool.to_owned(),
     })
 }
