@@ -3,7 +3,7 @@
 
 use anyhow::Context as _;
 use plexus_e2e::{Setup, World, script, text};
-use plexus_testkit::rpc::{Door, McpClient};
+use plexus_testkit::rpc::{Door, McpClient, Rpc};
 use serde_json::{Value, json};
 
 /// A command that leaves the working directory: `Bash(cd:*)` does not cover it, `Bash(cd /etc)` does.
@@ -50,7 +50,7 @@ async fn below(
 }
 
 /// A session that `door` creates to work.
-async fn worker(world: &World, door: &McpClient, name: &str) -> anyhow::Result<String> {
+async fn worker(world: &World, door: &dyn Door, name: &str) -> anyhow::Result<String> {
     let params = json!({"name": name, "working_dir": world.work});
     Ok(text(&door.call("claudecode.create", params).await?["id"]))
 }
@@ -158,7 +158,9 @@ async fn a_fork_of_a_session_may_allow_no_more_than_the_scopes_above() -> anyhow
     let (middle, _) = below(&world, &top, "middle", json!(["Bash(cd /etc)", "Bash(ls:*)"])).await?;
     let fork = top.call("claudecode.fork", json!({"session_id": middle, "new_name": "fork"})).await?;
     let fork = text(&fork["id"]);
-    let door = door_of(&world, &fork).await?;
+    let given = world.call("loopback.configure", json!({"session_id": fork})).await?;
+    let header = text(&given["mcp_config"]["mcpServers"]["plexus"]["headers"]["Authorization"]);
+    let door = Rpc::new(world.hub.url(), header.trim_start_matches("Bearer "));
     let worker = worker(&world, &door, "worker").await?;
     world.chat(&worker, &script(&json!([bash("ls"), bash(LEAVES)]))).await?;
     let (_, asked) = world.asked(&worker).await?;
@@ -167,7 +169,7 @@ async fn a_fork_of_a_session_may_allow_no_more_than_the_scopes_above() -> anyhow
     let asked = until_asked(&world, &worker, LEAVES).await?;
     let allow = json!({"approval_id": asked["id"], "approve": true});
     let refused = door.call("loopback.respond", allow).await.expect_err("beyond a scope");
-    assert_eq!(refused.kind.as_deref(), Some("beyond_scope"), "{refused}");
+    assert_eq!(refused.data["type"], "beyond_scope", "{refused}");
     assert_eq!(ran(&world), ["ls"]);
     Ok(())
 }

@@ -180,7 +180,7 @@ async fn monitor_is_held_to_the_rules_for_bash(world: World) -> anyhow::Result<(
         {"rule": "Bash(touch denied.txt)", "effect": "deny"},
         {"rule": "Bash(touch asked.txt)", "effect": "ask"},
         {"rule": "Bash(touch refused.txt)", "effect": "ask"},
-        {"rule": "Monitor(touch allowed.txt)", "effect": "allow"},
+        {"rule": "Monitor", "effect": "allow"},
     ]);
     let steps = ["denied", "refused", "asked", "allowed"].map(|name| monitor(&format!("touch {name}.txt")));
     world.model.script("WATCH", steps.into_iter().chain([Step::text("done")]).collect());

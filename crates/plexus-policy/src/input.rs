@@ -5,8 +5,10 @@ use serde_json::{Map, Value};
 
 use crate::subject::Command;
 
-/// How many texts are looked at. With more, every deny and ask rule may match.
+/// How many texts and command lines are looked at. With more, every deny and ask rule may match.
 const MOST: usize = 1_000;
+/// A longer line is not read anyway.
+const LONGEST: usize = 10_000;
 
 /// What was found in an input.
 #[derive(Debug, Default)]
@@ -15,8 +17,18 @@ pub(crate) struct Contents<'a> {
     pub(crate) lines: Vec<Command>,
     /// Every text.
     pub(crate) texts: Vec<&'a str>,
-    /// Whether there are more texts than were looked at.
+    /// Whether there is more than was looked at.
     pub(crate) cut: bool,
+}
+
+impl Contents<'_> {
+    fn line(&mut self, line: Option<String>) {
+        match line {
+            Some(_) if self.lines.len() >= MOST => self.cut = true,
+            Some(line) => self.lines.push(Command::new(line)),
+            None => {}
+        }
+    }
 }
 
 /// Whether the texts below a name are command lines.
@@ -45,12 +57,12 @@ fn collect<'a>(value: &'a Value, meaning: Meaning, found: &mut Contents<'a>) {
         Value::String(text) => {
             found.texts.push(text);
             if meaning == Meaning::Command {
-                found.lines.push(Command::new(text.clone()));
+                found.line(Some(text.clone()));
             }
         }
         Value::Array(values) => {
             if meaning == Meaning::Command {
-                found.lines.extend(joined(None, value).map(Command::new));
+                found.line(joined(None, values));
             }
             values.iter().for_each(|value| collect(value, meaning, found));
         }
@@ -60,23 +72,34 @@ fn collect<'a>(value: &'a Value, meaning: Meaning, found: &mut Contents<'a>) {
 }
 
 fn object<'a>(fields: &'a Map<String, Value>, meaning: Meaning, found: &mut Contents<'a>) {
+    if fields.len() > MOST {
+        found.cut = true;
+        return;
+    }
     for (name, value) in fields {
         let named = words(name).any(|word| says_command(&word));
         collect(value, if named { Meaning::Command } else { meaning }, found);
         if let (true, Some(program)) = (named, value.as_str()) {
             // `{"command": "git", "args": ["push"]}`
-            let lists = fields.values().filter(|value| value.is_array());
-            found.lines.extend(lists.filter_map(|list| joined(Some(program), list)).map(Command::new));
+            let lists = fields.values().filter_map(Value::as_array).filter(|list| !list.is_empty());
+            lists.for_each(|list| found.line(joined(Some(program), list)));
         }
     }
 }
 
-/// A command line of a program and its arguments, each of them one word; `None` if they are not all texts.
-fn joined(program: Option<&str>, list: &Value) -> Option<String> {
+/// A command line of a program and its arguments, each of them one word; `None` if they are not all texts. One that is too
+/// long ends in a character that no command line is read with.
+fn joined(program: Option<&str>, list: &[Value]) -> Option<String> {
     let mut line = program.unwrap_or_default().to_owned();
-    for word in list.as_array()? {
+    for word in list {
+        let word = word.as_str()?;
+        if line.len() + word.len() > LONGEST {
+            line.truncate(0);
+            line.push('\0');
+            break;
+        }
         line.push_str(" '");
-        line.push_str(&word.as_str()?.replace('\'', r"'\''"));
+        line.push_str(&word.replace('\'', r"'\''"));
         line.push('\'');
     }
     Some(line)
@@ -197,5 +220,16 @@ mod tests {
     fn more_texts_than_are_looked_at_are_reported() {
         let found = Value::from(vec!["x"; MOST + 1]);
         assert!(search("mcp__a__b", &found).cut);
+        let list = vec!["x"; 50];
+        let mut many = Map::new();
+        for i in 0..50 {
+            many.insert(format!("command{i}"), Value::from("x"));
+            many.insert(format!("list{i}"), Value::from(list.clone()));
+        }
+        let many = Value::Object(many);
+        let found = search("mcp__a__b", &many);
+        assert!(found.cut && found.lines.len() == MOST);
+        let long = json!({"command": "a", "args": ["x".repeat(LONGEST)]});
+        assert!(lines("mcp__a__b", &long).contains(&"\0".to_owned()));
     }
 }

@@ -1,5 +1,6 @@
 //! Rules for Bash hold for every tool that runs a command line, by its class or by what its input says. They restrict those
 //! tools and never allow them.
+#![cfg(test)]
 
 use std::path::Path;
 
@@ -74,6 +75,20 @@ fn what_cannot_be_read_as_a_command_line_is_asked_about() {
     ] {
         assert_eq!(verdict(DENY_RM, tool, &input), VerdictEffect::Ask, "{tool} {input}");
     }
+}
+
+#[test]
+fn an_input_that_is_too_large_to_be_searched_is_asked_about() {
+    let input = json!({"texts": vec!["x"; 2_000], "command": "ls"});
+    for rule in ["Bash(rm:*)", "Read(.env)", "WebFetch(domain:a.example)", "Read"] {
+        assert_eq!(
+            verdict(&[("*", Allow), (rule, Deny)], "mcp__x__run", &input),
+            VerdictEffect::Ask,
+            "{rule}"
+        );
+    }
+    let rules = [("*", Allow), ("TodoWrite", Deny)];
+    assert_eq!(verdict(&rules, "mcp__x__run", &input), VerdictEffect::Allow);
 }
 
 #[test]

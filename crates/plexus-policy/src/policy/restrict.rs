@@ -159,9 +159,8 @@ impl Policy {
             return meant;
         }
         match &rule.specifier {
-            Specifier::Command(_) | Specifier::Path(..) | Specifier::Domain(_) if contents.cut => {
-                maybe("its input holds too many texts")
-            }
+            Specifier::Whole if !matches!(rule.tool.as_str(), "Bash" | "Edit" | "Read") => NO,
+            _ if contents.cut => maybe("its input holds too many texts"),
             Specifier::Path(_, pattern) if !pattern.is_absolute() => {
                 maybe("the rule's path is relative to nothing")
             }
