@@ -116,11 +116,6 @@ impl NamedPolicy {
     }
 }
 
-/// Whether a tool is one of the hub's own. No other server has its name: the hub says which there are.
-pub(crate) fn is_hub_tool(tool: &str) -> bool {
-    tool.strip_prefix("mcp__plexus__").is_some_and(|tool| !tool.contains("__"))
-}
-
 /// What is said to this call, whatever goes wrong in finding it out.
 pub(crate) fn decide(judge: &Judge, call: &PreToolUse, cwd: &str) -> GateAnswer {
     closed_on_panic(|| {
@@ -197,16 +192,6 @@ mod tests {
             (AllowAll, "AskUserQuestion", "default", Say::Nothing),
         ] {
             assert_eq!(NamedPolicy::of(policy).say(tool, Some(mode)), say, "{policy:?} {tool} {mode}");
-        }
-    }
-
-    #[test]
-    fn only_the_hubs_own_tools_are_taken_for_them() {
-        assert!(is_hub_tool("mcp__plexus__claudecode_create"));
-        for other in
-            ["mcp__plexus2__x", "mcp__plexus__evil__x", "plexus__x", "Bash", "mcp__other__mcp__plexus__x"]
-        {
-            assert!(!is_hub_tool(other), "{other}");
         }
     }
 

@@ -36,6 +36,8 @@ mod policies;
 mod positions;
 mod render;
 mod rules;
+#[cfg(test)]
+mod scope_properties;
 mod secret;
 mod session;
 mod settings;

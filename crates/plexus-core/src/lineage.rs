@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use plexus_policy::{Call, Rule, Scope};
+use plexus_policy::{Call, Rule, Scope, ScopeChain};
 use plexus_protocol::{AskedOf, Object, SessionId};
 use plexus_store::{SessionRow, StoreError};
 
@@ -22,6 +22,11 @@ pub(crate) struct JudgedCall {
 }
 
 impl JudgedCall {
+    #[cfg(test)]
+    pub(crate) fn new(tool_name: &str, input: Value, cwd: PathBuf) -> Self {
+        Self { tool_name: tool_name.to_owned(), input, cwd, home: None }
+    }
+
     pub(crate) fn as_call(&self) -> Call<'_> {
         let Self { tool_name, input, cwd, home } = self;
         Call { tool_name, input, cwd, home: home.as_deref(), now: now() }
@@ -33,6 +38,11 @@ impl JudgedCall {
 pub(crate) struct Lineage(Vec<SessionRow>);
 
 impl Lineage {
+    #[cfg(test)]
+    pub(crate) fn of(sessions: Vec<SessionRow>) -> Self {
+        Self(sessions)
+    }
+
     /// Root first, the session itself last.
     pub(crate) fn sessions(&self) -> &[SessionRow] {
         &self.0
@@ -49,6 +59,20 @@ impl Lineage {
         deciders.extend(self.0.first().map(|root| root.answers_to.clone()));
         deciders.push(AskedOf::Operator);
         deciders
+    }
+
+    /// What bounds the calls that `session` may allow for those below it: its scope and that of every session above it.
+    /// `None` where one of them may allow nothing, or `session` is not part of this lineage.
+    pub(crate) fn scopes_of(&self, session: SessionId) -> Option<ScopeChain> {
+        let at = self.0.iter().position(|row| row.id == session)?;
+        let own = own_scope(&self.0[at])?;
+        let above: Option<Vec<Scope>> = self.0[..at].iter().map(own_scope).collect();
+        Some(ScopeChain::new(own, above?))
+    }
+
+    /// Whether `session` may allow this call to those below it.
+    pub(crate) fn may_allow(&self, session: SessionId, call: &JudgedCall) -> bool {
+        self.scopes_of(session).is_some_and(|scopes| scopes.may_allow(&call.as_call()))
     }
 
     /// The session itself.
@@ -90,16 +114,12 @@ impl Hub {
     }
 }
 
-/// Whether a session may allow this call to those below it.
-pub(crate) fn may_allow(session: &SessionRow, call: &JudgedCall) -> bool {
-    scope_of(session).is_some_and(|scope| scope.may_allow(&call.as_call()))
-}
-
-/// What a session may allow for those below it; `None` for nothing, and for what cannot be read.
-pub(crate) fn scope_of(session: &SessionRow) -> Option<Scope> {
-    if !session.config.hub_tools || session.config.approve_scope.is_empty() {
+/// The scope that a session was given; `None` where it may allow nothing, was deleted, or has a scope that cannot be read.
+fn own_scope(session: &SessionRow) -> Option<Scope> {
+    let config = &session.config;
+    if session.deleted_at.is_some() || !config.hub_tools || config.approve_scope.is_empty() {
         return None;
     }
-    let rules: Result<Vec<Rule>, _> = session.config.approve_scope.iter().map(|rule| rule.parse()).collect();
+    let rules: Result<Vec<Rule>, _> = config.approve_scope.iter().map(|rule| rule.parse()).collect();
     rules.ok().and_then(|rules| Scope::new(&rules).ok())
 }

@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use plexus_policy::{Authority, Call, Level, Policy, RuleEntry, VerdictEffect};
+use plexus_policy::{Authority, Call, Level, Policy, RuleEntry, VerdictEffect, is_hub_tool};
 use plexus_protocol::policy::{Counts, Effect, RuleView};
 use plexus_protocol::{ApprovalKind, Decider, SessionId};
 use plexus_store::{NewRule, RuleAuthority, RuleChange, RuleRow};
 use serde_json::Value;
 
 use crate::clock::now;
-use crate::gate::{NamedPolicy, Say, is_hub_tool};
-use crate::lineage::{Lineage, scope_of};
+use crate::gate::{NamedPolicy, Say};
+use crate::lineage::Lineage;
 use crate::loading::Restriction;
 
 /// All rules, and the policies made of them.
@@ -187,10 +187,10 @@ pub(crate) fn view(row: &RuleRow) -> Option<RuleView> {
     })
 }
 
-/// How far what this session allows counts for those below it.
+/// How far an allow rule that a session gave counts: as far as that session's own answer would.
 fn within(of: &Lineage, made_by: &Decider) -> Authority {
     let maker = of.sessions().iter().find(|session| *made_by == Decider::Session { id: session.id });
-    maker.and_then(scope_of).map_or(Authority::Narrows, Authority::Within)
+    maker.and_then(|maker| of.scopes_of(maker.id)).map_or(Authority::Narrows, Authority::Within)
 }
 
 impl Judge {

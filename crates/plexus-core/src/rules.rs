@@ -1,8 +1,9 @@
 //! Making rules: reading what was given, and who may make them. What they settle is in `settling`.
 
 use std::path::{Path, PathBuf};
+use std::slice;
 
-use plexus_policy::{RuleEffect, RuleEntry, Scope};
+use plexus_policy::{RuleEffect, RuleEntry, ScopeChain};
 use plexus_protocol::policy::{AnswerEffect, Effect, Remember, RuleGiven};
 use plexus_protocol::{Decider, Error, ErrorKind, Object, Principal, SessionId};
 use plexus_store::{ApprovalRow, Change, NewRule, RuleAuthority, SessionRow};
@@ -13,7 +14,6 @@ use crate::access::{Admitted, session_not_found};
 use crate::clock::now;
 use crate::gate::Say;
 use crate::hub::store_error;
-use crate::lineage::scope_of;
 use crate::policies::{Policies, Ruling};
 
 /// How many rules may be given at once, and how long one may be: a policy is looked at for each call.
@@ -133,22 +133,24 @@ impl Hub {
         updated: Option<&Object>,
     ) -> Result<(), Error> {
         let Principal::Session { id, .. } = caller.principal else { return Ok(()) };
-        let (approval, store) = (&row.approval, self.store());
-        let decider = store.session(id).await.map_err(store_error)?;
-        let asking = store.session(approval.session_id).await.map_err(store_error)?;
-        if let (Some(decider), Some(asking)) = (decider, asking)
-            && let Some(scope) = scope_of(&decider)
-        {
+        let approval = &row.approval;
+        if let Some(asking) = self.store().session(approval.session_id).await.map_err(store_error)? {
             let lineage = self.known_lineage(asking).await.map_err(store_error)?;
             let input = updated.unwrap_or(&approval.input);
             let call = self.call_of(&lineage, &approval.tool_name, input, &approval.cwd);
-            if scope.may_allow(&call.as_call()) {
+            if lineage.may_allow(id, &call) {
                 return Ok(());
             }
         }
-        let message =
-            "allowing this is beyond your `approve_scope`: deny it, or pass it on with loopback.escalate";
+        let message = "allowing this is beyond your `approve_scope`, or that of a session above you: deny it, or pass it on with loopback.escalate";
         Err(Error::new(ErrorKind::BeyondScope, message))
+    }
+
+    /// What bounds the calls that a session may allow; `None` where it may allow nothing.
+    pub(crate) async fn scopes_of(&self, session: SessionId) -> Result<Option<ScopeChain>, Error> {
+        let Some(row) = self.store().session(session).await.map_err(store_error)? else { return Ok(None) };
+        let lineage = self.known_lineage(row).await.map_err(store_error)?;
+        Ok(lineage.scopes_of(session))
     }
 
     /// The rule that is to be made with an answer; `within` is what stands before its fields where they were given.
@@ -179,23 +181,22 @@ impl Hub {
         if let Principal::Session { id, .. } = caller.principal
             && effect == AnswerEffect::Allow
         {
-            let decider = self.store().session(id).await.map_err(store_error)?;
-            check_rule_in_scope(decider.as_ref().and_then(scope_of), &rule, &field)?;
+            check_rule_in_scope(self.scopes_of(id).await?, &rule, &field)?;
             rule.authority = RuleAuthority::Within;
         }
         Ok(rule)
     }
 }
 
-/// A session allows nothing in advance that it could not allow when asked.
-fn check_rule_in_scope(scope: Option<Scope>, rule: &NewRule, field: &str) -> Result<(), Error> {
+/// A session gives no rule that spells out what it could not allow when asked. What the rule then allows is decided by the
+/// same scopes, on each call.
+fn check_rule_in_scope(scopes: Option<ScopeChain>, rule: &NewRule, field: &str) -> Result<(), Error> {
     let entry: Option<RuleEntry> = serde_json::from_value(rule.entry.clone()).ok();
-    let given = entry.and_then(|entry| Scope::new(&[entry.rule().clone()]).ok());
-    match (given, scope) {
-        (Some(given), Some(scope)) if given.exceeds(&scope).is_none() => Ok(()),
+    match (entry, scopes) {
+        (Some(entry), Some(scopes)) if scopes.first_beyond(slice::from_ref(entry.rule())).is_none() => Ok(()),
         _ => {
-            let message =
-                "this rule allows more than your `approve_scope`: answer without `remember`, or name less";
+            let message = "this rule allows more than your `approve_scope`, or that of a session above you: answer \
+                           without `remember`, or name less";
             Err(Error::new(ErrorKind::BeyondScope, message).with("field", field))
         }
     }

@@ -5,6 +5,7 @@
 mod bash;
 mod call;
 mod entry;
+mod input;
 mod likeness;
 mod paths;
 mod policy;
@@ -16,5 +17,8 @@ mod wildcard;
 pub use call::Call;
 pub use entry::{RuleEffect, RuleEntry};
 pub use likeness::Likeness;
-pub use policy::{Authority, Decider, Level, Policy, PolicyError, Scope, Verdict, VerdictEffect, covers};
+pub use policy::{
+    Authority, Decider, Level, Policy, PolicyError, Scope, ScopeChain, Verdict, VerdictEffect, covers,
+};
 pub use rule::{Rule, RuleError};
+pub use tools::{ToolClass, class_of, is_hub_tool};

@@ -16,7 +16,7 @@ use crate::paths::Target;
 use crate::rule::Specifier;
 use crate::subject::Subject;
 
-pub use scope::{Scope, covers};
+pub use scope::{Scope, ScopeChain, covers};
 
 /// The rules of one giver, at one place in the chain.
 #[derive(Debug, Clone)]
@@ -36,8 +36,8 @@ pub enum Authority {
     Root,
     /// A session: nothing that it allows counts, it can only narrow.
     Narrows,
-    /// A session that may decide some calls in advance, and no others.
-    Within(Scope),
+    /// A session that may allow some calls in advance: those within its scope and every scope above it.
+    Within(ScopeChain),
 }
 
 /// A policy that is ready to be asked.

@@ -70,6 +70,14 @@ impl Rule {
         &self.tool
     }
 
+    /// The command line that a command rule spells out, with `x` for each `*`; `None` for rules about anything else.
+    pub(crate) fn spelled_out(&self) -> Option<String> {
+        let Specifier::Command(pattern) = &self.specifier else { return None };
+        let line = pattern.segments.join("x");
+        let quoted = |word: &str| format!("'{}'", word.replace('\'', r"'\''"));
+        Some(line.split(BETWEEN).map(quoted).collect::<Vec<_>>().join(" "))
+    }
+
     fn with_path(&self, change: impl FnOnce(&PathPattern) -> PathPattern) -> Self {
         let specifier = match &self.specifier {
             Specifier::Path(family, path) => Specifier::Path(*family, change(path)),

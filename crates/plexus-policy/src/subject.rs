@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::bash::{self, Access, Piece, Reach, Script, Unreadable, Word};
 use crate::call::Call;
+use crate::input;
 use crate::paths::{self, Target};
-use crate::tools::{self, Family, PathField, Shows, Takes};
+use crate::tools::{self, Family, PathField, Shows, Takes, ToolClass};
 
 /// What a call is about.
 #[derive(Debug)]
@@ -16,11 +17,16 @@ pub(crate) enum Subject<'a> {
     Place(Family, Option<Place>),
     Host(Option<String>),
     Name(Option<&'a str>),
-    Other,
+    /// A program in a language that command rules are not compared with.
+    Program(Command),
+    /// Whatever its input says.
+    Other(input::Contents<'a>),
+    /// A call of the hub itself, which checks it.
+    Hub,
 }
 
 /// A command line, read and followed only when a rule wants to know.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Command {
     text: Option<String>,
     script: OnceCell<Result<Script, Unreadable>>,
@@ -44,23 +50,33 @@ pub(crate) enum Extent {
 
 impl<'a> Subject<'a> {
     pub(crate) fn of(call: &Call<'a>) -> Self {
+        let command = |field| Command { text: call.text(field).map(str::to_owned), ..Command::default() };
+        if let Some(ToolClass::Program(field)) = tools::class_of(call.tool_name) {
+            return Self::Program(command(field));
+        }
         match tools::takes(call.tool_name) {
-            Takes::Command => Self::Command(Command {
-                text: call.text("command").map(str::to_owned),
-                script: OnceCell::new(),
-                reach: OnceCell::new(),
-            }),
+            Takes::Command => Self::Command(command("command")),
             Takes::Path(family) => Self::Place(family, place(call)),
             Takes::Domain => Self::Host(call.text("url").and_then(host)),
             Takes::Name => {
                 Self::Name(call.text(if call.tool_name == "Skill" { "skill" } else { "subagent_type" }))
             }
-            Takes::Nothing => Self::Other,
+            Takes::Nothing if tools::is_hub_tool(call.tool_name) => Self::Hub,
+            Takes::Nothing => Self::Other(input::search(call.tool_name, call.input)),
         }
     }
 }
 
 impl Command {
+    pub(crate) fn new(text: String) -> Self {
+        Self { text: Some(text), ..Self::default() }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
     pub(crate) fn script(&self) -> Result<&Script, Unreadable> {
         let read = || match &self.text {
             Some(text) => bash::read(text, 0),

@@ -4,7 +4,9 @@
 
 use std::path::Path;
 
-use plexus_policy::{Authority, Call, Level, Policy, Rule, RuleEffect, RuleEntry, Scope, VerdictEffect};
+use plexus_policy::{
+    Authority, Call, Level, Policy, Rule, RuleEffect, RuleEntry, Scope, ScopeChain, VerdictEffect,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -153,14 +155,17 @@ proptest! {
     }
 
     #[test]
-    fn what_is_decided_in_advance_stays_within_its_scope_and_below_every_deny(
-        root in entries(), given in entries(), scope in prop::collection::vec(rule(), 0..4), call in call(),
+    fn what_is_decided_in_advance_stays_within_every_scope_and_below_every_deny(
+        root in entries(), given in entries(), call in call(),
+        scopes in prop::collection::vec(prop::collection::vec(rule(), 0..4), 1..4),
     ) {
         let without = verdict(vec![level("root", Authority::Root, root.clone())], &call);
-        let within = Scope::new(&scope).expect("a scope");
+        let mut scopes: Vec<Scope> = scopes.iter().map(|rules| Scope::new(rules).expect("a scope")).collect();
         let (tool_name, input) = &call;
-        let may = within.may_allow(&Call { tool_name, input, cwd: Path::new("/w"), home: None, now: 10 });
-        let with = verdict(vec![level("root", Authority::Root, root), level("parent", Authority::Within(within), given)], &call);
+        let judged = Call { tool_name, input, cwd: Path::new("/w"), home: None, now: 10 };
+        let may = scopes.iter().all(|scope| scope.may_allow(&judged));
+        let within = Authority::Within(ScopeChain::new(scopes.remove(0), scopes));
+        let with = verdict(vec![level("root", Authority::Root, root), level("parent", within, given)], &call);
         prop_assert!(with <= without || may && without == VerdictEffect::Unmentioned && with == VerdictEffect::Allow);
     }
 

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use plexus_policy::{
-    Authority, Call, Level, Policy, Rule, RuleEffect, RuleEntry, Scope, VerdictEffect, covers,
+    Authority, Call, Level, Policy, Rule, RuleEffect, RuleEntry, Scope, ScopeChain, VerdictEffect, covers,
 };
 use serde_json::{Value, json};
 
@@ -274,6 +274,10 @@ fn a_scope_within_another_is_recognised_and_never_taken_for_more() {
     };
     let wide =
         scope(&["Bash(npm:*)", "Edit(//w/src/**)", "mcp__a", "WebFetch(domain:*.example.com)", "Read"]);
+    let beyond = |rule: &str, wide: &Scope| {
+        let chain = ScopeChain::new(wide.clone(), Vec::new());
+        chain.first_beyond(&[rule.parse().expect("a rule")]).is_some()
+    };
     for rule in [
         "Bash(npm:*)",
         "Bash(npm test:*)",
@@ -287,7 +291,7 @@ fn a_scope_within_another_is_recognised_and_never_taken_for_more() {
         "Grep",
         "Read(//x)",
     ] {
-        assert!(scope(&[rule]).exceeds(&wide).is_none(), "{rule}");
+        assert!(!beyond(rule, &wide), "{rule}");
     }
     for rule in [
         "Bash",
@@ -306,9 +310,9 @@ fn a_scope_within_another_is_recognised_and_never_taken_for_more() {
         "WebFetch(domain:example.com)",
         "WebFetch(domain:xexample.com)",
     ] {
-        assert!(scope(&[rule]).exceeds(&wide).is_some(), "{rule}");
+        assert!(beyond(rule, &wide), "{rule}");
     }
-    assert!(scope(&["Bash", "mcp__a"]).exceeds(&scope(&["*"])).is_none());
+    assert!(!beyond("Bash", &scope(&["*"])) && !beyond("mcp__a", &scope(&["*"])));
     let input = json!({ "command": "npm test" });
     assert!(wide.may_allow(&call("Bash", &input)));
     assert!(!scope(&[]).may_allow(&call("Bash", &input)));
@@ -344,4 +348,33 @@ fn a_verdict_names_the_word_that_keeps_a_rule_from_covering_a_line() {
     let policy = policy(&[(ALLOW, "Bash(mytool -v:*)")]);
     let input = json!({ "command": "mytool -v a" });
     assert_eq!(policy.evaluate(&call("Bash", &input)).effect, VerdictEffect::Allow, "spelled out");
+}
+
+#[test]
+fn a_scope_does_not_contain_a_rule_that_spells_out_what_it_does_not_cover() {
+    let scope = |rule: &str| Scope::new(&[rule.parse().expect("a rule")]).expect("a scope");
+    for (wide, narrow) in [
+        ("Bash(find:*)", "Bash(find . -exec rm {} +)"),
+        ("Bash(find:*)", "Bash(find . -exec:*)"),
+        ("Bash(find:*)", "Bash(find . -delete)"),
+        ("Bash(git:*)", "Bash(git -c core.pager=x:*)"),
+        ("Bash(ls:*)", "Monitor(ls:*)"),
+        ("Bash(ls:*)", "Monitor(ls)"),
+    ] {
+        let chain = ScopeChain::new(scope(wide), Vec::new());
+        assert!(chain.first_beyond(&[narrow.parse().expect("a rule")]).is_some(), "{narrow} in {wide}");
+    }
+    let chain = ScopeChain::new(scope("Bash(find:*)"), Vec::new());
+    assert!(chain.first_beyond(&["Bash(find src:*)".parse().expect("a rule")]).is_none());
+}
+
+#[test]
+fn every_scope_of_a_chain_has_to_cover_the_call() {
+    let scope = |rule: &str| Scope::new(&[rule.parse().expect("a rule")]).expect("a scope");
+    let chain = ScopeChain::new(scope("Bash(find . -exec:*)"), vec![scope("Bash"), scope("Bash(find:*)")]);
+    let may_allow = |command: &str| chain.may_allow(&call("Bash", &json!({ "command": command })));
+    assert!(!may_allow("find . -exec touch x +"));
+    assert!(!may_allow("find src"));
+    let chain = ScopeChain::new(scope("Bash(find src:*)"), vec![scope("Bash"), scope("Bash(find:*)")]);
+    assert!(chain.may_allow(&call("Bash", &json!({"command": "find src"}))));
 }

@@ -9,13 +9,13 @@ use serde_json::Value;
 
 /// The rule to offer for this approval; `None` where it is better to have it written.
 pub(crate) fn suggested(approval: &Approval) -> Option<String> {
-    let offers = [from_claude(approval.suggestions.as_ref()), exactly(approval)];
+    let offers = [from_claude(approval), exactly(approval)];
     offers.into_iter().flatten().find(|rule| covers_it(rule, approval))
 }
 
 /// Whether the rule allows the call. Only commands are judged here: where a path leads is for the hub to say.
 fn covers_it(rule: &str, approval: &Approval) -> bool {
-    if approval.tool_name != "Bash" {
+    if !matches!(approval.tool_name.as_str(), "Bash" | "Monitor") {
         return true;
     }
     let input = Value::Object(approval.input.clone());
@@ -24,14 +24,17 @@ fn covers_it(rule: &str, approval: &Approval) -> bool {
     RuleEntry::parse(rule, RuleEffect::Allow).is_ok_and(|entry| covers(&entry, &call).unwrap_or(false))
 }
 
-fn from_claude(suggestions: Option<&Value>) -> Option<String> {
-    let adds = suggestions?
-        .as_array()?
-        .iter()
-        .find(|one| one["type"] == "addRules" && one["behavior"] == "allow")?;
+fn from_claude(approval: &Approval) -> Option<String> {
+    let suggestions = approval.suggestions.as_ref()?;
+    let adds =
+        suggestions.as_array()?.iter().find(|one| one["type"] == "addRules" && one["behavior"] == "allow")?;
     // One rule is what can be remembered with an answer.
     let [rule] = adds["rules"].as_array()?.as_slice() else { return None };
     let tool = rule["toolName"].as_str()?;
+    // Claude Code suggests a rule for Bash for other tools that run commands; such a rule would not match this call.
+    if tool == "Bash" && approval.tool_name != tool {
+        return None;
+    }
     Some(match rule["ruleContent"].as_str() {
         Some(content) => format!("{tool}({content})"),
         None => tool.to_owned(),
@@ -44,7 +47,9 @@ fn exactly(approval: &Approval) -> Option<String> {
     // What means something in a rule is left for people to write.
     let plain = |text: &str| !text.is_empty() && !text.contains(['*', '(', ')', '\\', '\n', ':', '"', '\'']);
     match tool {
-        "Bash" => given("command").filter(|command| plain(command)).map(|command| format!("Bash({command})")),
+        "Bash" | "Monitor" => {
+            given("command").filter(|command| plain(command)).map(|command| format!("{tool}({command})"))
+        }
         "Edit" | "Write" | "MultiEdit" => {
             let path = given("file_path").filter(|path| plain(path))?;
             Some(if path.starts_with('/') { format!("Edit(/{path})") } else { format!("Edit({path})") })
@@ -75,6 +80,8 @@ mod tests {
             {"type": "setMode", "mode": "acceptEdits"},
             {"type": "addRules", "behavior": "allow", "rules": [{"toolName": "Bash", "ruleContent": "touch:*"}]},
         ]);
+        let watched = approval("Monitor", json!({"command": "touch a"}), suggestions.clone());
+        assert_eq!(suggested(&watched).as_deref(), Some("Monitor(touch a)"));
         let asked = approval("Bash", json!({"command": "touch a"}), suggestions);
         assert_eq!(suggested(&asked).as_deref(), Some("Bash(touch:*)"));
     }
@@ -100,6 +107,8 @@ mod tests {
         let rule = |tool, input| suggested(&approval(tool, input, Value::Null));
         assert_eq!(rule("Bash", json!({"command": "touch a"})).as_deref(), Some("Bash(touch a)"));
         assert_eq!(rule("Bash", json!({"command": "rm *"})), None);
+        assert_eq!(rule("Monitor", json!({"command": "tail -f a"})).as_deref(), Some("Monitor(tail -f a)"));
+        assert_eq!(rule("PowerShell", json!({"command": "ls"})), None);
         assert_eq!(rule("Write", json!({"file_path": "/a/b"})).as_deref(), Some("Edit(//a/b)"));
         assert_eq!(rule("mcp__github__get", json!({})).as_deref(), Some("mcp__github__get"));
         assert_eq!(rule("Other", json!({})), None);

@@ -55,7 +55,9 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
 /// What a tool is to be given, in one line: the part that says most, for tools we know.
 pub(crate) fn tool_line(tool: &str, input: &serde_json::Map<String, Value>, most: usize) -> String {
     let key = match tool {
-        "Bash" => "command",
+        "Bash" | "Monitor" | "PowerShell" => "command",
+        "REPL" => "code",
+        "Workflow" => "script",
         "Read" | "Write" | "Edit" | "MultiEdit" => "file_path",
         "NotebookEdit" => "notebook_path",
         "Glob" | "Grep" => "pattern",

@@ -15,6 +15,8 @@ test("Claude Code's own suggestion comes first", () => {
     { type: 'addRules', behavior: 'deny', rules: [{ toolName: 'Bash' }] },
   ];
   expect(of('Bash', { command: 'touch a' }, suggestions)).toEqual(['Bash(touch:*)', 'Read', 'Bash(touch a)']);
+  expect(of('Monitor', { command: 'touch a' }, suggestions)).toEqual(['Read', 'Monitor(touch a)', 'Monitor(touch:*)']);
+  expect(of('PowerShell', { command: 'ls' })).toEqual(['']);
 });
 
 test('then just this command, then those like it', () => {

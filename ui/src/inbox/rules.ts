@@ -11,18 +11,20 @@ export interface Offered {
 
 export function rulesFor(approval: Pick<Approval, 'tool_name' | 'input' | 'suggestions'>): Offered {
   const { exact, wider } = made(approval.tool_name, approval.input);
-  const narrow = [...suggested(approval.suggestions ?? []), ...exact];
+  const narrow = [...suggested(approval.tool_name, approval.suggestions ?? []), ...exact];
   const first = narrow[0] ?? '';
   return { first, others: [...new Set([...narrow, ...wider])].filter((rule) => rule !== first).slice(0, 5) };
 }
 
-function suggested(suggestions: Json[]): string[] {
+function suggested(tool: string, suggestions: Json[]): string[] {
   const rules: string[] = [];
   for (const one of suggestions) {
     if (one === null || typeof one !== 'object' || Array.isArray(one)) continue;
     if (one['type'] !== 'addRules' || one['behavior'] !== 'allow' || !Array.isArray(one['rules'])) continue;
     for (const rule of one['rules']) {
       if (rule === null || typeof rule !== 'object' || Array.isArray(rule) || typeof rule['toolName'] !== 'string') continue;
+      // Claude Code suggests rules for Bash for other tools that run commands; they would not match this call.
+      if (rule['toolName'] === 'Bash' && tool !== 'Bash') continue;
       rules.push(typeof rule['ruleContent'] === 'string' ? `${rule['toolName']}(${rule['ruleContent']})` : rule['toolName']);
     }
   }
@@ -47,7 +49,8 @@ function made(tool: string, input: Approval['input']): Made {
   const named = (value: string | null) => only(value === null ? null : `${tool}(${value})`);
   switch (tool) {
     case 'Bash':
-      return bash(typeof input['command'] === 'string' ? input['command'].trim() : '');
+    case 'Monitor':
+      return shell(tool, typeof input['command'] === 'string' ? input['command'].trim() : '');
     case 'Edit':
     case 'Write':
     case 'MultiEdit':
@@ -69,6 +72,11 @@ function made(tool: string, input: Approval['input']): Made {
       return named(given('subagent_type'));
     case 'Skill':
       return named(given('skill'));
+    // What they run is not read, so the only rule would allow everything.
+    case 'PowerShell':
+    case 'REPL':
+    case 'Workflow':
+      return only(null);
     default:
       return only(/^[\w-]{1,200}$/.test(tool) ? tool : null);
   }
@@ -77,9 +85,9 @@ function made(tool: string, input: Approval['input']): Made {
 /** Programs whose next word says what they are to do. */
 const TOLD = /^(git|gh|npm|npx|pnpm|yarn|bun|cargo|go|docker|podman|kubectl|make|just|pip|uv|poetry|mvn|gradle|dotnet|systemctl|brew|apt)$/;
 
-function bash(command: string): Made {
+function shell(tool: 'Bash' | 'Monitor', command: string): Made {
   // A rule covers one command: what makes several of a line, or a word that is not known, cannot be said exactly.
-  const exact = plain(command) && !/[;&|<>$`{}[\]?!#~]/.test(command) ? [`Bash(${command})`] : [];
+  const exact = plain(command) && !/[;&|<>$`{}[\]?!#~]/.test(command) ? [`${tool}(${command})`] : [];
   // Like commands begin with the same words: the program, and what it is told.
   const words = /^[^\n;&|<>`$()]+/.exec(command)?.[0].trim().split(/\s+/) ?? [];
   const odd = words.findIndex((word) => !/^[\w./@+-]+$/.test(word));
@@ -90,8 +98,8 @@ function bash(command: string): Made {
   const like = known.slice(0, count).filter((word, at) => at === 0 || /^[a-z]/.test(word));
   // `:*` covers only options known to be harmless, so one rule spells out all of them.
   const options = known.map((word) => /^-./.test(word)).lastIndexOf(true);
-  const spelled = options < 0 ? [] : [`Bash(${known.slice(0, options + 1).join(' ')}:*)`];
-  return { exact, wider: [`Bash(${like.join(' ')}:*)`, ...spelled] };
+  const spelled = options < 0 ? [] : [`${tool}(${known.slice(0, options + 1).join(' ')}:*)`];
+  return { exact, wider: [`${tool}(${like.join(' ')}:*)`, ...spelled] };
 }
 
 function files(kind: 'Edit' | 'Read', path: string | null): Made {

@@ -82,6 +82,8 @@ export function inputParts(tool: string, input: Fields): InputPart[] {
 function known(tool: string, taken: Taken): InputPart[] {
   switch (tool) {
     case 'Bash':
+    case 'Monitor':
+    case 'PowerShell':
       return command(taken);
     case 'Edit':
       return [...path(taken, 'file_path'), ...change(taken)];

@@ -17,7 +17,6 @@ use crate::clock::now;
 use crate::gate;
 use crate::kill_point::kill_point;
 use crate::limits::{Limit, weight};
-use crate::lineage::may_allow;
 use crate::permit::{NewStream, Permitted};
 use crate::secret::call_digest;
 use crate::way_up::Route;
@@ -337,7 +336,7 @@ impl Owner {
             AskedOf::Session { .. } => {
                 let cwd = self.cwd_of(&question.tool_use_id);
                 let call = self.hub.call_of(&self.lineage, &question.tool_name, &question.input, &cwd);
-                self.lineage.deciders(self.row.id, |session| may_allow(session, &call))
+                self.lineage.deciders(self.row.id, |session| self.lineage.may_allow(session.id, &call))
             }
         };
         self.hub.route(&self.lineage, deciders)

@@ -9,7 +9,7 @@ use plexus_store::{ApprovalRow, Refusal, StoreError};
 use crate::Hub;
 use crate::clock::now;
 use crate::kill_point::kill_point;
-use crate::lineage::{Lineage, may_allow};
+use crate::lineage::Lineage;
 
 impl Hub {
     /// Passes questions on when their time has come, for as long as it is polled.
@@ -78,7 +78,7 @@ impl Hub {
             return lineage.deciders(*id, |session| session.config.hub_tools);
         }
         let call = self.call_of(lineage, &approval.tool_name, &approval.input, &approval.cwd);
-        lineage.deciders(*id, |session| may_allow(session, &call))
+        lineage.deciders(*id, |session| lineage.may_allow(session.id, &call))
     }
 }
 

@@ -108,7 +108,8 @@ impl Reach {
         }
         let insides = insides(&part.words);
         // What these run is followed below.
-        let followed = !insides.is_empty() || matches!(name, "find" | "fd" | "fdfind" | "trap" | "eval" | "exec");
+        let followed =
+            !insides.is_empty() || matches!(name, "find" | "fd" | "fdfind" | "trap" | "eval" | "exec");
         if !followed && hazards(&part.words).iter().any(|hazard| hazard.kind == HazardKind::Runs) {
             self.unseen = self.unseen.or(Some("an argument may run another command"));
         }

@@ -73,7 +73,7 @@ impl<'p, 'c> Search<'p, 'c> {
         match &self.policy.levels[level].authority {
             Authority::Root => true,
             Authority::Narrows => false,
-            Authority::Within(scope) => *self.authority[level].get_or_init(|| scope.may_allow(self.call)),
+            Authority::Within(scopes) => *self.authority[level].get_or_init(|| scopes.may_allow(self.call)),
         }
     }
 
@@ -108,7 +108,8 @@ impl<'p, 'c> Search<'p, 'c> {
                     matches!(specifier, Specifier::Name(pattern) if tools::same(named, tool) && name_matches(pattern, name))
                 })
             }
-            Subject::Other => false,
+            // What was found in an input is a guess, and no rule says what a program does.
+            Subject::Program(_) | Subject::Other(_) | Subject::Hub => false,
         };
         if allowed { Ok(()) } else { Err("no rule allows it".to_owned()) }
     }
@@ -164,7 +165,8 @@ impl<'p, 'c> Search<'p, 'c> {
             Specifier::Command(pattern) => vouched(pattern) && pattern.covers(&line),
             _ => false,
         };
-        if self.take(|_, _, specifier, _| vouches(specifier)) {
+        let tool = self.call.tool_name;
+        if self.take(|_, _, specifier, named| tools::same(named, tool) && vouches(specifier)) {
             return Ok(());
         }
         match bash::unwrap(part) {

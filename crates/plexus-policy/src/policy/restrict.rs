@@ -2,11 +2,12 @@
 //! either case.
 
 use std::cell::OnceCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Place, Policy, Verdict, VerdictEffect};
 use crate::bash::{Access, Line, Word};
 use crate::call::Call;
+use crate::input;
 use crate::paths::{self, PathPattern};
 use crate::rule::{Rule, Specifier};
 use crate::subject::{self, Command, Extent, Subject, domain_matches, family, named_file};
@@ -15,6 +16,9 @@ use crate::wildcard::{Certainty, CommandPattern, name_matches};
 
 /// How surely a rule means a call, and why it is not certain.
 type Meant = (Certainty, Option<&'static str>);
+
+/// No path of a file is longer than this, in bytes.
+const LONGEST_PATH: usize = 4096;
 
 const NO: Meant = (Certainty::No, None);
 const YES: Meant = (Certainty::Yes, None);
@@ -30,14 +34,23 @@ struct Found {
     place: OnceCell<Vec<usize>>,
     /// What redirections open; none for a file that cannot be known.
     opened: OnceCell<Vec<(Access, Option<Vec<usize>>)>>,
-    /// What the words of a command line name.
+    /// What the words of a command line, or the texts of an input, name.
     named: OnceCell<Vec<usize>>,
+    /// The same for each command line in an input.
+    lines: Vec<Found>,
+}
+
+impl Found {
+    fn of(subject: &Subject<'_>) -> Self {
+        let lines = if let Subject::Other(contents) = subject { contents.lines.len() } else { 0 };
+        Self { lines: (0..lines).map(|_| Self::default()).collect(), ..Self::default() }
+    }
 }
 
 impl Policy {
     /// What the deny and ask rules have to say.
     pub(super) fn restricts(&self, call: &Call<'_>, subject: &Subject<'_>) -> Option<Verdict<'_>> {
-        let found = Found::default();
+        let found = Found::of(subject);
         let mut asked = None;
         for place in self.in_force(&self.deny, call) {
             match self.meant(place, call, subject, &found) {
@@ -67,10 +80,10 @@ impl Policy {
     fn meant(&self, place: Place, call: &Call<'_>, subject: &Subject<'_>, found: &Found) -> Meant {
         let rule = self.entry(place).rule();
         match (&rule.specifier, subject) {
-            (Specifier::Whole, _) if tools::covers(&rule.tool, call.tool_name) => YES,
-            // `Edit` and `Read` without a path hold for redirections, too.
-            (Specifier::Whole, Subject::Command(command)) => whole_family(rule, command),
-            (Specifier::Command(pattern), Subject::Command(command)) => command_meant(pattern, command),
+            (Specifier::Whole, _) if tools::restricts(&rule.tool, call.tool_name) => YES,
+            (_, Subject::Command(command)) => self.line_meant(place, call, command, found),
+            (_, Subject::Program(program)) => self.program_meant(place, call, program, found),
+            (_, Subject::Other(contents)) => self.contents_meant(place, call, contents, found),
             (Specifier::Path(of, pattern), Subject::Place(family, at)) if restricts(*of, *family) => {
                 let Some(at) = at else { return maybe("its path cannot be known") };
                 let Some(number) = place.path.filter(|_| pattern.is_absolute()) else {
@@ -80,9 +93,6 @@ impl Policy {
                     return YES;
                 }
                 search_meant(at, pattern)
-            }
-            (Specifier::Path(of, pattern), Subject::Command(command)) => {
-                self.opened_meant(place, *of, pattern, call, command, found)
             }
             (Specifier::Domain(domain), Subject::Host(host)) => match host {
                 None => maybe("its host cannot be known"),
@@ -98,6 +108,98 @@ impl Policy {
             }
             _ => NO,
         }
+    }
+
+    /// Whether a rule matches a command line.
+    fn line_meant(&self, place: Place, call: &Call<'_>, command: &Command, found: &Found) -> Meant {
+        let rule = self.entry(place).rule();
+        match &rule.specifier {
+            // `Edit` and `Read` without a path hold for redirections, too.
+            Specifier::Whole => whole_family(rule, command),
+            Specifier::Command(pattern) if tools::command_restricts(&rule.tool, call.tool_name) => {
+                command_meant(pattern, command)
+            }
+            Specifier::Path(of, pattern) => self.opened_meant(place, *of, pattern, call, command, found),
+            Specifier::Command(_) | Specifier::Domain(_) | Specifier::Name(_) => NO,
+        }
+    }
+
+    /// Whether a rule matches a program in another language. It may run any command and open any file.
+    fn program_meant(&self, place: Place, call: &Call<'_>, program: &Command, found: &Found) -> Meant {
+        let rule = self.entry(place).rule();
+        let concerns = match &rule.specifier {
+            Specifier::Whole => matches!(rule.tool.as_str(), "Edit" | "Read"),
+            Specifier::Command(_) => tools::command_restricts(&rule.tool, call.tool_name),
+            Specifier::Path(..) => true,
+            Specifier::Domain(_) | Specifier::Name(_) => false,
+        };
+        match self.line_meant(place, call, program, found) {
+            (Certainty::No, _) if concerns => maybe("what it runs is not a command line"),
+            meant => meant,
+        }
+    }
+
+    /// Whether a rule matches something in the input of a tool that no rule is written for. A command line in it is treated
+    /// like one of Bash; that it names a file or a host is a reason to ask, since what the tool does with it is unknown.
+    fn contents_meant(
+        &self,
+        place: Place,
+        call: &Call<'_>,
+        contents: &input::Contents<'_>,
+        found: &Found,
+    ) -> Meant {
+        let rule = self.entry(place).rule();
+        if rule.tool == "Bash" && rule.specifier == Specifier::Whole && !contents.lines.is_empty() {
+            return YES;
+        }
+        let lines = contents.lines.iter().zip(&found.lines);
+        let meant = lines.map(|(line, found)| self.line_meant(place, call, line, found));
+        let meant = meant.max_by_key(|(certainty, _)| *certainty).unwrap_or(NO);
+        if meant.0 > Certainty::No {
+            return meant;
+        }
+        match &rule.specifier {
+            Specifier::Whole if !matches!(rule.tool.as_str(), "Bash" | "Edit" | "Read") => NO,
+            _ if contents.cut => maybe("its input holds too many texts"),
+            Specifier::Path(_, pattern) if !pattern.is_absolute() => {
+                maybe("the rule's path is relative to nothing")
+            }
+            Specifier::Path(..) => {
+                let named = found.named.get_or_init(|| self.named_in(contents, call));
+                let names = place.path.is_some_and(|number| named.contains(&number));
+                if names { maybe("its input names a file") } else { NO }
+            }
+            Specifier::Domain(domain) => {
+                let mut hosts = contents.texts.iter().filter_map(|text| subject::host(text));
+                let names = hosts.any(|host| domain_matches(domain, &host));
+                if names { maybe("its input names a host") } else { NO }
+            }
+            Specifier::Whole | Specifier::Command(_) | Specifier::Name(_) => NO,
+        }
+    }
+
+    /// The path rules that match a file which some text of an input may name, by its letters or by where it leads.
+    fn named_in(&self, contents: &input::Contents<'_>, call: &Call<'_>) -> Vec<usize> {
+        let files = contents.texts.iter().filter_map(|text| {
+            let path = text.strip_prefix("file://").unwrap_or(text);
+            let path = match path.strip_prefix("~/") {
+                Some(below) => call.home?.join(below),
+                None => PathBuf::from(path),
+            };
+            let nameable = !path.as_os_str().is_empty() && path.as_os_str().len() <= LONGEST_PATH;
+            nameable.then_some(path)
+        });
+        let matching = |file: PathBuf| {
+            let lexical = paths::lexical(&call.cwd.join(&file));
+            // A folder stands for what is in it.
+            let mut found = self.paths.matching(&lexical.join("\u{1}"));
+            match paths::target(&file, call.cwd) {
+                Some(target) => found.extend(self.paths.matching_any(&target)),
+                None => found.extend(self.paths.matching(&lexical)),
+            }
+            found
+        };
+        files.flat_map(matching).collect()
     }
 
     /// Whether a command line opens, or at least names, a file that a path rule means.

@@ -1,7 +1,10 @@
-//! What someone may decide: a list of patterns, and whether a call is among what they mean. The same question is asked of
-//! a single rule, to find the open approvals that it settles.
+//! Scopes: which calls a session may allow. A session's own scope never decides alone: a call also has to lie within the
+//! scope of every session above it, and each scope is evaluated on the call itself, never compared by the text of its rules.
 
+use std::path::Path;
 use std::sync::Arc;
+
+use serde_json::json;
 
 use super::{Authority, Level, Policy, PolicyError, VerdictEffect};
 use crate::call::Call;
@@ -36,9 +39,43 @@ impl Scope {
         &self.rules
     }
 
-    /// The first rule of this scope that another one does not contain, if there is one. It errs on the side of finding one.
-    pub fn exceeds(&self, wider: &Self) -> Option<&Rule> {
-        self.rules.iter().find(|rule| !wider.rules.iter().any(|wide| rule.is_within(wide)))
+    /// Whether a rule is textually contained in this scope, and the call that the rule spells out is covered.
+    fn contains(&self, rule: &Rule) -> bool {
+        self.rules.iter().any(|wide| rule.is_within(wide))
+            && rule.spelled_out().is_none_or(|command| {
+                let input = json!({ "command": command });
+                let tool_name = rule.tool();
+                self.may_allow(&Call { tool_name, input: &input, cwd: Path::new("/"), home: None, now: 0 })
+            })
+    }
+}
+
+/// The scope of a session together with the scopes of all sessions above it, up to the root.
+#[derive(Debug, Clone)]
+pub struct ScopeChain {
+    own: Scope,
+    above: Vec<Scope>,
+}
+
+impl ScopeChain {
+    /// The chain of a session with its own scope and one scope for each session above it.
+    pub fn new(own: Scope, above: Vec<Scope>) -> Self {
+        Self { own, above }
+    }
+
+    /// Whether the session may allow this call: every scope of the chain has to cover all of it.
+    pub fn may_allow(&self, call: &Call<'_>) -> bool {
+        self.scopes().all(|scope| scope.may_allow(call))
+    }
+
+    /// The first of these rules that a scope of the chain does not contain. This is an early answer to whoever gives the
+    /// rule, and it errs on the side of finding one; what a rule then allows is decided by [`Self::may_allow`].
+    pub fn first_beyond<'r>(&self, rules: &'r [Rule]) -> Option<&'r Rule> {
+        rules.iter().find(|rule| !self.scopes().all(|scope| scope.contains(rule)))
+    }
+
+    fn scopes(&self) -> impl Iterator<Item = &Scope> {
+        std::iter::once(&self.own).chain(&self.above)
     }
 }
 

@@ -1,18 +1,21 @@
-//! Whether one rule means nothing that another does not mean. It may say no where it is so, never yes where it is not.
+//! Whether the text of one rule is contained in the text of another. This answers whoever gives a rule early; it decides no
+//! call, because a rule that spells out an option such as `-exec` allows what a wider `:*` does not.
 
 use super::{Rule, Specifier};
 use crate::tools;
 use crate::wildcard::{BETWEEN, CommandPattern, Tail, matches, name_matches};
 
 impl Rule {
-    /// Whether every call that this rule means is meant by `wider` as well. It errs on the side of no.
+    /// Whether all that this rule names is named by `wider` as well. It errs on the side of no.
     pub fn is_within(&self, wider: &Self) -> bool {
         if wider.tool == "*" || self == wider {
             return true;
         }
         match (&self.specifier, &wider.specifier) {
             (_, Specifier::Whole) => tool_within(&self.tool, &wider.tool),
-            (Specifier::Command(narrow), Specifier::Command(wide)) => command_within(narrow, wide),
+            (Specifier::Command(narrow), Specifier::Command(wide)) => {
+                tools::same(&self.tool, &wider.tool) && command_within(narrow, wide)
+            }
             (Specifier::Path(a, narrow), Specifier::Path(b, wide)) => a == b && narrow.is_within(wide),
             (Specifier::Domain(narrow), Specifier::Domain(wide)) => {
                 wide.strip_prefix('*').is_some_and(|end| {

@@ -69,7 +69,7 @@ fn head(approval: &Approval, now: u64) -> Vec<Row> {
 fn body(approval: &Approval, rest: &mut Object) -> Vec<Row> {
     match approval.tool_name.as_str() {
         _ if approval.kind == ApprovalKind::Budget => Vec::new(),
-        "Bash" => {
+        "Bash" | "Monitor" | "PowerShell" => {
             let mut rows = text(rest, "command").map_or_else(Vec::new, |command| command_rows(&command));
             rows.extend(text(rest, "description").iter().flat_map(|it| Row::lines(Tone::Dim, "# ", it)));
             rows

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plexus_policy::{PolicyError, Rule, RuleEffect, RuleEntry, Scope};
+use plexus_policy::{Rule, RuleEffect, RuleEntry, Scope};
 use plexus_protocol::arbor::Position;
 use plexus_protocol::budget::Budget;
 use plexus_protocol::claudecode::{CreateParams, CreateResult, PolicyName, TrustedProject};
@@ -20,7 +20,6 @@ use crate::bounds::{bounded, may_be_given};
 use crate::budgets;
 use crate::gate::NamedPolicy;
 use crate::hub::store_error;
-use crate::lineage::scope_of;
 use crate::loading::{self, Taken, Trust};
 use crate::method::{Audience, Method};
 use crate::rules::Giver;
@@ -167,12 +166,11 @@ impl Given {
             })?;
             rules.push(entry.rule().anchored(Path::new(base), home.as_deref()));
         }
-        let broken = |error: PolicyError| Error::invalid(FIELD, error.to_string());
+        Scope::new(&rules).map_err(|error| Error::invalid(FIELD, error.to_string()))?;
         if let Principal::Session { id, .. } = self.by {
-            let maker = hub.store().session(id).await.map_err(store_error)?;
-            let wider = maker.as_ref().and_then(scope_of);
-            let wider = wider.map_or_else(|| Scope::new(&[]), Ok).map_err(broken)?;
-            if let Some(rule) = Scope::new(&rules).map_err(broken)?.exceeds(&wider) {
+            let scopes = hub.scopes_of(id).await?;
+            let beyond = scopes.map_or_else(|| rules.first(), |scopes| scopes.first_beyond(&rules));
+            if let Some(rule) = beyond {
                 let message = format!("`{rule}` is more than you may allow yourself");
                 return Err(Error::new(ErrorKind::Forbidden, message).with("field", FIELD));
             }

@@ -1,0 +1,226 @@
+//! Property tests: in random trees with random scopes and rules, whatever a session allows lies within its own scope and
+//! every scope above it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use plexus_policy::{Call, Rule, RuleEffect, RuleEntry, Scope};
+use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
+use plexus_protocol::{AskedOf, Decider, NodeId, SessionId, SessionName, TreeId};
+use plexus_store::{NewRule, RuleAuthority, RuleRow, SessionConfig, SessionRow};
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::{Value, json};
+
+use crate::gate::Say;
+use crate::lineage::{JudgedCall, Lineage};
+use crate::policies::Policies;
+
+const RULES: &[&str] = &[
+    "*",
+    "Bash",
+    "Bash(find:*)",
+    "Bash(find . -exec:*)",
+    "Bash(find . -exec touch x +)",
+    "Bash(find src:*)",
+    "Bash(find src)",
+    "Bash(cd:*)",
+    "Bash(cd /etc)",
+    "Bash(ls:*)",
+    "Bash(ls)",
+    "Bash(git:*)",
+    "Bash(git push:*)",
+    "Edit",
+    "Edit(//w/**)",
+    "Edit(//w/sub/**)",
+    "Edit(//w/src/**)",
+    "Read(//w/**)",
+    "Monitor(ls:*)",
+    "mcp__a",
+    "mcp__a__run",
+    "WebFetch(domain:a.example)",
+];
+
+const COMMANDS: &[&str] = &[
+    "find src",
+    "find . -exec touch x +",
+    "cd /etc",
+    "cd /etc && ls",
+    "cd sub && ls",
+    "ls",
+    "ls && find src",
+    "ls > src/out",
+    "ls > /w/sub/out",
+    "git push",
+    "git -c a=b push",
+    "$X",
+    "ls '",
+];
+
+/// A session's place in a random lineage.
+#[derive(Debug, Clone)]
+struct Drawn {
+    scope: Vec<&'static str>,
+    hub_tools: bool,
+    deleted: bool,
+}
+
+/// A random rule: who gave it, the operator where there is no such session, and for which session.
+#[derive(Debug, Clone)]
+struct Given {
+    rule: &'static str,
+    maker: usize,
+    target: usize,
+    effect: RuleEffect,
+}
+
+fn row(drawn: &Drawn, above: Option<SessionId>) -> SessionRow {
+    let config = SessionConfig {
+        working_dir: "/w".to_owned(),
+        worktree: None,
+        model: None,
+        system_prompt: None,
+        loopback_enabled: true,
+        channel: Channel::Control,
+        permission_mode: PermissionMode::Default,
+        policy: PolicyName::OwnCourse,
+        deltas: false,
+        env: BTreeMap::new(),
+        mcp_servers: BTreeMap::new(),
+        project: None,
+        hub_tools: drawn.hub_tools,
+        approve_scope: drawn.scope.iter().map(|rule| (*rule).to_owned()).collect(),
+        approval_timeout_secs: None,
+        escalate_after_secs: None,
+        wake: false,
+        metadata: None,
+        forked: None,
+    };
+    SessionRow {
+        id: SessionId::random(),
+        name: SessionName::try_from("any".to_owned()).expect("a name"),
+        answers_to: above.map_or(AskedOf::Operator, |id| AskedOf::Session { id }),
+        config,
+        tree: TreeId::random(),
+        beginning: NodeId::random(),
+        head: NodeId::random(),
+        latest_turn: 0,
+        latest_run: 0,
+        created_at: 0,
+        deleted_at: drawn.deleted.then_some(1),
+        cost_usd: 0.0,
+        woken_to: 0,
+    }
+}
+
+fn rows(drawn: &[Drawn]) -> Vec<SessionRow> {
+    let mut rows: Vec<SessionRow> = Vec::new();
+    for one in drawn {
+        rows.push(row(one, rows.last().map(|above| above.id)));
+    }
+    rows
+}
+
+fn rule_row(number: u64, given: &Given, rows: &[SessionRow]) -> RuleRow {
+    let maker = rows.get(given.maker);
+    let entry = RuleEntry::parse(given.rule, given.effect).expect("a rule");
+    let authority = match (maker, given.effect) {
+        (None, _) => RuleAuthority::Root,
+        (Some(_), RuleEffect::Allow) => RuleAuthority::Within,
+        (Some(_), RuleEffect::Deny | RuleEffect::Ask) => RuleAuthority::Narrows,
+    };
+    let rule = NewRule {
+        session: rows.get(given.target).map(|row| row.id),
+        entry: serde_json::to_value(&entry).expect("JSON"),
+        expires_at: None,
+        authority,
+        made_by: maker.map_or(Decider::Operator, |maker| Decider::Session { id: maker.id }),
+    };
+    RuleRow { number, rule, created_at: 0 }
+}
+
+/// Whether the scope of one session, taken alone, covers a call.
+fn scope_covers(drawn: &Drawn, call: &Call<'_>) -> bool {
+    let rules: Vec<Rule> = drawn.scope.iter().map(|rule| rule.parse().expect("a rule")).collect();
+    drawn.hub_tools && !drawn.deleted && Scope::new(&rules).expect("a scope").may_allow(call)
+}
+
+fn drawn() -> impl Strategy<Value = Drawn> {
+    let scope = prop::collection::vec(select(RULES), 0..5);
+    (scope, prop::bool::weighted(0.95), prop::bool::weighted(0.05))
+        .prop_map(|(scope, hub_tools, deleted)| Drawn { scope, hub_tools, deleted })
+}
+
+fn given() -> impl Strategy<Value = Given> {
+    let effect = select(vec![RuleEffect::Allow, RuleEffect::Allow, RuleEffect::Allow, RuleEffect::Deny]);
+    (select(RULES), 0..6_usize, 0..6_usize, effect).prop_map(|(rule, maker, target, effect)| Given {
+        rule,
+        maker,
+        target,
+        effect,
+    })
+}
+
+fn call() -> impl Strategy<Value = (&'static str, Value)> {
+    let command = || select(COMMANDS);
+    prop_oneof![
+        6 => command().prop_map(|command| ("Bash", json!({ "command": command }))),
+        1 => command().prop_map(|command| ("Monitor", json!({ "command": command }))),
+        1 => command().prop_map(|command| ("mcp__a__run", json!({ "command": command }))),
+        2 => select(&["/w/src/a", "/w/sub/a", "/etc/a", "sub/a"][..]).prop_map(|file| ("Edit", json!({"file_path": file}))),
+        1 => Just(("WebFetch", json!({"url": "https://a.example/"}))),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    #[test]
+    fn what_a_session_allows_lies_within_every_scope_above(
+        drawn in prop::collection::vec(drawn(), 1..5), given in prop::collection::vec(given(), 0..6),
+        (tool_name, input) in call(), cwd in select(&["/w", "/w/sub"][..]),
+    ) {
+        let rows = rows(&drawn);
+        let lineage = Lineage::of(rows.clone());
+        let now = crate::clock::now();
+        let call = Call { tool_name, input: &input, cwd: Path::new(cwd), home: None, now };
+        let covered_down_to = |at: usize| drawn[..=at].iter().all(|one| scope_covers(one, &call));
+
+        // By an answer.
+        let judged = JudgedCall::new(tool_name, input.clone(), PathBuf::from(cwd));
+        for (at, row) in rows.iter().enumerate() {
+            prop_assert_eq!(lineage.may_allow(row.id, &judged), covered_down_to(at));
+        }
+
+        // By a rule.
+        let all: Vec<RuleRow> =
+            given.iter().enumerate().map(|(at, given)| rule_row(at as u64, given, &rows)).collect();
+        let policies = Policies::default();
+        policies.take_up(all.clone());
+        let ruling = policies.judge(&lineage, || None).judge(tool_name, &input, Path::new(cwd), None);
+        if ruling.say == Say::Allow {
+            for number in &ruling.rules {
+                let by = &given[usize::try_from(*number).expect("small")];
+                if by.maker < rows.len() {
+                    prop_assert!(covered_down_to(by.maker), "rule {} of session {}", by.rule, by.maker);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_session_allows_what_lies_within_every_scope_above() {
+    let one = |rule: &'static str| Drawn { scope: vec![rule], hub_tools: true, deleted: false };
+    let drawn = [one("Bash(find:*)"), one("Bash"), one("Bash(find src:*)"), one("Bash(ls:*)")];
+    let rows = rows(&drawn);
+    let lineage = Lineage::of(rows.clone());
+    let given = Given { rule: "Bash(find:*)", maker: 2, target: 3, effect: RuleEffect::Allow };
+    let policies = Policies::default();
+    policies.take_up(vec![rule_row(1, &given, &rows)]);
+    let judge = policies.judge(&lineage, || None);
+    let say = |command: &str| judge.judge("Bash", &json!({ "command": command }), Path::new("/w"), None).say;
+    assert_eq!(say("find src"), Say::Allow);
+    assert_eq!(say("find lib"), Say::Nothing);
+    assert_eq!(say("find src -exec touch x +"), Say::Nothing);
+}

@@ -1,0 +1,235 @@
+//! The input of a tool that no rule is written for, such as one of an MCP server: which of its texts may be command lines,
+//! and all of them as possible names of files and hosts. What is found here only restricts; it never allows anything.
+
+use serde_json::{Map, Value};
+
+use crate::subject::Command;
+
+/// How many texts and command lines are looked at. With more, every deny and ask rule may match.
+const MOST: usize = 1_000;
+/// A longer line is not read anyway.
+const LONGEST: usize = 10_000;
+
+/// What was found in an input.
+#[derive(Debug, Default)]
+pub(crate) struct Contents<'a> {
+    /// Texts under a name that says command, in the order they were found.
+    pub(crate) lines: Vec<Command>,
+    /// Every text.
+    pub(crate) texts: Vec<&'a str>,
+    /// Whether there is more than was looked at.
+    pub(crate) cut: bool,
+}
+
+impl Contents<'_> {
+    fn line(&mut self, line: Option<String>) {
+        match line {
+            Some(_) if self.lines.len() >= MOST => self.cut = true,
+            Some(line) => self.lines.push(Command::new(line)),
+            None => {}
+        }
+    }
+}
+
+/// Whether the texts below a name are command lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    Command,
+    Unknown,
+}
+
+/// Looks through the input of a tool.
+pub(crate) fn search<'a>(tool: &str, input: &'a Value) -> Contents<'a> {
+    let mut found = Contents::default();
+    collect(input, Meaning::Unknown, &mut found);
+    if found.lines.is_empty() && words(tool).any(|word| tool_runs_commands(&word)) {
+        found.lines = found.texts.iter().map(|text| Command::new((*text).to_owned())).collect();
+    }
+    found
+}
+
+fn collect<'a>(value: &'a Value, meaning: Meaning, found: &mut Contents<'a>) {
+    if found.texts.len() >= MOST {
+        found.cut = true;
+        return;
+    }
+    match value {
+        Value::String(text) => {
+            found.texts.push(text);
+            if meaning == Meaning::Command {
+                found.line(Some(text.clone()));
+            }
+        }
+        Value::Array(values) => {
+            if meaning == Meaning::Command {
+                found.line(joined(None, values));
+            }
+            values.iter().for_each(|value| collect(value, meaning, found));
+        }
+        Value::Object(fields) => object(fields, meaning, found),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn object<'a>(fields: &'a Map<String, Value>, meaning: Meaning, found: &mut Contents<'a>) {
+    if fields.len() > MOST {
+        found.cut = true;
+        return;
+    }
+    for (name, value) in fields {
+        let named = words(name).any(|word| says_command(&word));
+        collect(value, if named { Meaning::Command } else { meaning }, found);
+        if let (true, Some(program)) = (named, value.as_str()) {
+            // `{"command": "git", "args": ["push"]}`
+            let lists = fields.values().filter_map(Value::as_array).filter(|list| !list.is_empty());
+            lists.for_each(|list| found.line(joined(Some(program), list)));
+        }
+    }
+}
+
+/// A command line of a program and its arguments, each of them one word; `None` if they are not all texts. One that is too
+/// long ends in a character that no command line is read with.
+fn joined(program: Option<&str>, list: &[Value]) -> Option<String> {
+    let mut line = program.unwrap_or_default().to_owned();
+    for word in list {
+        let word = word.as_str()?;
+        if line.len() + word.len() > LONGEST {
+            line.truncate(0);
+            line.push('\0');
+            break;
+        }
+        line.push_str(" '");
+        line.push_str(&word.replace('\'', r"'\''"));
+        line.push('\'');
+    }
+    Some(line)
+}
+
+/// The words of a name, in small letters: `shellCommand`, `shell_command` and `shell-command` have the same two.
+fn words(name: &str) -> impl Iterator<Item = String> {
+    let mut words = vec![String::new()];
+    let mut after_small = false;
+    for c in name.chars() {
+        if !c.is_alphabetic() || c.is_uppercase() && after_small {
+            words.push(String::new());
+        }
+        after_small = c.is_lowercase();
+        if let Some(word) = words.last_mut().filter(|_| c.is_alphabetic()) {
+            word.extend(c.to_lowercase());
+        }
+    }
+    words.into_iter()
+}
+
+/// Whether a word in the name of a field says that its value is run.
+fn says_command(word: &str) -> bool {
+    ["command", "cmd", "script", "shell"].iter().any(|start| word.starts_with(start))
+        || word.ends_with("command")
+        || word.ends_with("cmd")
+        || matches!(
+            word,
+            "argv"
+                | "bash"
+                | "code"
+                | "eval"
+                | "exec"
+                | "execute"
+                | "javascript"
+                | "powershell"
+                | "program"
+                | "pwsh"
+                | "python"
+                | "run"
+                | "sh"
+                | "terminal"
+                | "zsh"
+        )
+}
+
+/// Whether a word in the name of a tool says that it runs what it is given, whatever its fields are called.
+fn tool_runs_commands(word: &str) -> bool {
+    word.starts_with("command")
+        || matches!(
+            word,
+            "bash"
+                | "cmd"
+                | "eval"
+                | "exec"
+                | "execute"
+                | "powershell"
+                | "pwsh"
+                | "repl"
+                | "sh"
+                | "shell"
+                | "ssh"
+                | "terminal"
+                | "zsh"
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn lines(tool: &str, input: &Value) -> Vec<String> {
+        search(tool, input).lines.iter().map(|line| line.text().unwrap_or_default().to_owned()).collect()
+    }
+
+    #[test]
+    fn a_command_is_found_by_the_name_of_its_field() {
+        for input in [
+            json!({"command": "rm x"}),
+            json!({"cmd": "rm x"}),
+            json!({"shellCommand": "rm x"}),
+            json!({"shell-command": "rm x"}),
+            json!({"start_command": "rm x"}),
+            json!({"CMDLINE": "rm x"}),
+            json!({"script": {"text": "rm x"}}),
+            json!({"steps": [{"name": "one", "run": "rm x"}]}),
+            json!({"code": "rm x"}),
+        ] {
+            assert_eq!(lines("mcp__a__b", &input), ["rm x"], "{input}");
+        }
+        for input in [
+            json!({"description": "rm x"}),
+            json!({"message": "rm x", "recommended": "rm x", "subscription": "rm x"}),
+            json!({"command": 7}),
+        ] {
+            assert!(lines("mcp__a__b", &input).is_empty(), "{input}");
+        }
+    }
+
+    #[test]
+    fn words_that_are_given_one_by_one_are_one_command() {
+        assert_eq!(lines("mcp__a__b", &json!({"argv": ["git", "push"]})), [" 'git' 'push'", "git", "push"]);
+        let apart = json!({"command": "git", "args": ["it's"]});
+        assert!(lines("mcp__a__b", &apart).contains(&r"git 'it'\''s'".to_owned()));
+    }
+
+    #[test]
+    fn a_tool_that_is_named_for_a_shell_runs_all_it_is_given() {
+        for tool in ["mcp__workspace__bash", "mcp__shell__run", "mcp__x__executeIt", "mcp__ssh__do"] {
+            assert_eq!(lines(tool, &json!({"input": "rm x"})), ["rm x"], "{tool}");
+        }
+        assert!(lines("mcp__github__search", &json!({"input": "rm x"})).is_empty());
+    }
+
+    #[test]
+    fn more_texts_than_are_looked_at_are_reported() {
+        let found = Value::from(vec!["x"; MOST + 1]);
+        assert!(search("mcp__a__b", &found).cut);
+        let list = vec!["x"; 50];
+        let mut many = Map::new();
+        for i in 0..50 {
+            many.insert(format!("command{i}"), Value::from("x"));
+            many.insert(format!("list{i}"), Value::from(list.clone()));
+        }
+        let many = Value::Object(many);
+        let found = search("mcp__a__b", &many);
+        assert!(found.cut && found.lines.len() == MOST);
+        let long = json!({"command": "a", "args": ["x".repeat(LONGEST)]});
+        assert!(lines("mcp__a__b", &long).contains(&"\0".to_owned()));
+    }
+}
