@@ -1,6 +1,7 @@
 //! The file helper as the hub uses it: the real program, in the sandbox of agents. Where this system grants no sandbox,
 //! the tests of it say so by name.
 
+use std::future::pending;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -43,7 +44,7 @@ impl Ground {
     async fn read(&self, path: &Path) -> Result<String, FileError> {
         let mut content = Vec::new();
         let verb = ReadFile { path: path.to_owned(), limit: 1000 };
-        self.helper.call(verb, None, &mut content).await??;
+        self.helper.call(verb, None, &mut content, pending()).await??;
         Ok(String::from_utf8_lossy(&content).into_owned())
     }
 }
@@ -58,7 +59,7 @@ async fn a_file_of_the_working_directory_is_read() -> anyhow::Result<()> {
     }
     let mut content = Vec::new();
     let verb = ReadFile { path: ground.work("file"), limit: 3 };
-    assert_eq!(ground.helper.call(verb, None, &mut content).await?, Ok(7));
+    assert_eq!(ground.helper.call(verb, None, &mut content, pending()).await?, Ok(7));
     assert_eq!(content, b"con");
     Ok(())
 }
@@ -129,7 +130,7 @@ async fn without_the_sandbox_nothing_is_read() -> anyhow::Result<()> {
     std::fs::write(dir.path().join("file"), "content")?;
     let read = |helper: Helper| {
         let verb = ReadFile { path: dir.path().join("file"), limit: 10 };
-        async move { helper.call(verb, None, &mut Vec::new()).await }
+        async move { helper.call(verb, None, &mut Vec::new(), pending()).await }
     };
     // A directory that is not there cannot be hidden.
     let required = read(Helper::new(binaries::plexus()?, Some(dir.path().join("none")))).await;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -47,6 +48,7 @@ impl Keeper {
         let run = std::path::absolute(dir.path())?;
         // It leaves our process session by itself: asked for here, that would cost a fork of the whole hub.
         let mut child = Command::new(std::path::absolute(plexus)?)
+            .arg0("plexus")
             .arg("keep")
             .arg(&run)
             .current_dir(&run)

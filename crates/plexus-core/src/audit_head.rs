@@ -1,18 +1,17 @@
 //! Tells places outside the data directory how far the record goes, so that a record that was rewritten as a whole, with
 //! hashes that fit, is found out as well. Each is told once a second at most; whoever decides never waits for it.
 
-use std::fs::OpenOptions;
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use futures::future::join_all;
+use plexus_files::AppendLine;
 use plexus_protocol::audit::AuditHead;
 use serde_json::json;
 use tokio::sync::{Mutex, watch};
 
 use crate::clock::now;
+use crate::files::Files;
 
 /// Between two heads for one place; a place that fails is left alone for longer and longer.
 const BETWEEN: Duration = Duration::from_secs(1);
@@ -54,21 +53,21 @@ impl Heads {
     }
 
     /// Tells each place each head that there is a second for; never ends.
-    pub(crate) async fn keep(&self) {
-        join_all(self.places.iter().map(|kept| self.keep_one(kept))).await;
+    pub(crate) async fn keep(&self, files: &Files) {
+        join_all(self.places.iter().map(|kept| self.keep_one(kept, files))).await;
     }
 
     /// Tells each place the latest head, unless it has it.
-    pub(crate) async fn tell(&self) {
-        join_all(self.places.iter().map(|kept| kept.tell(&self.latest))).await;
+    pub(crate) async fn tell(&self, files: &Files) {
+        join_all(self.places.iter().map(|kept| kept.tell(&self.latest, files))).await;
     }
 
-    async fn keep_one(&self, kept: &Kept) {
+    async fn keep_one(&self, kept: &Kept, files: &Files) {
         let mut news = self.latest.subscribe();
         news.mark_changed();
         let mut pause = BETWEEN;
         while news.changed().await.is_ok() {
-            match kept.tell(&self.latest).await {
+            match kept.tell(&self.latest, files).await {
                 Told::Yes => pause = BETWEEN,
                 Told::No => {
                     // The next time it is told whatever is the latest then.
@@ -88,20 +87,23 @@ enum Told {
 }
 
 impl Kept {
-    async fn tell(&self, latest: &watch::Sender<AuditHead>) -> Told {
+    async fn tell(&self, latest: &watch::Sender<AuditHead>, files: &Files) -> Told {
         let mut told = self.told.lock().await;
         let head = latest.borrow().clone();
         if head.number <= *told {
             return Told::Yes;
         }
         let line = json!({"number": head.number, "hash": head.hash, "at": now()}).to_string();
-        let place = self.place.clone();
-        let done = tokio::task::spawn_blocking(move || match place {
-            Place::File(path) => append(&path, &line).map_err(|error| format!("{}: {error}", path.display())),
-            // The address may be a secret: it is not logged.
-            Place::Webhook(url) => post(&url, &line).map_err(|error| format!("the webhook: {error}")),
-        });
-        match done.await.unwrap_or_else(|error| Err(error.to_string())) {
+        let done = match self.place.clone() {
+            Place::File(path) => append(files, path, line).await,
+            Place::Webhook(url) => {
+                let posted = tokio::task::spawn_blocking(move || post(&url, &line)).await;
+                // The address may be a secret: it is not logged.
+                let posted = posted.map_err(|error| error.to_string());
+                posted.and_then(|posted| posted.map_err(|error| format!("the webhook: {error}")))
+            }
+        };
+        match done {
             Ok(()) => {
                 *told = head.number;
                 Told::Yes
@@ -114,17 +116,11 @@ impl Kept {
     }
 }
 
-fn append(path: &Path, line: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
-    // A line that broke off, on a full disk for instance, must not spoil this one.
-    let mut last = [b'\n'];
-    if file.metadata()?.len() > 0 {
-        file.seek(SeekFrom::End(-1))?;
-        file.read_exact(&mut last)?;
-    }
-    let begin = if last == [b'\n'] { "" } else { "\n" };
-    file.write_all(format!("{begin}{line}\n").as_bytes())?;
-    file.sync_data()
+/// By a helper process: the file may lie where a child can put a link in its place.
+async fn append(files: &Files, path: PathBuf, line: String) -> Result<(), String> {
+    let at = format!("{}: ", path.display());
+    let appended = files.call(AppendLine { path, line }, None, &mut tokio::io::sink()).await;
+    appended.map_err(|error| format!("{at}{error}"))?.map_err(|error| format!("{at}{error}"))
 }
 
 fn post(url: &str, line: &str) -> Result<(), ureq::Error> {

@@ -57,7 +57,7 @@ impl HubBuilder {
     /// Starts it: finds the children of an earlier hub again and goes on with them.
     pub async fn start(self) -> Result<Arc<Hub>, StartError> {
         let walls = Walls::tried(&self.settings).await;
-        let hub = Hub::new(self.settings, self.store, self.registry, walls)?;
+        let hub = Hub::new(self.settings, self.store, self.registry, walls).await?;
         hub.take_up().await?;
         Ok(hub)
     }

@@ -1,7 +1,7 @@
 //! The hub's access to files that children can write: every read, comparison, creation and deletion there is performed by
 //! a helper process in the children's sandbox (`plexus-files`). Here is how many run at a time, and what the hub asks them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plexus_files::{Helper, HelperError, Kind, ReadFile, Verb};
@@ -9,7 +9,6 @@ use tokio::io::AsyncWrite;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::Settings;
 use crate::wall::Walls;
 
 pub use plexus_files::{FileError, FileRead};
@@ -31,9 +30,9 @@ pub struct Files {
 
 impl Files {
     /// Helpers in the same sandbox as the children, for a hub whose end `closing` announces.
-    pub(crate) fn new(settings: &Settings, walls: &Walls, closing: CancellationToken) -> Self {
+    pub(crate) fn new(program: PathBuf, walls: &Walls, closing: CancellationToken) -> Self {
         let places = || Semaphore::new(AT_ONCE);
-        let helper = Helper::new(settings.plexus.clone(), walls.hidden());
+        let helper = Helper::new(program, walls.hidden());
         Self { helper, reads: places(), looks: places(), makings: places(), closing }
     }
 
@@ -48,7 +47,7 @@ impl Files {
         Ok(FileRead { truncated: size > content.len() as u64, content, size })
     }
 
-    /// Has a helper process perform a verb. When this returns, or is dropped, the process has ended or is killed.
+    /// Has a helper process perform a verb. When this returns, the process has ended.
     pub(crate) async fn call<V: Verb>(
         &self,
         verb: V,
@@ -60,18 +59,14 @@ impl Files {
             Kind::Look => &self.looks,
             Kind::Make => &self.makings,
         };
-        let work = async {
-            let place = places.acquire().await;
-            let _place = place.map_err(|error| HelperError::Failed(error.to_string()))?;
-            self.helper.call(verb, input, body).await
-        };
-        let closed = async {
+        let closed = async || {
             self.closing.cancelled().await;
             tokio::time::sleep(CLOSE_WITHIN).await;
         };
-        tokio::select! {
-            answer = work => answer,
-            () = closed => Err(HelperError::TimedOut),
-        }
+        let _place = tokio::select! {
+            place = places.acquire() => place.map_err(|error| HelperError::Failed(error.to_string()))?,
+            () = closed() => return Err(HelperError::TimedOut),
+        };
+        self.helper.call(verb, input, body, closed()).await
     }
 }

@@ -25,7 +25,7 @@ pub struct Settings {
     pub worktrees_dir: PathBuf,
     /// The Claude Code program: a path, or a name to look up in `PATH`.
     pub claude: PathBuf,
-    /// This program, for keepers and relays.
+    /// This program, for keepers, file helpers and relays.
     pub plexus: PathBuf,
     /// Where the hub listens, such as `http://127.0.0.1:4445`.
     pub url: String,

@@ -56,7 +56,8 @@ impl Helper {
         Self { program, hide }
     }
 
-    /// Has a new process perform a verb. The body of its answer goes to `body`.
+    /// Has a new process perform a verb. The body of its answer goes to `body`. The process is killed when its time is up
+    /// or `give_up` completes; when this returns, it has ended.
     ///
     /// # Errors
     /// When there is no answer. Errors of the work itself are part of the answer.
@@ -65,12 +66,16 @@ impl Helper {
         verb: V,
         input: Option<&Path>,
         body: &mut (impl AsyncWrite + Unpin),
+        give_up: impl Future<Output = ()>,
     ) -> Result<V::Answer, HelperError> {
         let (mut child, socket) = self.start()?;
-        let answered = tokio::time::timeout(V::KIND.within(), self.exchange(verb, input, body, socket)).await;
-        // When this returns, no process works on the files any more, whether there was an answer or not.
+        let answered = tokio::select! {
+            answered = self.exchange(verb, input, body, socket) => answered,
+            () = tokio::time::sleep(V::KIND.within()) => Err(HelperError::TimedOut),
+            () = give_up => Err(HelperError::TimedOut),
+        };
         let _ = child.kill().await;
-        answered.unwrap_or(Err(HelperError::TimedOut))
+        answered
     }
 
     fn start(&self) -> Result<(Child, UnixStream), HelperError> {

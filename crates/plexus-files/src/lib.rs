@@ -7,12 +7,26 @@
 //! time is up.
 
 mod client;
+mod fault;
 mod frame;
 mod process;
 mod request;
 mod verbs;
 
 pub use client::{Helper, HelperError};
+pub use fault::{FaultAbout, WorktreeFault};
 pub use process::{ServeError, serve};
 pub use request::{Input, Kind, Output, Request, Verb};
+pub use verbs::append_line::AppendLine;
+pub use verbs::count_changes::CountChanges;
+pub use verbs::diff_worktree::DiffWorktree;
+pub use verbs::find_transcripts::{FindTranscripts, Transcript};
+pub use verbs::is_unchanged::IsUnchanged;
+pub use verbs::make_worktree::{MadeWorktree, MakeWorktree};
+pub use verbs::named_files::{NamedFile, NamedFiles};
+pub use verbs::plan_worktree::PlanWorktree;
 pub use verbs::read_file::{FileError, FileRead, ReadFile};
+pub use verbs::read_project::{ProjectFault, ProjectFiles, ReadProject, SERVERS, SETTINGS};
+pub use verbs::remove_worktree::RemoveWorktree;
+pub use verbs::resolve_dir::{ResolveDir, Resolved};
+pub use verbs::take_baseline::TakeBaseline;

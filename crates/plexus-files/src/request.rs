@@ -5,10 +5,23 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use plexus_worktree::{Baseline, Began, WorktreeError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::verbs::append_line::AppendLine;
+use crate::verbs::count_changes::CountChanges;
+use crate::verbs::diff_worktree::DiffWorktree;
+use crate::verbs::find_transcripts::FindTranscripts;
+use crate::verbs::is_unchanged::IsUnchanged;
+use crate::verbs::make_worktree::MakeWorktree;
+use crate::verbs::named_files::NamedFiles;
+use crate::verbs::plan_worktree::PlanWorktree;
 use crate::verbs::read_file::ReadFile;
+use crate::verbs::read_project::ReadProject;
+use crate::verbs::remove_worktree::RemoveWorktree;
+use crate::verbs::resolve_dir::ResolveDir;
+use crate::verbs::take_baseline::TakeBaseline;
 
 /// One kind of file work.
 pub trait Verb: Into<Request> {
@@ -58,23 +71,71 @@ impl Kind {
 
 /// The verbs, as they are sent to a helper process.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "verb", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum Request {
+    /// See [`AppendLine`].
+    AppendLine(AppendLine),
+    /// See [`CountChanges`].
+    CountChanges(CountChanges),
+    /// See [`DiffWorktree`].
+    DiffWorktree(DiffWorktree),
+    /// See [`FindTranscripts`].
+    FindTranscripts(FindTranscripts),
+    /// See [`IsUnchanged`].
+    IsUnchanged(IsUnchanged),
+    /// See [`MakeWorktree`].
+    MakeWorktree(MakeWorktree),
+    /// See [`NamedFiles`].
+    NamedFiles(NamedFiles),
+    /// See [`PlanWorktree`].
+    PlanWorktree(PlanWorktree),
     /// See [`ReadFile`].
     ReadFile(ReadFile),
+    /// See [`ReadProject`].
+    ReadProject(ReadProject),
+    /// See [`RemoveWorktree`].
+    RemoveWorktree(RemoveWorktree),
+    /// See [`ResolveDir`].
+    ResolveDir(ResolveDir),
+    /// See [`TakeBaseline`].
+    TakeBaseline(TakeBaseline),
 }
 
 impl Request {
     /// Performs the verb and encodes its answer.
     pub(crate) fn perform(self, input: Input) -> io::Result<(Vec<u8>, Output)> {
         match self {
+            Self::AppendLine(verb) => encoded(verb, input),
+            Self::CountChanges(verb) => encoded(verb, input),
+            Self::DiffWorktree(verb) => encoded(verb, input),
+            Self::FindTranscripts(verb) => encoded(verb, input),
+            Self::IsUnchanged(verb) => encoded(verb, input),
+            Self::MakeWorktree(verb) => encoded(verb, input),
+            Self::NamedFiles(verb) => encoded(verb, input),
+            Self::PlanWorktree(verb) => encoded(verb, input),
             Self::ReadFile(verb) => encoded(verb, input),
+            Self::ReadProject(verb) => encoded(verb, input),
+            Self::RemoveWorktree(verb) => encoded(verb, input),
+            Self::ResolveDir(verb) => encoded(verb, input),
+            Self::TakeBaseline(verb) => encoded(verb, input),
         }
     }
 
     pub(crate) fn kind(&self) -> Kind {
         match self {
+            Self::AppendLine(_) => AppendLine::KIND,
+            Self::CountChanges(_) => CountChanges::KIND,
+            Self::DiffWorktree(_) => DiffWorktree::KIND,
+            Self::FindTranscripts(_) => FindTranscripts::KIND,
+            Self::IsUnchanged(_) => IsUnchanged::KIND,
+            Self::MakeWorktree(_) => MakeWorktree::KIND,
+            Self::NamedFiles(_) => NamedFiles::KIND,
+            Self::PlanWorktree(_) => PlanWorktree::KIND,
             Self::ReadFile(_) => ReadFile::KIND,
+            Self::ReadProject(_) => ReadProject::KIND,
+            Self::RemoveWorktree(_) => RemoveWorktree::KIND,
+            Self::ResolveDir(_) => ResolveDir::KIND,
+            Self::TakeBaseline(_) => TakeBaseline::KIND,
         }
     }
 }
@@ -92,6 +153,11 @@ impl Input {
     /// A path to open it by, if there is one.
     pub fn path(&self) -> Option<&Path> {
         self.0.as_deref()
+    }
+
+    /// What a worktree began as, where the body is its index.
+    pub(crate) fn began(self, baseline: Baseline) -> Result<Began, WorktreeError> {
+        Ok(Began { index: self.0.ok_or(WorktreeError::NoRecord)?, baseline })
     }
 }
 

@@ -11,7 +11,7 @@ use plexus_protocol::worktree::{Worktree, WorktreeChanges};
 use crate::error::at;
 use crate::files::read_at_most;
 use crate::look::Look;
-use crate::{Record, Result, WorktreeError, admin_dir, lines, open};
+use crate::{Began, Result, WorktreeError, admin_dir, lines, open};
 
 /// How long lines are counted.
 const COUNTED_FOR: Duration = Duration::from_secs(10);
@@ -43,8 +43,8 @@ impl Known {
 }
 
 /// How the worktree differs from the commit it began at, uncommitted and untracked work included.
-pub fn changes(worktree: &Worktree, record: &Record) -> Result<WorktreeChanges> {
-    let look = Look::at(worktree, record, record.baseline()?)?;
+pub fn changes(worktree: &Worktree, began: &Began) -> Result<WorktreeChanges> {
+    let look = Look::at(worktree, began)?;
     let mut changes = WorktreeChanges { commits: commits(worktree, &look)?, ..WorktreeChanges::default() };
     let until = Instant::now() + COUNTED_FOR;
     let known = Known::of(worktree)?;
@@ -61,8 +61,9 @@ pub fn changes(worktree: &Worktree, record: &Record) -> Result<WorktreeChanges> 
     Ok(changes)
 }
 
-/// Whether nothing would be lost with it but what git ignores, what was copied in and what setup made.
-pub fn is_unchanged(worktree: &Worktree, record: &Record) -> Result<bool> {
+/// Whether nothing would be lost with it but what git ignores, what was copied in and what setup made. Where it is not
+/// known what it began as, only what is gone counts as unchanged.
+pub fn is_unchanged(worktree: &Worktree, began: Option<&Began>) -> Result<bool> {
     let base: Oid = worktree.base.parse()?;
     let repo = open(&worktree.repo)?;
     let admin = admin_dir(worktree)?;
@@ -79,7 +80,7 @@ pub fn is_unchanged(worktree: &Worktree, record: &Record) -> Result<bool> {
     if head(&repo, &admin)? != Some(base) || is_staged(&repo, base, &admin)? {
         return Ok(false);
     }
-    let look = Look::at(worktree, record, record.baseline()?)?;
+    let look = Look::at(worktree, began.ok_or(WorktreeError::NoRecord)?)?;
     Ok(!look.has_submodules() && look.differences()?.is_empty())
 }
 

@@ -7,12 +7,14 @@ use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::at;
 use crate::files::{missing_is_fine, open_regular};
 use crate::{Result, WorktreeError};
 
 /// One thing to copy.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Copy {
     from: PathBuf,
     /// From the root of either tree.

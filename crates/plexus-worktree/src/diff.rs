@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use git2::{DiffOptions, ObjectType, Oid, Patch};
 use plexus_protocol::visible;
 use plexus_protocol::worktree::{FileDiff, FileStatus, Worktree};
+use serde::{Deserialize, Serialize};
 
 use crate::changes::Known;
 use crate::files::read_at_most;
 use crate::lines::{Contents, LARGEST};
 use crate::look::{Difference, Look};
-use crate::{Record, Result};
+use crate::{Began, Result};
 
 /// How many files are told of.
 const MOST_FILES: usize = 500;
@@ -24,7 +25,7 @@ const OF_ALL: usize = 1024 * 1024;
 const COMPARED_FOR: Duration = Duration::from_secs(10);
 
 /// How a worktree differs from the commit it began at.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct WorktreeDiff {
     /// By path.
     pub files: Vec<FileDiff>,
@@ -34,8 +35,8 @@ pub struct WorktreeDiff {
 
 /// How the worktree differs from the commit it began at, uncommitted, untracked and committed work alike; of `only` this
 /// file, if one is named.
-pub fn diff(worktree: &Worktree, record: &Record, only: Option<&str>) -> Result<WorktreeDiff> {
-    let look = Look::at(worktree, record, record.baseline()?)?;
+pub fn diff(worktree: &Worktree, began: &Began, only: Option<&str>) -> Result<WorktreeDiff> {
+    let look = Look::at(worktree, began)?;
     let differences = look.differences()?;
     let until = Instant::now() + COMPARED_FOR;
     let root = Path::new(&worktree.path);

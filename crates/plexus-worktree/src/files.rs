@@ -114,10 +114,12 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     file.write_all(content)?;
     file.sync_all()?;
     std::fs::rename(&draft, path)?;
-    match path.parent() {
-        Some(parent) => File::open(parent)?.sync_all(),
-        None => Ok(()),
-    }
+    path.parent().map_or(Ok(()), sync_dir)
+}
+
+/// Has the names in a directory survive a crash.
+pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
 }
 
 /// Whether an error only says that there is nothing.

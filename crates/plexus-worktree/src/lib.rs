@@ -2,8 +2,9 @@
 //!
 //! A child can write the repository's configuration, so no program is ever run here, neither git nor anything that
 //! git would start: libgit2 knows no hooks, no external filters, no fsmonitor and no lazy fetching. For the same
-//! reason nothing a child can write says which directory is meant: paths come from the hub's own record. All of it
-//! blocks; on which thread it runs, and for how long it may, is for the hub to say.
+//! reason nothing a child can write says which directory is meant: paths come from the hub's own record. All of it blocks,
+//! and works by path in directories that children can change meanwhile: `plexus-files` runs it in a process of its own,
+//! where there is nothing of the hub to be found. Only [`Record`] and [`Notes`] are the hub's own files.
 
 mod changes;
 mod copy;
@@ -26,8 +27,8 @@ pub use changes::{changes, is_unchanged};
 pub use diff::{WorktreeDiff, diff};
 pub use error::WorktreeError;
 pub use notes::{Note, Notes, Stage};
-pub use plan::{Plan, Request};
-pub use record::Record;
+pub use plan::{Made, Plan, Request};
+pub use record::{Baseline, Began, Record};
 pub use remove::remove;
 
 type Result<T> = std::result::Result<T, WorktreeError>;

@@ -8,8 +8,8 @@ use git2::{Delta, DiffOptions, FileMode, Index, Oid, Repository};
 use plexus_protocol::worktree::Worktree;
 
 use crate::error::at;
-use crate::record::Baseline;
-use crate::{Record, Result, WorktreeError, open};
+use crate::record::{Baseline, Began};
+use crate::{Result, WorktreeError, open};
 
 /// How many files git does not know of are looked at.
 const MOST_UNTRACKED: usize = 100_000;
@@ -38,21 +38,21 @@ pub(crate) struct Difference {
 
 impl Look {
     /// Opens a worktree and the repository it belongs to.
-    pub(crate) fn at(worktree: &Worktree, record: &Record, baseline: Baseline) -> Result<Self> {
+    pub(crate) fn at(worktree: &Worktree, began: &Began) -> Result<Self> {
         let root = PathBuf::from(&worktree.path);
         let real = root.canonicalize().map_err(at(&root))?;
         if real != root || !real.is_dir() {
             return Err(WorktreeError::Moved(root));
         }
-        if !record.index_file().is_file() {
+        if !began.index.is_file() {
             return Err(WorktreeError::NoRecord);
         }
         let repo = open(&worktree.repo)?;
         repo.set_workdir(&root, false)?;
-        let mut index = Index::open(&record.index_file())?;
+        let mut index = Index::open(&began.index)?;
         // Attributes are looked up in it as well.
         repo.set_index(&mut index)?;
-        Ok(Self { base: worktree.base.parse()?, repo, root, index, baseline })
+        Ok(Self { base: worktree.base.parse()?, repo, root, index, baseline: began.baseline.clone() })
     }
 
     /// What differs from the base and is not as the record has it.
@@ -82,7 +82,7 @@ impl Look {
     fn difference(&self, delta: &git2::DiffDelta<'_>) -> Option<Difference> {
         let (old, new) = (delta.old_file(), delta.new_file());
         let path = new.path().or_else(|| old.path())?.to_owned();
-        if let Some(begun_as) = path.to_str().and_then(|path| self.baseline.get(path)) {
+        if let Some(begun_as) = path.to_str().and_then(|path| self.baseline.0.get(path)) {
             let full = self.root.join(&path);
             let same = match begun_as {
                 Some(fingerprint) => fingerprint.is_of(&full),

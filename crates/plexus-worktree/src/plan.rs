@@ -1,19 +1,22 @@
 //! From what a caller asked for to a worktree that is there: all that can be refused is refused before anything is
 //! made, and what will be made is known by name before the first of it is.
 
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
 use git2::build::CheckoutBuilder;
 use git2::{ErrorCode, Repository};
 use plexus_protocol::worktree::Worktree;
+use serde::{Deserialize, Serialize};
 
 use crate::copy::Copy;
 use crate::error::at;
-use crate::files::{new_dir, private_dir};
-use crate::{Record, Result, WorktreeError, admin_dir, open};
+use crate::files::{new_dir, open_regular, private_dir};
+use crate::{Baseline, Result, WorktreeError, admin_dir, open};
 
 /// What a worktree is to be.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Request {
     /// Where the session would work without one.
     pub working_dir: PathBuf,
@@ -30,11 +33,20 @@ pub struct Request {
 }
 
 /// A worktree that can be made.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Plan {
     worktree: Worktree,
     working_dir: PathBuf,
     copies: Vec<Copy>,
+}
+
+/// What a worktree that was made began as.
+#[derive(Debug)]
+pub struct Made {
+    /// The index of the fresh checkout.
+    pub index: File,
+    /// What copying changed.
+    pub baseline: Baseline,
 }
 
 impl Plan {
@@ -84,7 +96,7 @@ impl Plan {
     }
 
     /// Makes it, and takes down what it began as. One that fails leaves things to be removed.
-    pub fn make(&self, record: &Record) -> Result<()> {
+    pub fn make(&self) -> Result<Made> {
         let worktree = &self.worktree;
         let path = Path::new(&worktree.path);
         let admin = admin_dir(worktree)?;
@@ -94,7 +106,8 @@ impl Plan {
         link(worktree, &admin)?;
         let mut fresh = CheckoutBuilder::new();
         open(&worktree.path)?.checkout_head(Some(fresh.safe().recreate_missing(true)))?;
-        record.begin(&admin.join("index"))?;
+        let index_file = admin.join("index");
+        let index = open_regular(&index_file).map_err(at(&index_file))?;
         for copy in &self.copies {
             copy.copy_to(path)?;
         }
@@ -103,7 +116,9 @@ impl Plan {
             Ok(real) if real.starts_with(path) && real.is_dir() => {}
             _ => return Err(WorktreeError::NotInTree(self.working_dir.clone())),
         }
-        record.take(worktree)
+        // By its descriptor, so that it is the one which is handed over.
+        let path = PathBuf::from(format!("/proc/self/fd/{}", index.as_raw_fd()));
+        Ok(Made { baseline: Baseline::take(worktree, &path)?, index })
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use common::{Ground, commit};
 use git2::{IndexEntryFlag, Repository};
-use plexus_worktree::{WorktreeError, changes, is_unchanged, remove};
+use plexus_worktree::{WorktreeError, remove};
 
 #[test]
 fn a_fresh_worktree_is_unchanged_and_ignored_files_do_not_count() {
@@ -121,7 +121,7 @@ fn what_was_copied_or_set_up_counts_only_when_it_is_no_longer_that() {
     made.write("generated.rs", "fn f() {}\n");
     std::fs::remove_file(made.path().join("sub/b.txt")).unwrap();
     assert_eq!(made.figures(), [2, 1, 1, 1, 0]);
-    made.record.take(&made.worktree).unwrap();
+    made.take();
     assert_eq!(made.figures(), [0; 5]);
     assert!(made.unchanged());
     made.write("local.conf", "y\nz\n");
@@ -159,8 +159,8 @@ fn more_than_can_be_looked_at_is_said_and_kept() {
         )
         .unwrap();
     }
-    assert!(matches!(changes(&made.worktree, &made.record), Err(WorktreeError::TooMuch)));
-    assert!(is_unchanged(&made.worktree, &made.record).is_err());
+    assert!(matches!(made.changes(), Err(WorktreeError::TooMuch)));
+    assert!(made.is_unchanged().is_err());
 }
 
 #[test]
@@ -170,8 +170,8 @@ fn what_does_not_stand_where_it_was_made_is_neither_read_nor_removed_for_it() {
     let elsewhere = ground.dir.path().join("elsewhere");
     std::fs::rename(made.path(), &elsewhere).unwrap();
     symlink(&ground.root, made.path()).unwrap();
-    assert!(matches!(changes(&made.worktree, &made.record), Err(WorktreeError::Moved(_))));
-    assert!(is_unchanged(&made.worktree, &made.record).is_err());
+    assert!(matches!(made.changes(), Err(WorktreeError::Moved(_))));
+    assert!(made.is_unchanged().is_err());
     std::fs::remove_file(made.path()).unwrap();
     std::fs::rename(&elsewhere, made.path()).unwrap();
     // Git's own notion of where it is can be anything.
@@ -187,7 +187,7 @@ fn one_that_somebody_removed_leaves_only_its_branch_to_remove() {
     let ground = Ground::new();
     let made = ground.make();
     std::fs::remove_dir_all(made.path()).unwrap();
-    assert!(changes(&made.worktree, &made.record).is_err());
+    assert!(made.changes().is_err());
     assert!(made.unchanged());
     remove(&made.worktree).unwrap();
     assert!(ground.repo.find_branch(&made.worktree.branch, git2::BranchType::Local).is_err());

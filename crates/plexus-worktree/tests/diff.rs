@@ -8,14 +8,14 @@ use std::os::unix::fs::symlink;
 
 use common::{Ground, Made, commit};
 use plexus_protocol::worktree::{FileDiff, FileStatus};
-use plexus_worktree::{WorktreeDiff, diff};
+use plexus_worktree::WorktreeDiff;
 
 fn all(made: &Made) -> WorktreeDiff {
-    diff(&made.worktree, &made.record, None).unwrap()
+    made.diff(None).unwrap()
 }
 
 fn only(made: &Made, path: &str) -> FileDiff {
-    let mut found = diff(&made.worktree, &made.record, Some(path)).unwrap();
+    let mut found = made.diff(Some(path)).unwrap();
     assert_eq!(found.files.len(), 1, "{found:?}");
     found.files.remove(0)
 }
@@ -51,7 +51,7 @@ fn committed_uncommitted_and_untracked_work_is_shown_as_one() {
     ];
     assert_eq!(patches, expected);
     assert_eq!(only(&made, "a.txt").patch.as_deref(), Some(expected[0]));
-    assert!(diff(&made.worktree, &made.record, Some("none")).unwrap().files.is_empty());
+    assert!(made.diff(Some("none")).unwrap().files.is_empty());
     // Ignored files, and what was there when the session began, are not its work.
     made.write("x.log", "noise");
     assert_eq!(told(&made).len(), 4);

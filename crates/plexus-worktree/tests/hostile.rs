@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use common::{Ground, commit, write};
 use git2::ConfigLevel;
-use plexus_worktree::{Request, changes, diff, is_unchanged, remove};
+use plexus_worktree::{Request, remove};
 
 /// Sets every trap there is; what springs one writes a line into the file that is returned.
 fn trap(ground: &Ground) -> PathBuf {
@@ -70,19 +70,19 @@ fn nothing_that_a_repository_names_is_run() {
     let request =
         Request { copy: vec!["local.conf".to_owned()], base: Some("HEAD".to_owned()), ..ground.request() };
     let made = ground.try_make(&request).unwrap();
-    made.record.take(&made.worktree).unwrap();
-    assert_eq!(changes(&made.worktree, &made.record).unwrap().files, 0);
+    made.take();
+    assert_eq!(made.changes().unwrap().files, 0);
     made.write("a.txt", "ONE\ntwo\nthree\n");
     made.write("long.txt", &format!("{}!\n", "a".repeat(100)).repeat(100));
     made.write("new.txt", "x\n");
     assert_eq!(made.figures(), [3, 102, 101, 1, 0]);
-    let shown = diff(&made.worktree, &made.record, None).unwrap().files;
+    let shown = made.diff(None).unwrap().files;
     assert_eq!(
         shown.iter().map(|file| (file.insertions, file.patch.is_some())).collect::<Vec<_>>(),
         [(1, true), (100, true), (1, true)]
     );
     commit(&made.repo());
-    assert!(!is_unchanged(&made.worktree, &made.record).unwrap());
+    assert!(!made.is_unchanged().unwrap());
     remove(&made.worktree).unwrap();
     let unchanged = ground.make();
     assert!(unchanged.unchanged());
@@ -119,9 +119,9 @@ fn a_repository_that_cannot_be_read_any_more_is_an_error_and_nothing_is_removed(
         let before = std::fs::read(ground.root.join(file)).ok();
         write(&ground.root, file, content);
         // Either answer will do, as long as it is one and a changed worktree is not called unchanged.
-        let _ = changes(&made.worktree, &made.record);
+        let _ = made.changes();
         made.write("x.txt", "mine\n");
-        assert!(!is_unchanged(&made.worktree, &made.record).unwrap_or(false), "{file}");
+        assert!(!made.is_unchanged().unwrap_or(false), "{file}");
         std::fs::remove_file(made.path().join("x.txt")).unwrap();
         match before {
             Some(before) => std::fs::write(ground.root.join(file), before).unwrap(),
@@ -134,12 +134,12 @@ fn a_repository_that_cannot_be_read_any_more_is_an_error_and_nothing_is_removed(
         let path = made.admin().join(file);
         let before = std::fs::read(&path).unwrap();
         std::fs::write(&path, content).unwrap();
-        assert!(!is_unchanged(&made.worktree, &made.record).unwrap_or(false), "{file}");
+        assert!(!made.is_unchanged().unwrap_or(false), "{file}");
         std::fs::write(&path, before).unwrap();
     }
     assert!(made.unchanged());
     std::fs::rename(&ground.root, ground.root.with_file_name("gone")).unwrap();
-    assert!(changes(&made.worktree, &made.record).is_err());
-    assert!(is_unchanged(&made.worktree, &made.record).is_err());
+    assert!(made.changes().is_err());
+    assert!(made.is_unchanged().is_err());
     assert!(Path::new(&made.worktree.path).join("a.txt").exists());
 }

@@ -5,7 +5,7 @@ mod common;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use common::Ground;
+use common::{Ground, keep};
 use git2::Repository;
 use plexus_protocol::SessionId;
 use plexus_worktree::{Note, Notes, Plan, Record, Request, Stage, WorktreeError, is_unchanged, remove};
@@ -126,7 +126,7 @@ fn what_was_made_is_removed_without_a_trace_however_far_it_came() {
     let plan = Plan::of(&ground.request()).unwrap();
     let commit = ground.repo.head().unwrap().peel_to_commit().unwrap();
     ground.repo.branch(&plan.worktree().branch, &commit, false).unwrap();
-    let failed = plan.make(&Record::new(ground.dir.path().join("record")));
+    let failed = plan.make();
     assert!(failed.is_err(), "the branch is taken");
     remove(plan.worktree()).unwrap();
     assert_eq!(before(), clean);
@@ -143,11 +143,11 @@ fn many_can_be_made_and_removed_at_once() {
             scope.spawn(move || {
                 for _ in 0..20 {
                     let plan = Plan::of(request).unwrap();
-                    plan.make(&record).unwrap();
-                    assert!(is_unchanged(plan.worktree(), &record).unwrap());
+                    keep(&record, plan.make().unwrap()).unwrap();
+                    assert!(is_unchanged(plan.worktree(), Some(&record.began().unwrap())).unwrap());
                     remove(plan.worktree()).unwrap();
                 }
-                Plan::of(request).unwrap().make(&record).unwrap();
+                keep(&record, Plan::of(request).unwrap().make().unwrap()).unwrap();
             });
         }
     });

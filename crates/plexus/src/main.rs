@@ -59,6 +59,10 @@ fn main() -> ExitCode {
         return ExitCode::from(u8::try_from(plexus_testkit::agent::run(args)).unwrap_or(1));
     }
     let verb = args.next();
+    if verb.as_ref().is_some_and(|verb| verb == "keep" || verb == "files") {
+        // Started by way of `/proc/self/exe`, it would be shown as `exe`.
+        let _ = rustix::thread::set_name(c"plexus");
+    }
     // Keepers are many and live long: they never see the command line parser or a runtime.
     if verb.as_ref().is_some_and(|verb| verb == "keep") {
         return report(keep(args.next().as_deref().map(Path::new)));

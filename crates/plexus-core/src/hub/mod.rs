@@ -6,7 +6,7 @@ mod take_up;
 
 use std::collections::HashMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use plexus_agent::JournalWatch;
@@ -37,7 +37,6 @@ use crate::session::{self, SessionHandle};
 use crate::sign_in::Links;
 use crate::wall::Walls;
 use crate::way_up::WayUp;
-use crate::worktrees::Worktrees;
 
 pub(crate) use refusal::store_error;
 
@@ -56,6 +55,8 @@ pub enum ShutDown {
 /// The hub. Shared by every task and door; it owns no child: each session's task does.
 pub struct Hub {
     settings: Settings,
+    /// This program, for what is started outside the sandbox: keepers and file helpers.
+    own_program: PathBuf,
     registry: Registry,
     store: Arc<dyn Store>,
     book: Book,
@@ -71,7 +72,6 @@ pub struct Hub {
     watch: JournalWatch,
     walls: Walls,
     files: Files,
-    worktrees: Worktrees,
     policies: Policies,
     user_settings: UserSettings,
     way_up: WayUp,
@@ -86,7 +86,7 @@ pub struct Hub {
 }
 
 impl Hub {
-    pub(crate) fn new(
+    pub(crate) async fn new(
         settings: Settings,
         store: Arc<dyn Store>,
         registry: Registry,
@@ -97,13 +97,16 @@ impl Hub {
         let closing = CancellationToken::new();
         let metrics = Arc::new(Metrics::default());
         let heads = Heads::at(settings.audit_head_file.clone(), settings.audit_head_webhook.clone());
-        let user_settings = UserSettings::at_start(settings.user_settings.clone(), &settings.data_dir);
         let tasks = TaskTracker::new();
         let notifier =
             settings.notify.clone().map(|wanted| Notifier::new(wanted, &settings.data_dir, &tasks, &closing));
-        let files = Files::new(&settings, &walls, closing.clone());
+        let own_program = plexus_agent::pinned(&settings.plexus);
+        let files = Files::new(own_program.clone(), &walls, closing.clone());
+        let user_settings =
+            UserSettings::at_start(settings.user_settings.clone(), &settings.data_dir, &files).await;
         let hub = Arc::new_cyclic(|this: &Weak<Self>| Self {
             settings,
+            own_program,
             registry,
             book: Book::new(Arc::clone(&store) as Arc<dyn Ledger>, Arc::clone(&metrics)),
             store,
@@ -119,7 +122,6 @@ impl Hub {
             watch,
             files,
             walls,
-            worktrees: Worktrees::new(closing.clone()),
             policies: Policies::default(),
             user_settings,
             way_up: WayUp::default(),
@@ -204,6 +206,11 @@ impl Hub {
         &self.walls
     }
 
+    /// This program, for what is started outside the sandbox.
+    pub(crate) fn own_program(&self) -> &Path {
+        &self.own_program
+    }
+
     /// Access to files that children can write.
     pub fn files(&self) -> &Files {
         &self.files
@@ -240,10 +247,6 @@ impl Hub {
     pub(crate) fn home_of(&self, lineage: &Lineage) -> Option<PathBuf> {
         let given = lineage.itself().and_then(|session| session.config.env.get("HOME").map(PathBuf::from));
         given.or_else(|| std::env::var_os("HOME").filter(|_| !self.settings.clean_env).map(PathBuf::from))
-    }
-
-    pub(crate) fn worktrees(&self) -> &Worktrees {
-        &self.worktrees
     }
 
     pub(crate) fn closing(&self) -> &CancellationToken {
@@ -383,7 +386,7 @@ impl Hub {
         self.closing.cancel();
         self.tasks.close();
         self.tasks.wait().await;
-        self.heads.tell().await;
+        self.heads.tell(&self.files).await;
         count
     }
 }

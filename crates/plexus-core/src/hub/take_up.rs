@@ -26,7 +26,7 @@ impl Hub {
         self.heads.moved(&self.store.audit_head().await?);
         self.tasks.spawn({
             let hub = Arc::clone(self);
-            async move { hub.closing.run_until_cancelled(hub.heads.keep()).await }
+            async move { hub.closing.run_until_cancelled(hub.heads.keep(&hub.files)).await }
         });
         self.take_up_worktrees().await?;
         let runs = self.store.open_runs().await?;

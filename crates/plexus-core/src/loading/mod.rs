@@ -9,7 +9,6 @@ mod user;
 mod user_file;
 
 use std::collections::BTreeMap;
-use std::io::{self, Read as _};
 use std::path::Path;
 
 use plexus_protocol::claudecode::{LoadsView, McpServer};
@@ -81,25 +80,16 @@ pub(crate) fn agents_of(config: &SessionConfig) -> Object {
     config.project.as_ref().map(|project| project.agents.clone()).unwrap_or_default()
 }
 
-/// A file's content. Whoever can write there can put something else in its place: nothing is waited for, and nothing
-/// endless read.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    const LARGEST: u64 = 64 * 1024 * 1024;
-    let metadata = std::fs::metadata(path)?;
-    if !metadata.is_file() || metadata.len() > LARGEST {
-        return Err(io::Error::other("is no file, or too large"));
-    }
-    let mut content = Vec::new();
-    std::fs::File::open(path)?.take(LARGEST).read_to_end(&mut content)?;
-    Ok(content)
-}
-
 /// What a session loads, by name; `None` for nothing.
-pub(crate) fn shown(hub: &Hub, config: &SessionConfig) -> Option<LoadsView> {
+pub(crate) async fn shown(hub: &Hub, config: &SessionConfig) -> Option<LoadsView> {
+    let project = match &config.project {
+        Some(project) => Some(project_view(hub.files(), project, Path::new(&config.working_dir)).await),
+        None => None,
+    };
     let loads = LoadsView {
         user_settings: hub.user_settings().counting().map(|user| user.names()).unwrap_or_default(),
         mcp_servers: config.mcp_servers.keys().cloned().collect(),
-        project: config.project.as_ref().map(|project| project_view(project, Path::new(&config.working_dir))),
+        project,
     };
     (loads != LoadsView::default()).then_some(loads)
 }

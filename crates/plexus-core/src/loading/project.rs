@@ -5,9 +5,11 @@
 //! commands, permission modes. What the project allows, asks and denies becomes rules of the hub.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::{Path, PathBuf};
 
+use plexus_files::{
+    HelperError, NamedFile, NamedFiles, ProjectFault, ProjectFiles, ReadProject, SERVERS, SETTINGS,
+};
 use plexus_policy::{RuleEffect, RuleEntry};
 use plexus_protocol::claudecode::{McpServer, McpServerGiven, ProjectView, TrustedProject};
 use plexus_protocol::{Decider, Error, ErrorKind, Object, SessionId};
@@ -15,16 +17,12 @@ use plexus_store::{Change, NewRule, RuleAuthority};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{agents, read, servers};
+use super::{agents, servers};
 use crate::clock::now;
+use crate::files::{FileError, Files};
 use crate::secret::content_hash;
 
-const SETTINGS: &str = ".claude/settings.json";
-const SERVERS: &str = ".mcp.json";
-const AGENTS: &str = ".claude/agents";
-
-/// So that nobody has a hub read a disk full, or keep it.
-const MOST_AGENTS: usize = 100;
+/// So that nobody has a hub keep a disk full.
 const LARGEST: usize = 256 * 1024;
 
 /// What of a project is taken up, and the rules that come with it.
@@ -35,10 +33,14 @@ pub(crate) struct Taken {
 
 impl Taken {
     /// The project in `dir` as it is now; variables that `may_be_given` refuses are left out.
-    pub(crate) fn read(dir: &Path, may_be_given: impl Fn(&str) -> bool) -> Result<Self, Error> {
-        let files = config_files(dir)?;
+    pub(crate) async fn read(
+        files: &Files,
+        dir: &Path,
+        may_be_given: impl Fn(&str) -> bool,
+    ) -> Result<Self, Error> {
+        let (contents, left_out) = project_files(files, dir).await?;
         let mut project = TrustedProject {
-            files: files.iter().map(|(path, content)| (path.clone(), content_hash(content))).collect(),
+            files: contents.iter().map(|(path, content)| (path.clone(), content_hash(content))).collect(),
             trusted_at: now(),
             model: None,
             env: BTreeMap::new(),
@@ -46,20 +48,23 @@ impl Taken {
             agents: Object::new(),
             left_out: Vec::new(),
         };
-        let mut rules = Vec::new();
-        for (path, content) in &files {
+        let (mut rules, mut words) = (Vec::new(), Vec::new());
+        for (path, content) in &contents {
             let text = std::str::from_utf8(content).map_err(|error| bad(path, error))?;
             match path.as_str() {
                 SETTINGS => take_settings(text, dir, &may_be_given, &mut project, &mut rules)?,
-                SERVERS => take_servers(text, dir, &mut project)?,
+                SERVERS => words = take_servers(text, &mut project)?,
                 _ => take_agent(path, text, &mut project)?,
             }
         }
-        for folder in ["skills", "commands"] {
-            if dir.join(".claude").join(folder).exists() {
-                project.left_out.push(format!(".claude/{folder}"));
+        // A program of the project is part of what is trusted: an approved command may write another in its place.
+        let found = named(files, dir, words.clone()).await.map_err(|error| bad(SERVERS, error))?;
+        for (word, file) in words.iter().zip(found) {
+            if let Some(NamedFile { path, sha256 }) = file.map_err(|error| bad(word, error))? {
+                project.files.insert(path, sha256);
             }
         }
+        project.left_out.extend(left_out);
         if serde_json::to_string(&project).map_or(usize::MAX, |text| text.len()) > LARGEST {
             return Err(bad(".claude", format!("more than {} KiB in all", LARGEST / 1024)));
         }
@@ -81,18 +86,24 @@ impl Taken {
 }
 
 /// Which files are not as they were trusted. What cannot be read is not.
-pub(crate) fn changed(project: &TrustedProject, dir: &Path) -> Vec<String> {
-    let now = match config_files(dir) {
-        Ok(files) => files,
+pub(crate) async fn changed(files: &Files, project: &TrustedProject, dir: &Path) -> Vec<String> {
+    let now = match project_files(files, dir).await {
+        Ok((contents, _)) => contents,
         Err(error) => {
             return vec![error.details.get("file").and_then(Value::as_str).unwrap_or(".claude").to_owned()];
         }
     };
     let all: BTreeSet<&String> = project.files.keys().chain(now.keys()).collect();
+    let programs: Vec<String> =
+        all.iter().filter(|path| !now.contains_key(**path)).map(|path| (*path).clone()).collect();
+    // What cannot be looked at is not as it was.
+    let found = named(files, dir, programs.clone()).await.unwrap_or_default();
+    let found: BTreeMap<String, NamedFile> =
+        programs.into_iter().zip(found).filter_map(|(path, file)| Some((path, file.ok()??))).collect();
     let is_same = |path: &str| {
         let hash = match now.get(path) {
             Some(content) => Some(content_hash(content)),
-            None => read(&dir.join(path)).ok().map(|content| content_hash(&content)),
+            None => found.get(path).filter(|file| file.path == path).map(|file| file.sha256.clone()),
         };
         hash.as_ref() == project.files.get(path)
     };
@@ -100,10 +111,10 @@ pub(crate) fn changed(project: &TrustedProject, dir: &Path) -> Vec<String> {
 }
 
 /// A trusted project as it is shown.
-pub(crate) fn view(project: &TrustedProject, dir: &Path) -> ProjectView {
+pub(crate) async fn view(files: &Files, project: &TrustedProject, dir: &Path) -> ProjectView {
     ProjectView {
         files: project.files.keys().cloned().collect(),
-        changed: changed(project, dir),
+        changed: changed(files, project, dir).await,
         trusted_at: project.trusted_at,
         env: project.env.keys().cloned().collect(),
         mcp_servers: project.mcp_servers.keys().cloned().collect(),
@@ -112,38 +123,33 @@ pub(crate) fn view(project: &TrustedProject, dir: &Path) -> ProjectView {
     }
 }
 
-/// The files that are taken up, by their path in the project, as far as they are there.
-fn config_files(dir: &Path) -> Result<BTreeMap<String, Vec<u8>>, Error> {
-    let mut files = BTreeMap::new();
-    for path in [SETTINGS, SERVERS] {
-        match read(&dir.join(path)) {
-            Ok(content) => drop(files.insert(path.to_owned(), content)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(bad(path, error)),
-        }
+/// The files that are taken up, by their path in the project, as far as they are there; and what is left out of it.
+async fn project_files(files: &Files, dir: &Path) -> Result<(BTreeMap<String, Vec<u8>>, Vec<String>), Error> {
+    let mut contents = Vec::new();
+    let read = files.call(ReadProject { dir: dir.to_owned() }, None, &mut contents).await;
+    let ProjectFiles { files, left_out } =
+        read.map_err(|error| bad(".claude", error))?.map_err(|ProjectFault { file, why }| bad(&file, why))?;
+    let mut rest = &contents[..];
+    let mut split = BTreeMap::new();
+    for (path, size) in files {
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        let (content, after) = rest.split_at_checked(size).ok_or_else(|| bad(&path, "it was cut off"))?;
+        split.insert(path, content.to_vec());
+        rest = after;
     }
-    let mut folders = vec![PathBuf::from(AGENTS)];
-    while let Some(folder) = folders.pop() {
-        let entries = match std::fs::read_dir(dir.join(&folder)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && folder == Path::new(AGENTS) => continue,
-            entries => entries.map_err(|error| bad(&folder.display().to_string(), error))?,
-        };
-        for entry in entries {
-            let entry = entry.map_err(|error| bad(&folder.display().to_string(), error))?;
-            let path = folder.join(entry.file_name());
-            let name = path.to_str().ok_or_else(|| bad(AGENTS, "a name that is not UTF-8"))?.to_owned();
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                folders.push(path);
-            } else if name.ends_with(".md") {
-                let content = read(&dir.join(&path)).map_err(|error| bad(&name, error))?;
-                files.insert(name, content);
-            }
-            if files.len() + folders.len() > MOST_AGENTS {
-                return Err(bad(AGENTS, format!("more than {MOST_AGENTS} files and folders")));
-            }
-        }
+    Ok((split, left_out))
+}
+
+/// The files of the project that words name, for each word.
+async fn named(
+    files: &Files,
+    dir: &Path,
+    words: Vec<String>,
+) -> Result<Vec<Result<Option<NamedFile>, FileError>>, HelperError> {
+    if words.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(files)
+    files.call(NamedFiles { dir: dir.to_owned(), words }, None, &mut tokio::io::sink()).await
 }
 
 fn take_settings(
@@ -219,7 +225,8 @@ fn take_rules(
     Ok(())
 }
 
-fn take_servers(text: &str, dir: &Path, project: &mut TrustedProject) -> Result<(), Error> {
+/// Takes up the servers, and hands back the words of their command lines.
+fn take_servers(text: &str, project: &mut TrustedProject) -> Result<Vec<String>, Error> {
     #[derive(Deserialize)]
     struct File {
         #[serde(default, rename = "mcpServers")]
@@ -228,30 +235,16 @@ fn take_servers(text: &str, dir: &Path, project: &mut TrustedProject) -> Result<
     let mut json = serde_json::Deserializer::from_str(text);
     let file: File = serde_path_to_error::deserialize(&mut json)
         .map_err(|error| bad(SERVERS, format!("`{}`: {}", error.path(), error.inner())))?;
+    let mut words = Vec::new();
     for (name, given) in file.servers {
         let server = servers::checked(&name, given, &format!("mcpServers.{name}"));
         let server = server.map_err(|error| bad(SERVERS, error.message))?;
         if let McpServer::Stdio { command, args, .. } = &server {
-            // A program of the project is part of what is trusted: an approved command may write another in its place.
-            for word in std::iter::once(command).chain(args) {
-                if let Some((path, content)) = inside(dir, word).map_err(|error| bad(word, error))? {
-                    project.files.insert(path, content_hash(&content));
-                }
-            }
+            words.extend(std::iter::once(command).chain(args).cloned());
         }
         project.mcp_servers.insert(name, server);
     }
-    Ok(())
-}
-
-/// The file of the project that a word of a command line names, if it names one.
-fn inside(dir: &Path, word: &str) -> io::Result<Option<(String, Vec<u8>)>> {
-    let Ok(path) = dir.join(word).canonicalize() else { return Ok(None) };
-    let Ok(relative) = path.strip_prefix(dir) else { return Ok(None) };
-    match relative.to_str() {
-        Some(relative) if path.is_file() => Ok(Some((relative.to_owned(), read(&path)?))),
-        _ => Ok(None),
-    }
+    Ok(words)
 }
 
 fn take_agent(path: &str, text: &str, project: &mut TrustedProject) -> Result<(), Error> {

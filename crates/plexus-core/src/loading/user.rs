@@ -12,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use plexus_policy::{RuleEffect, RuleEntry};
 
 use super::user_file::{FromUser, differences, read};
+use crate::files::Files;
 
 /// What of the user's settings counts, or why none of it can be used.
 pub(crate) type Counting = Result<FromUser, String>;
@@ -55,11 +56,23 @@ pub(crate) struct UserSettings {
 
 impl UserSettings {
     /// What counts from the start of a hub on.
-    pub(crate) fn at_start(file: Option<PathBuf>, data_dir: &Path) -> Self {
+    pub(crate) async fn at_start(file: Option<PathBuf>, data_dir: &Path, files: &Files) -> Self {
+        let now = match &file {
+            Some(file) => read(files, file).await,
+            None => Ok(FromUser::default()),
+        };
+        Self::with(file, data_dir, now)
+    }
+
+    /// What counts from the start of a hub on that finds `now` in the file.
+    fn with(file: Option<PathBuf>, data_dir: &Path, now: Counting) -> Self {
         let kept = data_dir.join("user-settings.json");
-        let counting = file.as_ref().map_or_else(|| Ok(FromUser::default()), |file| taken_up(file, &kept));
+        let counting = match &file {
+            Some(_) => now.clone().and_then(|now| taken_up(&now, &kept)),
+            None => Ok(FromUser::default()),
+        };
         let user = Self { file, kept, counting: Mutex::new(counting) };
-        match user.changed() {
+        match user.changed(now) {
             Ok(changed) if changed.is_empty() => {}
             Ok(changed) => tracing::warn!(
                 changed = changed.join(", "),
@@ -83,17 +96,26 @@ impl UserSettings {
         self.lock().clone()
     }
 
-    /// What in the file waits to be accepted, as it is now.
-    pub(crate) fn changed(&self) -> Result<Vec<String>, String> {
-        let Some(file) = &self.file else { return Ok(Vec::new()) };
-        let (now, counting) = (read(file)?, self.counting()?);
+    /// What is in the file now.
+    pub(crate) async fn now(&self, files: &Files) -> Counting {
+        match &self.file {
+            Some(file) => read(files, file).await,
+            None => Ok(FromUser::default()),
+        }
+    }
+
+    /// What in the file waits to be accepted, where `now` is in it.
+    pub(crate) fn changed(&self, now: Counting) -> Result<Vec<String>, String> {
+        let (now, counting) = (now?, self.counting()?);
         Ok(differences(&counting, &now))
     }
 
     /// Takes up what is in the file now, all of it.
-    pub(crate) fn accept(&self) -> Result<(), String> {
-        let Some(file) = &self.file else { return Ok(()) };
-        let now = read(file)?;
+    pub(crate) fn accept(&self, now: Counting) -> Result<(), String> {
+        if self.file.is_none() {
+            return Ok(());
+        }
+        let now = now?;
         keep(&self.kept, &now)?;
         *self.lock() = Ok(now);
         Ok(())
@@ -123,8 +145,7 @@ impl UserSettings {
 }
 
 /// What counts when a hub starts. What denies more than before counts at once, and for good.
-fn taken_up(file: &Path, kept: &Path) -> Counting {
-    let now = read(file)?;
+fn taken_up(now: &FromUser, kept: &Path) -> Counting {
     let before = match std::fs::read(kept) {
         Ok(text) => Some(
             serde_json::from_slice::<FromUser>(&text)
@@ -164,12 +185,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::loading::user_file::parse;
+
+    /// What is in a file, if it is there.
+    fn now(file: &Path) -> Counting {
+        parse(file, std::fs::read(file).ok().as_deref())
+    }
 
     #[test]
     fn of_what_changes_only_denials_count_until_it_is_accepted() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("settings.json");
-        let start = || UserSettings::at_start(Some(file.clone()), dir.path());
+        let start = || UserSettings::with(Some(file.clone()), dir.path(), now(&file));
         let write = |helper: &str, deny: &str| {
             let settings = json!({"model": "opus", "apiKeyHelper": helper, "permissions": {"deny": [deny]}});
             std::fs::write(&file, settings.to_string()).unwrap();
@@ -181,11 +208,11 @@ mod tests {
         let counting = user.counting().unwrap();
         assert_eq!(counting.deny, ["Bash(rm:*)", "WebFetch"].map(str::to_owned).into());
         assert!(FromUser { deny: first.deny.clone(), ..counting } == first, "the rest is as it was");
-        assert_eq!(user.changed().unwrap(), ["apiKeyHelper", "permissions.deny"]);
+        assert_eq!(user.changed(now(&file)).unwrap(), ["apiKeyHelper", "permissions.deny"]);
         // What denied once goes on denying, also when the file forgets it.
         std::fs::remove_file(&file).unwrap();
         assert_eq!(start().rules().unwrap().len(), 2);
-        user.accept().unwrap();
+        user.accept(now(&file)).unwrap();
         assert!(user.counting().unwrap() == FromUser::default());
         assert!(start().counting().unwrap() == FromUser::default());
     }
@@ -195,13 +222,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("settings.json");
         std::fs::write(&file, "{").unwrap();
-        let user = UserSettings::at_start(Some(file.clone()), dir.path());
-        assert!(matches!(user.restriction(), Restriction::Broken(_)) && user.accept().is_err());
+        let user = UserSettings::with(Some(file.clone()), dir.path(), now(&file));
+        assert!(matches!(user.restriction(), Restriction::Broken(_)) && user.accept(now(&file)).is_err());
         std::fs::write(&file, "{}").unwrap();
         std::fs::write(dir.path().join("user-settings.json"), "rubbish").unwrap();
-        let user = UserSettings::at_start(Some(file), dir.path());
+        let user = UserSettings::with(Some(file.clone()), dir.path(), now(&file));
         assert!(user.counting().is_err(), "nor is what was kept passed over");
-        user.accept().unwrap();
+        user.accept(now(&file)).unwrap();
         assert!(user.counting().is_ok());
     }
 }

@@ -1,13 +1,14 @@
 //! What is taken from the user's own Claude Code settings, and what is not; when it counts is for others to say.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::Path;
 
 use plexus_policy::{RuleEffect, RuleEntry};
 use plexus_protocol::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::files::{FileError, Files};
 
 /// Variables that say where the model is, which one, and how to be let in there.
 const PROVIDER: [&str; 38] = [
@@ -87,15 +88,25 @@ pub(super) fn differences(one: &FromUser, other: &FromUser) -> Vec<String> {
     names
 }
 
-/// Reads the file. One that is not there says nothing; one that cannot be read is an error that names the place.
-pub(super) fn read(file: &Path) -> Result<FromUser, String> {
+/// The largest settings file, in bytes.
+const LARGEST: u64 = 4 * 1024 * 1024;
+
+/// Reads the file, as a child would find it. One that is not there says nothing; one that cannot be read is an error.
+pub(super) async fn read(files: &Files, file: &Path) -> Result<FromUser, String> {
+    match files.read(file, LARGEST).await {
+        Ok(read) if read.truncated => Err(format!("{}: too large", file.display())),
+        Ok(read) => parse(file, Some(&read.content)),
+        Err(FileError::NotFound) => parse(file, None),
+        Err(error) => Err(format!("{}: {error}", file.display())),
+    }
+}
+
+/// What a file with this content says; `None` where there is none. One that cannot be used is an error that names the
+/// place.
+pub(super) fn parse(file: &Path, content: Option<&[u8]>) -> Result<FromUser, String> {
     let at = |place: &str, why: &dyn std::fmt::Display| format!("{}: {place}{why}", file.display());
-    let text = match super::read(file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FromUser::default()),
-        Err(error) => return Err(at("", &error)),
-    };
-    let settings: Object = serde_json::from_slice(&text).map_err(|error| at("", &error))?;
+    let Some(content) = content else { return Ok(FromUser::default()) };
+    let settings: Object = serde_json::from_slice(content).map_err(|error| at("", &error))?;
     let mut taken = FromUser::default();
     let text_at = |key: &str| match settings.get(key) {
         None | Some(Value::Null) => Ok(None),
@@ -140,23 +151,19 @@ mod tests {
 
     #[test]
     fn only_what_is_listed_is_taken() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("settings.json");
         let settings = json!({
             "model": "opus", "apiKeyHelper": "key", "hooks": {}, "statusLine": {"type": "command"},
             "env": {"ANTHROPIC_BASE_URL": "http://a", "LD_PRELOAD": "x", "PATH": "/x"},
             "permissions": {"allow": ["Bash"], "deny": ["Bash(rm:*)"], "defaultMode": "acceptEdits"},
         });
-        std::fs::write(&file, settings.to_string()).unwrap();
-        let taken = read(&file).unwrap();
+        let file = Path::new("settings.json");
+        let taken = parse(file, Some(settings.to_string().as_bytes())).unwrap();
         assert_eq!(taken.names(), ["model", "apiKeyHelper", "env.ANTHROPIC_BASE_URL", "permissions.deny"]);
-        assert!(read(&dir.path().join("none.json")).unwrap() == FromUser::default());
+        assert!(parse(file, None).unwrap() == FromUser::default());
     }
 
     #[test]
     fn what_cannot_be_read_is_an_error_that_names_the_place() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("settings.json");
         for (text, place) in [
             ("{", "line 1"),
             ("[]", "expected"),
@@ -166,12 +173,8 @@ mod tests {
             (r#"{"permissions": {"deny": "Bash"}}"#, "`permissions.deny`"),
             (r#"{"permissions": {"deny": ["Read", "Bash("]}}"#, "`permissions.deny[1]`"),
         ] {
-            std::fs::write(&file, text).unwrap();
-            let error = read(&file).err().unwrap();
+            let error = parse(Path::new("settings.json"), Some(text.as_bytes())).err().unwrap();
             assert!(error.contains(place) && error.contains("settings.json"), "{text}: {error}");
         }
-        std::fs::remove_file(&file).unwrap();
-        std::fs::create_dir(&file).unwrap();
-        assert!(read(&file).is_err(), "nor is a folder");
     }
 }

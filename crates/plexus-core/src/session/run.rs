@@ -1,12 +1,15 @@
 //! A run: one process of the session, from the held start on. What is settled when it is over is in `ending`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plexus_agent::{Journal, JournalLimits, Keeper, Launch, LaunchLine, Outbox, PromptTool, RunDir, Streams};
+use plexus_agent::{
+    Conversation, Journal, JournalLimits, Keeper, Launch, LaunchLine, Outbox, PromptTool, RunDir, Streams,
+};
 use plexus_claude::SentId;
 use plexus_protocol::claudecode::Channel;
 use plexus_store::{BudgetRow, Change, RunKey, RunState};
@@ -139,7 +142,7 @@ impl Owner {
         if self.run.is_some() {
             return Ok(());
         }
-        if let Some(message) = self.project_changed() {
+        if let Some(message) = self.project_changed().await {
             return self.fail_turn("project_changed", message).await;
         }
         let user = match self.hub.user_settings().counting() {
@@ -152,6 +155,16 @@ impl Owner {
                 return self.fail_turn("bad_user_settings", message).await;
             }
         };
+        let loaded = Loaded::of(&self.row.config, user);
+        let env = environment(self.hub.settings(), self.row.id, &loaded.env);
+        let found = match self.conversation(&env).await {
+            Ok(found) => found,
+            Err(why) => {
+                return self
+                    .fail_turn("cannot_start", format!("the agent could not be started: {why}"))
+                    .await;
+            }
+        };
         let key = RunKey { session: self.row.id, run: self.row.latest_run + 1 };
         let token = match new_token() {
             Ok(token) => token,
@@ -161,12 +174,12 @@ impl Owner {
         };
         let state = RunState::Starting;
         let mut changes = vec![Change::BeginRun { key, state, token_hash: Some(token_hash(&token)) }];
-        changes.extend(self.begin_counting_cost().await);
+        changes.extend(self.begin_counting_cost(&found));
         self.commit_held(changes).await?;
         self.row.latest_run = key.run;
         kill_point("start", "begun");
         let cost = self.cost_limit().await;
-        match self.start_process(key, &token, Loaded::of(&self.row.config, user), cost.as_ref()) {
+        match self.start_process(key, &token, loaded, &env, found.conversation, cost.as_ref()) {
             Ok(run) => {
                 self.note_cost_limit(key, cost.as_ref());
                 kill_point("start", "keeper started");
@@ -186,9 +199,10 @@ impl Owner {
     }
 
     /// What the operator trusted is there no more: nothing is started on the strength of it.
-    fn project_changed(&self) -> Option<String> {
+    async fn project_changed(&self) -> Option<String> {
         let config = &self.row.config;
-        let changed = changed(config.project.as_ref()?, Path::new(&config.working_dir));
+        let project = config.project.as_ref()?;
+        let changed = changed(self.hub.files(), project, Path::new(&config.working_dir)).await;
         if changed.is_empty() {
             return None;
         }
@@ -234,13 +248,14 @@ impl Owner {
         key: RunKey,
         token: &str,
         loaded: Loaded,
+        env: &BTreeMap<OsString, OsString>,
+        conversation: Conversation,
         cost: Option<&BudgetRow>,
     ) -> io::Result<LiveRun> {
         let settings = self.hub.settings();
         let dir = RunDir::new(settings.run_dir(key));
         dir.create()?;
         write_private(&dir.mcp_config(), &self.mcp_config(token, &loaded))?;
-        let env = environment(settings, self.row.id, &loaded.env);
         let line = LaunchLine {
             program: settings.claude.clone(),
             working_dir: PathBuf::from(&self.row.config.working_dir),
@@ -250,7 +265,7 @@ impl Owner {
                 Channel::Mcp => PromptTool::Mcp,
             }),
             mcp_config: dir.mcp_config(),
-            conversation: self.conversation(&env)?,
+            conversation,
             model: loaded.model,
             api_key_helper: loaded.api_key_helper,
             system_prompt: self.row.config.system_prompt.clone(),
@@ -271,7 +286,7 @@ impl Owner {
             tracing: settings.tracing,
             idle_without_hub: settings.orphan_after,
         };
-        let keeper = Keeper::start(&settings.plexus, &dir, &launch, &env)?;
+        let keeper = Keeper::start(self.hub.own_program(), &dir, &launch, env)?;
         let mut run = self.live_run(key, dir, Some(keeper), 0)?;
         let config = &self.row.config;
         run.launched_with = vec![Setting::Mode(config.permission_mode), Setting::Model(config.model.clone())];

@@ -4,14 +4,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use plexus_files::IsUnchanged;
 use plexus_protocol::SessionId;
 use plexus_protocol::worktree::{LeftWorktree, Worktree};
 use plexus_store::{SessionRow, StoreError};
-use plexus_worktree::{Note, Stage, is_unchanged, remove};
+use plexus_worktree::{Note, Stage};
 
-use super::making::erase_note;
+use super::making::{erase_note, removed};
 use super::setup::end_left_over;
-use super::{WorkError, notes, record, told};
+use super::{WorkError, notes, off_thread, record, told};
 use crate::Hub;
 use crate::kill_point::kill_point;
 
@@ -28,7 +29,7 @@ impl Hub {
         let note = Note { session, stage: Stage::Deleting, worktree: worktree.clone() };
         let notes = notes(self.settings());
         // Without it a hub that is killed now leaves a worktree that nobody has; nothing is lost.
-        if let Err(error) = self.worktrees().make(move || notes.write(&note)).await {
+        if let Err(error) = off_thread(move || notes.write(&note)).await {
             tracing::warn!(%session, error = told(&error), "a worktree could not be noted");
         }
     }
@@ -62,16 +63,24 @@ impl Hub {
     }
 
     async fn verdict(&self, session: SessionId, worktree: &Worktree) -> Verdict {
-        let (record, worktree) = (record(self.settings(), session), worktree.clone());
-        match self.worktrees().look(move || is_unchanged(&worktree, &record)).await {
+        match self.is_unchanged(session, worktree.clone()).await {
             Ok(true) => Verdict::Unchanged,
             Ok(false) => Verdict::Changed,
             Err(error) => Verdict::Unknown(error),
         }
     }
 
+    async fn is_unchanged(&self, session: SessionId, worktree: Worktree) -> Result<bool, WorkError> {
+        let record = record(self.settings(), session);
+        // One without a record may be gone.
+        let began = off_thread(move || record.began()).await.ok();
+        let (index, baseline) = began.map(|began| (began.index, began.baseline)).unzip();
+        let verb = IsUnchanged { worktree, baseline };
+        Ok(self.files().call(verb, index.as_deref(), &mut tokio::io::sink()).await??)
+    }
+
     async fn remove(&self, session: SessionId, worktree: Worktree) -> Result<(), WorkError> {
-        self.worktrees().make(move || remove(&worktree)).await?;
+        removed(self, worktree).await?;
         kill_point("delete", "removed");
         erase_note(self, session);
         Ok(())
@@ -81,7 +90,7 @@ impl Hub {
     /// the rest has time.
     pub(crate) async fn take_up_worktrees(self: &Arc<Self>) -> Result<(), StoreError> {
         let notes = notes(self.settings());
-        let noted = self.worktrees().look(move || notes.all()).await.unwrap_or_else(|error| {
+        let noted = off_thread(move || notes.all()).await.unwrap_or_else(|error| {
             tracing::warn!(error = told(&error), "worktrees without an owner cannot be looked for");
             Vec::new()
         });

@@ -4,14 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use plexus_files::{FaultAbout, MadeWorktree, MakeWorktree, PlanWorktree, RemoveWorktree, TakeBaseline};
 use plexus_protocol::worktree::{Worktree, WorktreeIsolation};
 use plexus_protocol::{Error, ErrorKind, SessionId};
 use plexus_store::NewSession;
-use plexus_worktree::{Note, Plan, Request, Stage, WorktreeError, remove};
+use plexus_worktree::{Note, Plan, Record, Request, Stage};
 use tokio_util::sync::CancellationToken;
 
 use super::setup::Setup;
-use super::{WorkError, notes, record, told};
+use super::{WorkError, notes, off_thread, record, told};
 use crate::Hub;
 use crate::bounds::place_of;
 use crate::kill_point::kill_point;
@@ -26,14 +27,6 @@ pub(crate) struct Making {
     session: SessionId,
     worktree: Worktree,
     working_dir: String,
-}
-
-/// How a making ended before it was ready.
-enum Failure {
-    /// Nothing goes on in it: it can be undone.
-    Ended(Error),
-    /// Something may still go on in it: the next hub undoes it.
-    Left(Error),
 }
 
 impl Making {
@@ -54,7 +47,7 @@ impl Making {
             copy: isolation.copy.unwrap_or_default(),
             copy_within: place_of(hub, &session.answers_to).await?,
         };
-        let plan = hub.worktrees().make(move || Plan::of(&request)).await.map_err(|error| refusal(&error))?;
+        let plan = plan(hub, request).await.map_err(|error| refusal(&error))?;
         if plan.working_dir().starts_with(&hub.settings().data_dir) {
             let message = "`worktrees_dir` leads into the data directory; choose another";
             return Err(Error::new(ErrorKind::WorktreeFailed, message));
@@ -74,48 +67,42 @@ impl Making {
         });
         match making.make(plan, setup, gone).await {
             Ok(()) => Ok(making),
-            Err(Failure::Ended(error)) => {
+            Err(error) => {
                 making.undo().await;
-                Err(error)
-            }
-            Err(Failure::Left(error)) => {
-                tracing::warn!(session = %making.session, path = making.worktree.path,
-                    "a worktree was left half made; the next hub removes it");
                 Err(error)
             }
         }
     }
 
-    async fn make(&self, plan: Plan, setup: Option<Setup>, gone: &CancellationToken) -> Result<(), Failure> {
+    async fn make(&self, plan: Plan, setup: Option<Setup>, gone: &CancellationToken) -> Result<(), Error> {
         let hub = &self.hub;
-        let (notes, record) = (notes(hub.settings()), record(hub.settings(), self.session));
-        let note = self.note(Stage::Making);
-        let kept = record.clone();
-        let made = hub.worktrees().make(move || {
-            notes.write(&note)?;
-            kill_point("worktree", "noted");
-            plan.make(&kept)
-        });
-        made.await.map_err(|error| match error {
-            WorkError::Failed(_) => Failure::Ended(refusal(&error)),
-            WorkError::Stuck | WorkError::Broken => Failure::Left(refusal(&error)),
-        })?;
+        let (notes, note) = (notes(hub.settings()), self.note(Stage::Making));
+        off_thread(move || notes.write(&note)).await.map_err(|error| refusal(&error))?;
+        kill_point("worktree", "noted");
+        let record = record(hub.settings(), self.session);
+        checked_out(hub, plan, &record).await.map_err(|error| refusal(&error))?;
         kill_point("worktree", "made");
         if let Some(setup) = setup {
-            setup.run(hub, self.session, gone).await.map_err(Failure::Ended)?;
-            let worktree = self.worktree.clone();
+            setup.run(hub, self.session, gone).await?;
             // What setup made is no work of the session's.
-            let taken = hub.worktrees().make(move || record.take(&worktree)).await;
-            taken.map_err(|error| Failure::Ended(refusal(&error)))?;
+            self.take(record).await.map_err(|error| refusal(&error))?;
         }
         kill_point("worktree", "set up");
         if hub.closing().is_cancelled() {
-            return Err(Failure::Ended(going_away()));
+            return Err(going_away());
         }
         if gone.is_cancelled() {
-            return Err(Failure::Ended(Error::new(ErrorKind::Internal, "the caller has gone")));
+            return Err(Error::new(ErrorKind::Internal, "the caller has gone"));
         }
         Ok(())
+    }
+
+    /// Takes down what differs from the checkout now.
+    async fn take(&self, record: Record) -> Result<(), WorkError> {
+        let verb = TakeBaseline { worktree: self.worktree.clone() };
+        let index = record.index_file();
+        let baseline = self.hub.files().call(verb, Some(&index), &mut tokio::io::sink()).await??;
+        off_thread(move || record.take(&baseline)).await
     }
 
     /// What the session is to have.
@@ -136,16 +123,13 @@ impl Making {
 
     /// There will be no session.
     pub(crate) async fn undo(&self) {
-        let worktree = self.worktree.clone();
-        let dir = self.hub.settings().session_dir(self.session);
-        let removed = self.hub.worktrees().make(move || {
-            remove(&worktree)?;
-            // Nothing is lost with what is left of it: there never was a session.
-            let _ = std::fs::remove_dir_all(dir);
-            Ok(())
-        });
-        match removed.await {
-            Ok(()) => erase_note(&self.hub, self.session),
+        match removed(&self.hub, self.worktree.clone()).await {
+            Ok(()) => {
+                let dir = self.hub.settings().session_dir(self.session);
+                // Nothing is lost with what is left of it: there never was a session.
+                let _ = tokio::fs::remove_dir_all(dir).await;
+                erase_note(&self.hub, self.session);
+            }
             Err(error) => {
                 tracing::warn!(session = %self.session, path = self.worktree.path, error = told(&error),
                     "a worktree could not be removed; the next hub tries again");
@@ -158,6 +142,25 @@ impl Making {
     }
 }
 
+async fn plan(hub: &Hub, request: Request) -> Result<Plan, WorkError> {
+    Ok(hub.files().call(PlanWorktree { request }, None, &mut tokio::io::sink()).await??)
+}
+
+/// Makes a worktree, and keeps what it began as.
+async fn checked_out(hub: &Hub, plan: Plan, record: &Record) -> Result<(), WorkError> {
+    let drafting = record.clone();
+    let mut draft = tokio::fs::File::from_std(off_thread(move || drafting.draft()).await?);
+    let made = hub.files().call(MakeWorktree { plan }, None, &mut draft).await??;
+    let MadeWorktree { modified, baseline } = made;
+    let record = record.clone();
+    off_thread(move || record.begin(modified).and_then(|()| record.take(&baseline))).await
+}
+
+/// Removes a worktree with its branch, whatever is in it.
+pub(super) async fn removed(hub: &Hub, worktree: Worktree) -> Result<(), WorkError> {
+    Ok(hub.files().call(RemoveWorktree { worktree }, None, &mut tokio::io::sink()).await??)
+}
+
 pub(super) fn erase_note(hub: &Hub, session: SessionId) {
     if let Err(error) = notes(hub.settings()).erase(session) {
         tracing::warn!(%session, %error, "a note of a worktree could not be erased");
@@ -167,16 +170,16 @@ pub(super) fn erase_note(hub: &Hub, session: SessionId) {
 /// What the maker of a session is told.
 fn refusal(error: &WorkError) -> Error {
     let message = told(error);
-    match error {
-        WorkError::Failed(
-            WorktreeError::NoRepository(_)
-            | WorktreeError::BadRepository { .. }
-            | WorktreeError::Bare(_)
-            | WorktreeError::NoCommits(_)
-            | WorktreeError::NotInTree(_),
-        ) => Error::new(ErrorKind::BadWorkingDir, message).with("field", "working_dir"),
-        WorkError::Failed(WorktreeError::NoSuchBase { .. }) => Error::invalid("isolation.base", message),
-        WorkError::Failed(WorktreeError::Copy { .. }) => Error::invalid("isolation.copy", message),
-        _ => Error::new(ErrorKind::WorktreeFailed, format!("the worktree could not be made: {message}")),
+    let about = match error {
+        WorkError::Failed(fault) => fault.about,
+        WorkError::Helper(_) | WorkError::Own(_) | WorkError::Broken => FaultAbout::Nothing,
+    };
+    match about {
+        FaultAbout::WorkingDir => Error::new(ErrorKind::BadWorkingDir, message).with("field", "working_dir"),
+        FaultAbout::Base => Error::invalid("isolation.base", message),
+        FaultAbout::Copy => Error::invalid("isolation.copy", message),
+        FaultAbout::Nothing => {
+            Error::new(ErrorKind::WorktreeFailed, format!("the worktree could not be made: {message}"))
+        }
     }
 }

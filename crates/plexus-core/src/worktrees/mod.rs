@@ -1,108 +1,47 @@
 //! Worktrees of sessions, from the hub's side: made ready before a session exists, looked at when someone asks, left
 //! or removed when it is deleted, and tidied up after a hub that was killed. What a worktree is, and what counts as a
-//! change of it, is `plexus-worktree`'s; here is on which threads that runs and for how long anyone waits for it.
+//! change of it, is `plexus-worktree`'s; all work on its files is done by helper processes (`files`). The hub itself only
+//! touches its own record of it and its notes.
 
 mod leave;
 mod making;
 mod setup;
 
-use std::sync::Arc;
-use std::time::Duration;
-
+use plexus_files::{CountChanges, DiffWorktree, HelperError, Verb, WorktreeFault};
 use plexus_protocol::worktree::{Worktree, WorktreeView};
 use plexus_protocol::{Error, ErrorKind, SessionId, shorten};
-use plexus_worktree::{Notes, Record, WorktreeDiff, WorktreeError, changes, diff};
+use plexus_worktree::{Began, Notes, Record, WorktreeDiff, WorktreeError};
 use serde_json::Value;
-use tokio::sync::{Semaphore, oneshot};
-use tokio_util::sync::CancellationToken;
 
 use crate::{Hub, Settings};
 
 pub(crate) use making::Making;
 
-/// How many worktrees are made or removed at a time, and as many looked at.
-const AT_ONCE: usize = 4;
-/// How long anyone waits for a look at a worktree.
-const LOOK_WITHIN: Duration = Duration::from_secs(30);
-/// How long anyone waits for a worktree to be made, setup aside, or removed.
-const MAKE_WITHIN: Duration = Duration::from_secs(600);
-/// How long a hub that is going away still waits for either.
-const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 /// How much is said of what went wrong.
 const ERROR_BYTES: usize = 500;
 
-/// The places for work on worktrees. A look cannot be broken off, and a child can make one last: then it keeps its
-/// place, and neither makings nor anything else of the hub waits for it.
-#[derive(Debug)]
-pub(crate) struct Worktrees {
-    looks: Arc<Semaphore>,
-    makings: Arc<Semaphore>,
-    closing: CancellationToken,
-}
-
-/// Why work on a worktree has no result.
+/// Why work on a worktree has no result. Nothing of it goes on any more.
 #[derive(Debug, thiserror::Error)]
 enum WorkError {
     /// It failed.
     #[error(transparent)]
-    Failed(#[from] WorktreeError),
-    /// It takes longer than anyone waits; it may still be going on.
-    #[error("it has not come to an end in time")]
-    Stuck,
+    Failed(#[from] WorktreeFault),
+    /// The helper process failed, or took too long and was killed.
+    #[error(transparent)]
+    Helper(#[from] HelperError),
+    /// The hub's own files.
+    #[error(transparent)]
+    Own(#[from] WorktreeError),
     /// It could not be begun, or broke down.
     #[error("the hub could not do it")]
     Broken,
 }
 
-impl Worktrees {
-    /// With all places free, for a hub that `closing` tells of its end.
-    pub(crate) fn new(closing: CancellationToken) -> Self {
-        let places = || Arc::new(Semaphore::new(AT_ONCE));
-        Self { looks: places(), makings: places(), closing }
-    }
-
-    /// Reads a worktree.
-    async fn look<T: Send + 'static>(&self, work: impl Work<T>) -> Result<T, WorkError> {
-        self.wait_for(LOOK_WITHIN, off_thread(&self.looks, work)).await
-    }
-
-    /// Makes or removes one.
-    async fn make<T: Send + 'static>(&self, work: impl Work<T>) -> Result<T, WorkError> {
-        self.wait_for(MAKE_WITHIN, off_thread(&self.makings, work)).await
-    }
-
-    async fn wait_for<T>(
-        &self,
-        within: Duration,
-        work: impl Future<Output = Result<T, WorkError>>,
-    ) -> Result<T, WorkError> {
-        let closed = async {
-            self.closing.cancelled().await;
-            tokio::time::sleep(CLOSE_WITHIN).await;
-        };
-        tokio::select! {
-            outcome = work => outcome,
-            () = tokio::time::sleep(within) => Err(WorkError::Stuck),
-            () = closed => Err(WorkError::Stuck),
-        }
-    }
-}
-
-trait Work<T>: FnOnce() -> Result<T, WorktreeError> + Send + 'static {}
-impl<T, F: FnOnce() -> Result<T, WorktreeError> + Send + 'static> Work<T> for F {}
-
-/// On a thread of its own, which the end of the hub does not wait for.
-async fn off_thread<T: Send + 'static>(places: &Arc<Semaphore>, work: impl Work<T>) -> Result<T, WorkError> {
-    let place = Arc::clone(places).acquire_owned().await.map_err(|_| WorkError::Broken)?;
-    let (tell, told) = oneshot::channel();
-    let run = move || {
-        let _place = place;
-        // Whoever wanted it may have stopped waiting.
-        let _ = tell.send(work());
-    };
-    let thread = std::thread::Builder::new().name("worktree".to_owned()).spawn(run);
-    thread.map_err(|_| WorkError::Broken)?;
-    told.await.map_err(|_| WorkError::Broken)?.map_err(WorkError::Failed)
+/// Work on the hub's own files, on a thread that may wait for the disk.
+async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, WorktreeError> + Send + 'static,
+) -> Result<T, WorkError> {
+    Ok(tokio::task::spawn_blocking(work).await.map_err(|_| WorkError::Broken)??)
 }
 
 /// What the hub keeps of a session's worktree.
@@ -130,9 +69,8 @@ impl Hub {
         worktree: Worktree,
         only: Option<String>,
     ) -> Result<WorktreeDiff, Error> {
-        let record = record(self.settings(), session);
-        let looked = self.worktrees().look(move || diff(&worktree, &record, only.as_deref())).await;
-        looked.map_err(|error| {
+        let diff = |baseline| DiffWorktree { worktree, baseline, only };
+        self.compare(session, diff).await.map_err(|error| {
             let message = format!("the worktree cannot be compared: {}", told(&error));
             Error::new(ErrorKind::WorktreeFailed, message)
         })
@@ -140,44 +78,26 @@ impl Hub {
 
     /// A worktree as `get` shows it: with what the session has made of it.
     pub(crate) async fn worktree_view(&self, session: SessionId, worktree: Worktree) -> WorktreeView {
-        let (record, of) = (record(self.settings(), session), worktree.clone());
-        let looked = self.worktrees().look(move || changes(&of, &record)).await;
-        let (changes, error) = match looked {
+        let count = |baseline| CountChanges { worktree: worktree.clone(), baseline };
+        let (changes, error) = match self.compare(session, count).await {
             Ok(changes) => (Some(changes), None),
             Err(error) => (None, Some(told(&error))),
         };
         let Worktree { path, branch, base, .. } = worktree;
         WorktreeView { path, branch, base: Some(base), changes, error }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::mpsc;
-
-    #[tokio::test]
-    async fn work_that_hangs_keeps_its_own_place_and_nobody_elses() {
-        let worktrees = Worktrees::new(CancellationToken::new());
-        let (release, held) = mpsc::channel::<()>();
-        let hang = move || {
-            let _ = held.recv();
-            Ok(())
-        };
-        let waited = worktrees.wait_for(Duration::from_millis(10), off_thread(&worktrees.looks, hang)).await;
-        assert!(matches!(waited, Err(WorkError::Stuck)), "{waited:?}");
-        assert_eq!(worktrees.looks.available_permits(), AT_ONCE - 1, "it still goes on");
-        assert_eq!(worktrees.look(|| Ok(7)).await.unwrap(), 7);
-        assert_eq!(worktrees.make(|| Ok(8)).await.unwrap(), 8);
-        drop(release);
-        let _all = worktrees.looks.acquire_many(AT_ONCE as u32).await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn work_that_breaks_down_is_an_error_and_frees_its_place() {
-        let worktrees = Worktrees::new(CancellationToken::new());
-        let broken = worktrees.look(|| -> Result<(), WorktreeError> { panic!("on purpose") }).await;
-        assert!(matches!(broken, Err(WorkError::Broken)), "{broken:?}");
-        let _all = worktrees.looks.acquire_many(AT_ONCE as u32).await.unwrap();
+    /// Compares a worktree with what the hub knows that it began as.
+    async fn compare<V, T>(
+        &self,
+        session: SessionId,
+        verb: impl FnOnce(plexus_worktree::Baseline) -> V,
+    ) -> Result<T, WorkError>
+    where
+        V: Verb<Answer = Result<T, WorktreeFault>>,
+    {
+        let record = record(self.settings(), session);
+        let Began { index, baseline } = off_thread(move || record.began()).await?;
+        Ok(self.files().call(verb(baseline), Some(&index), &mut tokio::io::sink()).await??)
     }
 }

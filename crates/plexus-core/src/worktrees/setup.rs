@@ -96,7 +96,7 @@ impl Setup {
             idle_without_hub: None,
         };
         let env = environment(hub.settings(), session, &self.env);
-        let keeper = Keeper::start(&hub.settings().plexus, dir, &launch, &env)?;
+        let keeper = Keeper::start(hub.own_program(), dir, &launch, &env)?;
         // Before it starts anything: what stems from it is to find no door open, and the next hub is to find it.
         hub.keeper_is(session, Some(keeper.identity().pid));
         let told = std::fs::write(keeper_file(dir), serde_json::to_vec(keeper.identity())?)

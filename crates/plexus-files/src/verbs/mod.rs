@@ -1,3 +1,15 @@
 //! The verbs, one file each.
 
+pub(crate) mod append_line;
+pub(crate) mod count_changes;
+pub(crate) mod diff_worktree;
+pub(crate) mod find_transcripts;
+pub(crate) mod is_unchanged;
+pub(crate) mod make_worktree;
+pub(crate) mod named_files;
+pub(crate) mod plan_worktree;
 pub(crate) mod read_file;
+pub(crate) mod read_project;
+pub(crate) mod remove_worktree;
+pub(crate) mod resolve_dir;
+pub(crate) mod take_baseline;

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use git2::{Oid, Repository, Signature};
 use plexus_protocol::worktree::{Worktree, WorktreeChanges};
-use plexus_worktree::{Plan, Record, Request, WorktreeError, changes, is_unchanged};
+use plexus_worktree::{
+    Baseline, Plan, Record, Request, WorktreeDiff, WorktreeError, changes, diff, is_unchanged,
+};
 
 pub struct Ground {
     pub dir: tempfile::TempDir,
@@ -65,7 +67,7 @@ impl Ground {
     pub fn try_make(&self, request: &Request) -> Result<Made, WorktreeError> {
         let plan = Plan::of(request)?;
         let record = Record::new(self.root.with_file_name("records").join(&request.name));
-        plan.make(&record)?;
+        keep(&record, plan.make()?)?;
         let (worktree, working_dir) = (plan.worktree().clone(), plan.working_dir().to_owned());
         Ok(Made { worktree, working_dir, record })
     }
@@ -95,13 +97,30 @@ impl Made {
 
     /// Files, insertions, deletions, untracked, commits.
     pub fn figures(&self) -> [u64; 5] {
-        let WorktreeChanges { files, insertions, deletions, untracked, commits } =
-            changes(&self.worktree, &self.record).unwrap();
+        let WorktreeChanges { files, insertions, deletions, untracked, commits } = self.changes().unwrap();
         [files, insertions, deletions, untracked, commits]
     }
 
     pub fn unchanged(&self) -> bool {
-        is_unchanged(&self.worktree, &self.record).unwrap()
+        self.is_unchanged().unwrap()
+    }
+
+    pub fn is_unchanged(&self) -> Result<bool, WorktreeError> {
+        is_unchanged(&self.worktree, Some(&self.record.began()?))
+    }
+
+    pub fn changes(&self) -> Result<WorktreeChanges, WorktreeError> {
+        changes(&self.worktree, &self.record.began()?)
+    }
+
+    pub fn diff(&self, only: Option<&str>) -> Result<WorktreeDiff, WorktreeError> {
+        diff(&self.worktree, &self.record.began()?, only)
+    }
+
+    /// Takes down what differs now, as after setup.
+    pub fn take(&self) {
+        let baseline = Baseline::take(&self.worktree, &self.record.index_file()).unwrap();
+        self.record.take(&baseline).unwrap();
     }
 
     pub fn admin(&self) -> PathBuf {
@@ -111,6 +130,13 @@ impl Made {
     pub fn repo(&self) -> Repository {
         Repository::open(self.path()).unwrap()
     }
+}
+
+/// Keeps what a worktree began as, as the hub does.
+pub fn keep(record: &Record, mut made: plexus_worktree::Made) -> Result<(), WorktreeError> {
+    std::io::copy(&mut made.index, &mut record.draft()?).unwrap();
+    record.begin(made.index.metadata().unwrap().modified().unwrap())?;
+    record.take(&made.baseline)
 }
 
 pub fn write(root: &Path, path: &str, text: &str) {

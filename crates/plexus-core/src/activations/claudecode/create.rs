@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use plexus_files::{ResolveDir, Resolved};
 use plexus_policy::{Rule, RuleEffect, RuleEntry, Scope};
 use plexus_protocol::arbor::Position;
 use plexus_protocol::budget::Budget;
@@ -39,7 +40,7 @@ pub(super) fn method() -> Method {
 }
 
 async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result<CreateResult, Error> {
-    let working_dir = check_working_dir(&hub, &params.working_dir)?;
+    let working_dir = check_working_dir(&hub, &params.working_dir).await?;
     let params = bounded(&hub, &caller, params, &working_dir).await?;
     if let Some(prompt) = &params.prompt {
         check_prompt(prompt)?;
@@ -148,7 +149,9 @@ impl Given {
         let approve_scope = self.scope_at(hub, base).await?;
         let taken = match self.trust {
             Trust::Nothing => None,
-            Trust::Project => Some(Taken::read(Path::new(base), |name| may_be_given(hub, name))?),
+            Trust::Project => {
+                Some(Taken::read(hub.files(), Path::new(base), |name| may_be_given(hub, name)).await?)
+            }
         };
         changes.extend(taken.iter().flat_map(|taken| taken.rules(session)));
         Ok(Settled { changes, approve_scope, project: taken.map(|taken| taken.project) })
@@ -279,7 +282,7 @@ fn check_isolation(caller: &Admitted, isolation: &WorktreeIsolation) -> Result<(
 }
 
 /// A directory that is there, and that neither holds the hub's own data nor lies in it.
-fn check_working_dir(hub: &Hub, given: &str) -> Result<String, Error> {
+async fn check_working_dir(hub: &Hub, given: &str) -> Result<String, Error> {
     let bad = |why: String| Err(Error::new(ErrorKind::BadWorkingDir, why).with("field", "working_dir"));
     let path = Path::new(given);
     if given.is_empty() {
@@ -288,21 +291,21 @@ fn check_working_dir(hub: &Hub, given: &str) -> Result<String, Error> {
     if !path.is_absolute() {
         return bad(format!("`working_dir` is relative ({given}); give an absolute path"));
     }
-    let real = match path.canonicalize() {
-        Ok(real) => real,
-        Err(error) => return bad(format!("`working_dir` {given} cannot be used: {error}")),
-    };
-    if !real.is_dir() {
-        return bad(format!("`working_dir` {given} is not a directory"));
-    }
+    // The data directory's own path has no links in it.
     let data = &hub.settings().data_dir;
-    let data = data.canonicalize().unwrap_or_else(|_| data.clone());
-    if real.starts_with(&data) || data.starts_with(&real) {
-        return bad(format!("`working_dir` {given} holds Plexus's own data, or lies in it; choose another"));
+    let ours =
+        || bad(format!("`working_dir` {given} holds Plexus's own data, or lies in it; choose another"));
+    if path.starts_with(data) {
+        return ours();
     }
-    match real.to_str() {
-        Some(text) => Ok(text.to_owned()),
-        None => bad("`working_dir` is not valid UTF-8".to_owned()),
+    let resolve = ResolveDir { path: path.to_owned() };
+    let resolved = hub.files().call(resolve, None, &mut tokio::io::sink()).await;
+    match resolved.map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))? {
+        Resolved::Directory(real) if Path::new(&real).starts_with(data) || data.starts_with(&real) => ours(),
+        Resolved::Directory(real) => Ok(real),
+        Resolved::NotUtf8 => bad("`working_dir` is not valid UTF-8".to_owned()),
+        Resolved::NotADirectory => bad(format!("`working_dir` {given} is not a directory")),
+        Resolved::Nothing(why) => bad(format!("`working_dir` {given} cannot be used: {why}")),
     }
 }
 

@@ -31,7 +31,7 @@ async fn get(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<G
     let seen = seen.find(|seen| seen.living.row.id == id).ok_or_else(|| session_not_found(id))?;
     let mut view = hub.session_view(seen);
     hub.show_wall(&mut view, latest);
-    view.loads = loading::shown(&hub, &session.config);
+    view.loads = loading::shown(&hub, &session.config).await;
     if let Some(worktree) = worktree {
         view.worktree = Some(hub.worktree_view(id, worktree).await);
     }

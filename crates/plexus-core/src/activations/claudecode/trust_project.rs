@@ -34,7 +34,7 @@ async fn trust_project(
     let dir = Path::new(&session.config.working_dir);
     let taken = match params.trust {
         Some(false) => None,
-        Some(true) | None => Some(Taken::read(dir, |name| may_be_given(&hub, name))?),
+        Some(true) | None => Some(Taken::read(hub.files(), dir, |name| may_be_given(&hub, name)).await?),
     };
     let by = Decider::from(&caller.principal);
     let before = hub.policies().of_project(session.id).into_iter();
@@ -47,7 +47,10 @@ async fn trust_project(
     changes.extend(taken.iter().flat_map(|taken| taken.rules(session.id)));
     changes.push(acts::change(&caller, act, &session, files));
     let project = taken.map(|taken| taken.project);
-    let shown = project.as_ref().map(|project| project_view(project, dir));
+    let shown = match &project {
+        Some(project) => Some(project_view(hub.files(), project, dir).await),
+        None => None,
+    };
     hub.session(session.id).trust(project, changes).await?;
     hub.settle(Some(session.id)).await;
     Ok(TrustProjectResult::Ok { session_id: session.id, project: shown })

@@ -33,13 +33,14 @@ async fn user_settings(
     let user = hub.user_settings();
     let unusable = |why: String| Error::new(ErrorKind::BadUserSettings, why);
     if params.accept == Some(true) {
-        let changed = user.changed().unwrap_or_default();
+        let now_there = user.now(hub.files()).await;
+        let changed = user.changed(now_there.clone()).unwrap_or_default();
         let act = AuditEntry {
             detail: json!({"changed": changed}).as_object().cloned(),
             ..AuditEntry::of_caller(now(), AuditKind::Policy, "user_settings_accepted", &caller.principal)
         };
         hub.commit(vec![Change::Record(Box::new(act))]).await.map_err(store_error)?;
-        user.accept().map_err(unusable)?;
+        user.accept(now_there).map_err(unusable)?;
         hub.policies().restricted_by(user.restriction());
     }
     let counting = user.counting().map_err(unusable)?;
@@ -47,6 +48,6 @@ async fn user_settings(
         file: user.file().map(|file| file.display().to_string()),
         loads: counting.names(),
         deny: counting.deny.into_iter().collect(),
-        changed: user.changed().map_err(unusable)?,
+        changed: user.changed(user.now(hub.files()).await).map_err(unusable)?,
     })
 }

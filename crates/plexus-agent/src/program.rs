@@ -1,0 +1,31 @@
+//! Which file is executed when a program starts itself again. Its own path may by then lead to another program: whoever can
+//! write there, a child of the same user among them, would have the hub run that one outside the sandbox.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// The program of the running process, whatever stands at its path by now.
+const ITSELF: &str = "/proc/self/exe";
+
+/// How to execute `program`: by way of the running process where it is the same file, else by its path.
+pub fn pinned(program: &Path) -> PathBuf {
+    let file = |path: &Path| path.metadata().map(|file| (file.dev(), file.ino())).ok();
+    let same = file(program).is_some_and(|program| Some(program) == file(Path::new(ITSELF)));
+    if same { ITSELF.into() } else { program.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_was_replaced_is_not_the_running_one() {
+        let this = std::env::current_exe().unwrap();
+        assert_eq!(pinned(&this), Path::new(ITSELF));
+        let dir = tempfile::tempdir().unwrap();
+        let copy = dir.path().join("copy");
+        std::fs::copy(&this, &copy).unwrap();
+        assert_eq!(pinned(&copy), copy);
+        assert_eq!(pinned(Path::new("/none")), Path::new("/none"));
+    }
+}

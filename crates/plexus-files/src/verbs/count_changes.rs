@@ -1,0 +1,35 @@
+//! Counts what a session has changed in its worktree. The index it began with is the body of the request.
+
+use plexus_protocol::worktree::{Worktree, WorktreeChanges};
+use plexus_worktree::{Baseline, changes};
+use serde::{Deserialize, Serialize};
+
+use crate::fault::WorktreeFault;
+use crate::request::{Input, Kind, Output, Request, Verb};
+
+/// Counts the changes in a worktree.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct CountChanges {
+    /// Which worktree.
+    pub worktree: Worktree,
+    /// What does not count as changed.
+    pub baseline: Baseline,
+}
+
+impl From<CountChanges> for Request {
+    fn from(verb: CountChanges) -> Self {
+        Self::CountChanges(verb)
+    }
+}
+
+impl Verb for CountChanges {
+    type Answer = Result<WorktreeChanges, WorktreeFault>;
+
+    const KIND: Kind = Kind::Look;
+    const MAX_BODY: u64 = 0;
+
+    fn perform(self, input: Input) -> (Self::Answer, Output) {
+        let counted = input.began(self.baseline).and_then(|began| changes(&self.worktree, &began));
+        (counted.map_err(Into::into), Output::default())
+    }
+}

@@ -1,0 +1,176 @@
+//! Looks for Claude Code's transcripts and for what they say the conversation has cost. Only the end of a transcript is
+//! read, and of a line only what can be a cost: an agent can write a transcript of any size.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::read_file::{FileError, open_regular};
+use crate::request::{Input, Kind, Output, Request, Verb};
+
+/// How much of the end of a transcript is read, in bytes.
+const END: u64 = 64 * 1024 * 1024;
+/// The longest line that can tell a cost, in bytes.
+const LONGEST_LINE: usize = 256 * 1024;
+/// How many projects are looked at.
+const MOST_PROJECTS: usize = 100_000;
+/// What a line begins with that tells what a conversation has cost. A process writes one when it ends.
+const COST: &[u8] = br#"{"type":"cost-state""#;
+
+/// Looks for the transcripts of conversations.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct FindTranscripts {
+    /// The folder `projects` of Claude Code.
+    pub projects: PathBuf,
+    /// Ids of conversations.
+    pub ids: Vec<String>,
+}
+
+/// A transcript that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Transcript {
+    /// What the conversation had cost when its last process ended, in dollars; 0 where the transcript does not say.
+    pub spent_usd: f64,
+}
+
+impl From<FindTranscripts> for Request {
+    fn from(verb: FindTranscripts) -> Self {
+        Self::FindTranscripts(verb)
+    }
+}
+
+impl Verb for FindTranscripts {
+    /// For each id its transcript, if there is one.
+    type Answer = Vec<Option<Transcript>>;
+
+    const KIND: Kind = Kind::Read;
+    const MAX_BODY: u64 = 0;
+
+    fn perform(self, _input: Input) -> (Self::Answer, Output) {
+        let find = |id: &String| {
+            let transcript = find(&self.projects, &format!("{id}.jsonl"))?;
+            Some(Transcript { spent_usd: spent(transcript).unwrap_or(0.0) })
+        };
+        (self.ids.iter().map(find).collect(), Output::default())
+    }
+}
+
+fn find(projects: &Path, name: &str) -> Option<File> {
+    let projects = projects.read_dir().ok()?.flatten().take(MOST_PROJECTS);
+    projects.map(|project| project.path().join(name)).find_map(|path| open_regular(&path).ok())
+}
+
+/// What the last process that ended had counted up to.
+fn spent(mut transcript: File) -> Result<f64, FileError> {
+    let from = transcript.metadata()?.len().saturating_sub(END);
+    transcript.seek(SeekFrom::Start(from))?;
+    let mut transcript = transcript.take(END);
+    // The first line is part of one where the beginning is left out.
+    let mut lines = Lines { line: Vec::new(), too_long: from > 0, last: 0.0 };
+    let mut piece = vec![0; 64 * 1024];
+    loop {
+        match transcript.read(&mut piece)? {
+            0 => break,
+            read => lines.feed(&piece[..read]),
+        }
+    }
+    lines.end();
+    Ok(lines.last)
+}
+
+/// The lines of a transcript, of which only the current one is kept.
+struct Lines {
+    line: Vec<u8>,
+    too_long: bool,
+    last: f64,
+}
+
+impl Lines {
+    fn feed(&mut self, mut piece: &[u8]) {
+        while let Some(end) = piece.iter().position(|&byte| byte == b'\n') {
+            self.push(&piece[..end]);
+            self.end();
+            piece = &piece[end + 1..];
+        }
+        self.push(piece);
+    }
+
+    fn push(&mut self, part: &[u8]) {
+        self.too_long |= self.line.len() + part.len() > LONGEST_LINE;
+        if self.too_long {
+            self.line.clear();
+        } else {
+            self.line.extend_from_slice(part);
+        }
+    }
+
+    fn end(&mut self) {
+        if !self.too_long
+            && self.line.starts_with(COST)
+            && let Ok(state) = serde_json::from_slice::<Value>(&self.line)
+        {
+            self.last = state["totalCostUSD"].as_f64().unwrap_or(self.last);
+        }
+        self.line.clear();
+        self.too_long = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn spent_in(content: &[u8], after: u64) -> f64 {
+        let mut file = tempfile::tempfile().unwrap();
+        file.seek(SeekFrom::Start(after)).unwrap();
+        file.write_all(content).unwrap();
+        spent(file).unwrap()
+    }
+
+    #[test]
+    fn what_was_spent_is_what_the_last_process_said() {
+        let lines = "{\"type\":\"user\"}\n{\"type\":\"cost-state\",\"totalCostUSD\":0.5}\n{\"type\":\"user\",\"x\":\"cost-state\"}\n\
+                     {\"type\":\"cost-state\",\"totalCostUSD\":1.25}\n{\"type\":\"cost-state\",\"totalCo";
+        assert_eq!(spent_in(lines.as_bytes(), 0), 1.25);
+        assert_eq!(spent_in(b"{\"type\":\"user\"}\n", 0), 0.0);
+        assert_eq!(
+            spent_in(b"{\"type\":\"cost-state\",\"totalCostUSD\":2.5}", 0),
+            2.5,
+            "without an end of line"
+        );
+    }
+
+    #[test]
+    fn only_the_end_and_no_long_line_is_read() {
+        let cost = b"{\"type\":\"cost-state\",\"totalCostUSD\":1.5}\n";
+        assert_eq!(spent_in(&[b"\n", &cost[..]].concat(), 3 * END), 1.5);
+        assert_eq!(spent_in(cost, 3 * END), 0.0, "the rest of a line without an end");
+        let long = [
+            &b"{\"type\":\"cost-state\",\"x\":\""[..],
+            &vec![b'x'; LONGEST_LINE],
+            b"\",\"totalCostUSD\":9}\n",
+        ];
+        assert_eq!(spent_in(&[&cost[..], &long.concat()].concat(), 0), 1.5);
+        let mut early = tempfile::tempfile().unwrap();
+        early.write_all(cost).unwrap();
+        early.set_len(3 * END).unwrap();
+        assert_eq!(spent(early).unwrap(), 0.0, "too far from the end");
+    }
+
+    #[test]
+    fn a_transcript_is_found_in_any_project() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(find(dir.path(), "a.jsonl").is_none() && find(&dir.path().join("none"), "a.jsonl").is_none());
+        for project in ["one", "two"] {
+            std::fs::create_dir(dir.path().join(project)).unwrap();
+        }
+        std::fs::create_dir(dir.path().join("one/a.jsonl")).unwrap();
+        assert!(find(dir.path(), "a.jsonl").is_none(), "a folder is no transcript");
+        std::fs::write(dir.path().join("two/a.jsonl"), "").unwrap();
+        assert!(find(dir.path(), "a.jsonl").is_some());
+    }
+}
