@@ -17,6 +17,7 @@ mod clock;
 mod context;
 mod conversations;
 mod disk;
+pub mod edited;
 mod environment;
 mod follow;
 mod gate;
@@ -58,7 +59,7 @@ pub use method::{
 };
 pub use notify::{NotifySettings, Telling, TurnsTold};
 pub use permit::PermitTicket;
-pub use secret::new_token;
+pub use secret::{call_digest, new_token};
 pub use settings::{ChildMcp, Settings};
 pub use sign_in::SignedIn;
 pub use tokens::Known;

@@ -24,4 +24,5 @@ pub use listen::ListenError;
 pub use mcp::{ToolServer, Toolbox};
 pub use serving::{Config, DownRequest, ServeError, Serving, end_children};
 pub use socket::PARENT_HEADER;
+pub use sse::KEEP_ALIVE;
 pub use tls::{TlsDoor, TlsError};
