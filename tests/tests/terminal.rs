@@ -144,10 +144,16 @@ async fn a_draft_is_out_of_reach(version: &'static str) -> anyhow::Result<()> {
     env.push(("PLEXUS_DATA_DIR".to_owned(), world.hub.data_dir().display().to_string()));
     let id = plexus_e2e::text(&approval["id"]);
     let mut run = Pty::start(&binaries::plexus()?, &["approve", &id, "--edit"], &world.work, &env)?;
-    run.expect("nothing was answered; the approval stays open").await?;
-    assert_eq!(run.end().await?, 130, "{}", run.shown());
+    let code = run.end().await?;
     assert!(world.file("seen-by-editor").exists() && world.file("swept").exists());
-    assert!(!world.file("STOLEN").exists());
+    if code == 0 {
+        world.ended(&session).await?;
+    }
+    let hunted = std::fs::read_to_string(world.file("hunted"))?;
+    assert!(!world.file("STOLEN").exists(), "what the agent wrote ran: {hunted}");
+    assert_eq!(hunted.matches("rewrote").count(), 0, "{hunted}");
+    assert_eq!(code, 130, "{}", run.shown());
+    assert!(run.shown().contains("nothing was answered; the approval stays open"), "{}", run.shown());
     let found = world.call("loopback.get", json!({"approval_id": id})).await?;
     assert_eq!(found["approval"]["status"], "pending", "{found:#}");
     let drafts = std::fs::read_dir(world.hub.data_dir().join("drafts"))?.count();

@@ -2,6 +2,7 @@
 //! elsewhere the digest of what was read has to be given. The answer carries that digest in both cases.
 
 use clap::Args;
+use plexus_protocol::loopback::Answered;
 use plexus_protocol::{Approval, ApprovalKind, ApprovalStatus, Object};
 use serde_json::{Value, json};
 
@@ -61,6 +62,10 @@ pub(crate) fn run(args: &ApproveArgs) -> Result<(), ExpectedError> {
         if args.digest.is_none() && !is_interactive() {
             return Err(ExpectedError::Usage(no_terminal(args)));
         }
+        if args.digest.is_some() && args.always.as_deref() == Some("") {
+            let message = "with --digest nobody is shown the rule that is suggested: name it, as in --always 'Bash(make:*)'";
+            return Err(ExpectedError::Usage(message.to_owned()));
+        }
         let hub = HubClient::reach(&args.data_dir).await?;
         let reviewed = find(&hub, &args.id).await?;
         let approval = &reviewed.approval;
@@ -76,7 +81,7 @@ pub(crate) fn run(args: &ApproveArgs) -> Result<(), ExpectedError> {
         }
         let answered = hub.respond(answer.clone()).await?;
         if args.json.json {
-            output::json(&answered);
+            output::json(&with_input(&answered, &answer));
         }
         told(outcome::of(approval, &answer, &answered), args.json)
     })
@@ -137,6 +142,15 @@ async fn confirm_at_terminal(
         Confirmed::Yes => Ok(()),
         Confirmed::No => Err(left_open("")),
     }
+}
+
+/// The hub's answer, and the input that runs if it was edited.
+fn with_input(answered: &Answered, answer: &Value) -> Value {
+    let mut shown = json!(answered);
+    if matches!(answered, Answered::Ok { .. }) && answer["updated_input"].is_object() {
+        shown["updated_input"] = answer["updated_input"].clone();
+    }
+    shown
 }
 
 fn left_open(why: &str) -> ExpectedError {

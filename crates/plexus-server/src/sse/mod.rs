@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 /// How often a silent stream shows that it is alive. A client that hears nothing for longer than twice this is disconnected.
-pub const KEEP_ALIVE: Duration = Duration::from_secs(5);
+pub const KEEP_ALIVE: Duration = Duration::from_secs(3);
 
 /// One event of a stream.
 #[derive(Debug)]

@@ -1,27 +1,21 @@
 //! Answering at the terminal: the open approvals one after the other, and what a typed line means for the one that is
 //! shown. A line that was typed before an approval was shown never answers it, and none allows what was not shown in full.
 
-use std::time::Duration;
-
 use plexus_protocol::claudecode::Status;
 use plexus_protocol::{Approval, ApprovalKind, ApprovalStatus, Object};
 use serde_json::{Value, json};
 
 use super::question::{self, Said};
 use super::screen::{Bottom, Manner};
-use super::{Connection, Purpose, Talk};
-use crate::approve::{allow, editable};
+use super::{Purpose, Talk};
+use crate::approve::allow;
 use crate::client::CallError;
-use crate::editor::{self, EditError, Edited};
 use crate::error::ExpectedError;
 use crate::outcome::{self, Outcome};
 use crate::review::question::questions;
-use crate::review::{self, Reading, Reviewed, Row, Tone};
+use crate::review::{self, Reading, Reviewed, Row};
 use crate::terminal::{now, one_line, size};
 use crate::{remember, show};
-
-/// How long a hub that was lost may take to answer; Ctrl-C waits for as long.
-const PROBE: Duration = Duration::from_secs(2);
 
 /// What the next typed line is taken for.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,32 +65,8 @@ impl Asking {
 }
 
 impl Talk<'_> {
-    /// Reads an approval of this id and asks about it, now or once the hub answers again.
-    pub(super) async fn ask_about(&mut self, id: String) -> Result<(), ExpectedError> {
-        if !self.unread.contains(&id) {
-            self.unread.push_back(id);
-        }
-        self.read_unread().await
-    }
-
-    /// Reads the approvals that are still to be asked about.
-    pub(super) async fn read_unread(&mut self) -> Result<(), ExpectedError> {
-        while let Some(id) = self.unread.front().cloned() {
-            match self.hub.review(&id).await {
-                Ok(reviewed) => self.ask(reviewed),
-                Err(error @ (ExpectedError::Lost(_) | ExpectedError::NoHub(_))) => {
-                    self.disconnected(&error);
-                    return Ok(());
-                }
-                Err(error) => return Err(error),
-            }
-            self.unread.pop_front();
-        }
-        Ok(())
-    }
-
     /// Somebody below, or the session itself, waits for an answer.
-    fn ask(&mut self, reviewed: Reviewed) {
+    pub(super) fn ask(&mut self, reviewed: Reviewed) {
         let approval = &reviewed.approval;
         let known = self.open.iter().any(|open| open.approval.id == approval.id);
         if approval.status != ApprovalStatus::Pending || known {
@@ -156,7 +126,7 @@ impl Talk<'_> {
     }
 
     /// Shows the first page of something, and asks only after the last one.
-    fn show_pages(&mut self, rows: &[Row], next: Asking) {
+    pub(super) fn show_pages(&mut self, rows: &[Row], next: Asking) {
         self.turn_page(Reading::of(rows, size().0), next);
     }
 
@@ -260,33 +230,6 @@ impl Talk<'_> {
         self.respond(approval, answer).await
     }
 
-    /// Opens the input in an editor, and then shows what changed. Nothing is answered by that alone.
-    async fn edit(&mut self, approval: &Approval, text: Option<&str>) -> Result<(), ExpectedError> {
-        let before = editable(approval);
-        match editor::edit(&self.hub.dir, &before, text).await {
-            Ok(Edited::Same) => self.cancel_edit("the input was not changed: "),
-            Ok(Edited::Changed(input)) => {
-                let mut rows = vec![Row::new(Tone::Strong, "This is what you changed:")];
-                rows.extend(review::change::rows_in_full(&before, &input));
-                self.typed.forget();
-                self.show_pages(&rows, Asking::Changed(input));
-            }
-            Err(EditError::Invalid { why, text }) => {
-                self.screen.say(&format!("plexus: this is not a JSON object: {}", one_line(&why, 200)));
-                self.typed.forget();
-                self.asking = Asking::Again(text);
-            }
-            Err(error) => self.cancel_edit(&format!("{error}: ")),
-        }
-        Ok(())
-    }
-
-    /// Nothing is answered, and the approval is shown again: the editor has had the screen.
-    fn cancel_edit(&mut self, why: &str) {
-        self.screen.say(&format!("plexus: {why}nothing was answered; the approval stays open"));
-        self.next_question();
-    }
-
     async fn respond_always(&mut self, approval: &Approval, rule: &str) -> Result<(), ExpectedError> {
         let mut answer = allow(approval);
         answer["remember"] = json!({"rule": rule});
@@ -321,47 +264,6 @@ impl Talk<'_> {
             _ => Asking::Decision,
         };
         Ok(())
-    }
-
-    /// The hub does not answer. Until it does, nothing can be answered here.
-    pub(super) fn disconnected(&mut self, why: &ExpectedError) {
-        if self.connection == Connection::Lost {
-            return;
-        }
-        self.connection = Connection::Lost;
-        self.screen.set_bottom(Bottom::Empty);
-        self.screen.say(&format!("plexus: Disconnected ({why}). Reconnecting…"));
-    }
-
-    /// Looks whether the hub answers again, and then shows again what is still open.
-    pub(super) async fn reconnect(&mut self) -> Result<(), ExpectedError> {
-        let found = async {
-            match self.open.front() {
-                Some(open) => self.hub.review(&open.approval.id.to_string()).await.map(Some),
-                None => self.hub.sessions().await.map(|_| None),
-            }
-        };
-        let found = match tokio::time::timeout(PROBE, found).await {
-            Err(_) | Ok(Err(ExpectedError::Lost(_) | ExpectedError::NoHub(_))) => return Ok(()),
-            Ok(found) => found?,
-        };
-        self.connection = Connection::Live;
-        self.screen.say("plexus: connected again");
-        match found {
-            Some(found) if found.approval.status != ApprovalStatus::Pending => {
-                self.screen.say(&format!("plexus: {}", outcome::ending(&found.approval)));
-                self.open.pop_front();
-                self.next_question();
-            }
-            Some(found) => {
-                if let Some(front) = self.open.front_mut() {
-                    *front = found;
-                }
-                self.next_question();
-            }
-            None => {}
-        }
-        self.read_unread().await
     }
 
     /// Words for the agent: part of its turn, or the next one.

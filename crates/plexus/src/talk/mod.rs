@@ -3,6 +3,8 @@
 //! what was heard is in `hearing`, of what was typed in `answering`.
 
 mod answering;
+mod connection;
+mod editing;
 mod hearing;
 mod question;
 mod screen;

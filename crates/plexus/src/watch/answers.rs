@@ -3,7 +3,7 @@
 use plexus_protocol::{Approval, SessionId};
 use serde_json::{Value, json};
 
-use super::keys::shown_in_full;
+use super::guards::shown_in_full;
 use super::model::Doubt;
 use super::model::{Mode, Model, Wanted};
 use super::update::Effect;

@@ -2,20 +2,19 @@
 //! place of another under someone's fingers is not answered by a key that was meant for that. Nothing is allowed before all of it
 //! was on the screen, and nothing is answered while the hub is disconnected.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use plexus_protocol::{Approval, ApprovalId, ApprovalKind, AskedOf, Object};
 use serde_json::json;
 
 use super::answers::{self, answer, to_session};
-use super::model::{Doubt, Hands, HubIs, Mode, Model, Pane, Wanted};
+use super::guards::{disconnected, is_too_soon, shown_in_full};
+use super::model::{Doubt, Hands, Mode, Model, Pane, Wanted};
 use super::update::{Effect, settle};
 use crate::remember;
 use crate::review::question::questions;
 
-/// How long a question has to have been there.
-const A_MOMENT: Duration = Duration::from_millis(400);
 /// How far a page goes in the log.
 const PAGE: isize = 10;
 
@@ -52,27 +51,6 @@ pub(crate) fn pressed(model: &mut Model, key: KeyEvent, at: Instant) -> Vec<Effe
         Mode::Typing(wanted, text) => typing(model, key, wanted, text),
         Mode::Asking(doubt) => asking(model, key, doubt, at),
     }
-}
-
-/// Why nothing can be answered now, if it cannot.
-fn disconnected(model: &mut Model) -> bool {
-    let away = model.hub == HubIs::Away;
-    if away {
-        model.said = "Disconnected: nothing can be answered before the hub is back".to_owned();
-    }
-    away
-}
-
-/// Whether all of what is to be allowed was on the screen; else it says how to get there.
-pub(super) fn shown_in_full(model: &mut Model) -> bool {
-    let unread = model.selected().is_some_and(|approval| model.is_unread(approval));
-    if unread {
-        model.said = "not all of it is here yet: it is being read (enter tries again)".to_owned();
-    } else if !model.seen.all() {
-        let (upto, all) = (model.seen.upto(), model.shown.rows.len());
-        model.said = format!("{upto} of {all} rows were shown: space reads on, then it can be allowed");
-    }
-    !unread && model.seen.all()
 }
 
 /// A paste is text for the line that is typed, and never a series of keys.
@@ -183,15 +161,6 @@ fn on_question(model: &mut Model, key: char, at: Instant) -> Vec<Effect> {
         _ => {}
     }
     Vec::new()
-}
-
-/// Whether what stands on the screen has only just taken its place.
-fn is_too_soon(model: &mut Model, at: Instant) -> bool {
-    let soon = model.came_at.is_some_and(|came| at.saturating_duration_since(came) < A_MOMENT);
-    if soon {
-        model.said = "this one has only just come; read it, then press again".to_owned();
-    }
-    soon
 }
 
 fn ask_answers(model: &mut Model, approval: &Approval) {

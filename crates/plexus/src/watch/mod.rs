@@ -5,6 +5,7 @@
 mod answers;
 mod feed;
 mod foot;
+mod guards;
 mod input;
 mod keys;
 mod log;

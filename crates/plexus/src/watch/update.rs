@@ -100,6 +100,8 @@ pub(crate) fn update(model: &mut Model, event: Event, at: Instant) -> Vec<Effect
             }
             model.hub = HubIs::Here;
             model.reading = None;
+            // Files may have changed meanwhile: they are read again.
+            model.read.clear();
             keep_what_was_read(model, open);
             settle(model);
             Vec::new()

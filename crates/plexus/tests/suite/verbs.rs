@@ -171,6 +171,8 @@ async fn always_makes_a_rule() {
     asks.expect("added the rule Bash(touch made)").await.unwrap();
     assert_eq!(asks.end().await.unwrap(), 0, "{}", asks.shown());
     over(&hub, &session).await;
+    let unnamed = hub.run(&["approve", &approval, "--digest", "x", "--always"]).await;
+    assert_eq!(unnamed.status.code(), Some(2), "a rule that nobody saw: {}", text(&unnamed.stderr));
     let rules = hub.call("policy.list", json!({"session_id": session})).await.unwrap();
     assert_eq!(rules["rules"][0]["rule"], "Bash(touch made)");
 }
