@@ -5,14 +5,15 @@
 use std::borrow::Cow;
 
 use plexus_core::call_digest;
+use plexus_protocol::loopback::TargetFile;
 use plexus_protocol::{Approval, ApprovalKind, AskedOf, Decider, Object, WentOn, visible};
 use serde_json::Value;
 
+use super::Reviewed;
 use super::diff::{self, Edit, Occurrences};
 use super::question::{Question, questions};
 use super::row::{Row, Tone};
 use super::width::{exact, one_line};
-use super::{FileNow, Reviewed};
 
 /// All rows of an approval.
 pub(crate) fn rows(reviewed: &Reviewed, now: u64) -> Vec<Row> {
@@ -118,7 +119,9 @@ fn body(reviewed: &Reviewed, rest: &mut Object) -> Vec<Row> {
         }
         "Edit" => {
             let mut rows = path(rest);
-            rows.extend(edit(&mut text_of(reviewed.file.as_ref()), rest));
+            let (mut now, said) = text_of(reviewed.file.as_ref());
+            rows.extend(said);
+            rows.extend(edit(&mut now, rest));
             rows
         }
         "MultiEdit" => {
@@ -126,7 +129,8 @@ fn body(reviewed: &Reviewed, rest: &mut Object) -> Vec<Row> {
             let all = rest.get("edits").and_then(Value::as_array);
             let all = all
                 .and_then(|all| all.iter().map(|edit| edit.as_object().cloned()).collect::<Option<Vec<_>>>());
-            let mut now = text_of(reviewed.file.as_ref());
+            let (mut now, said) = text_of(reviewed.file.as_ref());
+            rows.extend(said);
             for (number, mut fields) in all.into_iter().flatten().enumerate() {
                 rest.remove("edits");
                 rows.push(Row::new(Tone::Dim, &format!("edit {}:", number + 1)));
@@ -176,35 +180,42 @@ fn path(rest: &mut Object) -> Vec<Row> {
     text(rest, "file_path").iter().map(|path| Row::exact(Tone::Strong, "  ", path)).collect()
 }
 
-/// The file's text as the hub shows texts, so that it compares with what the hub shows of the input.
-fn comparable(file: &FileNow) -> Cow<'_, str> {
-    visible(&file.text).map_or(Cow::Borrowed(&*file.text), Cow::Owned)
+/// A text as the hub shows texts, so that a file compares with what the hub shows of the input.
+fn comparable(text: &str) -> Cow<'_, str> {
+    visible(text).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-fn written(file: Option<&FileNow>, content: &str) -> Vec<Row> {
+fn written(file: Option<&TargetFile>, content: &str) -> Vec<Row> {
+    let (said, rows) = match file {
+        None => return diff::added(content),
+        Some(TargetFile::Missing { .. }) => (Row::new(Tone::Dim, "a new file:"), diff::added(content)),
+        Some(TargetFile::Unavailable { reason, .. }) => (unavailable(reason), diff::added(content)),
+        Some(TargetFile::Text { text, .. }) if comparable(text) == content => {
+            let said = Row::new(Tone::Dim, "the file already has this content:");
+            (said, Row::exact_lines(Tone::Plain, "  ", content))
+        }
+        Some(TargetFile::Text { text, .. }) => {
+            let said = Row::new(Tone::Warn, "replaces the content of an existing file:");
+            (said, diff::numbered(&comparable(text), content))
+        }
+    };
+    std::iter::once(said).chain(rows).collect()
+}
+
+fn unavailable(reason: &str) -> Row {
+    Row::exact(Tone::Warn, "the file on disk cannot be compared: ", reason)
+}
+
+/// The text that edits are compared with, or why there is none.
+fn text_of(file: Option<&TargetFile>) -> (Option<String>, Option<Row>) {
     match file {
-        None => diff::added(content),
-        Some(file) if file.truncated => {
-            let mut rows = vec![Row::new(Tone::Warn, "It replaces a file that is too long to be compared:")];
-            rows.extend(diff::added(content));
-            rows
+        None => (None, None),
+        Some(TargetFile::Text { text, .. }) => (Some(comparable(text).into_owned()), None),
+        Some(TargetFile::Missing { .. }) => {
+            (None, Some(Row::new(Tone::Warn, "there is no file at this path:")))
         }
-        Some(file) if comparable(file) == content => {
-            let mut rows = vec![Row::new(Tone::Dim, "The file already has this content:")];
-            rows.extend(Row::exact_lines(Tone::Plain, "  ", content));
-            rows
-        }
-        Some(file) => {
-            let mut rows = vec![Row::new(Tone::Warn, "It replaces the file that is there:")];
-            rows.extend(diff::numbered(&comparable(file), content));
-            rows
-        }
+        Some(TargetFile::Unavailable { reason, .. }) => (None, Some(unavailable(reason))),
     }
-}
-
-/// The text that edits are compared with, if all of it is known.
-fn text_of(file: Option<&FileNow>) -> Option<String> {
-    file.filter(|file| !file.truncated).map(|file| comparable(file).into_owned())
 }
 
 /// One edit of the file as it is `now`, which becomes what the edit leaves. Fields that are no part of an edit stay.
@@ -224,7 +235,7 @@ fn edit(now: &mut Option<String>, fields: &mut Object) -> Vec<Row> {
     }
     let mut rows = Vec::new();
     if now.take().is_some() && !old.is_empty() {
-        rows.push(Row::new(Tone::Warn, "The file does not hold this text, or not just once:"));
+        rows.push(Row::new(Tone::Warn, "the file does not contain this text exactly once:"));
     }
     rows.extend(diff::rows(&old, &new));
     rows

@@ -14,13 +14,14 @@ pub(crate) use page::{Reading, Seen};
 pub(crate) use row::{Row, Tone, fit};
 
 use plexus_protocol::Approval;
+use plexus_protocol::loopback::TargetFile;
 
 /// An approval read in full, with what is known about it.
 #[derive(Debug, Clone)]
 pub(crate) struct Reviewed {
     pub(crate) approval: Approval,
-    /// The file the call is about, as the hub read it.
-    pub(crate) file: Option<FileNow>,
+    /// The file the call is about to change, as the hub read it. The client never reads it: it may run elsewhere.
+    pub(crate) file: Option<TargetFile>,
 }
 
 impl Reviewed {
@@ -31,19 +32,7 @@ impl Reviewed {
         if approval.digest.is_none() && !approval.truncated {
             approval.digest = Some(approval::shown_digest(&approval));
         }
-        let file = serde_json::from_value(found["context"]["file"].take())?;
+        let file = serde_json::from_value(found["file"].take())?;
         Ok(Self { approval, file })
     }
-}
-
-/// A file as it was when the hub read it. The client never reads it: it may run elsewhere.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Deserialize)]
-pub(crate) struct FileNow {
-    /// Which file.
-    pub(crate) path: String,
-    /// Its text.
-    pub(crate) text: String,
-    /// Whether the text ends before the file does.
-    #[serde(default)]
-    pub(crate) truncated: bool,
 }

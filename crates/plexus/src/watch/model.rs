@@ -6,12 +6,14 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::time::Instant;
 
 use plexus_protocol::claudecode::SessionView;
+use plexus_protocol::loopback::TargetFile;
 use plexus_protocol::{Approval, ApprovalId, Object, SessionId};
+use serde_json::json;
 
 use super::log::Log;
 use crate::approve::editable;
 use crate::review::question::Question;
-use crate::review::{self, FileNow, Reviewed, Row, Seen, Tone, change, fit};
+use crate::review::{self, Reviewed, Row, Seen, Tone, change, fit};
 
 /// Which part the keys move in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +120,7 @@ pub(crate) struct Model {
     /// The selected session, if the list on the screen shows it: no other can be interrupted or stopped.
     pub(crate) drawn_session: Option<SessionId>,
     /// Approvals that were read in full, with the file they are about.
-    pub(crate) read: HashMap<ApprovalId, Option<FileNow>>,
+    pub(crate) read: HashMap<ApprovalId, Option<TargetFile>>,
     /// The approval that is being read in full.
     pub(crate) reading: Option<ApprovalId>,
     /// How much of what is to be decided was on the screen.
@@ -259,7 +261,7 @@ impl Model {
                     approval.id.to_string(),
                     input(&approval.input),
                     &approval.digest,
-                    &reviewed.file,
+                    json!(reviewed.file).to_string(),
                 ));
                 (key, content, review::rows(&reviewed, self.now))
             }

@@ -86,7 +86,7 @@ impl Screen {
     fn is_read(&mut self, file: Value) {
         let mut whole = self.model.selected().unwrap().clone();
         whole.truncated = false;
-        let found = json!({"approval": whole, "context": {"file": file}});
+        let found = json!({"approval": whole, "file": file});
         self.happens(Event::Read(Box::new(Reviewed::read(found).unwrap())));
     }
 
@@ -295,14 +295,14 @@ fn what_fits_is_allowed_by_one_key_and_what_changed_is_read_again() {
 fn a_file_that_is_written_over_and_an_edit_are_shown_as_diffs_with_the_files_own_numbers() {
     let lines =
         |range: std::ops::RangeInclusive<usize>| range.map(|n| format!("line {n}\n")).collect::<String>();
-    let file = json!({"path": "/work/project/a.txt", "text": lines(1..=120)});
+    let file = json!({"path": "/work/project/a.txt", "text": lines(1..=120), "state": "text"});
     let edit = json!({"file_path": "/work/project/a.txt", "old_string": "line 100\n", "new_string": "line one hundred\n"});
     let mut screen = Screen::asking("Edit", edit);
     screen.is_read(file);
     screen.is_drawn_as("edit-numbered", 80, 24);
     let write = json!({"file_path": "/work/project/a.txt", "content": "one\n2\nthree\n"});
     let mut screen = Screen::asking("Write", write);
-    screen.is_read(json!({"path": "/work/project/a.txt", "text": "one\ntwo\nthree\n"}));
+    screen.is_read(json!({"path": "/work/project/a.txt", "text": "one\ntwo\nthree\n", "state": "text"}));
     screen.is_drawn_as("write-over", 80, 24);
     assert_eq!(respond(&screen.press('a'))["approve"], true);
 }

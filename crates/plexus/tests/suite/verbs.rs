@@ -161,6 +161,25 @@ async fn approve_shows_all_of_a_call_and_asks() {
 }
 
 #[tokio::test]
+async fn a_write_over_an_existing_file_is_shown_as_a_diff_and_a_new_file_as_new() {
+    let hub = TestHub::start().await;
+    std::fs::write(hub.work().join("old.txt"), "one\ntwo\nthree\n").unwrap();
+    for (name, shown) in [
+        ("old.txt", "replaces the content of an existing file:\n1   one\n2 - two\n2 + 2\n3   three\n"),
+        ("new.txt", "a new file:\n+ one\n+ 2\n+ three\n"),
+    ] {
+        let input = json!({"file_path": hub.work().join(name), "content": "one\n2\nthree\n"});
+        let prompt = json!([{"tool": "Write", "input": input}]).to_string();
+        let create = json!({"name": name, "working_dir": hub.work(), "prompt": prompt});
+        let session = hub.call("claudecode.create", create).await.unwrap()["id"].as_str().unwrap().to_owned();
+        let approval = hub.first_approval(&session).await;
+        let listed = text(&hub.run(&["approvals", &approval]).await.stdout);
+        assert!(listed.contains(shown), "{listed}");
+        hub.run(&["deny", &approval]).await;
+    }
+}
+
+#[tokio::test]
 async fn always_makes_a_rule() {
     let hub = TestHub::start().await;
     let (session, approval) = hub.asking_session("a").await;

@@ -192,7 +192,7 @@ async fn edits(version: &str, test: &str) {
     let session = hub.call("claudecode.create", create).await.unwrap()["id"].as_str().unwrap().to_owned();
 
     terminal.shows("worker wants to use Edit").await;
-    terminal.until("a diff", |screen| screen.contains("- zwei") && screen.contains("+ drei")).await;
+    terminal.until("a diff", |screen| screen.contains("│2 - zwei") && screen.contains("│2 + drei")).await;
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "eins\nzwei\n", "not before it is answered");
     terminal.presses("a", "it is answered", |screen| !screen.contains("+ drei")).await;
     terminal.until("the next", |screen| screen.contains("- eins") && screen.contains("+ null")).await;
