@@ -1,5 +1,5 @@
 //! `plexus run` at a real terminal with a real Claude Code: texts as they come, a question answered by typing, and an input
-//! changed in an editor.
+//! changed in an editor, while a process of an agent looks for the draft.
 
 use plexus_e2e::{Channel, DoorKind, Setup, script, until};
 use plexus_testkit::model::{Step, Tool};
@@ -33,6 +33,11 @@ async fn at_the_terminal(version: &'static str) -> anyhow::Result<()> {
     run.expect("touch other").await?;
     run.expect("Allow it?").await?;
     run.press("e\n")?;
+    run.expect("+ touch changed").await?;
+    run.expect("Allow it with this input? y or n: ").await?;
+    assert!(!world.file("changed").exists(), "an edit alone answers nothing");
+    run.press("y\n")?;
+    run.expect("Allowed: Bash touch changed (edited, a)").await?;
     run.expect("* complete").await?;
     assert_eq!(run.end().await?, 0, "{}", run.shown());
     assert_eq!(run.shown().matches("That is all.").count(), 1, "in pieces, not once more: {}", run.shown());
@@ -67,7 +72,7 @@ async fn whoever_is_attached_answers_for_those_below() -> anyhow::Result<()> {
     let door = world.door_of(&boss).await?;
     let asks = script(&json!([{"tool": "Bash", "input": {"command": "touch made"}}]));
     door.call("claudecode.create", json!({"name": "kid", "working_dir": world.work, "prompt": asks})).await?;
-    attached.expect("kid asks to use Bash").await?;
+    attached.expect("kid wants to use Bash").await?;
     attached.expect("Allow it?").await?;
     attached.press("y\n")?;
     until("the call of the one below runs", || world.file("made").exists()).await?;
@@ -103,4 +108,80 @@ async fn a_line_typed_before_the_prompt_is_there_begins_the_next_turn() -> anyho
     attached.press(CTRL_D)?;
     assert_eq!(attached.end().await?, 0, "{}", attached.shown());
     Ok(())
+}
+
+/// A process that an agent left running looks for the draft of an open editor wherever it can look, and rewrites what it finds. The editor is
+/// then left without saving: what the agent wrote must not run, and nothing is answered.
+async fn a_draft_is_out_of_reach(version: &'static str) -> anyhow::Result<()> {
+    let setup = Setup::cli(version, Channel::Control, DoorKind::Rpc);
+    let Some(world) = setup.world("a_draft_is_out_of_reach").await? else { return Ok(()) };
+    let session = world.create("thief", json!({})).await?;
+    let wall = world.call("claudecode.get", json!({"session_id": session})).await?["session"]["wall"].clone();
+    if wall == "none" {
+        plexus_testkit::skip(&format!("a_draft_is_out_of_reach {version}"), "this system grants no sandbox");
+        return Ok(());
+    }
+    std::fs::write(world.file("hunt.sh"), include_str!("hunt.sh"))?;
+    let hunt = format!("DATA='{}' nohup sh hunt.sh > hunted 2>&1 &", world.hub.data_dir().display());
+    let bash = |command: &str| Step::tool("Bash", json!({"command": command, "description": "a step"}));
+    world.model.script("HUNT", vec![bash(&hunt), bash("touch WANTED"), Step::text("Well.")]);
+    world.chat(&session, "HUNT for drafts").await?;
+    let (_, approval) = world.asked(&session).await?;
+    world.allow(&approval).await?;
+    until("the hunter hunts", || world.file("hunting").exists()).await?;
+    let (_, approval) = world.asked(&session).await?;
+    assert_eq!(approval["input"]["command"], "touch WANTED");
+
+    // The editor stays open until the hunter has looked everywhere once more, and leaves the draft as it is.
+    let editor = world.file("editor.sh");
+    std::fs::write(
+        &editor,
+        "touch opened; cp \"$1\" seen-by-editor; until [ -e swept ]; do sleep 0.05; done\n",
+    )?;
+    let mut env = clean_env(&world.home, &world.model.url());
+    env.push(("TERM".to_owned(), "xterm".to_owned()));
+    env.push(("EDITOR".to_owned(), format!("sh {}", editor.display())));
+    env.push(("PLEXUS_DATA_DIR".to_owned(), world.hub.data_dir().display().to_string()));
+    let id = plexus_e2e::text(&approval["id"]);
+    let mut run = Pty::start(&binaries::plexus()?, &["approve", &id, "--edit"], &world.work, &env)?;
+    let code = run.end().await?;
+    assert!(world.file("seen-by-editor").exists() && world.file("swept").exists());
+    if code == 0 {
+        world.ended(&session).await?;
+    }
+    let hunted = std::fs::read_to_string(world.file("hunted"))?;
+    assert!(!world.file("STOLEN").exists(), "what the agent wrote ran: {hunted}");
+    assert_eq!(hunted.matches("rewrote").count(), 0, "{hunted}");
+    assert_eq!(code, 130, "{}", run.shown());
+    assert!(run.shown().contains("nothing was answered; the approval stays open"), "{}", run.shown());
+    let found = world.call("loopback.get", json!({"approval_id": id})).await?;
+    assert_eq!(found["approval"]["status"], "pending", "{found:#}");
+    let drafts = std::fs::read_dir(world.hub.data_dir().join("drafts"))?.count();
+    assert_eq!(drafts, 1, "the draft is gone, its lock stays");
+
+    // Beside it: an editor that changes something.
+    let last = env.len() - 2;
+    env[last].1 = "sed -i s/WANTED/CHANGED/".to_owned();
+    let mut run = Pty::start(&binaries::plexus()?, &["approve", &id, "--edit"], &world.work, &env)?;
+    run.expect("+ touch CHANGED").await?;
+    run.expect("Allow it with this input? y or n: ").await?;
+    run.press("y\n")?;
+    run.expect("Allowed: Bash touch CHANGED (edited, thief)").await?;
+    assert_eq!(run.end().await?, 0, "{}", run.shown());
+    world.ended(&session).await?;
+    assert!(
+        world.file("CHANGED").exists() && !world.file("WANTED").exists() && !world.file("STOLEN").exists()
+    );
+    std::fs::write(world.file("done"), "")?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_childs_process_cannot_rewrite_a_draft_cli_197() -> anyhow::Result<()> {
+    a_draft_is_out_of_reach("2.1.197").await
+}
+
+#[tokio::test]
+async fn a_childs_process_cannot_rewrite_a_draft_cli_325() -> anyhow::Result<()> {
+    a_draft_is_out_of_reach("2.1.325").await
 }

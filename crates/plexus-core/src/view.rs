@@ -62,10 +62,12 @@ pub(crate) fn summary(input: &Object) -> String {
     about(input).map_or_else(|| line(&Value::Object(input.clone()).to_string()), line)
 }
 
-/// The first line of a text, short and with nothing hidden in it.
+/// The first line of a text, short and with nothing hidden in it; `…` says that there is more.
 pub(crate) fn line(text: &str) -> String {
+    let text = text.trim_end();
     let mut first = Value::from(text.lines().next().unwrap_or_default());
-    let cut = shorten(&mut first, LINE_BYTES);
+    let more_lines = text.lines().nth(1).is_some();
+    let cut = shorten(&mut first, LINE_BYTES) || more_lines;
     let first = first.as_str().unwrap_or_default();
     if cut { format!("{first}…") } else { first.to_owned() }
 }

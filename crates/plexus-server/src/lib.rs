@@ -27,7 +27,7 @@ mod values;
 mod wire;
 
 pub use data_dir::{DataDir, DataDirError};
-pub use limits::DoorLimits;
+pub use limits::{DoorLimits, HEARTBEAT};
 pub use listen::ListenError;
 pub use mcp::{ToolServer, Toolbox};
 pub use serving::{Config, DownRequest, ServeError, Serving, end_children};

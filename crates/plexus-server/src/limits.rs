@@ -5,6 +5,9 @@ use std::time::Duration;
 
 const MIB: usize = 1024 * 1024;
 
+/// The pause after which a silent stream sends a sign of life. A client that hears nothing for more than twice as long is disconnected.
+pub const HEARTBEAT: Duration = Duration::from_secs(3);
+
 /// How long a peer may take, and how much the hub holds for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DoorLimits {
@@ -18,7 +21,7 @@ pub struct DoorLimits {
     pub body: Duration,
     /// The longest time in which a peer accepts none of the bytes that wait for it.
     pub write_stall: Duration,
-    /// The pause after which a silent stream sends a sign of life.
+    /// The pause after which a silent stream sends a sign of life; at most [`HEARTBEAT`].
     pub heartbeat: Duration,
     /// Connections of one door on which no authenticated request is in progress.
     pub waiting: usize,
@@ -40,7 +43,7 @@ impl Default for DoorLimits {
             body_stall: Duration::from_secs(30),
             body: Duration::from_secs(600),
             write_stall: Duration::from_secs(60),
-            heartbeat: Duration::from_secs(10),
+            heartbeat: HEARTBEAT,
             waiting: 1024,
             calls_per_caller: 256,
             calls: 2048,

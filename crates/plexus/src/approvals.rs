@@ -1,24 +1,31 @@
-//! `plexus approvals`: what waits for an answer, and how an id that was typed in part is taken for a whole one.
+//! `plexus approvals`: open approvals with their inputs, and how an id that was typed in part is taken for a whole one. A digest is
+//! printed only beside an input that is shown in full.
 
 use clap::Args;
-use plexus_protocol::{Approval, AskedOf};
+use plexus_protocol::AskedOf;
 
 use crate::error::ExpectedError;
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::output;
+use crate::review::{self, Reading, Reviewed};
 use crate::settings::DataDirArg;
-use crate::table::{Align, Table};
-use crate::terminal::{age, now, one_line, tool_line};
+use crate::terminal::{age, now, one_line, size};
 
 /// How much of an id is shown at least.
 const SHORTEST: usize = 8;
+/// How many lines of each approval the list shows.
+const LINES: usize = 16;
 
 /// Arguments of `plexus approvals`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  plexus approvals\n  plexus approve 3f0c\n  plexus deny 3f0c -m \"not in this folder\""
+    after_help = "The list shows the first lines of each approval, and the digest of those that it shows in full. With an ID, all of that \
+    one is shown. --json has every input in full, with its digest.\n\n\
+    Examples:\n  plexus approvals\n  plexus approvals 3f0c\n  plexus approve 3f0c\n  plexus deny 3f0c -m \"not in this folder\""
 )]
 pub(crate) struct ApprovalsArgs {
+    /// Show all of this one, by as much of its id as tells it from the others.
+    pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
     #[command(flatten)]
@@ -29,47 +36,68 @@ pub(crate) struct ApprovalsArgs {
 pub(crate) fn run(args: &ApprovalsArgs) -> Result<(), ExpectedError> {
     block_on(async {
         let hub = HubClient::reach(&args.data_dir).await?;
-        let open = hub.pending().await?;
+        if let Some(id) = &args.id {
+            let found = find(&hub, id).await?;
+            if args.json.json {
+                output::json(&found.approval);
+            } else {
+                output::print(&block(&found, &[found.approval.id.to_string()], Shown::All));
+            }
+            return Ok(());
+        }
+        let ids: Vec<String> = hub.pending().await?.iter().map(|approval| approval.id.to_string()).collect();
+        let mut open = Vec::new();
+        for id in &ids {
+            let found = hub.review(id).await?;
+            // One may have been answered since the list was read.
+            if found.approval.status == plexus_protocol::ApprovalStatus::Pending {
+                open.push(found);
+            }
+        }
         if args.json.json {
-            output::json(&open);
+            output::json(&open.iter().map(|found| &found.approval).collect::<Vec<_>>());
         } else if open.is_empty() {
-            output::say("plexus: nothing waits for an answer");
+            output::say("plexus: no approval is open");
         } else {
-            output::print(&shown(&open, now()));
+            let blocks: Vec<String> = open.iter().map(|found| block(found, &ids, Shown::First)).collect();
+            output::print(&blocks.join("\n\n"));
             output::say(
-                "plexus: `plexus approve ID`, or `plexus deny ID -m why`; the first letters of an id will do",
+                "plexus: `plexus approve ID` or `plexus deny ID -m WHY`; the first letters of an id are enough",
             );
         }
         Ok(())
     })
 }
 
-fn shown(open: &[Approval], now: u64) -> String {
-    let ids: Vec<String> = open.iter().map(|approval| approval.id.to_string()).collect();
-    let mut table = Table::new(&[
-        ("ID", Align::Left),
-        ("SESSION", Align::Left),
-        ("AGE", Align::Right),
-        ("ASKED OF", Align::Left),
-        ("TOOL", Align::Left),
-        ("INPUT", Align::Left),
-    ]);
-    for (approval, id) in open.iter().zip(&ids) {
-        table.row([
-            short(id, &ids).to_owned(),
-            approval.session_name.to_string(),
-            age(now.saturating_sub(approval.created_at)),
-            match approval.asked_of {
-                AskedOf::Operator => "you",
-                AskedOf::Session { .. } => "session",
-                AskedOf::Parent { .. } => "agent",
-            }
-            .to_owned(),
-            one_line(&approval.tool_name, 40),
-            tool_line(&approval.tool_name, &approval.input, 80),
-        ]);
-    }
-    table.to_string()
+/// How much of an approval is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// Its first lines.
+    First,
+    /// All of it.
+    All,
+}
+
+fn block(found: &Reviewed, ids: &[String], shown: Shown) -> String {
+    let approval = &found.approval;
+    let id = approval.id.to_string();
+    let id = short(&id, ids);
+    let asked = match approval.asked_of {
+        AskedOf::Operator => "Asked you",
+        AskedOf::Session { .. } | AskedOf::Parent { .. } => "Asked an agent",
+    };
+    let ago = age(now().saturating_sub(approval.created_at));
+    let mut reading = Reading::of(&review::rows(found, now()), size().0);
+    let body = match shown {
+        Shown::First => reading.page(LINES),
+        Shown::All => reading.page(usize::MAX),
+    };
+    let end = match &approval.digest {
+        _ if !reading.all() => format!("CUT: {}; `plexus approvals {id}` shows all", reading.progress()),
+        Some(digest) => format!("digest {digest}"),
+        None => String::new(),
+    };
+    format!("{id}  {asked} {ago} ago\n{body}\n{end}").trim_end().to_owned()
 }
 
 /// As much of an id as tells it from the others.
@@ -79,8 +107,8 @@ pub(crate) fn short<'a>(id: &'a str, all: &[String]) -> &'a str {
     id.get(..length).unwrap_or(id)
 }
 
-/// The open approval whose id begins so.
-pub(crate) async fn find(hub: &HubClient, typed: &str) -> Result<Approval, ExpectedError> {
+/// The open approval whose id begins so, in full.
+pub(crate) async fn find(hub: &HubClient, typed: &str) -> Result<Reviewed, ExpectedError> {
     let open: Vec<String> = hub.pending().await?.iter().map(|approval| approval.id.to_string()).collect();
     let id = match &*open.iter().filter(|id| id.starts_with(typed)).collect::<Vec<_>>() {
         [id] => (*id).clone(),
@@ -100,8 +128,7 @@ pub(crate) async fn find(hub: &HubClient, typed: &str) -> Result<Approval, Expec
             )));
         }
     };
-    // In full, with the digest that says what was seen.
-    hub.approval(&id).await
+    hub.review(&id).await
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
-//! `plexus approve`: lets a call through, as it is or with an input that was edited first. What is allowed is what was
-//! read: the answer carries the digest of the input.
-
-use std::io::IsTerminal as _;
+//! `plexus approve`: allows a call, as it is or with an edited input. At a terminal the whole call is shown and a person confirms;
+//! elsewhere the digest of what was read has to be given. The answer carries that digest in both cases.
 
 use clap::Args;
 use plexus_protocol::loopback::Answered;
@@ -9,29 +7,36 @@ use plexus_protocol::{Approval, ApprovalKind, ApprovalStatus, Object};
 use serde_json::{Value, json};
 
 use crate::approvals::find;
-use crate::editor::{Draft, EditError, Edited};
-use crate::error::{ExpectedError, system};
+use crate::confirm::{Confirmed, confirm, is_interactive, line, prompt};
+use crate::editor::{self, EditError, Edited};
+use crate::error::ExpectedError;
 use crate::hub::{HubClient, JsonArg, block_on};
+use crate::outcome::{self, Outcome};
+use crate::review::{self, Reviewed};
 use crate::settings::DataDirArg;
-use crate::terminal::{one_line, tool_line};
+use crate::terminal::{now, one_line};
 use crate::typed::Typed;
 use crate::{output, remember};
 
 /// Arguments of `plexus approve`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plexus approve 3f0c\n  plexus approve 3f0c --edit     change the input in $EDITOR first\n  \
+    after_help = "At a terminal the whole call is shown, and you are asked. Elsewhere --digest is required: it says which call you read, and \
+    `plexus approvals` prints it beside each call that it shows in full.\n\n\
+    Examples:\n  plexus approve 3f0c\n  plexus approve 3f0c --edit     change the input in $EDITOR first\n  \
     plexus approve 3f0c --always   and make a rule of it\n  \
-    plexus approve 3f0c --answers '{\"Which colour?\": \"blue\"}'"
+    plexus approve 3f0c --answers '{\"Which colour?\": \"blue\"}'\n  \
+    plexus approve 3f0c --digest \"$(plexus approvals 3f0c --json | jq -r .digest)\"   for a script that has read it"
 )]
 pub(crate) struct ApproveArgs {
     /// The approval, by as much of its id as tells it from the others.
     pub(crate) id: String,
-    /// A word to the agent.
+    /// A message to the agent.
     #[arg(short, long)]
     pub(crate) message: Option<String>,
-    /// Open the input in $VISUAL or $EDITOR first; one that is left as it is approves the call as it is.
-    #[arg(long)]
+    /// Change the input in $VISUAL or $EDITOR first; shows what you changed and asks. Left as it is, nothing is answered. Needs a
+    /// terminal: scripts pass another input with `plexus loopback respond --updated-input`.
+    #[arg(long, conflicts_with = "digest")]
     pub(crate) edit: bool,
     /// Remember a rule, for this session and all below it: the one suggested, or this one.
     #[arg(long, value_name = "RULE", num_args = 0..=1, default_missing_value = "")]
@@ -42,41 +47,114 @@ pub(crate) struct ApproveArgs {
     /// For a plan: the permission mode that follows.
     #[arg(long)]
     pub(crate) mode: Option<String>,
+    /// Allow the call with this digest without being asked; another call is refused.
+    #[arg(long, value_name = "DIGEST")]
+    pub(crate) digest: Option<String>,
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
     #[command(flatten)]
     pub(crate) json: JsonArg,
 }
 
-/// Lets a call through.
+/// Allows a call.
 pub(crate) fn run(args: &ApproveArgs) -> Result<(), ExpectedError> {
     block_on(async {
+        if args.digest.is_none() && !is_interactive() {
+            return Err(ExpectedError::Usage(no_terminal(args)));
+        }
+        if args.digest.is_some() && args.always.as_deref() == Some("") {
+            let message = "with --digest nobody is shown the rule that is suggested: name it, as in --always 'Bash(make:*)'";
+            return Err(ExpectedError::Usage(message.to_owned()));
+        }
         let hub = HubClient::reach(&args.data_dir).await?;
-        let approval = find(&hub, &args.id).await?;
-        still_open(&approval)?;
-        let mut answer = allow(&approval);
-        if let Some(message) = &args.message {
-            answer["message"] = json!(message);
+        let reviewed = find(&hub, &args.id).await?;
+        let approval = &reviewed.approval;
+        still_open(approval)?;
+        let mut answer = answer(args, approval)?;
+        match &args.digest {
+            Some(digest) if approval.digest.as_ref() == Some(digest) => {}
+            Some(_) => {
+                let message = "this is another call than the one with that digest; read it again with `plexus approvals`";
+                return Err(ExpectedError::Refused(message.to_owned()));
+            }
+            None => confirm_at_terminal(args, &hub, &reviewed, &mut answer).await?,
         }
-        if let Some(mode) = &args.mode {
-            answer["mode"] = json!(mode);
+        let answered = hub.respond(answer.clone()).await?;
+        if args.json.json {
+            output::json(&with_input(&answered, &answer));
         }
-        if let Some(answers) = &args.answers {
-            let answers: Object = serde_json::from_str(answers).map_err(|error| {
-                ExpectedError::Usage(format!("--answers: this is no JSON object: {error}"))
-            })?;
-            answer["answers"] = Value::Object(answers);
-        }
-        if let Some(rule) = &args.always {
-            answer["remember"] = json!({"rule": rule_for(&approval, rule)?});
-        }
-        if args.edit
-            && let Edited::Changed(input) = edited(&approval).await?
-        {
-            answer["updated_input"] = Value::Object(input);
-        }
-        told(&hub.respond(answer).await?, &approval, "allowed", args.json)
+        told(outcome::of(approval, &answer, &answered), args.json)
     })
+}
+
+fn no_terminal(args: &ApproveArgs) -> String {
+    if args.edit {
+        return "--edit needs a terminal: an editor is opened, and you confirm what you changed. A script passes another input with \
+                `plexus loopback respond --approval-id ID --approve true --updated-input JSON`"
+            .to_owned();
+    }
+    "there is no terminal to ask at: pass --digest with the digest of the call you read (`plexus approvals` prints it)".to_owned()
+}
+
+fn answer(args: &ApproveArgs, approval: &Approval) -> Result<Value, ExpectedError> {
+    let mut answer = allow(approval);
+    if let Some(message) = &args.message {
+        answer["message"] = json!(message);
+    }
+    if let Some(mode) = &args.mode {
+        answer["mode"] = json!(mode);
+    }
+    if let Some(answers) = &args.answers {
+        let answers: Object = serde_json::from_str(answers).map_err(|error| {
+            ExpectedError::Usage(format!("--answers: this is not a JSON object: {error}"))
+        })?;
+        answer["answers"] = Value::Object(answers);
+    }
+    if let Some(rule) = &args.always {
+        answer["remember"] = json!({"rule": rule_for(approval, rule)?});
+    }
+    Ok(answer)
+}
+
+/// Shows what is about to be allowed, edited first if wished, and asks.
+async fn confirm_at_terminal(
+    args: &ApproveArgs,
+    hub: &HubClient,
+    reviewed: &Reviewed,
+    answer: &mut Value,
+) -> Result<(), ExpectedError> {
+    let mut typed = Typed::new();
+    let approval = &reviewed.approval;
+    let (mut rows, mut question) = (review::rows(reviewed, now()), "Allow it?".to_owned());
+    if args.edit {
+        let before = editable(approval);
+        let input = edited(hub, &before, &mut typed).await?;
+        rows = vec![review::Row::new(review::Tone::Strong, &review::approval::title(approval))];
+        rows.extend(review::change::rows_in_full(&before, &input));
+        question = "Allow it with this input?".to_owned();
+        answer["updated_input"] = Value::Object(input);
+    }
+    if let Some(rule) = answer["remember"]["rule"].as_str() {
+        rows.push(review::Row::exact(review::Tone::Warn, "rule for this session and all below it: ", rule));
+        question = format!("{} Calls that match the rule will be allowed without asking.", question);
+    }
+    match confirm(&mut typed, &rows, &question).await {
+        Confirmed::Yes => Ok(()),
+        Confirmed::No => Err(left_open("")),
+    }
+}
+
+/// The hub's answer, and the input that runs if it was edited.
+fn with_input(answered: &Answered, answer: &Value) -> Value {
+    let mut shown = json!(answered);
+    if matches!(answered, Answered::Ok { .. }) && answer["updated_input"].is_object() {
+        shown["updated_input"] = answer["updated_input"].clone();
+    }
+    shown
+}
+
+fn left_open(why: &str) -> ExpectedError {
+    ExpectedError::Interrupted(format!("{why}nothing was answered; the approval stays open"))
 }
 
 /// The answer that allows what was read.
@@ -88,7 +166,7 @@ pub(crate) fn allow(approval: &Approval) -> Value {
     answer
 }
 
-/// What is opened in an editor: of a limit that ran out, how much more there is to be.
+/// What is opened in an editor: of a budget that ran out, how much more is given.
 pub(crate) fn editable(approval: &Approval) -> Object {
     if approval.kind != ApprovalKind::Budget {
         return approval.input.clone();
@@ -97,26 +175,25 @@ pub(crate) fn editable(approval: &Approval) -> Object {
     Object::from_iter([("more".to_owned(), more)])
 }
 
-async fn edited(approval: &Approval) -> Result<Edited, ExpectedError> {
-    let mut draft = Draft::of(&editable(approval)).map_err(system)?;
-    let mut typed = Typed::new();
+async fn edited(hub: &HubClient, before: &Object, typed: &mut Typed) -> Result<Object, ExpectedError> {
+    let mut again: Option<String> = None;
     loop {
-        match draft.edit().await {
-            Ok(edited) => return Ok(edited),
-            Err(error @ EditError::Invalid(_)) if std::io::stdin().is_terminal() => {
-                output::say(&format!(
-                    "plexus: {error}\nPress Enter to edit it again, or type q to leave it open:"
-                ));
+        match editor::edit(&hub.dir, before, again.as_deref()).await {
+            Ok(Edited::Changed(input)) => return Ok(input),
+            Ok(Edited::Same) => return Err(left_open("the input was not changed: ")),
+            Err(EditError::Invalid { why, text }) => {
+                output::say(&format!("plexus: this is not a JSON object: {}", one_line(&why, 200)));
                 typed.forget();
-                let line = tokio::select! {
-                    line = typed.line() => line,
-                    _ = tokio::signal::ctrl_c() => None,
-                };
-                if line.is_none_or(|line| line.trim() == "q") {
-                    return Err(ExpectedError::Interrupted("left open".to_owned()));
+                prompt("Press Enter to edit it again, or q to cancel: ");
+                if line(typed).await.is_none_or(|line| line == "q") {
+                    return Err(left_open(""));
                 }
+                again = Some(text);
             }
-            Err(error) => return Err(ExpectedError::Refused(format!("{error}; nothing was answered"))),
+            Err(error) => {
+                let message = format!("{error}; nothing was answered; the approval stays open");
+                return Err(ExpectedError::Refused(message));
+            }
         }
     }
 }
@@ -126,56 +203,27 @@ fn rule_for(approval: &Approval, given: &str) -> Result<String, ExpectedError> {
         return Ok(given.to_owned());
     }
     remember::suggested(approval).ok_or_else(|| {
-        ExpectedError::Usage("no rule suggests itself here; give one: --always 'Bash(make:*)'".to_owned())
+        ExpectedError::Usage("there is no rule to suggest here; give one: --always 'Bash(make:*)'".to_owned())
     })
 }
 
-/// An approval that is over says so, instead of asking for an answer that would come too late.
+/// An approval that is resolved says so, instead of asking for an answer that would come too late.
 pub(crate) fn still_open(approval: &Approval) -> Result<(), ExpectedError> {
     match approval.status {
         ApprovalStatus::Pending => Ok(()),
-        status => Err(ExpectedError::Refused(format!("it is over: {}", over(status)))),
-    }
-}
-
-/// How an approval ended, in a word.
-pub(crate) fn over(status: ApprovalStatus) -> &'static str {
-    match status {
-        ApprovalStatus::Pending => "open",
-        ApprovalStatus::Allowed => "allowed",
-        ApprovalStatus::Denied => "denied",
-        ApprovalStatus::Expired => "expired",
-        ApprovalStatus::Withdrawn => "withdrawn",
+        _ => Err(ExpectedError::Refused(format!("no longer open: {}", outcome::ending(approval)))),
     }
 }
 
 /// Says what became of an answer.
-pub(crate) fn told(
-    answered: &Answered,
-    approval: &Approval,
-    done: &str,
-    json: JsonArg,
-) -> Result<(), ExpectedError> {
-    if json.json {
-        output::json(answered);
-    }
-    match answered {
-        Answered::Ok { settled, .. } => {
+pub(crate) fn told(outcome: Outcome, json: JsonArg) -> Result<(), ExpectedError> {
+    match outcome {
+        Outcome::Done(done) => {
             if !json.json {
-                let what = tool_line(&approval.tool_name, &approval.input, 80);
-                let also = if settled.is_empty() {
-                    String::new()
-                } else {
-                    format!(" (and {} more by the rule)", settled.len())
-                };
-                let tool = one_line(&approval.tool_name, 40);
-                output::print(&format!("{done}: {} {tool} {what}{also}", approval.session_name));
+                output::print(&done);
             }
             Ok(())
         }
-        Answered::AlreadyResolved { status, .. } => {
-            Err(ExpectedError::Refused(format!("somebody was first: it is {}", over(*status))))
-        }
-        Answered::Error { message, .. } => Err(ExpectedError::Refused(message.clone())),
+        Outcome::TooLate(why) | Outcome::Refused(why) => Err(ExpectedError::Refused(why)),
     }
 }

@@ -8,6 +8,7 @@ use crate::approve::{still_open, told};
 use crate::error::ExpectedError;
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::settings::DataDirArg;
+use crate::{outcome, output};
 
 /// Arguments of `plexus deny`.
 #[derive(Debug, Args)]
@@ -33,12 +34,16 @@ pub(crate) struct DenyArgs {
 pub(crate) fn run(args: &DenyArgs) -> Result<(), ExpectedError> {
     block_on(async {
         let hub = HubClient::reach(&args.data_dir).await?;
-        let approval = find(&hub, &args.id).await?;
+        let approval = find(&hub, &args.id).await?.approval;
         still_open(&approval)?;
         let mut answer = json!({"approval_id": approval.id, "approve": false, "interrupt": args.interrupt});
         if let Some(message) = &args.message {
             answer["message"] = json!(message);
         }
-        told(&hub.respond(answer).await?, &approval, "denied", args.json)
+        let answered = hub.respond(answer.clone()).await?;
+        if args.json.json {
+            output::json(&answered);
+        }
+        told(outcome::of(&approval, &answer, &answered), args.json)
     })
 }

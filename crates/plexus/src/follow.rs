@@ -1,6 +1,8 @@
 //! Following a stream of server-sent events of the hub. It owns the connection and the id of the last event, so that it
-//! goes on where it was when the hub comes back; what the events mean is for whoever follows.
+//! goes on where it was when the hub comes back; what the events mean is for whoever follows. A hub that does not answer, or from
+//! which not even a sign of life comes, is as good as gone: its follower is told.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,6 +20,10 @@ use crate::client::{CallError, Client, lost};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How long a stream may be silent. The hub shows sooner that it is alive.
+const SILENCE: Duration = Duration::from_secs(2 * plexus_server::HEARTBEAT.as_secs() + 2);
+/// How long the hub may take to begin a stream.
+const OPENED_WITHIN: Duration = Duration::from_secs(5);
 
 /// What a follower learns.
 #[derive(Debug)]
@@ -41,9 +47,13 @@ pub(crate) struct Follower {
     path: String,
     last: Option<String>,
     stream: Option<Stream>,
+    /// Kept between calls of `next`, which may be dropped before a slow hub has answered.
+    opening: Option<Opening>,
     pause: Duration,
     again_at: Instant,
 }
+
+type Opening = Pin<Box<dyn Future<Output = Result<Stream, CallError>> + Send>>;
 
 impl Follower {
     /// The events of a session from this turn and event on.
@@ -64,7 +74,14 @@ impl Follower {
     /// Any of the hub's streams, by its path.
     pub(crate) fn at(client: &Client, path: String) -> Self {
         let client = client.clone();
-        Self { client, path, last: None, stream: None, pause: FIRST_PAUSE, again_at: Instant::now() }
+        let again_at = Instant::now();
+        Self { client, path, last: None, stream: None, opening: None, pause: FIRST_PAUSE, again_at }
+    }
+
+    /// Lets go of the connection: the next one begins anew.
+    pub(crate) fn restart(&mut self) {
+        (self.stream, self.opening) = (None, None);
+        self.again_at = Instant::now() + LONGEST_PAUSE;
     }
 
     /// What comes next, however long that takes. Cancel safe.
@@ -72,7 +89,13 @@ impl Follower {
         loop {
             let Some(stream) = &mut self.stream else {
                 tokio::time::sleep_until(self.again_at).await;
-                match open(&self.client, &self.path, self.last.as_deref()).await {
+                let opening = self.opening.get_or_insert_with(|| {
+                    let (client, path, last) = (self.client.clone(), self.path.clone(), self.last.clone());
+                    Box::pin(opened(client, path, last))
+                });
+                let opened = opening.await;
+                self.opening = None;
+                match opened {
                     Ok(stream) => {
                         (self.stream, self.pause) = (Some(stream), FIRST_PAUSE);
                         return Ok(Told::Begun);
@@ -89,9 +112,18 @@ impl Follower {
                     }
                 }
             };
-            let Some(block) = stream.next().await else {
-                self.stream = None;
-                continue;
+            let block = match stream.next().await {
+                Heard::Block(block) => block,
+                Heard::End => {
+                    self.stream = None;
+                    continue;
+                }
+                Heard::Nothing => {
+                    self.stream = None;
+                    // It is told already: failing to open it again is no news.
+                    self.pause = FIRST_PAUSE * 2;
+                    return Ok(Told::Away);
+                }
             };
             let Block { id, kind, data } = block;
             if kind.as_deref() == Some("error") {
@@ -113,6 +145,11 @@ impl Follower {
     }
 }
 
+async fn opened(client: Client, path: String, last: Option<String>) -> Result<Stream, CallError> {
+    let opened = tokio::time::timeout(OPENED_WITHIN, open(&client, &path, last.as_deref())).await;
+    opened.unwrap_or_else(|_| Err(CallError::Lost("it does not answer".to_owned())))
+}
+
 async fn open(client: &Client, path: &str, last: Option<&str>) -> Result<Stream, CallError> {
     let mut request = client.signed(Request::get(path));
     if let Some(last) = last {
@@ -128,7 +165,8 @@ async fn open(client: &Client, path: &str, last: Option<&str>) -> Result<Stream,
     let response = sender.send_request(request).await.map_err(lost)?;
     let status = response.status();
     if status == StatusCode::OK {
-        return Ok(Stream { body: response.into_body(), buffer: Vec::new(), _driver: driver });
+        let heard_at = Instant::now();
+        return Ok(Stream { body: response.into_body(), buffer: Vec::new(), heard_at, _driver: driver });
     }
     let body = response.into_body().collect().await.map_err(lost)?.to_bytes();
     if status.is_server_error() {
@@ -158,21 +196,38 @@ impl Drop for Driver {
 struct Stream {
     body: Incoming,
     buffer: Vec<u8>,
+    /// When anything came last, be it a sign of life.
+    heard_at: Instant,
     _driver: Driver,
 }
 
+/// What is heard on a stream.
+enum Heard {
+    /// An event.
+    Block(Block),
+    /// The stream ended, or broke off.
+    End,
+    /// Not even a sign of life.
+    Nothing,
+}
+
 impl Stream {
-    /// The next event with data; `None` when the stream breaks off.
-    async fn next(&mut self) -> Option<Block> {
+    /// The next event with data. Cancel safe.
+    async fn next(&mut self) -> Heard {
         loop {
             while let Some(end) = self.buffer.windows(2).position(|pair| pair == b"\n\n") {
                 let block: Vec<u8> = self.buffer.drain(..end + 2).collect();
                 let block = Block::read(&String::from_utf8_lossy(&block));
                 if !block.data.is_empty() {
-                    return Some(block);
+                    return Heard::Block(block);
                 }
             }
-            let frame = self.body.frame().await?.ok()?;
+            let frame = match tokio::time::timeout_at(self.heard_at + SILENCE, self.body.frame()).await {
+                Ok(Some(Ok(frame))) => frame,
+                Ok(_) => return Heard::End,
+                Err(_) => return Heard::Nothing,
+            };
+            self.heard_at = Instant::now();
             if let Ok(data) = frame.into_data() {
                 self.buffer.extend_from_slice(&data);
             }

@@ -2,6 +2,7 @@
 //! How bytes get there is the client's, how a hub is started `up`'s.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use plexus_protocol::Approval;
@@ -13,8 +14,12 @@ use serde_json::{Value, json};
 
 use crate::client::{CallError, Client};
 use crate::error::{ExpectedError, system};
+use crate::review::Reviewed;
 use crate::settings::DataDirArg;
 use crate::up;
+
+/// How long a hub may take for what it does at once.
+pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
 /// What verbs that print share.
 #[derive(Debug, Clone, Copy, Args)]
@@ -60,7 +65,7 @@ impl HubClient {
 
     /// All sessions, a parent before its children.
     pub(crate) async fn sessions(&self) -> Result<Vec<SessionView>, ExpectedError> {
-        let ListResult::Ok { sessions } = self.call("claudecode.list", json!({})).await?;
+        let ListResult::Ok { sessions } = self.call_soon("claudecode.list", json!({})).await?;
         Ok(sessions)
     }
 
@@ -76,15 +81,28 @@ impl HubClient {
         Ok(approvals)
     }
 
-    /// One approval with all of its input.
-    pub(crate) async fn approval(&self, id: &str) -> Result<Approval, ExpectedError> {
-        let mut found: Value = self.call("loopback.get", json!({"approval_id": id})).await?;
-        serde_json::from_value(found["approval"].take()).map_err(system)
+    /// One approval with all of its input, and the file it is about as the hub read it.
+    pub(crate) async fn review(&self, id: &str) -> Result<Reviewed, ExpectedError> {
+        let found: Value =
+            self.call_soon("loopback.get", json!({"approval_id": id, "context": true})).await?;
+        Reviewed::read(found).map_err(system)
     }
 
     /// Answers one approval.
     pub(crate) async fn respond(&self, answer: Value) -> Result<Answered, ExpectedError> {
-        self.call("loopback.respond", answer).await
+        self.call_soon("loopback.respond", answer).await
+    }
+
+    /// Calls a method that a hub answers at once, unless it hangs.
+    pub(crate) async fn call_soon<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Result<T, ExpectedError> {
+        match tokio::time::timeout(ANSWERED_WITHIN, self.call(method, params)).await {
+            Ok(answered) => answered,
+            Err(_) => Err(ExpectedError::Lost("it does not answer; the call may have reached it".to_owned())),
+        }
     }
 
     pub(crate) fn explain(&self, error: CallError) -> ExpectedError {

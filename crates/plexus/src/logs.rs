@@ -6,9 +6,10 @@ use serde_json::Value;
 use crate::error::ExpectedError;
 use crate::follow::{Follower, Told};
 use crate::hub::{HubClient, JsonArg, block_on};
+use crate::output;
 use crate::settings::DataDirArg;
+use crate::show::Events;
 use crate::stored::Stored;
-use crate::{output, show};
 
 /// Arguments of `plexus logs`.
 #[derive(Debug, Args)]
@@ -37,7 +38,7 @@ pub(crate) fn run(args: &LogsArgs) -> Result<(), ExpectedError> {
         let session = hub.session(&args.name).await?;
         let latest = session.turn;
         let first = args.turns.map_or(1, |turns| (latest + 1).saturating_sub(turns).max(1));
-        let mut printer = Printer { json: args.json.json, turn: 0 };
+        let mut printer = Printer { json: args.json.json, turn: 0, events: Events::default() };
         let mut next = (1, 0);
         for turn in first..=latest {
             let mut rest = Stored::of(session.id, turn);
@@ -54,7 +55,7 @@ pub(crate) fn run(args: &LogsArgs) -> Result<(), ExpectedError> {
             match follower.next().await.map_err(|error| hub.explain(error))? {
                 Told::Event { kind: None, data } => printer.print(&data),
                 Told::Event { .. } | Told::Begun => {}
-                Told::Away => output::say("plexus: the hub is away; going on when it is back"),
+                Told::Away => output::say("plexus: Disconnected. Reconnecting…"),
             }
         }
     })
@@ -64,6 +65,7 @@ struct Printer {
     json: bool,
     /// The turn that was shown last.
     turn: u64,
+    events: Events,
 }
 
 impl Printer {
@@ -77,7 +79,7 @@ impl Printer {
             self.turn = turn;
             output::print(&format!("-- turn {turn}"));
         }
-        if let Some(lines) = show::event(&told["event"]) {
+        if let Some(lines) = self.events.event(&told["event"]) {
             output::print(&lines);
         }
     }

@@ -55,7 +55,7 @@ async fn watch(hub: &HubClient, json: JsonArg) -> Result<(), ExpectedError> {
     let mut shown = None;
     loop {
         match changes.next().await.map_err(|error| hub.explain(error))? {
-            Told::Away => output::say("plexus: the hub is away; going on when it is back"),
+            Told::Away => output::say("plexus: Disconnected. Reconnecting…"),
             Told::Begun | Told::Event { .. } => {
                 let sessions = match hub.sessions().await {
                     // It is just going, and the stream will say so.

@@ -18,8 +18,8 @@ use crate::{environment, output};
 /// Arguments of `plexus run`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "At a terminal, questions are asked here: y, n, n and a reason, e to edit the input in $EDITOR, a to make a rule \
-    of it, s to leave it to others. Elsewhere they stay open, and a line on stderr says how to answer them.\n\n\
+    after_help = "At a terminal, questions are asked here, page by page where they are long: y, n, n and a reason, e to edit the input in $EDITOR and confirm \
+    what changed, a to make a rule of it, s to leave it to others. Elsewhere they stay open, and a line on stderr says how to answer them.\n\n\
     Ctrl-C interrupts the turn; a second one leaves it to itself.\n\n\
     Ends with 0 when the turn is complete, 1 when it failed, 130 when it was interrupted or left, and else as any verb.\n\n\
     The agent gets what the hub has of its environment, and of this shell's: PATH, HOME, LANG, LC_*, TERM, ANTHROPIC_* and a few \

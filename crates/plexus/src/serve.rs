@@ -12,7 +12,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::cli::ServeArgs;
 use crate::error::{ExpectedError, system};
-use crate::{output, settings};
+use crate::{editor, output, settings};
 
 /// How long a person has for the second Ctrl-C.
 const SECOND_THOUGHT: Duration = Duration::from_secs(2);
@@ -36,6 +36,9 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), ExpectedError> {
 async fn serve(config: Config) -> Result<(), ExpectedError> {
     let mut signals = Signals::new()?;
     let mut serving = Serving::start(config.clone()).await?;
+    if let Err(error) = editor::sweep(&config.data_dir) {
+        tracing::warn!(%error, "drafts that an editor left cannot be removed");
+    }
     if let Some(warning) = serving.hub().wall_warning() {
         output::say(&format!("plexus: warning: {warning}"));
     }

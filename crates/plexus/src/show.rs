@@ -1,15 +1,72 @@
 //! Events of a session as people read them: a line, or a few, for each that is worth one. Nothing a child wrote gets
-//! through unescaped.
+//! through unescaped. An edited call is shown with what changed, so the inputs of open calls are kept.
 
+use std::collections::HashMap;
+
+use plexus_protocol::Object;
 use serde_json::Value;
 
-use crate::terminal::{one_line, safe, tool_line};
+use crate::review::{Row, change, fit};
+use crate::terminal::{one_line, safe, size, tool_line};
 
 /// Longest line of a call or a result.
 const WIDTH: usize = 120;
 
-/// An event in words; `None` for those that would only distract.
-pub(crate) fn event(event: &Value) -> Option<String> {
+/// Events as lines.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    requested: Requested,
+}
+
+impl Events {
+    /// An event in words; `None` for those that would only distract.
+    pub(crate) fn event(&mut self, event: &Value) -> Option<String> {
+        let lines = self::event(event);
+        let inner = if event["parent_tool_use_id"].is_string() { "  " } else { "" };
+        let Some(change) = self.requested.hear(event) else { return lines };
+        let rows = fit(&change, size().0.max(40) - inner.len());
+        let shown: Vec<String> =
+            rows.iter().map(|row| format!("{inner}{}{}", row.lead, row.text).trim_end().to_owned()).collect();
+        lines.map(|lines| format!("{lines}\n{}", shown.join("\n")))
+    }
+}
+
+/// The inputs of calls that have no result yet, to compare an edited input with.
+#[derive(Debug, Default)]
+pub(crate) struct Requested(HashMap<String, Object>);
+
+impl Requested {
+    /// Takes note of an event; for a call that was allowed with another input, what ran and how it differs.
+    pub(crate) fn hear(&mut self, event: &Value) -> Option<Vec<Row>> {
+        let call = event["tool_use_id"].as_str()?;
+        match event["type"].as_str()? {
+            "tool_use" => drop(self.0.insert(call.to_owned(), event["input"].as_object()?.clone())),
+            "tool_result" => drop(self.0.remove(call)),
+            "approval_resolved" => {
+                let ran = event["updated_input"].as_object()?;
+                return Some(match self.0.get(call) {
+                    Some(requested) => change::rows(requested, ran),
+                    None => change::rows(&Object::new(), ran),
+                });
+            }
+            _ => {}
+        }
+        None
+    }
+}
+
+/// How a resolved approval changed the call: by an edit, by answers, or not at all.
+pub(crate) fn changed(event: &Value) -> &'static str {
+    match event["updated_input"].as_object() {
+        None => "",
+        Some(input) if input.contains_key("answers") => ", answered",
+        // A budget request has no call: it says how much is given.
+        Some(input) if input.len() == 1 && input.contains_key("more") => "",
+        Some(_) => ", edited",
+    }
+}
+
+fn event(event: &Value) -> Option<String> {
     let text = |key: &str| event[key].as_str().unwrap_or_default();
     let inner = if event["parent_tool_use_id"].is_string() { "  " } else { "" };
     let line = match text("type") {
@@ -30,7 +87,8 @@ pub(crate) fn event(event: &Value) -> Option<String> {
                 .as_str()
                 .map(|why| format!(": {}", one_line(why, WIDTH)))
                 .unwrap_or_default();
-            format!("{inner}= {} by {}{why}", one_line(text("status"), 20), one_line(by, 20))
+            let changed = changed(event);
+            format!("{inner}= {} by {}{changed}{why}", one_line(text("status"), 20), one_line(by, 20))
         }
         "complete" => {
             let calls = event["num_turns"].as_u64().unwrap_or(0);
@@ -95,6 +153,25 @@ mod tests {
     }
 
     #[test]
+    fn an_edited_call_is_shown_with_what_ran_and_how_it_differs() {
+        let mut events = Events::default();
+        let call = json!({"type": "tool_use", "tool_use_id": "t", "tool_name": "Bash", "input": {"command": "touch a", "description": "x"}});
+        events.event(&call);
+        let resolved = |updated: Value| json!({"type": "approval_resolved", "tool_use_id": "t", "status": "allowed", "by": {"kind": "operator"}, "updated_input": updated});
+        assert_eq!(
+            events.event(&resolved(json!({"command": "touch b", "description": "x"}))).unwrap(),
+            "= allowed by you, edited\n  command:\n  - touch a\n  + touch b\n  unchanged: description"
+        );
+        assert_eq!(events.event(&resolved(Value::Null)).unwrap(), "= allowed by you");
+        let ask = json!({"type": "tool_use", "tool_use_id": "t", "tool_name": "AskUserQuestion", "input": {"questions": []}});
+        events.event(&ask);
+        assert_eq!(
+            events.event(&resolved(json!({"questions": [], "answers": {"Which?": "blue"}}))).unwrap(),
+            "= allowed by you, answered\n  Which?\n    answer: blue"
+        );
+    }
+
+    #[test]
     fn whatever_a_child_wrote_is_shown_harmless() {
         let hostile = "\u{1b}]0;x\u{7}\u{202e}";
         for kind in ["content", "thinking", "tool_use", "tool_result", "approval_resolved", "error"] {
@@ -104,7 +181,9 @@ mod tests {
                 said[key] = json!(hostile);
             }
             said["input"] = json!({hostile: hostile});
-            let shown = event(&said).unwrap();
+            said["tool_use_id"] = json!("t");
+            said["updated_input"] = said["input"].clone();
+            let shown = Events::default().event(&said).unwrap();
             assert!(!shown.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{kind}: {shown:?}");
         }
     }

@@ -83,6 +83,15 @@ pub(crate) fn age(secs: u64) -> String {
     }
 }
 
+/// Columns and rows of the terminal, or of a usual one where there is none.
+pub(crate) fn size() -> (usize, usize) {
+    let found = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
+    let found = found.map(|size| (usize::from(size.ws_col), usize::from(size.ws_row)));
+    // Rows that are too narrow to hold a lead and a few characters show nothing.
+    let (width, height) = found.filter(|(width, height)| *width > 0 && *height > 0).unwrap_or((80, 24));
+    (width.max(16), height)
+}
+
 /// Seconds since 1970, now.
 pub(crate) fn now() -> u64 {
     std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs())

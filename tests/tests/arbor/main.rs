@@ -151,7 +151,8 @@ async fn what_was_decided_stands_with_what_was_done(world: World) -> anyhow::Res
     for part in [
         "## User\n\nDECIDED",
         "**Bash**",
-        "*allowed by operator with another input*",
+        "*allowed by operator*",
+        "Ran with an edited input:",
         "*denied by operator: not that*",
         "Fertig.",
     ] {

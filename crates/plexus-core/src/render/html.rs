@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use plexus_protocol::arbor::{Node, Role};
 use plexus_protocol::visible;
 
-use super::{blocks, decision, kind, name, outcome, result, result_word, said};
+use super::{blocks, decision, kind, name, outcome, ran, requested, result, result_word, said};
 
 /// What a page begins with.
 pub(crate) fn page_begin(title: &str) -> String {
@@ -32,6 +32,7 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;mar
 
 /// The nodes of a page.
 pub(crate) fn html(nodes: &[Node]) -> String {
+    let requested = requested(nodes);
     let mut out = String::new();
     for node in nodes {
         let class = match node.summary.role {
@@ -62,7 +63,14 @@ pub(crate) fn html(nodes: &[Node]) -> String {
                     let decided =
                         decision(block).map(|text| format!("<p class=\"decision\">{}</p>", escaped(&text)));
                     let class = if result_word(block) == "error" { "user error" } else { class };
-                    let body = format!("{}{}", decided.unwrap_or_default(), pre(&result(block)));
+                    let ran = ran(block, &requested)
+                        .map(|ran| format!("<p class=\"decision\">{}</p>{}", ran.word(), pre(&ran.text())));
+                    let body = format!(
+                        "{}{}{}",
+                        decided.unwrap_or_default(),
+                        ran.unwrap_or_default(),
+                        pre(&result(block))
+                    );
                     section(&mut out, class, result_word(block), &body);
                 }
                 other => section(&mut out, class, other, &pre(&block.to_string())),

@@ -3,16 +3,20 @@
 
 mod html;
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use plexus_protocol::Object;
 use plexus_protocol::arbor::{Node, Role};
 use serde_json::{Value, json};
 
+use crate::edited::{answers, input_change};
+
 pub(crate) use html::{PAGE_END, html, page_begin};
 
 /// As plain text.
 pub(crate) fn text(nodes: &[Node]) -> String {
+    let requested = requested(nodes);
     let mut out = String::new();
     for node in nodes {
         match node.summary.role {
@@ -30,6 +34,9 @@ pub(crate) fn text(nodes: &[Node]) -> String {
                             if let Some(decision) = decision(block) {
                                 line(&mut out, "decision", &decision);
                             }
+                            if let Some(ran) = ran(block, &requested) {
+                                line(&mut out, ran.word(), &format!("\n{}", ran.text()));
+                            }
                             line(&mut out, result_word(block), &result(block));
                         }
                         other => line(&mut out, other, &block.to_string()),
@@ -43,6 +50,7 @@ pub(crate) fn text(nodes: &[Node]) -> String {
 
 /// As Markdown.
 pub(crate) fn markdown(nodes: &[Node]) -> String {
+    let requested = requested(nodes);
     let mut out = String::new();
     for node in nodes {
         match node.summary.role {
@@ -68,6 +76,12 @@ pub(crate) fn markdown(nodes: &[Node]) -> String {
                         "tool_result" => {
                             if let Some(decision) = decision(block) {
                                 paragraph(&mut out, &format!("*{decision}*"));
+                            }
+                            if let Some(ran) = ran(block, &requested) {
+                                paragraph(
+                                    &mut out,
+                                    &format!("{}:\n\n{}", ran.word(), fenced(&ran.text(), ran.language())),
+                                );
                             }
                             let word = if result_word(block) == "error" { "Error:\n\n" } else { "" };
                             paragraph(&mut out, &format!("{word}{}", fenced(&result(block), "")));
@@ -140,6 +154,72 @@ fn result(block: &Value) -> String {
     }
 }
 
+/// The inputs that were requested, by call.
+fn requested(nodes: &[Node]) -> HashMap<&str, &Object> {
+    let calls = nodes.iter().flat_map(blocks).filter(|block| kind(block) == "tool_use");
+    calls.filter_map(|block| Some((block["id"].as_str()?, block["input"].as_object()?))).collect()
+}
+
+/// The input that a call ran with, where somebody replaced the one that was requested.
+enum Ran {
+    /// It was edited: what changed, as lines of a diff.
+    Edited(Vec<String>),
+    /// It was edited, and the page does not hold what was requested: what ran.
+    Whole(String),
+    /// The questions in it were answered.
+    Answered(Vec<(String, String)>),
+}
+
+impl Ran {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Edited(_) => "Ran with an edited input",
+            Self::Whole(_) => "Ran with this input instead",
+            Self::Answered(_) => "Answers",
+        }
+    }
+
+    fn language(&self) -> &'static str {
+        match self {
+            Self::Edited(_) => "diff",
+            Self::Whole(_) => "json",
+            Self::Answered(_) => "",
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Edited(lines) => lines.join("\n"),
+            Self::Whole(input) => input.clone(),
+            Self::Answered(answers) => {
+                let line = |(question, answer): &(String, String)| format!("{question}\n  {answer}");
+                answers.iter().map(line).collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
+}
+
+fn ran(block: &Value, requested: &HashMap<&str, &Object>) -> Option<Ran> {
+    let after = block["decision"]["approval"]["updated_input"].as_object()?;
+    let Some(before) = requested.get(block["tool_use_id"].as_str()?) else {
+        return Some(Ran::Whole(serde_json::to_string_pretty(after).unwrap_or_default()));
+    };
+    if let Some(answers) = answers(before, after) {
+        return Some(Ran::Answered(answers));
+    }
+    let change = input_change(before, after);
+    // One that was sent back as it came is no edit.
+    if change.fields.is_empty() {
+        return None;
+    }
+    let mut lines = Vec::new();
+    for field in &change.fields {
+        lines.push(format!("@@ {} @@", field.name.replace('\n', "\\n")));
+        lines.extend(field.lines.iter().map(|line| format!("{}{}", line.mark.sign(), line.text)));
+    }
+    Some(Ran::Edited(lines))
+}
+
 /// Who let a call run or not, in a sentence.
 pub(crate) fn decision(block: &Value) -> Option<String> {
     let approval = &block["decision"]["approval"];
@@ -153,9 +233,8 @@ pub(crate) fn decision(block: &Value) -> Option<String> {
             (Some(kind), None, None) => format!(" by {kind}"),
             (None, ..) => String::new(),
         };
-        let changed = if approval["updated_input"].is_object() { " with another input" } else { "" };
         let why = approval["message"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
-        return Some(format!("{status}{by}{changed}{why}"));
+        return Some(format!("{status}{by}{why}"));
     }
     let gate = &block["decision"]["gate"];
     match gate["answer"].as_str() {
@@ -196,4 +275,62 @@ fn fenced(text: &str, language: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}{language}\n{text}\n{fence}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conversation(input: Value, updated: Value) -> Vec<Node> {
+        let node = |role: &str, content: Value| {
+            let id = "00000000-0000-4000-8000-000000000001";
+            let node = json!({"tree_id": id, "id": id, "depth": 1, "children": 0, "created_at": 0, "role": role, "preview": "", "content": content});
+            serde_json::from_value(node).unwrap()
+        };
+        let decision =
+            json!({"approval": {"status": "allowed", "by": {"kind": "operator"}, "updated_input": updated}});
+        vec![
+            node("assistant", json!([{"type": "tool_use", "id": "t", "name": "Bash", "input": input}])),
+            node(
+                "user",
+                json!([{"type": "tool_result", "tool_use_id": "t", "content": "ok", "decision": decision}]),
+            ),
+        ]
+    }
+
+    #[test]
+    fn an_edited_call_is_shown_with_what_ran_in_every_format() {
+        let nodes = conversation(json!({"command": "touch a"}), json!({"command": "touch <b>"}));
+        assert!(
+            text(&nodes).contains("Ran with an edited input: \n@@ command @@\n-touch a\n+touch <b>\n"),
+            "{}",
+            text(&nodes)
+        );
+        assert!(
+            markdown(&nodes).contains("```diff\n@@ command @@\n-touch a\n+touch <b>\n```"),
+            "{}",
+            markdown(&nodes)
+        );
+        assert!(html(&nodes).contains("-touch a\n+touch &lt;b&gt;"), "{}", html(&nodes));
+        let alone = &nodes[1..];
+        assert!(
+            text(alone).contains("Ran with this input instead: \n{\n  \"command\": \"touch <b>\""),
+            "{}",
+            text(alone)
+        );
+    }
+
+    #[test]
+    fn an_input_that_was_sent_back_as_it_came_is_no_edit_and_answers_are_answers() {
+        let same = conversation(json!({"command": "touch a"}), json!({"command": "touch a"}));
+        assert!(!text(&same).contains("Ran with"), "{}", text(&same));
+        let asked = json!({"questions": [{"question": "Which?"}]});
+        let answered = json!({"questions": [{"question": "Which?"}], "answers": {"Which?": "blue"}});
+        let nodes = conversation(asked, answered);
+        assert!(
+            text(&nodes).contains("Answers: \nWhich?\n  blue\n") && !text(&nodes).contains("edited"),
+            "{}",
+            text(&nodes)
+        );
+    }
 }

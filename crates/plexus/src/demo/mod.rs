@@ -17,8 +17,9 @@ use tokio::sync::mpsc;
 use crate::cli::DemoArgs;
 use crate::error::{ExpectedError, system};
 use crate::output::print;
+use crate::review::Reviewed;
 use crate::serve::{Signals, log_to_stderr};
-use show::Question;
+use show::{Events, Question};
 
 const PROMPT: &str = "Look around in this folder and leave me a note.";
 
@@ -99,12 +100,13 @@ impl Guide {
         print(&format!("you    | {PROMPT}"));
         let mut asked: Vec<String> = Vec::new();
         let mut from = 0;
+        let mut events = Events::default();
         loop {
             let poll = json!({"session_id": session, "turn": 1, "from_seq": from, "wait_ms": 1000});
             let seen = self.call("claudecode.poll", poll).await?;
             from = seen["read_position"].as_u64().unwrap_or(from);
             for event in seen["events"].as_array().into_iter().flatten() {
-                if let Some(lines) = show::event(&event["event"]) {
+                if let Some(lines) = events.event(&event["event"]) {
                     print(&lines);
                 }
             }
@@ -122,18 +124,20 @@ impl Guide {
                 let id = approval["id"].as_str().unwrap_or_default().to_owned();
                 if !asked.contains(&id) {
                     asked.push(id.clone());
-                    self.ask(&id, approval).await?;
+                    self.ask(&id).await?;
                 }
             }
         }
     }
 
     /// Shows a question and sees to its answer, unless that comes from elsewhere.
-    async fn ask(&mut self, id: &str, approval: &Value) -> Result<(), ExpectedError> {
+    async fn ask(&mut self, id: &str) -> Result<(), ExpectedError> {
+        let found = self.call("loopback.get", json!({"approval_id": id, "context": true})).await?;
+        let reviewed = Reviewed::read(found).map_err(system)?;
+        let allow = crate::approve::allow(&reviewed.approval);
         let settings = self.hub.settings();
         let question = Question {
-            id,
-            approval,
+            reviewed: &reviewed,
             program: &settings.plexus,
             data_dir: &settings.data_dir,
             url: &self.url,
@@ -142,17 +146,17 @@ impl Guide {
         match &mut self.answers {
             Answers::AlwaysYes => {
                 print("you    | yes (--yes)");
-                self.respond(json!({"approval_id": id, "approve": true})).await
+                self.respond(allow).await
             }
             Answers::FromElsewhere => {
                 print("       | (waiting for one of these; there is no terminal here to type at)");
                 Ok(())
             }
             Answers::Typed(lines) => {
-                print("Type y to allow it, n to refuse it, or n and a reason:");
+                print("Type y to allow it, n to deny it, or n and a reason:");
                 let hub = Arc::clone(&self.hub);
                 let answer = tokio::select! {
-                    answer = typed_answer(lines, id) => answer,
+                    answer = typed_answer(lines, id, allow) => answer,
                     () = decided_elsewhere(&hub, id) => None,
                 };
                 match answer {
@@ -194,11 +198,11 @@ async fn decided_elsewhere(hub: &Arc<Hub>, id: &str) {
 }
 
 /// The answer a person types; `None` when the terminal is closed, and then it may still come from elsewhere.
-async fn typed_answer(lines: &mut mpsc::Receiver<String>, id: &str) -> Option<Value> {
+async fn typed_answer(lines: &mut mpsc::Receiver<String>, id: &str, allow: Value) -> Option<Value> {
     loop {
         let line = lines.recv().await?;
         match line.trim().split_once(' ').unwrap_or((line.trim(), "")) {
-            ("y" | "yes", _) => return Some(json!({"approval_id": id, "approve": true})),
+            ("y" | "yes", "") => return Some(allow),
             ("n" | "no", "") => return Some(json!({"approval_id": id, "approve": false})),
             ("n" | "no", reason) => {
                 return Some(json!({"approval_id": id, "approve": false, "message": reason.trim()}));

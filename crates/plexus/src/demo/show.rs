@@ -5,13 +5,38 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// An event as the demo tells it; `None` for those that would only distract.
-pub(super) fn event(event: &Value) -> Option<String> {
+use crate::review::{Reviewed, Row, rows};
+use crate::show::{Requested, changed};
+use crate::terminal::{now, safe};
+
+/// Events as the demo tells them.
+#[derive(Default)]
+pub(super) struct Events(Requested);
+
+impl Events {
+    /// An event in words; `None` for those that would only distract.
+    pub(super) fn event(&mut self, event: &Value) -> Option<String> {
+        let change = self.0.hear(event);
+        let lines = self::event(event)?;
+        Some(match change {
+            Some(rows) => format!("{lines}\n{}", block("", &text_of(&rows))),
+            None => lines,
+        })
+    }
+}
+
+fn text_of(rows: &[Row]) -> String {
+    rows.iter().map(|row| format!("{}{}", row.lead, row.text)).collect::<Vec<_>>().join("\n")
+}
+
+fn event(event: &Value) -> Option<String> {
     let text = |key: &str| event[key].as_str().unwrap_or_default();
     match text("type") {
         "content" => Some(block("agent", text("text"))),
         "tool_use" => Some(block("agent", &format!("[uses {}] {}", text("tool_name"), event["input"]))),
-        "approval_resolved" => Some(block("plexus", &format!("decided: {}", text("status")))),
+        "approval_resolved" => {
+            Some(block("plexus", &format!("decided: {}{}", text("status"), changed(event))))
+        }
         "tool_result" if event["is_error"] == true => {
             Some(block("tool", &format!("did not run: {}", plain(event))))
         }
@@ -36,6 +61,7 @@ fn plain(event: &Value) -> String {
 
 /// Text in a column behind whose it is.
 fn block(who: &str, text: &str) -> String {
+    let text = safe(text);
     let lines =
         text.lines().enumerate().map(|(n, line)| format!("{:<7}| {line}", if n == 0 { who } else { "" }));
     lines.collect::<Vec<_>>().join("\n")
@@ -43,8 +69,7 @@ fn block(who: &str, text: &str) -> String {
 
 /// An approval, and every way to answer it.
 pub(super) struct Question<'a> {
-    pub(super) id: &'a str,
-    pub(super) approval: &'a Value,
+    pub(super) reviewed: &'a Reviewed,
     pub(super) program: &'a Path,
     pub(super) data_dir: &'a Path,
     pub(super) url: &'a str,
@@ -52,26 +77,21 @@ pub(super) struct Question<'a> {
 
 impl fmt::Display for Question<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { id, approval, program, data_dir, url } = self;
+        let Self { reviewed, program, data_dir, url } = self;
         let (program, data_dir) = (program.display(), data_dir.display());
-        let tool = approval["tool_name"].as_str().unwrap_or_default();
+        let (id, digest) = (reviewed.approval.id, reviewed.approval.digest.as_deref().unwrap_or_default());
         writeln!(f, "\nplexus | PERMISSION NEEDED. The agent is stopped until this is answered:")?;
-        writeln!(f, "       |   {:<12} {tool}", "tool")?;
-        for (name, value) in approval["input"].as_object().into_iter().flatten() {
-            let value =
-                value.as_str().map_or_else(|| value.to_string(), |text| text.trim_end().replace('\n', "\\n"));
-            writeln!(f, "       |   {name:<12} {value}")?;
-        }
+        writeln!(f, "{}", block("", &text_of(&rows(reviewed, now()))))?;
         writeln!(f, "\nFrom another terminal:\n")?;
         writeln!(
             f,
-            "  {program} loopback respond --data-dir {data_dir} --approval-id {id} --approve true\n"
+            "  {program} loopback respond --data-dir {data_dir} --approval-id {id} --approve true --digest {digest}\n"
         )?;
         writeln!(f, "or from any program (deny with \"approve\":false and a \"message\"):\n")?;
         writeln!(f, "  curl -s {url}/rpc -H \"Authorization: Bearer $(cat {data_dir}/operator.token)\" \\")?;
         writeln!(
             f,
-            "    -d '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"loopback.respond\",\"params\":{{\"approval_id\":\"{id}\",\"approve\":true}}}}'"
+            "    -d '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"loopback.respond\",\"params\":{{\"approval_id\":\"{id}\",\"approve\":true,\"digest\":\"{digest}\"}}}}'"
         )
     }
 }
@@ -83,10 +103,14 @@ mod tests {
 
     #[test]
     fn a_question_shows_tool_and_input_and_the_exact_command() {
-        let approval = json!({"tool_name": "Bash", "input": {"command": "ls -la"}});
+        let id = "0b5c0000-0000-4000-8000-000000000000";
+        let approval = json!({
+            "id": id, "session_id": id, "session_name": "demo", "kind": "tool", "tool_name": "Bash", "tool_use_id": "t",
+            "input": {"command": "ls -la"}, "status": "pending", "created_at": 0, "asked_of": {"kind": "operator"}, "cwd": "/",
+        });
+        let reviewed = Reviewed::read(json!({"approval": approval})).unwrap();
         let question = Question {
-            id: "0b5c",
-            approval: &approval,
+            reviewed: &reviewed,
             program: Path::new("/bin/plexus"),
             data_dir: Path::new("/data"),
             url: "http://127.0.0.1:1",
@@ -95,7 +119,7 @@ mod tests {
         for part in [
             "Bash",
             "ls -la",
-            "/bin/plexus loopback respond --data-dir /data --approval-id 0b5c --approve true",
+            "/bin/plexus loopback respond --data-dir /data --approval-id 0b5c0000-0000-4000-8000-000000000000 --approve true --digest ",
         ] {
             assert!(shown.contains(part), "{part} is not in {shown}");
         }

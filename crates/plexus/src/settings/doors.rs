@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plexus_server::DoorLimits;
+use plexus_server::{DoorLimits, HEARTBEAT};
 use serde::Deserialize;
 
 use super::seconds;
@@ -37,7 +37,7 @@ impl DoorsTable {
             body_stall: time("body_stall_secs", self.body_stall_secs, usual.body_stall)?,
             body: time("body_secs", self.body_secs, usual.body)?,
             write_stall: time("write_stall_secs", self.write_stall_secs, usual.write_stall)?,
-            heartbeat: time("heartbeat_secs", self.heartbeat_secs, usual.heartbeat)?,
+            heartbeat: heartbeat(time("heartbeat_secs", self.heartbeat_secs, usual.heartbeat)?)?,
             waiting: count("waiting", self.waiting, usual.waiting)?,
             calls_per_caller: count("calls_per_caller", self.calls_per_caller, usual.calls_per_caller)?,
             calls: count("calls", self.calls, usual.calls)?,
@@ -49,6 +49,17 @@ impl DoorsTable {
             bytes: megabytes("bodies_mb", self.bodies_mb, usual.bytes)?,
         })
     }
+}
+
+/// Clients take a hub for disconnected that is silent for longer than they know it to be.
+fn heartbeat(given: Duration) -> Result<Duration, ExpectedError> {
+    if given > HEARTBEAT {
+        let most = HEARTBEAT.as_secs();
+        return Err(ExpectedError::Settings(format!(
+            "`heartbeat_secs` under [doors] in plexus.toml is at most {most}: clients take a hub that is silent for longer for disconnected"
+        )));
+    }
+    Ok(given)
 }
 
 fn count(key: &str, given: Option<usize>, usual: usize) -> Result<usize, ExpectedError> {
@@ -94,6 +105,7 @@ mod tests {
             ("calls = 0", "`calls`"),
             ("bodies_mb = 15", "at least 16"),
             ("head_secs = 0", "`head_secs`"),
+            ("heartbeat_secs = 10", "at most 3"),
             ("head_sec = 1", "head_sec"),
         ] {
             let refused = limits(wrong).unwrap_err();

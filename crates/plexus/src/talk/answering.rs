@@ -1,19 +1,20 @@
-//! Answering at the terminal: the open questions one after the other, and what a typed line means for the one that is
-//! shown. A line that was typed before a question was shown never answers it.
+//! Answering at the terminal: the open approvals one after the other, and what a typed line means for the one that is
+//! shown. A line that was typed before an approval was shown never answers it, and none allows what was not shown in full.
 
 use plexus_protocol::claudecode::Status;
-use plexus_protocol::loopback::Answered;
 use plexus_protocol::{Approval, ApprovalKind, ApprovalStatus, Object};
 use serde_json::{Value, json};
 
 use super::question::{self, Said};
 use super::screen::{Bottom, Manner};
 use super::{Purpose, Talk};
-use crate::approve::{allow, editable, over};
+use crate::approve::allow;
 use crate::client::CallError;
-use crate::editor::{Draft, EditError, Edited};
 use crate::error::ExpectedError;
-use crate::terminal::{one_line, safe};
+use crate::outcome::{self, Outcome};
+use crate::review::question::questions;
+use crate::review::{self, Reading, Reviewed, Row};
+use crate::terminal::{now, one_line, size};
 use crate::{remember, show};
 
 /// What the next typed line is taken for.
@@ -21,6 +22,8 @@ use crate::{remember, show};
 pub(super) enum Asking {
     /// Nothing is asked.
     Nothing,
+    /// The next page; what is asked after the last one.
+    Pages(Reading, Box<Asking>),
     /// A decision.
     Decision,
     /// The rule to be made; this one, if the line is empty.
@@ -29,6 +32,8 @@ pub(super) enum Asking {
     Answers(Object),
     /// Whether to edit this text again.
     Again(String),
+    /// Whether to allow the call with this input.
+    Changed(Object),
 }
 
 impl Asking {
@@ -36,38 +41,45 @@ impl Asking {
     pub(super) fn prompt(&self, approval: Option<&Approval>) -> Option<String> {
         Some(match self {
             Self::Nothing => return None,
+            Self::Pages(reading, next) => {
+                let others =
+                    if matches!(**next, Self::Changed(_)) { "q cancels" } else { "n denies, s skips" };
+                format!("-- {}; Enter shows more, {others}: ", reading.progress())
+            }
             Self::Decision => "Allow it? y, n, n WHY, e(dit), a(lways), s(kip): ".to_owned(),
             Self::Answers(given) => {
-                let questions = question::questions(approval?);
+                let questions = questions(&approval?.input);
                 let text =
                     questions.get(given.len()).map(|question| question.text.as_str()).unwrap_or_default();
                 format!("{} Answer (a number or words; nothing leaves it open): ", one_line(text, 80))
                     .trim_start()
                     .to_owned()
             }
-            Self::Rule(Some(rule)) => {
-                format!("Rule to remember [{}]: ", one_line(rule, 100))
-            }
+            // In full: it allows calls that nobody has seen.
+            Self::Rule(Some(rule)) => format!("Rule to remember [{}]: ", one_line(rule, usize::MAX)),
             Self::Rule(None) => "Rule to remember, such as Bash(make:*): ".to_owned(),
             Self::Again(_) => "Press Enter to edit it again, or q to go back: ".to_owned(),
+            Self::Changed(_) => "Allow it with this input? y or n: ".to_owned(),
         })
     }
 }
 
 impl Talk<'_> {
     /// Somebody below, or the session itself, waits for an answer.
-    pub(super) fn ask(&mut self, approval: Approval) {
-        if approval.status != ApprovalStatus::Pending || self.open.iter().any(|open| open.id == approval.id) {
+    pub(super) fn ask(&mut self, reviewed: Reviewed) {
+        let approval = &reviewed.approval;
+        let known = self.open.iter().any(|open| open.approval.id == approval.id);
+        if approval.status != ApprovalStatus::Pending || known {
             return;
         }
         if approval.session_id == self.id {
             self.status = Status::AwaitingPermission;
         }
         if self.deaf {
-            self.elsewhere(&approval);
+            self.elsewhere(&reviewed.approval);
             return;
         }
-        self.open.push_back(approval);
+        self.open.push_back(reviewed);
         if self.open.len() == 1 {
             self.next_question();
         }
@@ -89,35 +101,53 @@ impl Talk<'_> {
     /// Nobody can be asked here any more.
     pub(super) fn leave_open(&mut self) {
         self.asking = Asking::Nothing;
-        for approval in std::mem::take(&mut self.open) {
-            self.elsewhere(&approval);
+        for reviewed in std::mem::take(&mut self.open) {
+            self.elsewhere(&reviewed.approval);
         }
     }
 
-    fn next_question(&mut self) {
+    /// Shows the first open approval from its beginning.
+    pub(super) fn next_question(&mut self) {
         self.screen.set_bottom(Bottom::Empty);
-        let Some(approval) = self.open.front() else {
+        let Some(reviewed) = self.open.front() else {
             self.asking = Asking::Nothing;
             if self.status == Status::AwaitingPermission {
                 self.status = Status::Running;
             }
             return;
         };
-        self.asking = match approval.kind {
+        let next = match reviewed.approval.kind {
             ApprovalKind::Question => Asking::Answers(Object::new()),
             _ => Asking::Decision,
         };
-        let shown = question::shown(approval);
+        let rows = review::rows(reviewed, now());
         self.typed.forget();
-        self.screen.say(&shown);
+        self.show_pages(&rows, next);
+    }
+
+    /// Shows the first page of something, and asks only after the last one.
+    pub(super) fn show_pages(&mut self, rows: &[Row], next: Asking) {
+        self.turn_page(Reading::of(rows, size().0), next);
+    }
+
+    fn turn_page(&mut self, mut reading: Reading, next: Asking) {
+        let page = reading.page(size().1.saturating_sub(2));
+        self.screen.say(&page);
+        self.asking = if reading.all() { next } else { Asking::Pages(reading, Box::new(next)) };
     }
 
     /// An approval has come to its end, here or elsewhere.
-    pub(super) fn settled(&mut self, id: &str) {
-        let Some(place) = self.open.iter().position(|open| open.id.to_string() == id) else { return };
+    pub(super) fn settled(&mut self, id: &str, said: Option<String>) {
+        self.unread.retain(|unread| unread != id);
+        let Some(place) = self.open.iter().position(|open| open.approval.id.to_string() == id) else {
+            return;
+        };
         self.open.remove(place);
         if place == 0 {
-            // An answer that comes too late is not a word for the agent.
+            if let Some(said) = said {
+                self.screen.say(&format!("plexus: {said}"));
+            }
+            // An answer that comes too late is not a message to the agent.
             self.typed.forget();
             self.next_question();
         }
@@ -125,111 +155,114 @@ impl Talk<'_> {
 
     /// A line was typed.
     pub(super) async fn take(&mut self, line: String) -> Result<(), ExpectedError> {
-        let Some(approval) = self.open.front().cloned() else { return self.send(&line).await };
+        let Some(reviewed) = self.open.front().cloned() else { return self.send(&line).await };
+        let approval = &reviewed.approval;
         match self.asking.clone() {
             Asking::Nothing => {}
-            Asking::Decision => match question::read(&line) {
-                Said::Yes => self.respond(allow(&approval)).await?,
-                Said::No(reason) => {
-                    let mut answer = json!({"approval_id": approval.id, "approve": false});
-                    if let Some(reason) = reason {
-                        answer["message"] = json!(reason);
+            Asking::Pages(reading, next) => match (question::read(&line), *next) {
+                (Said::More, next) => self.turn_page(reading, next),
+                (_, Asking::Changed(_)) if matches!(line.trim(), "q" | "n") => self.cancel_edit(""),
+                (Said::No(reason), Asking::Decision) => self.deny(approval, reason).await?,
+                (Said::Edit, Asking::Decision) => self.edit(approval, None).await?,
+                (Said::Skip, _) => self.skip(),
+                (said, _) => {
+                    if said != Said::Unclear {
+                        self.screen.say("plexus: it cannot be allowed before all of it was shown");
                     }
-                    self.respond(answer).await?;
                 }
-                Said::Edit => self.edit(&approval, Draft::of(&editable(&approval))).await?,
-                Said::Always => self.asking = Asking::Rule(remember::suggested(&approval)),
+            },
+            Asking::Decision => match question::read(&line) {
+                Said::Yes => self.respond(approval, allow(approval)).await?,
+                Said::No(reason) => self.deny(approval, reason).await?,
+                Said::Edit => self.edit(approval, None).await?,
+                Said::Always => self.asking = Asking::Rule(remember::suggested(approval)),
                 Said::Skip => self.skip(),
-                Said::Unclear => {}
+                Said::More | Said::Unclear => {}
             },
             Asking::Rule(suggested) => match (line.trim(), suggested) {
                 ("", None) => self.asking = Asking::Decision,
-                ("", Some(rule)) => self.respond_always(&approval, &rule).await?,
-                (rule, _) => self.respond_always(&approval, rule).await?,
+                ("", Some(rule)) => self.respond_always(approval, &rule).await?,
+                (rule, _) => self.respond_always(approval, rule).await?,
             },
             Asking::Answers(mut answers) => {
-                let questions = question::questions(&approval);
+                let questions = questions(&approval.input);
                 match questions.get(answers.len()).filter(|_| !line.trim().is_empty()) {
                     None => self.skip(),
                     Some(one) => {
-                        question::answer(&mut answers, one, &line);
+                        answers.insert(one.text.clone(), Value::String(one.answer(line.trim())));
                         if answers.len() < questions.len() {
                             self.asking = Asking::Answers(answers);
                         } else {
-                            let mut answer = allow(&approval);
+                            let mut answer = allow(approval);
                             answer["answers"] = Value::Object(answers);
-                            self.respond(answer).await?;
+                            self.respond(approval, answer).await?;
                         }
                     }
                 }
             }
-            Asking::Again(text) if line.trim() != "q" => {
-                self.edit(&approval, Draft::again(&approval.input, &text)).await?
-            }
-            Asking::Again(_) => self.asking = Asking::Decision,
+            Asking::Again(text) if line.trim() != "q" => self.edit(approval, Some(&text)).await?,
+            Asking::Again(_) => self.cancel_edit(""),
+            Asking::Changed(input) => match question::read(&line) {
+                Said::Yes => {
+                    let mut answer = allow(approval);
+                    answer["updated_input"] = Value::Object(input);
+                    self.respond(approval, answer).await?;
+                }
+                Said::No(None) => self.cancel_edit(""),
+                _ => {}
+            },
         }
         Ok(())
     }
 
     fn skip(&mut self) {
-        if let Some(approval) = self.open.pop_front() {
-            self.elsewhere(&approval);
+        if let Some(reviewed) = self.open.pop_front() {
+            self.elsewhere(&reviewed.approval);
         }
         self.next_question();
     }
 
-    async fn edit(
-        &mut self,
-        approval: &Approval,
-        draft: Result<Draft, EditError>,
-    ) -> Result<(), ExpectedError> {
-        let edited = match draft {
-            Ok(mut draft) => draft.edit().await.map_err(|error| (error, draft.text())),
-            Err(error) => Err((error, String::new())),
-        };
-        let mut answer = allow(approval);
-        match edited {
-            Ok(Edited::Same) => {}
-            Ok(Edited::Changed(input)) => answer["updated_input"] = Value::Object(input),
-            Err((error @ EditError::Invalid(_), text)) => {
-                self.screen.say(&format!("plexus: {error}"));
-                self.asking = Asking::Again(text);
-                return Ok(());
-            }
-            Err((error, _)) => {
-                self.screen.say(&format!("plexus: {error}"));
-                self.asking = Asking::Decision;
-                return Ok(());
-            }
+    async fn deny(&mut self, approval: &Approval, reason: Option<String>) -> Result<(), ExpectedError> {
+        let mut answer = json!({"approval_id": approval.id, "approve": false});
+        if let Some(reason) = reason {
+            answer["message"] = json!(reason);
         }
-        self.respond(answer).await
+        self.respond(approval, answer).await
     }
 
     async fn respond_always(&mut self, approval: &Approval, rule: &str) -> Result<(), ExpectedError> {
         let mut answer = allow(approval);
         answer["remember"] = json!({"rule": rule});
-        self.respond(answer).await
+        self.respond(approval, answer).await
     }
 
-    /// Answers the question that is shown, and goes on to the next. What the hub refuses is said, and asked again.
-    async fn respond(&mut self, answer: Value) -> Result<(), ExpectedError> {
-        match self.hub.respond(answer).await {
-            Ok(Answered::Ok { .. }) => {}
-            Ok(Answered::AlreadyResolved { status, .. }) => {
-                self.screen.say(&format!("plexus: somebody was first: it is {}", over(status)));
-            }
-            Ok(Answered::Error { message, .. }) | Err(ExpectedError::Refused(message)) => {
-                self.screen.say(&format!("plexus: {}", safe(&message)));
-                self.asking = match self.asking {
-                    Asking::Answers(_) => Asking::Answers(Object::new()),
-                    _ => Asking::Decision,
-                };
+    /// Answers the approval that is shown, says what was answered, and goes on to the next. What the hub refuses is asked again.
+    async fn respond(&mut self, approval: &Approval, answer: Value) -> Result<(), ExpectedError> {
+        let refused = match self.hub.respond(answer.clone()).await {
+            Ok(answered) => match outcome::of(approval, &answer, &answered) {
+                Outcome::Done(said) | Outcome::TooLate(said) => {
+                    self.screen.say(&format!("plexus: {said}"));
+                    None
+                }
+                Outcome::Refused(why) => Some(why),
+            },
+            Err(ExpectedError::Refused(message)) => Some(one_line(&message, 400)),
+            Err(error @ (ExpectedError::Lost(_) | ExpectedError::NoHub(_))) => {
+                self.disconnected(&error);
                 return Ok(());
             }
             Err(error) => return Err(error),
-        }
-        self.open.pop_front();
-        self.next_question();
+        };
+        let Some(why) = refused else {
+            self.open.pop_front();
+            self.next_question();
+            return Ok(());
+        };
+        self.screen.say(&format!("plexus: {why}"));
+        self.asking = match self.asking {
+            Asking::Answers(_) => Asking::Answers(Object::new()),
+            _ => Asking::Decision,
+        };
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use super::answering::Asking;
 use super::screen::Manner;
 use crate::error::ExpectedError;
 use crate::follow::Told;
-use crate::{output, show};
+use crate::{outcome, output};
 
 impl Talk<'_> {
     /// Something happened in the session; how its turn ended, if this talk is over with it.
@@ -19,7 +19,7 @@ impl Talk<'_> {
             Told::Event { kind, data } => (kind, data),
             Told::Begun => return Ok(None),
             Told::Away => {
-                self.screen.say("plexus: the hub is away; going on when it is back");
+                self.disconnected(&ExpectedError::Lost("it does not answer".to_owned()));
                 return Ok(None);
             }
         };
@@ -48,12 +48,12 @@ impl Talk<'_> {
             }
             "approval_requested" => {
                 let id = event["approval_id"].as_str().unwrap_or_default();
-                let approval = self.hub.approval(id).await?;
-                self.ask(approval);
+                self.ask_about(id.to_owned()).await?;
                 Ok(None)
             }
             "approval_resolved" => {
-                self.settled(event["approval_id"].as_str().unwrap_or_default());
+                // What was decided was shown with the event.
+                self.settled(event["approval_id"].as_str().unwrap_or_default(), None);
                 Ok(None)
             }
             "complete" | "error" => {
@@ -83,7 +83,7 @@ impl Talk<'_> {
         if what == "approval_requested" && self.screen.manner == Manner::Person {
             return;
         }
-        match show::event(&data["event"]) {
+        match self.shown.event(&data["event"]) {
             Some(text) if what == "content" => self.screen.text(&text),
             Some(lines) => self.screen.lines(&lines),
             None => {}
@@ -120,13 +120,12 @@ impl Talk<'_> {
         };
         let id = approval.id.to_string();
         if approval.status != ApprovalStatus::Pending {
-            self.settled(&id);
+            self.settled(&id, Some(outcome::ending(&approval)));
         } else if approval.session_id != self.id
             && approval.asked_of == plexus_protocol::AskedOf::Operator
             && self.is_below(approval.session_id).await?
         {
-            let approval = self.hub.approval(&id).await?;
-            self.ask(approval);
+            self.ask_about(id).await?;
         }
         Ok(())
     }

@@ -3,6 +3,8 @@
 //! what was heard is in `hearing`, of what was typed in `answering`.
 
 mod answering;
+mod connection;
+mod editing;
 mod hearing;
 mod question;
 mod screen;
@@ -11,8 +13,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
+use plexus_protocol::SessionId;
 use plexus_protocol::claudecode::Status;
-use plexus_protocol::{Approval, SessionId};
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
@@ -24,6 +26,8 @@ use crate::error::{ExpectedError, system};
 use crate::follow::Follower;
 use crate::hub::{HubClient, JsonArg};
 use crate::ls;
+use crate::review::Reviewed;
+use crate::show::Events;
 use crate::stored::Stored;
 use crate::terminal::age;
 use crate::typed::Typed;
@@ -38,6 +42,15 @@ pub(crate) enum Purpose {
     Turn(u64),
     /// For as long as the person likes.
     Stay,
+}
+
+/// Whether the hub answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Connection {
+    /// It does.
+    Live,
+    /// It does not: nothing that is typed counts.
+    Lost,
 }
 
 /// Where to begin.
@@ -72,8 +85,13 @@ pub(crate) struct Talk<'a> {
     screen: Screen,
     typed: Typed,
     /// What waits for an answer here; the first is the one that is shown.
-    open: VecDeque<Approval>,
+    open: VecDeque<Reviewed>,
+    /// Ids of approvals that could not be read yet.
+    unread: VecDeque<String>,
     asking: Asking,
+    connection: Connection,
+    /// Events as lines, with what later ones refer to.
+    shown: Events,
     turn: u64,
     status: Status,
     since: Instant,
@@ -100,7 +118,10 @@ impl<'a> Talk<'a> {
             screen: Screen::new(manner),
             typed: Typed::new(),
             open: VecDeque::new(),
+            unread: VecDeque::new(),
             asking: Asking::Nothing,
+            connection: Connection::Live,
+            shown: Events::default(),
             turn: start.turn,
             status: start.status,
             since: Instant::now(),
@@ -130,8 +151,7 @@ impl<'a> Talk<'a> {
             }
             self.status = page.status;
             for approval in page.pending {
-                let approval = self.hub.approval(&approval.id.to_string()).await?;
-                self.ask(approval);
+                self.ask_about(approval.id.to_string()).await?;
             }
         }
         self.next = rest.next();
@@ -148,7 +168,8 @@ impl<'a> Talk<'a> {
         let mut ctrl_c = interrupts()?;
         let mut ticks = tokio::time::interval(TICK);
         loop {
-            let listening = !self.deaf && (self.asking != Asking::Nothing || self.purpose == Purpose::Stay);
+            let wanted = self.asking != Asking::Nothing || self.purpose == Purpose::Stay;
+            let listening = !self.deaf && self.connection == Connection::Live && wanted;
             let ended = tokio::select! {
                 told = events.next() => self.hear(told.map_err(|error| self.hub.explain(error))?).await?,
                 told = below.next() => {
@@ -171,7 +192,12 @@ impl<'a> Talk<'a> {
                     }
                 },
                 _ = ctrl_c.recv() => self.stop_short()?,
-                _ = ticks.tick() => None,
+                _ = ticks.tick() => {
+                    if self.connection == Connection::Lost {
+                        self.reconnect().await?;
+                    }
+                    None
+                }
             };
             if let Some(status) = ended {
                 self.screen.set_bottom(Bottom::Empty);
@@ -186,7 +212,9 @@ impl<'a> Talk<'a> {
     }
 
     fn draw_bottom(&mut self) {
-        if let Some(prompt) = self.asking.prompt(self.open.front()) {
+        if self.connection == Connection::Lost {
+            self.screen.set_bottom(Bottom::Progress("[disconnected] ".to_owned()));
+        } else if let Some(prompt) = self.asking.prompt(self.open.front().map(|open| &open.approval)) {
             // Drawn once: what is being typed stands behind it.
             if !self.screen.asks() {
                 self.screen.set_bottom(Bottom::Prompt(prompt));

@@ -3,9 +3,16 @@
 use plexus_protocol::{Approval, SessionId};
 use serde_json::{Value, json};
 
+use super::guards::shown_in_full;
+use super::model::Doubt;
 use super::model::{Mode, Model, Wanted};
 use super::update::Effect;
-use super::width::one_line;
+use crate::outcome::confirmed;
+use crate::review::approval::span;
+use crate::review::width::one_line;
+
+/// A rule up to this length fits on the last line beside what is asked; a longer one is shown in full before it counts.
+pub(super) const SHORT_RULE: usize = 24;
 
 /// Answers an approval.
 pub(super) fn answer(model: &mut Model, approval: &Approval, mut params: Value) -> Vec<Effect> {
@@ -16,8 +23,7 @@ pub(super) fn answer(model: &mut Model, approval: &Approval, mut params: Value) 
         params["digest"] = json!(digest);
     }
     model.answered.insert(id);
-    let said = if approve { "allowed" } else { "denied" };
-    let done = one_line(&format!("{} of {}: {said}", approval.tool_name, approval.session_name));
+    let done = one_line(&confirmed(approval, &params));
     vec![Effect::Call { method: "loopback.respond", params, answers: Some(id), done }]
 }
 
@@ -43,6 +49,12 @@ pub(super) fn typed(model: &mut Model, wanted: Wanted, text: &str) -> Vec<Effect
         Wanted::Answer { approval, .. } => *approval,
     };
     let Some(approval) = model.open(id).cloned() else { return Vec::new() };
+    let allows = matches!(wanted, Wanted::Rule(_) | Wanted::More(_) | Wanted::Answer { .. });
+    // What stands on the screen may be another than when the key was pressed.
+    if allows && !shown_in_full(model) {
+        model.mode = Mode::Typing(wanted, text.to_owned());
+        return Vec::new();
+    }
     match wanted {
         Wanted::Reason(_) if text.is_empty() => answer(model, &approval, json!({"approve": false})),
         Wanted::Reason(_) => answer(model, &approval, json!({"approve": false, "message": text})),
@@ -53,11 +65,16 @@ pub(super) fn typed(model: &mut Model, wanted: Wanted, text: &str) -> Vec<Effect
             vec![Effect::Call { method: "loopback.escalate", params, answers: None, done }]
         }
         Wanted::Rule(_) if text.is_empty() => nothing(model),
+        Wanted::Rule(_) if one_line(text).chars().count() > SHORT_RULE => {
+            model.mode = Mode::Asking(Doubt::Remember(id, text.to_owned()));
+            model.down = 0;
+            Vec::new()
+        }
         Wanted::Rule(_) => answer(model, &approval, json!({"approve": true, "remember": {"rule": text}})),
         Wanted::Time(_) => {
             let Ok(secs) = text.parse::<u64>() else { return nothing(model) };
             let params = json!({"approval_id": id, "secs": secs});
-            let done = format!("it stays open for {}", super::question::span(secs));
+            let done = format!("it stays open for {}", span(secs));
             vec![Effect::Call { method: "loopback.extend", params, answers: None, done }]
         }
         Wanted::More(_) => {

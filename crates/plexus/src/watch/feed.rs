@@ -10,6 +10,7 @@ use tokio::sync::mpsc::Sender;
 use super::update::Event;
 use crate::client::Client;
 use crate::follow::{Follower, Told};
+use crate::hub::ANSWERED_WITHIN;
 
 /// A hub with many sessions is asked for them less often: looking takes at most this part of the time.
 const LOOKING: u32 = 4;
@@ -20,7 +21,14 @@ pub(crate) async fn approvals(client: Client, tell: Sender<Event>) {
     while let Ok(told) = follower.next().await {
         let event = match told {
             // The stream is there before what is open is read: nothing falls between the two.
-            Told::Begun => read(&client, "loopback.pending", "approvals").await.map(Event::Open),
+            Told::Begun => match read(&client, "loopback.pending", "approvals").await {
+                Some(open) => Some(Event::Open(open)),
+                // A hub that accepts connections and answers nothing is not there.
+                None => {
+                    follower.restart();
+                    Some(Event::Away)
+                }
+            },
             Told::Event { mut data, .. } => {
                 let approval = serde_json::from_value(data["approval"].take()).ok();
                 approval.map(if data["type"] == "asked" { Event::Asked } else { Event::Ended })
@@ -67,6 +75,7 @@ pub(crate) async fn log(client: Client, session: SessionId, tell: Sender<Event>)
 
 /// One list of what a method shows; `None` when the hub has gone away meanwhile, which is told by the stream.
 async fn read<T: serde::de::DeserializeOwned>(client: &Client, method: &str, list: &str) -> Option<T> {
-    let mut shown: Value = client.call(method, json!({})).await.ok()?;
+    let answer = tokio::time::timeout(ANSWERED_WITHIN, client.call(method, json!({}))).await;
+    let mut shown: Value = answer.ok()?.ok()?;
     serde_json::from_value(shown[list].take()).ok()
 }

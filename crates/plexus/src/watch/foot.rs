@@ -7,18 +7,17 @@ use ratatui::widgets::{Clear, Paragraph};
 
 use super::keys::KEYS;
 use super::model::{Doubt, Mode, Model, Wanted};
-use super::rows::Tone;
 use super::view::{Paint, framed};
-use super::width::{cut, one_line};
+use crate::review::Tone;
+use crate::review::width::{cut, one_line};
 
 /// The last line: what was said, what is asked, or the keys.
 pub(super) fn foot(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
     let (tone, text) = match &model.mode {
         Mode::Moving | Mode::Help if !model.said.is_empty() => (Tone::Warn, model.said.clone()),
-        Mode::Moving | Mode::Help => (
-            Tone::Dim,
-            "a approve  d deny  e edit  r remember  tab pane  / filter  ? help  q quit".to_owned(),
-        ),
+        Mode::Moving | Mode::Help => {
+            (Tone::Dim, "a allow  d deny  e edit  r remember  tab pane  / filter  ? help  q quit".to_owned())
+        }
         Mode::Typing(wanted, text) => {
             let typed = one_line(text);
             // The end of what is typed stays in sight.
@@ -31,9 +30,13 @@ pub(super) fn foot(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Pain
             let name = model.session_of(Some(*id)).map_or_else(String::new, |it| it.name.to_string());
             (Tone::Strong, format!("Stop {name} and all below it? y / n"))
         }
-        Mode::Asking(Doubt::Edited(..)) => {
-            (Tone::Strong, "Approve with the input as you changed it? y / n".to_owned())
+        Mode::Asking(Doubt::Edited(..)) if model.said.is_empty() => {
+            (Tone::Strong, "Allow it with the input as you changed it? y / n".to_owned())
         }
+        Mode::Asking(Doubt::Remember(..)) if model.said.is_empty() => {
+            (Tone::Strong, "Allow it and add this rule? y / n".to_owned())
+        }
+        Mode::Asking(Doubt::Edited(..) | Doubt::Remember(..)) => (Tone::Warn, model.said.clone()),
     };
     frame.render_widget(Line::styled(cut(&text, area.width.into()), paint.tone(tone)), area);
 }
@@ -42,7 +45,7 @@ fn prompt(wanted: &Wanted) -> String {
     match wanted {
         Wanted::Reason(_) => "Why not? (enter alone: no reason, esc: back) ".to_owned(),
         Wanted::Opinion(_) => "What do you think of it? (enter alone: nothing, esc: back) ".to_owned(),
-        Wanted::Rule(_) => "Approve and remember this rule (esc: back): ".to_owned(),
+        Wanted::Rule(_) => "Allow and remember this rule (esc: back): ".to_owned(),
         Wanted::Time(_) => "Keep it open for how many seconds from now? ".to_owned(),
         Wanted::More(_) => "How much more? ".to_owned(),
         Wanted::Answer { questions, .. } => {

@@ -4,12 +4,15 @@
 use std::io::{self, stdin};
 use std::os::fd::OwnedFd;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossterm::event::{Event as Input, poll, read};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::retry_on_intr;
 use tokio::sync::mpsc::UnboundedSender;
+
+/// Something typed, and when: what stood on the screen then is what it was meant for.
+pub(crate) type Typed = (Instant, Input);
 
 /// Someone reads keys, until this is dropped.
 pub(crate) struct Keys {
@@ -20,7 +23,7 @@ pub(crate) struct Keys {
 
 impl Keys {
     /// Keys go to `tell` from now on.
-    pub(crate) fn read(tell: UnboundedSender<io::Result<Input>>) -> io::Result<Self> {
+    pub(crate) fn read(tell: UnboundedSender<io::Result<Typed>>) -> io::Result<Self> {
         let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         let thread = std::thread::spawn(move || {
             if let Err(error) = read_until(&stopped, &tell) {
@@ -40,7 +43,7 @@ impl Drop for Keys {
     }
 }
 
-fn read_until(stopped: &OwnedFd, tell: &UnboundedSender<io::Result<Input>>) -> io::Result<()> {
+fn read_until(stopped: &OwnedFd, tell: &UnboundedSender<io::Result<Typed>>) -> io::Result<()> {
     let stdin = stdin();
     loop {
         let mut ready = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
@@ -53,7 +56,7 @@ fn read_until(stopped: &OwnedFd, tell: &UnboundedSender<io::Result<Input>>) -> i
         }
         // It is readable, so this comes back at once; the wait only keeps a strange terminal from using up a processor.
         while poll(Duration::from_millis(10))? {
-            if tell.send(Ok(read()?)).is_err() {
+            if tell.send(Ok((Instant::now(), read()?))).is_err() {
                 return Ok(());
             }
         }

@@ -1,20 +1,21 @@
-//! What each key does. An answer is given only to a question that has stood on the screen for a moment: one that took the
-//! place of another under someone's fingers is not answered by a key that was meant for that.
+//! What each key does. An answer is given only to an approval that has stood on the screen for a moment: one that took the
+//! place of another under someone's fingers is not answered by a key that was meant for that. Nothing is allowed before all of it
+//! was on the screen, and nothing is answered while the hub is disconnected.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use plexus_protocol::{Approval, ApprovalId, ApprovalKind, AskedOf, Object};
 use serde_json::json;
 
 use super::answers::{self, answer, to_session};
+use super::guards::{disconnected, is_too_soon, shown_in_full};
 use super::model::{Doubt, Hands, Mode, Model, Pane, Wanted};
-use super::question::{questions, suggested_rule};
 use super::update::{Effect, settle};
+use crate::remember;
+use crate::review::question::questions;
 
-/// How long a question has to have been there.
-const A_MOMENT: Duration = Duration::from_millis(400);
-/// How far a page goes.
+/// How far a page goes in the log.
 const PAGE: isize = 10;
 
 /// The keys and what they do, for the help.
@@ -22,11 +23,11 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("j k ↓ ↑", "move; in the log: scroll"),
     ("tab", "sessions, approvals, log"),
     ("pgdn pgup", "read on, read back (also space and b)"),
-    ("enter", "read a question whole that is shown cut"),
-    ("a", "approve; answer a question; accept a plan; give as much again"),
+    ("enter", "read it from the hub again"),
+    ("a", "allow, once all was shown; answer a question; accept a plan"),
     ("d", "deny, with a reason or without"),
-    ("e", "edit the input in $EDITOR, then approve that"),
-    ("r", "approve and remember a rule"),
+    ("e", "edit the input in $EDITOR, then confirm what changed"),
+    ("r", "allow and remember a rule"),
     ("p", "pass on what an agent is asked, to the next above it"),
     ("E", "give it more time; of a limit: say how much more"),
     ("i", "interrupt the turn of the session"),
@@ -48,7 +49,7 @@ pub(crate) fn pressed(model: &mut Model, key: KeyEvent, at: Instant) -> Vec<Effe
         Mode::Moving => moving(model, key, at),
         Mode::Help => Vec::new(),
         Mode::Typing(wanted, text) => typing(model, key, wanted, text),
-        Mode::Asking(doubt) => asking(model, key, doubt),
+        Mode::Asking(doubt) => asking(model, key, doubt, at),
     }
 }
 
@@ -61,15 +62,15 @@ pub(crate) fn pasted(model: &mut Model, pasted: &str) -> Vec<Effect> {
 }
 
 fn moving(model: &mut Model, key: KeyEvent, at: Instant) -> Vec<Effect> {
-    model.said.clear();
+    let said = std::mem::take(&mut model.said);
     model.hands = Hands::On;
     match key.code {
         KeyCode::Char('q') => return vec![Effect::Quit],
         KeyCode::Char('?') => model.mode = Mode::Help,
         KeyCode::Char('j') | KeyCode::Down => step(model, 1),
         KeyCode::Char('k') | KeyCode::Up => step(model, -1),
-        KeyCode::PageDown | KeyCode::Char(' ') => read_on(model, PAGE),
-        KeyCode::PageUp | KeyCode::Char('b') => read_on(model, -PAGE),
+        KeyCode::PageDown | KeyCode::Char(' ') => read_on(model, 1),
+        KeyCode::PageUp | KeyCode::Char('b') => read_on(model, -1),
         KeyCode::Tab => {
             model.pane = match model.pane {
                 Pane::Sessions => Pane::Approvals,
@@ -82,24 +83,36 @@ fn moving(model: &mut Model, key: KeyEvent, at: Instant) -> Vec<Effect> {
             model.filter.clear();
             settle(model);
         }
-        KeyCode::Char('i') => return to_session(model, model.session, "claudecode.interrupt", "interrupted"),
-        KeyCode::Char('s') => {
-            if let Some(session) = model.selected_session() {
-                model.mode = Mode::Asking(Doubt::Stop(session.id));
+        KeyCode::Char(key @ ('i' | 's')) => return on_session(model, key),
+        // Whatever is not read yet is read again after this.
+        KeyCode::Enter => model.reading = None,
+        KeyCode::Char(key @ ('a' | 'd' | 'e' | 'r' | 'p' | 'E')) => {
+            if model.approval.is_some_and(|id| model.answered.contains(&id)) {
+                model.said = said;
+                return Vec::new();
             }
+            return on_question(model, key, at);
         }
-        KeyCode::Enter => {
-            return model
-                .selected()
-                .filter(|it| it.truncated)
-                .map(|it| Effect::Read(it.id))
-                .into_iter()
-                .collect();
-        }
-        KeyCode::Char(key @ ('a' | 'd' | 'e' | 'r' | 'p' | 'E')) => return on_question(model, key, at),
-        _ => {}
+        // What was confirmed stays in sight.
+        _ => model.said = said,
     }
     Vec::new()
+}
+
+fn on_session(model: &mut Model, key: char) -> Vec<Effect> {
+    if disconnected(model) {
+        return Vec::new();
+    }
+    let Some(session) = model.selected_session().map(|session| session.id) else { return Vec::new() };
+    if model.drawn_session != Some(session) {
+        model.said = "the list does not show this session; esc shows all of them".to_owned();
+        return Vec::new();
+    }
+    if key == 's' {
+        model.mode = Mode::Asking(Doubt::Stop(session));
+        return Vec::new();
+    }
+    to_session(model, Some(session), "claudecode.interrupt", "interrupted")
 }
 
 fn on_question(model: &mut Model, key: char, at: Instant) -> Vec<Effect> {
@@ -107,22 +120,21 @@ fn on_question(model: &mut Model, key: char, at: Instant) -> Vec<Effect> {
         model.said = "nothing is selected that could be answered".to_owned();
         return Vec::new();
     };
+    if disconnected(model) {
+        return Vec::new();
+    }
     if model.drawn != Some(approval.id) {
         model.pane = Pane::Approvals;
         model.session = Some(approval.session_id);
         model.said = "this is what would be answered; read it, then press again".to_owned();
         return Vec::new();
     }
-    if model.came_at.is_some_and(|came| at.duration_since(came) < A_MOMENT) {
-        model.said = "this one has only just come; read it, then press again".to_owned();
-        return Vec::new();
-    }
-    if model.answered.contains(&approval.id) {
+    if is_too_soon(model, at) {
         return Vec::new();
     }
     let id = approval.id;
-    if approval.truncated && matches!(key, 'a' | 'e' | 'r') {
-        model.said = "it is shown cut: enter reads it whole, then approve it".to_owned();
+    let allows = matches!((key, approval.kind), ('a' | 'r', _) | ('e' | 'E', ApprovalKind::Budget));
+    if allows && !shown_in_full(model) {
         return Vec::new();
     }
     match (key, approval.kind) {
@@ -132,8 +144,14 @@ fn on_question(model: &mut Model, key: char, at: Instant) -> Vec<Effect> {
         ('e', ApprovalKind::Budget) | ('E', ApprovalKind::Budget) => {
             model.mode = Mode::Typing(Wanted::More(id), String::new());
         }
+        ('e', _) if approval.truncated => {
+            model.said = "not all of it is here yet: it is being read (enter tries again)".to_owned();
+        }
         ('e', _) => return vec![Effect::Edit(id, approval.input)],
-        ('r', ApprovalKind::Tool) => model.mode = Mode::Typing(Wanted::Rule(id), suggested_rule(&approval)),
+        ('r', ApprovalKind::Tool) => {
+            let rule = remember::suggested(&approval).unwrap_or_default();
+            model.mode = Mode::Typing(Wanted::Rule(id), rule);
+        }
         ('r', _) => model.said = "only the use of a tool can be remembered".to_owned(),
         ('p', _) if approval.asked_of == AskedOf::Operator => {
             model.said = "it is asked of you, and nobody is above you: answer it".to_owned();
@@ -164,7 +182,15 @@ fn typing(model: &mut Model, key: KeyEvent, wanted: Wanted, mut text: String) ->
             }
             return Vec::new();
         }
-        KeyCode::Enter => return answers::typed(model, wanted, text.trim()),
+        KeyCode::Enter if wanted == Wanted::Filter => return Vec::new(),
+        KeyCode::Enter => {
+            // What was typed is kept for when the hub is back.
+            if disconnected(model) {
+                model.mode = Mode::Typing(wanted, text);
+                return Vec::new();
+            }
+            return answers::typed(model, wanted, text.trim());
+        }
         KeyCode::Backspace => drop(text.pop()),
         KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => text.clear(),
         KeyCode::Char(c) if !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => {
@@ -180,32 +206,65 @@ fn typing(model: &mut Model, key: KeyEvent, wanted: Wanted, mut text: String) ->
     Vec::new()
 }
 
-fn asking(model: &mut Model, key: KeyEvent, doubt: Doubt) -> Vec<Effect> {
-    model.forget_rows();
-    match (key.code, doubt) {
-        (KeyCode::Char('y'), Doubt::Stop(session)) => {
-            to_session(model, Some(session), "claudecode.stop", "stopped")
+fn asking(model: &mut Model, key: KeyEvent, doubt: Doubt, at: Instant) -> Vec<Effect> {
+    match key.code {
+        KeyCode::Char('y') => {
+            model.mode = Mode::Asking(doubt.clone());
+            if disconnected(model) || is_too_soon(model, at) {
+                return Vec::new();
+            }
+            match doubt {
+                Doubt::Stop(session) => {
+                    model.mode = Mode::Moving;
+                    if model.drawn_session != Some(session) {
+                        model.said = "the list no longer shows this session: nothing was done".to_owned();
+                        return Vec::new();
+                    }
+                    to_session(model, Some(session), "claudecode.stop", "stopped")
+                }
+                Doubt::Edited(id, input) => {
+                    confirmed(model, id, json!({"approve": true, "updated_input": input}))
+                }
+                Doubt::Remember(id, rule) => {
+                    confirmed(model, id, json!({"approve": true, "remember": {"rule": rule}}))
+                }
+            }
         }
-        (KeyCode::Char('y'), Doubt::Edited(id, input)) => {
-            let Some(approval) = model.open(id).cloned() else { return Vec::new() };
-            answer(model, &approval, json!({"approve": true, "updated_input": input}))
-        }
-        (KeyCode::PageDown | KeyCode::PageUp | KeyCode::Char(' ' | 'b'), doubt) => {
+        KeyCode::PageDown | KeyCode::PageUp | KeyCode::Char(' ' | 'b') => {
             let back = matches!(key.code, KeyCode::PageUp | KeyCode::Char('b'));
-            read_on(model, if back { -PAGE } else { PAGE });
             model.mode = Mode::Asking(doubt);
+            read_on(model, if back { -1 } else { 1 });
             Vec::new()
         }
-        (KeyCode::Char('n' | 'q') | KeyCode::Esc, _) => {
-            model.said = "nothing was done".to_owned();
+        KeyCode::Char('n' | 'q') | KeyCode::Esc => {
+            model.forget_rows();
+            model.down = 0;
+            model.said = match doubt {
+                Doubt::Stop(_) => "nothing was done".to_owned(),
+                Doubt::Edited(..) | Doubt::Remember(..) => {
+                    "nothing was answered; the approval stays open".to_owned()
+                }
+            };
             Vec::new()
         }
         // A key that was meant for something else is no answer.
-        (_, doubt) => {
+        _ => {
             model.mode = Mode::Asking(doubt);
             Vec::new()
         }
     }
+}
+
+/// Sends what stands on the screen, if all of it was shown.
+fn confirmed(model: &mut Model, id: ApprovalId, params: serde_json::Value) -> Vec<Effect> {
+    if model.drawn != Some(id) || !shown_in_full(model) {
+        return Vec::new();
+    }
+    let Some(approval) = model.open(id).cloned() else { return Vec::new() };
+    model.mode = Mode::Moving;
+    model.forget_rows();
+    model.down = 0;
+    answer(model, &approval, params)
 }
 
 fn step(model: &mut Model, by: isize) {
@@ -235,11 +294,14 @@ fn moved<T: Copy + PartialEq>(all: &[T], from: Option<T>, by: isize) -> Option<T
     all.get(to).copied()
 }
 
-fn read_on(model: &mut Model, by: isize) {
-    if model.pane == Pane::Log {
-        model.log.scroll(by);
+/// Goes a page on, or back.
+fn read_on(model: &mut Model, pages: isize) {
+    if model.pane == Pane::Log && !matches!(model.mode, Mode::Asking(_)) {
+        model.log.scroll(pages * PAGE);
     } else {
+        // No row is skipped: a page is as high as the screen shows it.
+        let page = isize::try_from(model.page.max(1)).unwrap_or(1);
         let last = model.shown.rows.len().saturating_sub(1);
-        model.down = model.down.saturating_add_signed(by).min(last);
+        model.down = model.down.saturating_add_signed(pages * page).min(last);
     }
 }

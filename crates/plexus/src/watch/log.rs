@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 use plexus_protocol::SessionId;
 use serde_json::Value;
 
-use super::rows::{Row, Tone};
+use crate::review::{Row, Tone};
+use crate::show::{Requested, changed};
 
 /// How many rows are kept.
 const KEPT: usize = 2_000;
@@ -24,6 +25,8 @@ pub(crate) struct Log {
     pub(crate) rows: VecDeque<Row>,
     /// How many rows above the end one reads; 0 follows the end.
     pub(crate) back: usize,
+    /// Inputs of calls without a result, to compare edited ones with.
+    requested: Requested,
 }
 
 impl Log {
@@ -34,7 +37,8 @@ impl Log {
 
     /// Something happened in it.
     pub(crate) fn add(&mut self, event: &Value) {
-        for row in rows(event) {
+        let change = self.requested.hear(event);
+        for row in rows(event).into_iter().chain(change.into_iter().flatten()) {
             self.rows.push_back(row);
             // Whoever reads further up stays where they are.
             if self.back > 0 {
@@ -81,7 +85,8 @@ fn rows(event: &Value) -> Vec<Row> {
         "approval_requested" => vec![Row::new(Tone::Warn, "? waits for an answer")],
         "approval_resolved" => {
             let by = event["by"]["kind"].as_str().unwrap_or("hub");
-            let mut rows = vec![Row::led(Tone::Warn, "! ", &format!("{} by {by}", text("status")))];
+            let mut rows =
+                vec![Row::led(Tone::Warn, "! ", &format!("{} by {by}{}", text("status"), changed(event)))];
             rows.extend(Row::lines(Tone::Dim, "  ", &text("message")));
             rows
         }

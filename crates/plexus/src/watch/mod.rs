@@ -3,20 +3,17 @@
 //! hub's streams and the signals come together in one loop.
 
 mod answers;
-mod diff;
 mod feed;
 mod foot;
+mod guards;
 mod input;
 mod keys;
 mod log;
 mod model;
 mod outside;
-mod question;
-mod rows;
 mod terminal;
 mod update;
 mod view;
-mod width;
 
 #[cfg(test)]
 mod screens;
@@ -26,8 +23,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crossterm::event::Event as Input;
-use plexus_protocol::Object;
 use plexus_server::DataDir;
+use rustix::termios::{QueueSelector, tcflush};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -35,7 +32,7 @@ use tokio::task::JoinSet;
 
 use crate::cli::WatchArgs;
 use crate::client::{CallError, Client};
-use crate::editor::{Draft, EditError, Edited};
+use crate::editor::{self, EditError, Edited};
 use crate::error::{ExpectedError, system};
 use crate::serve::Signals;
 use crate::terminal::now;
@@ -50,6 +47,9 @@ use view::Paint;
 const TICK: Duration = Duration::from_secs(5);
 /// How much may come between two frames.
 const WAITING: usize = 256;
+
+/// What is said when an edit comes to nothing.
+const LEFT_OPEN: &str = "nothing was answered, the approval stays open";
 
 /// Shows everything until its user leaves.
 pub(crate) fn run(args: &WatchArgs) -> Result<(), ExpectedError> {
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<(), ExpectedError> {
 
 async fn watch(dir: &Path, paint: Paint) -> Result<(), ExpectedError> {
     let socket = DataDir::socket(dir);
-    let client = Client::Operator { socket: socket.clone() };
+    let client = Client::Operator { socket };
     if let Err(CallError::NotReached(_)) = client.call("loopback.pending", json!({})).await {
         return Err(ExpectedError::NoHub(dir.to_owned()));
     }
@@ -75,7 +75,7 @@ async fn watch(dir: &Path, paint: Paint) -> Result<(), ExpectedError> {
     let mut feeds = JoinSet::new();
     feeds.spawn(feed::approvals(client.clone(), tell.clone()));
     feeds.spawn(feed::sessions(client, tell.clone()));
-    let mut watching = Watching::new(socket, tell, told, paint)?;
+    let mut watching = Watching::new(dir, tell, told, paint)?;
     tokio::select! {
         ended = watching.run() => ended,
         // The guard gives the terminal back.
@@ -91,9 +91,11 @@ enum Next {
 }
 
 /// The way keys come.
-type Typed = (mpsc::UnboundedSender<io::Result<Input>>, mpsc::UnboundedReceiver<io::Result<Input>>);
+type Typed =
+    (mpsc::UnboundedSender<io::Result<input::Typed>>, mpsc::UnboundedReceiver<io::Result<input::Typed>>);
 
 struct Watching {
+    dir: PathBuf,
     model: Model,
     screen: Screen,
     outside: Outside,
@@ -104,7 +106,7 @@ struct Watching {
 
 impl Watching {
     fn new(
-        socket: PathBuf,
+        dir: &Path,
         tell: mpsc::Sender<Event>,
         told: mpsc::Receiver<Event>,
         paint: Paint,
@@ -113,8 +115,8 @@ impl Watching {
         let screen = Screen::take(paint).map_err(system)?;
         let (send, typed) = mpsc::unbounded_channel();
         let keys = Some(Keys::read(send.clone()).map_err(system)?);
-        let outside = Outside::new(socket, tell);
-        Ok(Self { model, screen, outside, told, keys, typed: (send, typed) })
+        let outside = Outside::new(DataDir::socket(dir), tell);
+        Ok(Self { dir: dir.to_owned(), model, screen, outside, told, keys, typed: (send, typed) })
     }
 
     async fn run(&mut self) -> Result<(), ExpectedError> {
@@ -122,14 +124,19 @@ impl Watching {
         let mut tick = tokio::time::interval(TICK);
         loop {
             self.screen.draw(&mut self.model).map_err(system)?;
+            let mut at = None;
             let event = tokio::select! {
                 event = self.told.recv() => event,
-                input = self.typed.1.recv() => match input {
-                    Some(Ok(Input::Key(key))) => Some(Event::Key(key)),
-                    Some(Ok(Input::Paste(text))) => Some(Event::Pasted(text)),
-                    Some(Ok(Input::Resize(..))) => Some(Event::Resized),
-                    Some(Ok(_)) => continue,
-                    Some(Err(error)) => return Err(system(error)),
+                input = self.typed.1.recv() => match input.transpose().map_err(system)? {
+                    Some((typed_at, input)) => {
+                        at = Some(typed_at);
+                        match input {
+                            Input::Key(key) => Some(Event::Key(key)),
+                            Input::Paste(text) => Some(Event::Pasted(text)),
+                            Input::Resize(..) => Some(Event::Resized),
+                            _ => continue,
+                        }
+                    }
                     None => return Ok(()),
                 },
                 _ = resized.recv() => Some(Event::Resized),
@@ -139,7 +146,8 @@ impl Watching {
             // What came together is drawn together.
             for _ in 0..WAITING {
                 let Some(happened) = event.take() else { break };
-                if let Next::Leave = self.happens(happened).await? {
+                let at = at.take().unwrap_or_else(Instant::now);
+                if let Next::Leave = self.happens(happened, at).await? {
                     return Ok(());
                 }
                 event = self.told.try_recv().ok();
@@ -147,10 +155,10 @@ impl Watching {
         }
     }
 
-    async fn happens(&mut self, event: Event) -> Result<Next, ExpectedError> {
-        let mut events = vec![event];
-        while let Some(event) = events.pop() {
-            for effect in update(&mut self.model, event, Instant::now()) {
+    async fn happens(&mut self, event: Event, at: Instant) -> Result<Next, ExpectedError> {
+        let mut events = vec![(event, at)];
+        while let Some((event, at)) = events.pop() {
+            for effect in update(&mut self.model, event, at) {
                 match effect {
                     Effect::Quit => return Ok(Next::Leave),
                     Effect::Follow(session) => self.outside.follow(session),
@@ -162,25 +170,27 @@ impl Watching {
                         // Nobody but the editor reads the keys now.
                         self.keys = None;
                         self.screen.lend();
-                        let edited = edited(&input).await;
+                        let edited = editor::edit(&self.dir, &input, None).await;
                         self.screen.take_again().map_err(system)?;
+                        // What was typed for the editor confirms nothing.
+                        let _ = tcflush(io::stdin(), QueueSelector::IFlush);
+                        while self.typed.1.try_recv().is_ok() {}
                         self.keys = Some(Keys::read(self.typed.0.clone()).map_err(system)?);
-                        events.push(match edited {
+                        let event = match edited {
                             Ok(Edited::Changed(input)) => Event::Edited(approval, input),
                             Ok(Edited::Same) => {
-                                Event::Outcome("nothing was changed, nothing is answered".to_owned())
+                                Event::Outcome(format!("the input was not changed: {LEFT_OPEN}"))
                             }
-                            Err(why) => Event::Outcome(format!("{why}: nothing is answered")),
-                        });
+                            Err(EditError::Invalid { why, .. }) => {
+                                Event::Outcome(format!("this is not a JSON object: {LEFT_OPEN} ({why})"))
+                            }
+                            Err(why) => Event::Outcome(format!("{LEFT_OPEN}: {why}")),
+                        };
+                        events.push((event, Instant::now()));
                     }
                 }
             }
         }
         Ok(Next::On)
     }
-}
-
-/// What the user makes of an input, on the terminal as it is.
-async fn edited(input: &Object) -> Result<Edited, EditError> {
-    Draft::of(input)?.edit().await
 }

@@ -1,15 +1,19 @@
 //! What `plexus watch` knows: the sessions, the open approvals, the log of one session, and what its user is about to
 //! do. Plain data, changed by `update` and `keys` alone and drawn by `view`; it knows neither terminal nor hub.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hasher as _};
 use std::time::Instant;
 
 use plexus_protocol::claudecode::SessionView;
+use plexus_protocol::loopback::TargetFile;
 use plexus_protocol::{Approval, ApprovalId, Object, SessionId};
+use serde_json::json;
 
 use super::log::Log;
-use super::question::{self, Question};
-use super::rows::{Row, fit};
+use crate::approve::editable;
+use crate::review::question::Question;
+use crate::review::{self, Reviewed, Row, Seen, Tone, change, fit};
 
 /// Which part the keys move in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +77,8 @@ pub(crate) enum Doubt {
     Stop(SessionId),
     /// The call runs with this input instead.
     Edited(ApprovalId, Object),
+    /// The call runs, and so does whatever matches this rule, which is too long for the last line.
+    Remember(ApprovalId, String),
 }
 
 /// What the keys mean now.
@@ -109,8 +115,18 @@ pub(crate) struct Model {
     pub(crate) approval: Option<ApprovalId>,
     /// Whether a key was pressed; until then what waits is shown by itself.
     pub(crate) hands: Hands,
-    /// The approval that stands on the screen: no other can be answered.
+    /// The approval that stands on the screen, in the list and below: no other can be answered.
     pub(crate) drawn: Option<ApprovalId>,
+    /// The selected session, if the list on the screen shows it: no other can be interrupted or stopped.
+    pub(crate) drawn_session: Option<SessionId>,
+    /// Approvals that were read in full, with the file they are about.
+    pub(crate) read: HashMap<ApprovalId, Option<TargetFile>>,
+    /// The approval that is being read in full.
+    pub(crate) reading: Option<ApprovalId>,
+    /// How much of what is to be decided was on the screen.
+    pub(crate) seen: Seen,
+    /// How many rows of it the screen holds.
+    pub(crate) page: usize,
     /// When the selected approval took its place without anyone choosing it.
     pub(crate) came_at: Option<Instant>,
     /// Approvals that were answered here, whose end is no news.
@@ -131,6 +147,8 @@ pub(crate) struct Model {
 #[derive(Debug, Default)]
 pub(crate) struct Shown {
     of: Option<(ApprovalId, usize, bool)>,
+    /// A hash of what the rows show, whatever their width and the time.
+    pub(crate) content: u64,
     pub(crate) rows: Vec<Row>,
 }
 
@@ -147,6 +165,11 @@ impl Default for Model {
             approval: None,
             hands: Hands::Off,
             drawn: None,
+            drawn_session: None,
+            read: HashMap::new(),
+            reading: None,
+            seen: Seen::default(),
+            page: 1,
             came_at: None,
             answered: HashSet::new(),
             filter: String::new(),
@@ -194,28 +217,67 @@ impl Model {
         self.sessions.iter().find(|session| Some(session.id) == id)
     }
 
+    /// The selected approval, with what was read about it.
+    fn reviewed(&self, approval: &Approval) -> Reviewed {
+        Reviewed { approval: approval.clone(), file: self.read.get(&approval.id).cloned().flatten() }
+    }
+
+    /// Whether the hub has more to show of an approval than its lists do: a long input, or the file that is written.
+    pub(crate) fn is_unread(&self, approval: &Approval) -> bool {
+        let of_a_file = matches!(approval.tool_name.as_str(), "Write" | "Edit" | "MultiEdit");
+        approval.truncated || (of_a_file && !self.read.contains_key(&approval.id))
+    }
+
     /// Makes the rows of what is to be read, if they are not there yet: a long one is cut up once, and not at every frame.
     pub(crate) fn prepare(&mut self, width: usize) {
-        let (key, rows) = match (&self.mode, self.selected()) {
-            (Mode::Asking(Doubt::Edited(id, input)), Some(approval)) if approval.id == *id => {
-                let text = |input: &Object| serde_json::to_string_pretty(input).unwrap_or_default();
+        let Some(approval) = self.selected() else {
+            self.forget_rows();
+            self.seen.stop();
+            return;
+        };
+        let input = |input: &Object| serde_json::to_string(input).unwrap_or_default();
+        let (key, content, rows) = match &self.mode {
+            Mode::Asking(Doubt::Edited(id, edited)) if approval.id == *id => {
+                let mut rows = vec![Row::new(Tone::Strong, "This is what you changed:")];
+                rows.extend(change::rows_in_full(&editable(approval), edited));
                 // Rare and short-lived: made anew each time.
-                (None, super::diff::rows(&text(&approval.input), &text(input)))
+                (None, hash(&("edited", id.to_string(), input(edited))), rows)
             }
-            (_, Some(approval)) => {
+            Mode::Asking(Doubt::Remember(id, rule)) if approval.id == *id => {
+                let rows = vec![
+                    Row::new(Tone::Strong, "Calls that match this rule will be allowed without asking:"),
+                    Row::exact(Tone::Warn, "  ", rule),
+                ];
+                (None, hash(&("rule", id.to_string(), rule)), rows)
+            }
+            _ => {
                 let key = Some((approval.id, width, approval.truncated));
                 if self.shown.of == key {
+                    self.seen.start(self.shown.content, width);
                     return;
                 }
-                (key, question::rows(approval, self.now))
+                let reviewed = self.reviewed(approval);
+                let content = hash(&(
+                    approval.id.to_string(),
+                    input(&approval.input),
+                    &approval.digest,
+                    json!(reviewed.file).to_string(),
+                ));
+                (key, content, review::rows(&reviewed, self.now))
             }
-            (_, None) => (None, Vec::new()),
         };
-        self.shown = Shown { of: key, rows: fit(&rows, width) };
+        self.shown = Shown { of: key, content, rows: fit(&rows, width) };
+        self.seen.start(content, width);
     }
 
     /// What was made for an approval does not hold any more.
     pub(crate) fn forget_rows(&mut self) {
         self.shown = Shown::default();
     }
+}
+
+fn hash(content: &impl std::hash::Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    hasher.finish()
 }

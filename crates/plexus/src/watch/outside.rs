@@ -9,9 +9,11 @@ use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 
 use super::feed;
-use super::question::ending;
 use super::update::Event;
-use crate::client::Client;
+use crate::client::{CallError, Client};
+use crate::hub::ANSWERED_WITHIN;
+use crate::outcome::ending;
+use crate::review::Reviewed;
 
 /// The hub, and where its answers go.
 pub(crate) struct Outside {
@@ -39,12 +41,13 @@ impl Outside {
     pub(crate) fn read(&mut self, id: ApprovalId) {
         let (client, tell) = (self.client(), self.tell.clone());
         self.calls.spawn(async move {
-            let event = match client.call("loopback.get", json!({"approval_id": id})).await {
-                Ok(mut got) => match serde_json::from_value(got["approval"].take()) {
-                    Ok(approval) => Event::Read(approval),
-                    Err(error) => Event::Outcome(error.to_string()),
+            let event = match soon(&client, "loopback.get", json!({"approval_id": id, "context": true})).await
+            {
+                Ok(got) => match Reviewed::read(got) {
+                    Ok(reviewed) => Event::Read(Box::new(reviewed)),
+                    Err(error) => Event::NotRead(id, error.to_string()),
                 },
-                Err(error) => Event::Outcome(error.to_string()),
+                Err(error) => Event::NotRead(id, error.to_string()),
             };
             let _ = tell.send(event).await;
         });
@@ -62,9 +65,10 @@ impl Outside {
         // Those that have ended are let go of here, so that they do not pile up.
         while self.calls.try_join_next().is_some() {}
         self.calls.spawn(async move {
-            let event = match (client.call(method, params).await, answers) {
+            let event = match (soon(&client, method, params).await, answers) {
                 (Ok(answer), _) if answer["type"] == "already_resolved" => {
-                    Event::Outcome(format!("too late: {}", before(&client, answers).await))
+                    let first = before(&client, answers).await;
+                    Event::Outcome(format!("{first}. Your answer came too late and did not count."))
                 }
                 (Ok(_), _) => Event::Outcome(done),
                 (Err(error), Some(id)) => Event::NotAnswered(id, error.to_string()),
@@ -79,10 +83,18 @@ impl Outside {
     }
 }
 
+/// A call that a hub answers at once, unless it hangs.
+async fn soon(client: &Client, method: &str, params: Value) -> Result<Value, CallError> {
+    let answer = tokio::time::timeout(ANSWERED_WITHIN, client.call(method, params)).await;
+    answer.unwrap_or_else(|_| {
+        Err(CallError::Lost("it does not answer; the call may have reached it".to_owned()))
+    })
+}
+
 /// How an approval ended before our answer.
 async fn before(client: &Client, id: Option<ApprovalId>) -> String {
-    let got = client.call("loopback.get", json!({"approval_id": id})).await.ok();
+    let got = soon(client, "loopback.get", json!({"approval_id": id})).await.ok();
     let approval: Option<Approval> =
         got.and_then(|mut got| serde_json::from_value(got["approval"].take()).ok());
-    approval.map_or_else(|| "it has come to its end already".to_owned(), |approval| ending(&approval))
+    approval.map_or_else(|| "It is no longer open".to_owned(), |approval| ending(&approval))
 }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::model::{Mode, Model};
 use super::update::{Effect, Event, update};
 use super::view::{Paint, view};
+use crate::review::Reviewed;
 
 const NOW: u64 = 1_800_000_000;
 
@@ -39,10 +40,14 @@ fn approval(number: u32, session: &SessionView, tool: &str, input: Value) -> App
         "ExitPlanMode" => "plan",
         _ => "tool",
     };
+    let digest = plexus_core::call_digest(tool, input.as_object().unwrap(), "/work/project");
+    // As the hub shows it.
+    let mut input = input;
+    plexus_protocol::shorten(&mut input, usize::MAX);
     let approval = json!({
         "id": id(100 + number), "session_id": session.id, "session_name": session.name, "kind": kind,
         "tool_name": tool, "tool_use_id": "t", "input": input, "status": "pending",
-        "created_at": NOW - 95, "asked_of": {"kind": "operator"}, "cwd": "/work/project", "digest": "d",
+        "created_at": NOW - 95, "asked_of": {"kind": "operator"}, "cwd": "/work/project", "digest": digest,
     });
     serde_json::from_value(approval).unwrap()
 }
@@ -72,8 +77,17 @@ impl Screen {
             session(3, "docs", 1, "failed"),
         ]));
         screen.happens(Event::Asked(Box::new(approval)));
+        screen.is_read(Value::Null);
         screen.text(80, 24);
         screen
+    }
+
+    /// The hub shows all of the selected approval, and the file it is about.
+    fn is_read(&mut self, file: Value) {
+        let mut whole = self.model.selected().unwrap().clone();
+        whole.truncated = false;
+        let found = json!({"approval": whole, "file": file});
+        self.happens(Event::Read(Box::new(Reviewed::read(found).unwrap())));
     }
 
     fn happens(&mut self, event: Event) -> Vec<Effect> {
@@ -181,7 +195,7 @@ fn a_question_is_answered_by_numbers_or_words() {
 #[test]
 fn what_a_child_wrote_cannot_touch_the_terminal() {
     let input = json!({
-        "command": "echo \u{1b}[2J\u{1b}]0;owned\u{7} \u{202e}txt.exe\r",
+        "command": "echo \u{1b}[2J\u{1b}]0;owned\u{7} \u{202e}txt.exe\r\n\trm\u{a0}-r\u{3000}x  \nexpires in 5s",
         "\u{1b}[31mname": "\u{9b}0m", "zalgo": format!("e{}", "\u{301}".repeat(50)),
     });
     let mut screen = Screen::asking("Bash\u{1b}c", input.clone());
@@ -193,25 +207,205 @@ fn what_a_child_wrote_cannot_touch_the_terminal() {
 }
 
 #[test]
-fn a_line_of_a_megabyte_is_read_in_parts_and_approved_only_when_read() {
+fn a_line_of_a_megabyte_is_read_in_parts_and_allowed_only_when_all_was_shown() {
     let mut screen = Screen::asking("Bash", json!({"command": "x".repeat(8192)}));
     screen.model.approvals[0].truncated = true;
     screen.model.approvals[0].digest = None;
-    screen.text(80, 24);
-    assert_eq!(screen.press('a'), [], "it is shown cut");
     let id = screen.model.approvals[0].id;
-    assert_eq!(screen.press('\n'), [Effect::Read(id)]);
+    assert_eq!(screen.press('a'), [Effect::Read(id)], "it is cut: all of it is read first");
+    assert_eq!(screen.press('a'), []);
+    assert_eq!(screen.press('\n'), [Effect::Read(id)], "enter tries again");
     let mut whole = screen.model.approvals[0].clone();
     whole.input.insert("command".to_owned(), "x".repeat(1_000_000).into());
     (whole.truncated, whole.digest) = (false, Some("the digest".to_owned()));
-    screen.happens(Event::Read(Box::new(whole)));
+    screen.happens(Event::Read(Box::new(Reviewed { approval: whole, file: None })));
     let since = Instant::now();
     for _ in 0..100 {
         screen.text(80, 24);
     }
     assert!(since.elapsed() < Duration::from_secs(10), "it is cut up once, and not at every frame");
-    assert!(screen.text(80, 24).contains("of 13161"), "all of it can be reached:\n{}", screen.text(80, 24));
+    assert!(screen.text(80, 24).contains("of 13162"), "all of it can be reached:\n{}", screen.text(80, 24));
+    assert_eq!(screen.press('a'), [], "it was not shown");
+    screen.model.down = 13_100;
+    screen.text(80, 24);
+    assert_eq!(screen.press('a'), [], "its end was, but not what is before");
+    screen.model.down = 0;
+    for _ in 0..13_162 {
+        if screen.model.seen.all() {
+            break;
+        }
+        screen.press(' ');
+        screen.text(80, 24);
+    }
     assert_eq!(respond(&screen.press('a'))["digest"], "the digest");
+}
+
+/// A command of this many lines.
+fn long(lines: usize) -> Value {
+    json!({"command": (1..=lines).map(|number| format!("echo {number}\n")).collect::<String>()})
+}
+
+#[test]
+fn what_does_not_fit_is_allowed_only_after_its_last_row_was_shown() {
+    let mut screen = Screen::asking("Bash", long(20));
+    screen.is_drawn_as("long", 80, 24);
+    for key in ['a', 'r'] {
+        assert_eq!(screen.press(key), []);
+        assert!(screen.text(80, 24).contains("rows were shown: space reads on"), "{}", screen.text(80, 24));
+        assert_eq!(screen.model.mode, Mode::Moving);
+    }
+    screen.press(' ');
+    screen.press('?');
+    screen.text(80, 24);
+    screen.press('?');
+    assert_eq!(screen.press('a'), [], "under the help nothing was shown");
+    screen.text(80, 24);
+    assert_eq!(respond(&screen.press('a'))["approve"], true);
+    let mut small = Screen::asking("Bash", long(20));
+    small.model.seen.stop();
+    for _ in 0..30 {
+        small.text(40, 10);
+        if small.model.seen.all() {
+            break;
+        }
+        assert_eq!(small.press('a'), []);
+        small.press(' ');
+    }
+    assert_eq!(respond(&small.press('a'))["approve"], true, "a small screen only has more pages");
+    let mut tiny = Screen::asking("Bash", json!({"command": "ls"}));
+    tiny.text(15, 6);
+    assert_eq!(tiny.press('a'), [], "nothing can be read here");
+}
+
+#[test]
+fn what_fits_is_allowed_by_one_key_and_what_changed_is_read_again() {
+    let mut screen = Screen::asking("Bash", long(5));
+    let mut other = screen.model.approvals[0].clone();
+    other.input = long(20).as_object().unwrap().clone();
+    screen.happens(Event::Read(Box::new(Reviewed { approval: other, file: None })));
+    screen.text(80, 24);
+    assert_eq!(screen.press('a'), [], "it is another input by now");
+    let mut screen = Screen::asking("Bash", long(5));
+    let digest = screen.model.approvals[0].digest.clone();
+    assert_eq!(respond(&screen.press('a'))["digest"], json!(digest));
+    assert!(screen.text(80, 24).contains("parser: Bash …"), "{}", screen.text(80, 24));
+}
+
+#[test]
+fn a_file_that_is_written_over_and_an_edit_are_shown_as_diffs_with_the_files_own_numbers() {
+    let lines =
+        |range: std::ops::RangeInclusive<usize>| range.map(|n| format!("line {n}\n")).collect::<String>();
+    let file = json!({"path": "/work/project/a.txt", "text": lines(1..=120), "state": "text"});
+    let edit = json!({"file_path": "/work/project/a.txt", "old_string": "line 100\n", "new_string": "line one hundred\n"});
+    let mut screen = Screen::asking("Edit", edit);
+    screen.is_read(file);
+    screen.is_drawn_as("edit-numbered", 80, 24);
+    let write = json!({"file_path": "/work/project/a.txt", "content": "one\n2\nthree\n"});
+    let mut screen = Screen::asking("Write", write);
+    screen.is_read(json!({"path": "/work/project/a.txt", "text": "one\ntwo\nthree\n", "state": "text"}));
+    screen.is_drawn_as("write-over", 80, 24);
+    assert_eq!(respond(&screen.press('a'))["approve"], true);
+}
+
+#[test]
+fn with_a_filter_no_key_acts_on_what_the_list_does_not_show() {
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    screen.types("/docs\n");
+    screen.text(80, 24);
+    for key in ['a', 'd', 'e', 'r', 'E', 'p'] {
+        assert_eq!((screen.press(key), &screen.model.mode), (vec![], &Mode::Moving), "{key}");
+    }
+    // The approval passes by its tool, its session does not pass by its name.
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    screen.types("/bash\n");
+    let drawn = screen.text(80, 24);
+    assert!(drawn.contains("parser: Bash") && !drawn.contains("asks   parser"), "{drawn}");
+    for key in ['i', 's'] {
+        assert_eq!((screen.press(key), &screen.model.mode), (vec![], &Mode::Moving), "{key}");
+    }
+    assert!(screen.text(80, 24).contains("the list does not show this session"));
+    assert_eq!(respond(&screen.press('a'))["approval_id"], json!(id(101)), "what is shown is answered");
+}
+
+#[test]
+fn what_leaves_the_list_while_one_types_is_not_answered() {
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    screen.types("/parser\n");
+    screen.text(80, 24);
+    screen.types("dbecause");
+    let mut renamed = screen.model.approvals[0].clone();
+    renamed.session_name = serde_json::from_value(json!("other")).unwrap();
+    screen.happens(Event::Asked(Box::new(renamed)));
+    assert_eq!((screen.press('\n'), &screen.model.mode), (vec![], &Mode::Moving));
+}
+
+#[test]
+fn a_key_that_was_pressed_before_an_approval_came_does_not_answer_it() {
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    let pressed_at = screen.at;
+    let parser = session(2, "parser", 1, "awaiting_permission");
+    screen.happens(Event::Asked(Box::new(approval(2, &parser, "Bash", json!({"command": "rm -r x"})))));
+    let mut first = screen.model.approvals[0].clone();
+    first.status = plexus_protocol::ApprovalStatus::Withdrawn;
+    screen.happens(Event::Ended(Box::new(first)));
+    screen.text(80, 24);
+    let key = KeyEvent::new(KeyCode::Char('a'), KeyModifiers::NONE);
+    assert_eq!(update(&mut screen.model, Event::Key(key), pressed_at), []);
+}
+
+#[test]
+fn an_edit_is_shown_in_full_and_confirmed() {
+    let mut screen = Screen::asking("Bash", json!({"command": "ls", "description": "look"}));
+    let effects = screen.press('e');
+    let [Effect::Edit(of, input)] = &effects[..] else { panic!("{effects:?}") };
+    let (of, mut input) = (*of, input.clone());
+    input.insert("command".to_owned(), json!("ls\u{a0}-a "));
+    screen.happens(Event::Edited(of, input.clone()));
+    screen.is_drawn_as("edited", 80, 24);
+    let key = KeyEvent::new(KeyCode::Char('y'), KeyModifiers::NONE);
+    let at = screen.at + Duration::from_millis(100);
+    assert_eq!(update(&mut screen.model, Event::Key(key), at), [], "it was typed for the editor");
+    let sent = respond(&screen.press('y'));
+    let digest = screen.model.approvals[0].digest.clone();
+    assert_eq!((&sent["updated_input"], &sent["digest"]), (&Value::Object(input.clone()), &json!(digest)));
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    input.insert("command".to_owned(), long(40)["command"].clone());
+    screen.happens(Event::Edited(of, input));
+    screen.text(80, 24);
+    assert_eq!(screen.press('y'), [], "not all of it was shown");
+    while !screen.model.seen.all() {
+        screen.press(' ');
+        screen.text(80, 24);
+    }
+    assert_eq!(respond(&screen.press('y'))["approve"], true);
+}
+
+#[test]
+fn a_rule_that_does_not_fit_on_the_line_is_shown_in_full_first() {
+    let command = format!("make {}", "x".repeat(60));
+    let mut screen = Screen::asking("Bash", json!({"command": command}));
+    screen.press('r');
+    assert_eq!(screen.press('\n'), []);
+    assert!(screen.text(80, 24).contains(&format!("Bash({command})")), "{}", screen.text(80, 24));
+    assert_eq!(respond(&screen.press('y'))["remember"]["rule"], format!("Bash({command})"));
+}
+
+#[test]
+fn the_log_shows_what_ran_when_a_call_was_edited() {
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    let of = screen.model.session.unwrap();
+    let call =
+        json!({"type": "tool_use", "tool_use_id": "t", "tool_name": "Bash", "input": {"command": "ls"}});
+    let resolved = json!({"type": "approval_resolved", "tool_use_id": "t", "status": "allowed", "by": {"kind": "operator"},
+        "updated_input": {"command": "ls -a"}});
+    for event in [call, resolved] {
+        screen.happens(Event::Happened(of, event));
+    }
+    let drawn = screen.text(140, 40);
+    assert!(
+        drawn.contains("allowed by operator, edited") && drawn.contains("- ls ") && drawn.contains("+ ls -a"),
+        "{drawn}"
+    );
 }
 
 #[test]
@@ -266,7 +460,7 @@ fn an_answer_from_elsewhere_takes_the_question_away_and_says_by_whom() {
     screen.happens(Event::Ended(Box::new(ended)));
     assert!(screen.model.approvals.is_empty() && screen.model.mode == Mode::Moving);
     let drawn = screen.text(80, 24);
-    assert!(drawn.contains("Bash of parser: denied by parent:boss"), "{drawn}");
+    assert!(drawn.contains("Denied by parent:boss: Bash ls (parser)"), "{drawn}");
 }
 
 #[test]
@@ -305,13 +499,24 @@ fn a_paste_answers_nothing() {
 }
 
 #[test]
-fn a_hub_that_is_away_is_said_to_be() {
+fn a_hub_that_is_disconnected_is_said_to_be_and_nothing_is_answered_meanwhile() {
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    screen.types("dnot");
+    screen.happens(Event::Away);
+    assert_eq!(screen.types(" now\n"), [], "what was typed waits");
+    assert!(screen.text(80, 24).contains("Disconnected. Reconnecting…"));
+    screen.happens(Event::Open(screen.model.approvals.clone()));
+    assert_eq!(respond(&screen.press('\n'))["message"], "not now");
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     screen.happens(Event::Away);
-    assert!(screen.text(80, 24).contains("HUB AWAY"));
+    screen.text(80, 24);
+    for key in ['a', 'd', 'e', 'r', 'i', 's'] {
+        assert_eq!((screen.press(key), &screen.model.mode), (vec![], &Mode::Moving), "{key}");
+    }
+    assert!(screen.text(80, 24).contains("nothing can be answered before the hub is back"));
     screen.happens(Event::Open(Vec::new()));
     let drawn = screen.text(80, 24);
-    assert!(!drawn.contains("HUB AWAY") && drawn.contains("0 open"), "{drawn}");
+    assert!(!drawn.contains("Disconnected. ") && drawn.contains("0 open"), "{drawn}");
 }
 
 #[test]
@@ -321,6 +526,7 @@ fn stopping_asks_first_and_the_filter_narrows() {
     assert!(screen.text(80, 24).contains("Stop parser and all below it? y / n"));
     assert_eq!(screen.press('n'), []);
     screen.press('s');
+    screen.text(80, 24);
     let stopped = screen.press('y');
     assert!(matches!(&stopped[..], [Effect::Call { method: "claudecode.stop", .. }]), "{stopped:?}");
     screen.types("/doc\n");

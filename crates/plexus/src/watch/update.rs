@@ -11,8 +11,9 @@ use serde_json::Value;
 use super::keys;
 use super::log::Log;
 use super::model::{Doubt, Hands, HubIs, Mode, Model, Pane, Wanted};
-use super::question::ending;
-use super::width::one_line;
+use crate::outcome::ending;
+use crate::review::Reviewed;
+use crate::review::width::one_line;
 
 /// Something that happened.
 #[derive(Debug)]
@@ -38,7 +39,9 @@ pub(crate) enum Event {
     /// Something happened in a session.
     Happened(SessionId, Value),
     /// An approval was read in full.
-    Read(Box<Approval>),
+    Read(Box<Reviewed>),
+    /// An approval could not be read.
+    NotRead(ApprovalId, String),
     /// A call that was made for the user has an outcome to tell.
     Outcome(String),
     /// An answer was not taken: the approval may still be answered.
@@ -92,7 +95,13 @@ pub(crate) fn update(model: &mut Model, event: Event, at: Instant) -> Vec<Effect
             Vec::new()
         }
         Event::Open(open) => {
+            if model.hub == HubIs::Away && !model.said.is_empty() {
+                model.said = "connected again".to_owned();
+            }
             model.hub = HubIs::Here;
+            model.reading = None;
+            // Files may have changed meanwhile: they are read again.
+            model.read.clear();
             keep_what_was_read(model, open);
             settle(model);
             Vec::new()
@@ -118,12 +127,18 @@ pub(crate) fn update(model: &mut Model, event: Event, at: Instant) -> Vec<Effect
             }
             Vec::new()
         }
-        Event::Read(approval) => {
+        Event::Read(reviewed) => {
+            let Reviewed { approval, file } = *reviewed;
+            model.reading = model.reading.filter(|id| *id != approval.id);
             if let Some(kept) = model.approvals.iter_mut().find(|kept| kept.id == approval.id) {
-                *kept = *approval;
+                model.read.insert(approval.id, file);
+                *kept = approval;
                 model.forget_rows();
-                model.said = "read whole".to_owned();
             }
+            Vec::new()
+        }
+        Event::NotRead(approval, why) => {
+            model.said = one_line(&format!("{approval} could not be read: {why}; enter tries again"));
             Vec::new()
         }
         Event::Outcome(said) => {
@@ -136,10 +151,15 @@ pub(crate) fn update(model: &mut Model, event: Event, at: Instant) -> Vec<Effect
             Vec::new()
         }
         Event::Edited(approval, input) => {
-            if model.open(approval).is_some() {
-                model.approval = Some(approval);
+            settle(model);
+            if model.approvals_shown().iter().any(|shown| shown.id == approval) {
+                (model.approval, model.pane) = (Some(approval), Pane::Approvals);
                 model.mode = Mode::Asking(Doubt::Edited(approval, input));
                 model.down = 0;
+                // A key that was meant for the editor does not confirm.
+                model.came_at = Some(at);
+            } else {
+                model.said = "it is no longer open: nothing was answered".to_owned();
             }
             model.forget_rows();
             Vec::new()
@@ -148,11 +168,22 @@ pub(crate) fn update(model: &mut Model, event: Event, at: Instant) -> Vec<Effect
     if model.approval != question && !chosen {
         model.came_at = Some(at);
     }
+    effects.extend(read_selected(model));
     if model.session != before {
         model.log = Log::of(model.session);
         effects.push(Effect::Follow(model.session));
     }
     effects
+}
+
+/// Reads the selected approval in full, unless that was done or is under way.
+fn read_selected(model: &mut Model) -> Option<Effect> {
+    let id = model.selected().filter(|approval| model.is_unread(approval))?.id;
+    if model.hub == HubIs::Away || model.reading == Some(id) {
+        return None;
+    }
+    model.reading = Some(id);
+    Some(Effect::Read(id))
 }
 
 /// All that is open, as the hub says; what was read in full stays so.
@@ -190,11 +221,19 @@ fn asked(model: &mut Model, approval: Approval) {
 fn ended(model: &mut Model, approval: &Approval) {
     let known = model.open(approval.id).is_some();
     model.approvals.retain(|kept| kept.id != approval.id);
+    model.read.remove(&approval.id);
     let here = model.answered.remove(&approval.id);
     if known && !here {
-        model.said = ending(approval);
+        model.said = one_line(&ending(approval));
     }
-    let about = match &model.mode {
+    if about(&model.mode) == Some(approval.id) {
+        model.mode = Mode::Moving;
+    }
+}
+
+/// The approval that the keys are about.
+pub(super) fn about(mode: &Mode) -> Option<ApprovalId> {
+    match mode {
         Mode::Typing(
             Wanted::Reason(id)
             | Wanted::Opinion(id)
@@ -204,11 +243,8 @@ fn ended(model: &mut Model, approval: &Approval) {
             | Wanted::Answer { approval: id, .. },
             _,
         )
-        | Mode::Asking(Doubt::Edited(id, _)) => Some(*id),
+        | Mode::Asking(Doubt::Edited(id, _) | Doubt::Remember(id, _)) => Some(*id),
         Mode::Typing(Wanted::Filter, _) | Mode::Asking(Doubt::Stop(_)) | Mode::Moving | Mode::Help => None,
-    };
-    if about == Some(approval.id) {
-        model.mode = Mode::Moving;
     }
 }
 
@@ -228,6 +264,11 @@ pub(super) fn settle(model: &mut Model) {
             model.pane = Pane::Approvals;
             model.session = Some(session);
         }
+    }
+    // What is being typed answers what stands beside it, or nothing.
+    if about(&model.mode).is_some_and(|id| Some(id) != model.approval) {
+        model.mode = Mode::Moving;
+        model.said = "it is no longer in the list: nothing was answered".to_owned();
     }
     let sessions: Vec<SessionId> = model.sessions_shown().iter().map(|session| session.id).collect();
     let still_there =

@@ -12,9 +12,9 @@ use ratatui::widgets::{Block, Paragraph};
 
 use super::foot::{foot, help};
 use super::model::{Doubt, HubIs, Mode, Model, Pane};
-use super::question::span;
-use super::rows::{Row, Tone};
-use super::width::{cut, one_line};
+use crate::review::approval::span;
+use crate::review::width::{cut, one_line};
+use crate::review::{Row, Tone};
 
 /// From this height on there is room for question and log at once.
 const TALL: u16 = 36;
@@ -50,14 +50,18 @@ pub(crate) fn view(model: &mut Model, frame: &mut Frame<'_>, paint: Paint) {
     let [top, body, bottom] =
         Layout::vertical([Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)])
             .areas(frame.area());
-    model.drawn = None;
+    (model.drawn, model.drawn_session) = (None, None);
     title(model, frame, top);
     let lists_high = (body.height / 3).max(5);
     let [lists, below] = Layout::vertical([Constraint::Length(lists_high), Constraint::Min(0)]).areas(body);
     let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(lists);
     sessions(model, frame, left, paint);
     approvals(model, frame, right, paint);
-    let reading_edit = matches!(model.mode, Mode::Asking(Doubt::Edited(..)));
+    if is_legible(left) && model.sessions_shown().iter().any(|session| Some(session.id) == model.session) {
+        model.drawn_session = model.session;
+    }
+    let listed = is_legible(right) && model.approvals_shown().iter().any(|it| Some(it.id) == model.approval);
+    let reading_edit = matches!(model.mode, Mode::Asking(Doubt::Edited(..) | Doubt::Remember(..)));
     if below.width >= WIDE || below.height >= TALL {
         let halves = [Constraint::Fill(1), Constraint::Fill(1)];
         let [first, second] = if below.width >= WIDE {
@@ -72,6 +76,9 @@ pub(crate) fn view(model: &mut Model, frame: &mut Frame<'_>, paint: Paint) {
     } else {
         log(model, frame, below, paint);
     }
+    if !listed || bottom.height == 0 {
+        model.drawn = None;
+    }
     foot(model, frame, bottom, paint);
     if model.mode == Mode::Help {
         help(frame, paint);
@@ -82,12 +89,13 @@ fn title(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let cost = model.sessions.iter().fold(0.0, |sum, session| sum + session.cost_usd);
     let hub = match model.hub {
         HubIs::Here => "",
-        HubIs::Away => "  HUB AWAY: this is how it was",
+        HubIs::Away => "  Disconnected. Reconnecting…",
     };
     let filter =
         if model.filter.is_empty() { String::new() } else { format!("  /{}", one_line(&model.filter)) };
+    // First what must not be cut off on a narrow screen.
     let text = format!(
-        " plexus  {} sessions  {} open  ${cost:.2}{filter}{hub}",
+        " plexus{hub}  {} sessions  {} open  ${cost:.2}{filter}",
         model.sessions.len(),
         model.approvals.len()
     );
@@ -184,14 +192,27 @@ pub(super) fn framed(frame: &mut Frame<'_>, area: Rect, title: &str, here: bool)
     inner
 }
 
+/// The narrowest frame in which rows can be read.
+const LEGIBLE: u16 = 20;
+
+/// Whether a frame of this size shows anything.
+fn is_legible(area: Rect) -> bool {
+    area.width >= LEGIBLE && area.height >= 3
+}
+
 fn question(model: &mut Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
     let width = usize::from(area.width.saturating_sub(2));
     model.prepare(width);
-    model.drawn = model.approval;
     let (all, height) = (model.shown.rows.len(), usize::from(area.height.saturating_sub(2)));
     model.down = model.down.min(all.saturating_sub(height));
+    model.page = height;
+    if is_legible(area) && model.mode != Mode::Help {
+        model.drawn = model.approval;
+        model.seen.show(model.down, height, all);
+    }
     let title = if all > height {
-        format!("Question, rows {}-{} of {all}", model.down + 1, (model.down + height).min(all))
+        let more = if model.seen.all() { "" } else { "; space reads on" };
+        format!("Question, rows {}-{} of {all}{more}", model.down + 1, (model.down + height).min(all))
     } else {
         "Question".to_owned()
     };

@@ -146,6 +146,6 @@ async fn the_desktop_is_told_by_its_own_program_and_takes_no_text_for_an_option_
     let prompt = json!([{"tool": "Bash", "input": {"command": command}}]).to_string();
     create(&hub, "worker", json!({"prompt": prompt})).await;
     let line = told.line().await;
-    let text = "--hint=string:x &lt;b&gt;grüße&lt;/b&gt; &amp; \\u{1b}[31m";
+    let text = "--hint=string:x &lt;b&gt;grüße&lt;/b&gt; &amp; \\u{1b}[31m…";
     assert_eq!(line.trim_end(), format!("--app-name=plexus|--|worker wants to use Bash|{text}|"));
 }

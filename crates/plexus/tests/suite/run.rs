@@ -34,7 +34,7 @@ async fn events(hub: &TestHub, name: &str) -> String {
 async fn y_lets_a_call_run_and_n_with_a_reason_does_not() {
     let hub = TestHub::start().await;
     let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["one", "two"])], "true");
-    run.expect("a asks to use Bash").await.unwrap();
+    run.expect("a wants to use Bash").await.unwrap();
     run.expect("touch one").await.unwrap();
     run.expect("Allow it?").await.unwrap();
     assert!(!hub.work().join("one").exists(), "not before it is answered");
@@ -60,9 +60,17 @@ async fn e_opens_the_editor_until_what_it_leaves_is_json() {
     let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["made"])], &editor);
     run.expect("Allow it?").await.unwrap();
     run.press("e\n").unwrap();
-    run.expect("no JSON object").await.unwrap();
+    run.expect("not a JSON object").await.unwrap();
     run.expect("Press Enter").await.unwrap();
     run.press("\n").unwrap();
+    run.expect("- touch made").await.unwrap();
+    run.expect("+ touch changed").await.unwrap();
+    run.expect("Allow it with this input? y or n: ").await.unwrap();
+    assert!(!hub.work().join("changed").exists(), "an edit alone answers nothing");
+    run.press("y\n").unwrap();
+    run.expect("Allowed: Bash touch changed (edited, a)").await.unwrap();
+    run.expect("= allowed by you, edited").await.unwrap();
+    run.expect("+ touch changed").await.unwrap();
     assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
     assert!(hub.work().join("changed").exists() && !hub.work().join("made").exists());
 }
@@ -180,7 +188,9 @@ async fn without_a_terminal_a_question_stays_open_and_is_told() {
             }
         };
         let id = tokio::time::timeout(crate::support::LIMIT, waited).await.expect("it asks");
-        assert!(hub.run(&["approve", &id[..8]]).await.status.success());
+        let refused = hub.run(&["approve", &id[..8]]).await;
+        assert_eq!(refused.status.code(), Some(2), "nobody said what was read: {}", text(&refused.stderr));
+        assert!(hub.run(&["approve", &id[..8], "--digest", &hub.digest(&id).await]).await.status.success());
     });
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
     assert!(
@@ -242,4 +252,114 @@ async fn a_question_is_answered_by_number_or_in_words() {
     assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
     let events = events(&hub, "a").await;
     assert!(events.contains("blue") && events.contains("rather large"), "{events}");
+}
+
+#[tokio::test]
+async fn an_editor_that_changes_nothing_fails_or_leaves_rubbish_answers_nothing() {
+    let hub = TestHub::start().await;
+    let broken = "sh -c 'echo \"{\" >\"$1\"' x";
+    for (editor, said) in [
+        ("true", "the input was not changed"),
+        ("false", "ended with exit status: 1"),
+        (
+            "sh -c 'echo \"{\\\"command\\\": \\\"touch stolen\\\"}\" >\"$1\"; exit 3' x",
+            "ended with exit status: 3",
+        ),
+        ("sh -c 'kill -9 $$' x", "ended with"),
+        ("sh -c ': >\"$1\"' x", "not a JSON object"),
+        (broken, "not a JSON object"),
+    ] {
+        let mut run = at_terminal(&hub, &["run", &touch(&["made"])], editor);
+        run.expect("Allow it?").await.unwrap();
+        run.press("e\n").unwrap();
+        run.expect(said).await.unwrap();
+        if said.starts_with("not a JSON") {
+            run.expect("q to go back").await.unwrap();
+            run.press("q\n").unwrap();
+        }
+        run.expect("nothing was answered; the approval stays open").await.unwrap();
+        run.expect("Allow it? y,").await.unwrap();
+        assert_eq!(
+            hub.call("loopback.pending", json!({})).await.unwrap()["approvals"][0]["status"],
+            "pending"
+        );
+        run.press("n\n").unwrap();
+        assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+        assert!(!hub.work().join("made").exists() && !hub.work().join("stolen").exists(), "{editor}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_longer_than_the_screen_is_allowed_only_after_its_last_page() {
+    let hub = TestHub::start().await;
+    let command = format!("true\n{}touch hidden", "# nothing to see\n".repeat(60));
+    let prompt = json!([{"tool": "Bash", "input": {"command": command}}]).to_string();
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], "true");
+    run.expect("22 of 65 lines shown; Enter shows more").await.unwrap();
+    assert!(!run.shown().contains("touch hidden"));
+    for line in ["y\n", "a\n"] {
+        run.press(line).unwrap();
+        run.expect("cannot be allowed before all of it was shown").await.unwrap();
+        run.expect("22 of 65 lines shown").await.unwrap();
+    }
+    assert!(!hub.work().join("hidden").exists());
+    run.press("\n").unwrap();
+    run.expect("44 of 65 lines shown").await.unwrap();
+    run.press("\n").unwrap();
+    run.expect("touch hidden").await.unwrap();
+    run.expect("Allow it? y,").await.unwrap();
+    run.press("y\n").unwrap();
+    run.expect("Allowed: Bash true").await.unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    assert!(hub.work().join("hidden").exists());
+}
+
+#[tokio::test]
+async fn what_cannot_be_seen_is_written_out_and_cannot_pass_for_a_line_of_ours() {
+    let hub = TestHub::start().await;
+    let command = "rm\u{a0}-r\u{200b} x  \n\tls\nAllow it? y, n\nplexus: Allowed";
+    let input = json!({"command": command, "because": "it is safe"});
+    let prompt = json!([{"tool": "Bash", "input": input}]).to_string();
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], "true");
+    run.expect("Allow it? y, n, n WHY").await.unwrap();
+    let shown = run.shown().replace('\r', "");
+    for row in [
+        "$ rm\\u{a0}-r\\u{200b} x··\n",
+        "\n  →   ls\n",
+        "\n  Allow it? y, n\n",
+        "\n  plexus: Allowed\n",
+        "\n  because: it is safe\n",
+    ] {
+        assert!(shown.contains(row), "{row:?} in\n{shown}");
+    }
+    assert!(shown.contains("characters in it are written as \\u{…}"), "{shown}");
+    run.press("n\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_frozen_hub_is_said_to_be_disconnected_and_answers_wait() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let hub = TestHub::start().await;
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["made"])], "true");
+    run.expect("Allow it? y,").await.unwrap();
+    let pid = Pid::from_raw(hub.process.pid().cast_signed()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    let disconnected = run.expect("Disconnected").await;
+    run.press("y\n").unwrap();
+    let prompts = run.shown().matches("Allow it?").count();
+    kill_process(pid, Signal::CONT).unwrap();
+    disconnected.unwrap();
+    run.expect("connected again").await.unwrap();
+    run.expect("touch made").await.unwrap();
+    run.expect("Allow it? y,").await.unwrap();
+    assert_eq!(
+        (prompts, hub.work().join("made").exists()),
+        (1, false),
+        "what was typed meanwhile does not count"
+    );
+    run.press("y\n").unwrap();
+    run.expect("Allowed: Bash touch made (a)").await.unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    assert!(hub.work().join("made").exists());
 }

@@ -136,6 +136,12 @@ impl TestHub {
         tokio::time::timeout(LIMIT, found).await.expect("the agent asks")
     }
 
+    /// The digest of an approval.
+    pub(crate) async fn digest(&self, approval: &str) -> String {
+        let found = self.call("loopback.get", json!({"approval_id": approval})).await.unwrap();
+        found["approval"]["digest"].as_str().unwrap().to_owned()
+    }
+
     /// A session whose agent is outside the hub, and the token it asks with.
     pub(crate) async fn outside_session(&self, name: &str) -> (String, String) {
         let create = json!({"name": name, "working_dir": self.work()});

@@ -2,6 +2,7 @@
 
 use std::process::Output;
 
+use plexus_testkit::pty::Pty;
 use serde_json::{Value, json};
 
 use crate::support::{LIMIT, TestHub, plexus, text};
@@ -38,18 +39,29 @@ async fn a_day_at_the_command_line() {
     compare(&hub, "ls", &["ls"], &[]).await;
     let open = hub.run(&["approvals"]).await;
     let shown = text(&open.stdout);
-    let row = shown.lines().nth(1).unwrap();
+    let digest = hub.digest(&approval).await;
     assert!(
-        row.starts_with(id) && row.contains("fixer") && row.ends_with("you       Bash  touch made"),
+        shown.starts_with(&format!("{id}  Asked you ")) && shown.contains("fixer wants to use Bash\n"),
         "{shown}"
     );
-    let none = compare(&hub, "approve-unknown", &["approve", "zzz"], &[]).await;
+    assert!(
+        shown.contains("\n$ touch made\n") && shown.ends_with(&format!("\ndigest {digest}\n")),
+        "{shown}"
+    );
+    let none = compare(&hub, "approve-unknown", &["approve", "zzz", "--digest", "x"], &[]).await;
     assert_eq!(none.status.code(), Some(1));
-    compare(&hub, "approve", &["approve", &approval[..6]], &[(&approval[..6], "ID")]).await;
+    let unseen = compare(&hub, "approve-unseen", &["approve", id], &[(id, "ID")]).await;
+    assert_eq!(unseen.status.code(), Some(2));
+    let other = compare(&hub, "approve-other", &["approve", id, "--digest", "x"], &[(id, "ID")]).await;
+    assert_eq!(other.status.code(), Some(1));
+    assert!(!hub.work().join("made").exists());
+    let words = [(&approval[..6], "ID"), (&*digest, "DIGEST")];
+    compare(&hub, "approve", &["approve", &approval[..6], "--digest", &digest], &words).await;
     assert_eq!(over(&hub, &session).await, "complete");
     assert!(hub.work().join("made").exists());
     compare(&hub, "logs", &["logs", "fixer"], &[(id, "ID")]).await;
-    let late = compare(&hub, "approve-late", &["approve", &approval], &[(&approval, "ID")]).await;
+    let words = [(&*approval, "ID"), (&*digest, "DIGEST")];
+    let late = compare(&hub, "approve-late", &["approve", &approval, "--digest", &digest], &words).await;
     assert_eq!(late.status.code(), Some(1));
     compare(&hub, "stop", &["stop", "fixer"], &[]).await;
     compare(&hub, "stop-unknown", &["stop", "nobody"], &[]).await;
@@ -67,39 +79,119 @@ async fn a_denial_reaches_the_agent_with_its_reason() {
     assert!(said.contains("= denied by you: not here") && said.contains("  ! "), "{said}");
 }
 
+fn at_terminal(hub: &TestHub, args: &[&str], editor: &str) -> Pty {
+    let env = [
+        ("HOME", hub.folder.path().to_str().unwrap().to_owned()),
+        ("PATH", std::env::var("PATH").unwrap()),
+        ("TERM", "xterm".to_owned()),
+        ("EDITOR", editor.to_owned()),
+        ("PLEXUS_DATA_DIR", hub.process.data_dir().to_str().unwrap().to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value));
+    Pty::start(env!("CARGO_BIN_EXE_plexus").as_ref(), args, &hub.work(), &env).unwrap()
+}
+
 #[tokio::test]
-async fn an_edited_input_is_what_runs_and_an_untouched_one_is_a_plain_yes() {
+async fn an_edited_input_is_confirmed_runs_and_is_shown_everywhere() {
     let hub = TestHub::start().await;
-    let data_dir = hub.process.data_dir().to_str().unwrap().to_owned();
-    let edit = |id: String, editor: &'static str| {
-        let mut command = tokio::process::Command::from(plexus(hub.folder.path()));
-        command.args(["approve", &id, "--edit", "--data-dir", &data_dir]).env("EDITOR", editor);
-        command.stdin(std::process::Stdio::null());
-        async move { tokio::time::timeout(LIMIT, command.output()).await.expect("it ends").unwrap() }
-    };
     let (session, approval) = hub.asking_session("a").await;
-    let broken = edit(approval.clone(), "sh -c 'echo \"{\" >\"$1\"' x").await;
-    assert_eq!(broken.status.code(), Some(1), "{}", text(&broken.stderr));
-    assert!(text(&broken.stderr).contains("no JSON object"), "{}", text(&broken.stderr));
-    let changed = edit(approval, "sed -i s/made/changed/").await;
-    assert!(changed.status.success(), "{}", text(&changed.stderr));
+    let edit = ["approve", &approval, "--edit"];
+    let alone = hub.run(&edit).await;
+    assert_eq!(alone.status.code(), Some(2), "{}", text(&alone.stderr));
+    assert!(text(&alone.stderr).contains("--edit needs a terminal"), "{}", text(&alone.stderr));
+
+    let mut same = at_terminal(&hub, &edit, "true");
+    same.expect("not changed: nothing was answered; the approval stays open").await.unwrap();
+    assert_eq!(same.end().await.unwrap(), 130);
+    let mut broken = at_terminal(&hub, &edit, "sh -c 'echo \"{\" >\"$1\"' x");
+    broken.expect("not a JSON object").await.unwrap();
+    broken.expect("q to cancel: ").await.unwrap();
+    broken.press("q\n").unwrap();
+    broken.expect("the approval stays open").await.unwrap();
+    assert_eq!(broken.end().await.unwrap(), 130);
+    let mut refused = at_terminal(&hub, &edit, "sed -i s/made/changed/");
+    refused.expect("Allow it with this input? y or n: ").await.unwrap();
+    refused.press("n\n").unwrap();
+    refused.expect("the approval stays open").await.unwrap();
+    assert_eq!(refused.end().await.unwrap(), 130);
+
+    let mut changed = at_terminal(&hub, &edit, "sed -i s/made/changed/");
+    changed.expect("- touch made").await.unwrap();
+    changed.expect("+ touch changed").await.unwrap();
+    changed.expect("Allow it with this input? y or n: ").await.unwrap();
+    changed.press("y\n").unwrap();
+    changed.expect("Allowed: Bash touch changed (edited, a)").await.unwrap();
+    assert_eq!(changed.end().await.unwrap(), 0);
     over(&hub, &session).await;
     assert!(hub.work().join("changed").exists() && !hub.work().join("made").exists());
-    let (session, approval) = hub.asking_session("b").await;
-    assert!(edit(approval.clone(), "true").await.status.success());
+    compare(&hub, "logs-edited", &["logs", "a"], &[(&approval[..8], "ID")]).await;
+    let transcript = text(&hub.run(&["transcript", "a"]).await.stdout);
+    assert!(transcript.contains("-touch made\n+touch changed\n"), "{transcript}");
+    let logs = text(&hub.run(&["logs", "a", "--json"]).await.stdout);
+    assert!(logs.contains("\"updated_input\":{\"command\":\"touch changed\"}"), "{logs}");
+}
+
+#[tokio::test]
+async fn approve_shows_all_of_a_call_and_asks() {
+    let hub = TestHub::start().await;
+    let command = format!("true\n{}touch made", "# line\n".repeat(40));
+    let prompt = json!([{"tool": "Bash", "input": {"command": command}}]).to_string();
+    let create = json!({"name": "a", "working_dir": hub.work(), "prompt": prompt});
+    let session = hub.call("claudecode.create", create).await.unwrap()["id"].as_str().unwrap().to_owned();
+    let approval = hub.first_approval(&session).await;
+    let listed = text(&hub.run(&["approvals"]).await.stdout);
+    assert!(listed.contains("CUT: 16 of 45 lines shown") && !listed.contains("digest"), "{listed}");
+    let whole = text(&hub.run(&["approvals", &approval[..8]]).await.stdout);
+    assert!(whole.contains("touch made\n") && whole.contains(&hub.digest(&approval).await), "{whole}");
+
+    let mut asks = at_terminal(&hub, &["approve", &approval], "true");
+    asks.expect("22 of 45 lines shown").await.unwrap();
+    asks.press("y\n").unwrap();
+    asks.expect("cannot be allowed before all of it was shown").await.unwrap();
+    asks.expect("q cancels: ").await.unwrap();
+    asks.press("\n").unwrap();
+    asks.expect("touch made").await.unwrap();
+    asks.expect("Allow it? y or n: ").await.unwrap();
+    assert!(!hub.work().join("made").exists());
+    asks.press("y\n").unwrap();
+    asks.expect("Allowed: Bash true").await.unwrap();
+    assert_eq!(asks.end().await.unwrap(), 0, "{}", asks.shown());
     over(&hub, &session).await;
     assert!(hub.work().join("made").exists());
-    let found = hub.call("loopback.get", json!({"approval_id": approval})).await.unwrap();
-    assert_eq!(found["approval"]["decision"].get("updated_input"), None, "{found}");
+}
+
+#[tokio::test]
+async fn a_write_over_an_existing_file_is_shown_as_a_diff_and_a_new_file_as_new() {
+    let hub = TestHub::start().await;
+    std::fs::write(hub.work().join("old.txt"), "one\ntwo\nthree\n").unwrap();
+    for (name, shown) in [
+        ("old.txt", "replaces the content of an existing file:\n1   one\n2 - two\n2 + 2\n3   three\n"),
+        ("new.txt", "a new file:\n+ one\n+ 2\n+ three\n"),
+    ] {
+        let input = json!({"file_path": hub.work().join(name), "content": "one\n2\nthree\n"});
+        let prompt = json!([{"tool": "Write", "input": input}]).to_string();
+        let create = json!({"name": name, "working_dir": hub.work(), "prompt": prompt});
+        let session = hub.call("claudecode.create", create).await.unwrap()["id"].as_str().unwrap().to_owned();
+        let approval = hub.first_approval(&session).await;
+        let listed = text(&hub.run(&["approvals", &approval]).await.stdout);
+        assert!(listed.contains(shown), "{listed}");
+        hub.run(&["deny", &approval]).await;
+    }
 }
 
 #[tokio::test]
 async fn always_makes_a_rule() {
     let hub = TestHub::start().await;
     let (session, approval) = hub.asking_session("a").await;
-    let allowed = hub.run(&["approve", &approval, "--always"]).await;
-    assert!(allowed.status.success(), "{}", text(&allowed.stderr));
+    let mut asks = at_terminal(&hub, &["approve", &approval, "--always"], "true");
+    asks.expect("rule for this session and all below it: Bash(touch made)").await.unwrap();
+    asks.expect("y or n: ").await.unwrap();
+    asks.press("y\n").unwrap();
+    asks.expect("added the rule Bash(touch made)").await.unwrap();
+    assert_eq!(asks.end().await.unwrap(), 0, "{}", asks.shown());
     over(&hub, &session).await;
+    let unnamed = hub.run(&["approve", &approval, "--digest", "x", "--always"]).await;
+    assert_eq!(unnamed.status.code(), Some(2), "a rule that nobody saw: {}", text(&unnamed.stderr));
     let rules = hub.call("policy.list", json!({"session_id": session})).await.unwrap();
     assert_eq!(rules["rules"][0]["rule"], "Bash(touch made)");
 }
@@ -174,7 +266,7 @@ async fn a_follower_goes_on_where_it_was_when_the_hub_comes_back() {
     up_to("approval_requested").await;
     hub.process.kill9().await.unwrap();
     let away = tokio::time::timeout(LIMIT, words.next_line()).await.unwrap().unwrap().unwrap();
-    assert!(away.contains("the hub is away"), "{away}");
+    assert!(away.contains("Disconnected. Reconnecting…"), "{away}");
     hub.process.restart().await.unwrap();
     hub.call("loopback.respond", json!({"approval_id": approval, "approve": true})).await.unwrap();
     let seqs: Vec<u64> = up_to("complete").await.iter().map(|told| told["seq"].as_u64().unwrap()).collect();

@@ -102,10 +102,76 @@ async fn an_input_is_edited_and_the_call_runs_with_that() {
     terminal.shows("$ touch made").await;
     terminal.presses("e", "it is asked about", |screen| screen.contains("as you changed it?")).await;
     terminal.shows("touch changed").await;
-    terminal.types("y");
-    terminal.until("no question is open", answered).await;
+    assert!(!hub.work().join("changed").exists(), "an edit alone answers nothing");
+    terminal.presses("y", "no question is open", answered).await;
+    terminal.shows("Allowed: Bash touch changed (edited, worker)").await;
+    let resolved = event(&hub, &session, "approval_resolved").await;
+    assert_eq!(resolved["updated_input"]["command"], "touch changed");
     event(&hub, &session, "complete").await;
     assert!(hub.work().join("changed").exists() && !hub.work().join("made").exists());
+}
+
+#[tokio::test]
+async fn an_editor_that_changes_nothing_or_fails_answers_nothing() {
+    let hub = TestHub::start().await;
+    hub.asking_session("worker").await;
+    let steal = hub.folder.path().join("editor");
+    std::fs::write(&steal, "#!/bin/sh\necho '{\"command\": \"touch stolen\"}' > \"$1\"\nexit 1\n").unwrap();
+    std::fs::set_permissions(&steal, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for (editor, said) in [
+        (Path::new("true"), "the input was not changed"),
+        (&*steal, "nothing was answered, the approval stays open"),
+    ] {
+        let mut terminal = watch(&hub, &[("EDITOR", editor)]);
+        terminal.shows("$ touch made").await;
+        terminal.presses("e", said, |screen| screen.contains(said)).await;
+        assert!(terminal.text().contains(" 1 open"), "{}", terminal.text());
+    }
+    assert_eq!(hub.call("loopback.pending", json!({})).await.unwrap()["approvals"][0]["status"], "pending");
+    assert!(!hub.work().join("stolen").exists());
+}
+
+#[tokio::test]
+async fn a_long_input_is_allowed_only_after_its_end_was_shown() {
+    let hub = TestHub::start().await;
+    let command = format!("true\n{}touch hidden", "# nothing to see\n".repeat(30));
+    let prompt = json!([{"tool": "Bash", "input": {"command": command}}]).to_string();
+    let create = json!({"name": "worker", "working_dir": hub.work(), "prompt": prompt});
+    let session = hub.call("claudecode.create", create).await.unwrap()["id"].as_str().unwrap().to_owned();
+    let mut terminal = watch(&hub, &[]);
+    terminal.shows("rows 1-13 of 35; space reads on").await;
+    terminal.presses("a", "why not", |screen| screen.contains("13 of 35 rows were shown")).await;
+    terminal.types(" ");
+    terminal.shows("rows 14-26 of 35").await;
+    terminal.types("a");
+    terminal.shows("26 of 35 rows were shown").await;
+    assert!(!hub.work().join("hidden").exists());
+    terminal.types(" ");
+    terminal.shows("touch hidden").await;
+    terminal.presses("a", "no question is open", answered).await;
+    terminal.shows("Allowed: Bash true").await;
+    event(&hub, &session, "complete").await;
+    assert!(hub.work().join("hidden").exists());
+}
+
+#[tokio::test]
+async fn a_frozen_hub_is_shown_as_disconnected_and_no_key_answers() {
+    use rustix::process::{Pid, kill_process};
+    let hub = TestHub::start().await;
+    let (session, _) = hub.asking_session("worker").await;
+    let mut terminal = watch(&hub, &[]);
+    terminal.shows("$ touch made").await;
+    let pid = Pid::from_raw(hub.process.pid().cast_signed()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    terminal.shows("Disconnected. Reconnecting…").await;
+    terminal.presses("a", "why not", |screen| screen.contains("nothing can be answered")).await;
+    kill_process(pid, Signal::CONT).unwrap();
+    terminal.until("it is connected again", |screen| !screen.contains("Disconnected. Re")).await;
+    assert!(!hub.work().join("made").exists(), "no key counted meanwhile");
+    terminal.presses("a", "no question is open", answered).await;
+    terminal.shows("Allowed: Bash touch made (worker)").await;
+    event(&hub, &session, "complete").await;
+    assert!(hub.work().join("made").exists());
 }
 
 /// A real Claude Code changes a file, and wants to change it again.
@@ -126,7 +192,7 @@ async fn edits(version: &str, test: &str) {
     let session = hub.call("claudecode.create", create).await.unwrap()["id"].as_str().unwrap().to_owned();
 
     terminal.shows("worker wants to use Edit").await;
-    terminal.until("a diff", |screen| screen.contains("- zwei") && screen.contains("+ drei")).await;
+    terminal.until("a diff", |screen| screen.contains("│2 - zwei") && screen.contains("│2 + drei")).await;
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "eins\nzwei\n", "not before it is answered");
     terminal.presses("a", "it is answered", |screen| !screen.contains("+ drei")).await;
     terminal.until("the next", |screen| screen.contains("- eins") && screen.contains("+ null")).await;
@@ -159,7 +225,7 @@ async fn an_answer_from_elsewhere_is_told() {
     let mut terminal = watch(&hub, &[]);
     terminal.shows("$ touch made").await;
     hub.call("loopback.respond", json!({"approval_id": approval, "approve": false})).await.unwrap();
-    terminal.shows("Bash of worker: denied by operator").await;
+    terminal.shows("Denied by you: Bash touch made (worker)").await;
     terminal.until("no question is open", answered).await;
 }
 
@@ -196,9 +262,9 @@ async fn a_hub_that_was_killed_is_waited_for() {
     let mut terminal = watch(&hub, &[]);
     terminal.shows("$ touch made").await;
     hub.process.kill9().await.unwrap();
-    terminal.shows("HUB AWAY").await;
+    terminal.shows("Disconnected. Reconnecting…").await;
     hub.process.restart().await.unwrap();
-    terminal.until("the hub is back", |screen| !screen.contains("HUB AWAY")).await;
+    terminal.until("the hub is back", |screen| !screen.contains("Disconnected. Re")).await;
     terminal.shows("$ touch made").await;
     terminal.presses("a", "no question is open", answered).await;
     event(&hub, &session, "complete").await;

@@ -1,0 +1,133 @@
+//! What is said after an answer: what was answered to what, also when somebody else was first.
+
+use plexus_protocol::loopback::Answered;
+use plexus_protocol::{Approval, ApprovalKind, ApprovalStatus, Decider};
+use serde_json::Value;
+
+use crate::terminal::{one_line, tool_line};
+
+/// How much of an input is repeated.
+const WIDTH: usize = 80;
+
+/// What became of an answer, and whether it counted.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It counted.
+    Done(String),
+    /// Somebody else was first.
+    TooLate(String),
+    /// The hub did not take it: the approval stays open.
+    Refused(String),
+}
+
+/// Says what became of the answer `given` to an approval.
+pub(crate) fn of(approval: &Approval, given: &Value, answered: &Answered) -> Outcome {
+    match answered {
+        Answered::Ok { settled, .. } => {
+            let also = match settled.len() {
+                0 => String::new(),
+                count => format!("; the rule resolved {count} more"),
+            };
+            Outcome::Done(format!("{}{also}", confirmed(approval, given)))
+        }
+        Answered::AlreadyResolved { status, decision, .. } => {
+            let by = decision.as_ref().map(|decision| &decision.by);
+            let first = ended(approval, *status, by);
+            Outcome::TooLate(format!("{first}. Your answer came too late and did not count."))
+        }
+        Answered::Error { message, .. } => Outcome::Refused(one_line(message, 400)),
+    }
+}
+
+/// "Allowed: Bash npm test (edited, worker)".
+pub(crate) fn confirmed(approval: &Approval, given: &Value) -> String {
+    let name = &approval.session_name;
+    if given["approve"] != true {
+        return format!("Denied: {} ({name})", what(approval, &approval.input));
+    }
+    let rule =
+        given["remember"]["rule"].as_str().map(|rule| format!("; added the rule {}", one_line(rule, 200)));
+    let rule = rule.unwrap_or_default();
+    match (given["answers"].as_object(), given["updated_input"].as_object()) {
+        (Some(answers), _) => {
+            let answers: Vec<&str> = answers.values().filter_map(Value::as_str).collect();
+            format!("Answered: {} ({name})", one_line(&answers.join("; "), WIDTH))
+        }
+        (None, Some(input)) if approval.kind == ApprovalKind::Budget => {
+            let more = input.get("more").map(Value::to_string).unwrap_or_default();
+            format!("Allowed: {} more ({name})", one_line(&more, WIDTH))
+        }
+        (None, Some(input)) => format!("Allowed: {} (edited, {name}){rule}", what(approval, input)),
+        (None, None) => format!("Allowed: {} ({name}){rule}", what(approval, &approval.input)),
+    }
+}
+
+/// How a resolved approval ended.
+pub(crate) fn ending(approval: &Approval) -> String {
+    ended(approval, approval.status, approval.decision.as_ref().map(|decision| &decision.by))
+}
+
+/// How an approval ended, and by whom: "Denied by parent:boss: Bash npm test (worker)".
+pub(crate) fn ended(approval: &Approval, status: ApprovalStatus, by: Option<&Decider>) -> String {
+    let how = match status {
+        ApprovalStatus::Pending => "Open",
+        ApprovalStatus::Allowed => "Allowed",
+        ApprovalStatus::Denied => "Denied",
+        ApprovalStatus::Expired => "Expired",
+        ApprovalStatus::Withdrawn => "Withdrawn",
+    };
+    let by = match by {
+        None | Some(Decider::Hub) => String::new(),
+        Some(Decider::Operator) => " by you".to_owned(),
+        Some(by) => format!(" by {}", one_line(&by.key(), WIDTH)),
+    };
+    format!("{how}{by}: {} ({})", what(approval, &approval.input), approval.session_name)
+}
+
+fn what(approval: &Approval, input: &plexus_protocol::Object) -> String {
+    let tool = one_line(&approval.tool_name, 40);
+    match approval.kind {
+        ApprovalKind::Budget => "more of a budget".to_owned(),
+        ApprovalKind::Question => "the question".to_owned(),
+        ApprovalKind::Plan => "the plan".to_owned(),
+        ApprovalKind::Tool => format!("{tool} {}", tool_line(&approval.tool_name, input, WIDTH)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn approval(kind: &str) -> Approval {
+        let id = "0b5c0000-0000-4000-8000-000000000000";
+        serde_json::from_value(json!({
+            "id": id, "session_id": id, "session_name": "a", "kind": kind, "tool_name": "Bash", "tool_use_id": "t",
+            "input": {"command": "npm test"}, "status": "pending", "created_at": 0, "asked_of": {"kind": "operator"}, "cwd": "/",
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn an_answer_is_confirmed_with_what_was_answered() {
+        let tool = approval("tool");
+        let said = |given: Value| confirmed(&tool, &given);
+        assert_eq!(said(json!({"approve": true})), "Allowed: Bash npm test (a)");
+        assert_eq!(said(json!({"approve": false})), "Denied: Bash npm test (a)");
+        let edited = json!({"approve": true, "updated_input": {"command": "npm ci"}});
+        assert_eq!(said(edited), "Allowed: Bash npm ci (edited, a)");
+        let always = json!({"approve": true, "remember": {"rule": "Bash(npm test)"}});
+        assert_eq!(said(always), "Allowed: Bash npm test (a); added the rule Bash(npm test)");
+        let more = json!({"approve": true, "updated_input": {"more": 2}});
+        assert_eq!(confirmed(&approval("budget"), &more), "Allowed: 2 more (a)");
+    }
+
+    #[test]
+    fn somebody_who_was_first_is_named() {
+        let by = Decider::Parent { id: "boss".to_owned() };
+        assert_eq!(
+            ended(&approval("tool"), ApprovalStatus::Denied, Some(&by)),
+            "Denied by parent:boss: Bash npm test (a)"
+        );
+    }
+}

@@ -1,0 +1,280 @@
+//! An approval as a person reads it: commands as commands, edits as diffs, plans as texts, questions with their options.
+//! Whatever else stands in the input is listed below, so that nothing of it stays unseen. Our own rows begin in the first
+//! column, rows of the input never do.
+
+use std::borrow::Cow;
+
+use plexus_core::call_digest;
+use plexus_protocol::loopback::TargetFile;
+use plexus_protocol::{Approval, ApprovalKind, AskedOf, Decider, Object, WentOn, visible};
+use serde_json::Value;
+
+use super::Reviewed;
+use super::diff::{self, Edit, Occurrences};
+use super::question::{Question, questions};
+use super::row::{Row, Tone};
+use super::width::{exact, one_line};
+
+/// All rows of an approval.
+pub(crate) fn rows(reviewed: &Reviewed, now: u64) -> Vec<Row> {
+    let approval = &reviewed.approval;
+    let mut rows = head(approval, now);
+    rows.push(Row::new(Tone::Plain, ""));
+    let mut rest = approval.input.clone();
+    rows.extend(body(reviewed, &mut rest));
+    for (name, value) in &rest {
+        rows.extend(field(name, value));
+    }
+    if is_escaped(approval) {
+        rows.push(Row::new(
+            Tone::Warn,
+            "Control, direction or invisible characters in it are written as \\u{…}.",
+        ));
+    }
+    if approval.truncated {
+        rows.push(Row::new(
+            Tone::Warn,
+            "The rest is not shown here. It cannot be allowed before all of it was shown.",
+        ));
+    }
+    rows
+}
+
+/// Whether the hub wrote characters of the input out: then it is not, literally, what the tool is given.
+fn is_escaped(approval: &Approval) -> bool {
+    approval.digest.as_ref().is_some_and(|given| *given != shown_digest(approval))
+}
+
+/// The digest of the call as it is shown.
+pub(crate) fn shown_digest(approval: &Approval) -> String {
+    call_digest(&approval.tool_name, &approval.input, &approval.cwd)
+}
+
+/// What is asked, in one line.
+pub(crate) fn title(approval: &Approval) -> String {
+    match approval.kind {
+        ApprovalKind::Tool => {
+            format!("{} wants to use {}", approval.session_name, one_line(&approval.tool_name))
+        }
+        ApprovalKind::Question => format!("{} asks", approval.session_name),
+        ApprovalKind::Plan => format!("{} shows a plan", approval.session_name),
+        ApprovalKind::Budget => format!("{} asks for more", approval.session_name),
+    }
+}
+
+fn head(approval: &Approval, now: u64) -> Vec<Row> {
+    let mut rows =
+        vec![Row::new(Tone::Strong, &title(approval)), Row::exact(Tone::Dim, "in ", &approval.cwd)];
+    if let Some(reason) = &approval.reason {
+        rows.push(Row::exact(Tone::Dim, "because: ", reason));
+    }
+    if let Some(path) = &approval.blocked_path {
+        rows.push(Row::exact(Tone::Warn, "reaches for ", path));
+    }
+    if approval.asked_of != AskedOf::Operator {
+        rows.push(Row::led(Tone::Dim, "asked of ", &approval.asked_of.key()));
+    }
+    for passed in &approval.passed {
+        let from = passed.from.as_ref().map_or_else(|| passed.by.key(), AskedOf::key);
+        let why = match passed.why {
+            WentOn::Escalated => "passed it on",
+            WentOn::Unanswered => "did not answer",
+            WentOn::Absent => "was not there",
+        };
+        let went = match passed.from.as_ref().map(Decider::from) {
+            Some(asked) if passed.why == WentOn::Escalated && asked != passed.by => {
+                format!("{} {why}, past {from}", passed.by.key())
+            }
+            _ => format!("{from} {why}"),
+        };
+        rows.push(Row::new(Tone::Dim, &went));
+        if let Some(opinion) = &passed.opinion {
+            rows.extend(Row::exact_lines(Tone::Plain, "  thinks: ", opinion));
+        }
+    }
+    if let Some(at) = approval.expires_at {
+        rows.push(Row::new(Tone::Warn, &format!("expires in {}", span(at.saturating_sub(now)))));
+    }
+    rows
+}
+
+/// What the tool is known to take; what is shown is taken out of `rest`.
+fn body(reviewed: &Reviewed, rest: &mut Object) -> Vec<Row> {
+    let approval = &reviewed.approval;
+    match approval.tool_name.as_str() {
+        _ if approval.kind == ApprovalKind::Budget => Vec::new(),
+        "Bash" | "Monitor" | "PowerShell" => {
+            let mut rows = text(rest, "command").map_or_else(Vec::new, |command| command_rows(&command));
+            rows.extend(
+                text(rest, "description").iter().flat_map(|it| Row::exact_lines(Tone::Dim, "# ", it)),
+            );
+            rows
+        }
+        "Write" => {
+            let mut rows = path(rest);
+            if let Some(content) = text(rest, "content") {
+                rows.extend(written(reviewed.file.as_ref(), &content));
+            }
+            rows
+        }
+        "Edit" => {
+            let mut rows = path(rest);
+            let (mut now, said) = text_of(reviewed.file.as_ref());
+            rows.extend(said);
+            rows.extend(edit(&mut now, rest));
+            rows
+        }
+        "MultiEdit" => {
+            let mut rows = path(rest);
+            let all = rest.get("edits").and_then(Value::as_array);
+            let all = all
+                .and_then(|all| all.iter().map(|edit| edit.as_object().cloned()).collect::<Option<Vec<_>>>());
+            let (mut now, said) = text_of(reviewed.file.as_ref());
+            rows.extend(said);
+            for (number, mut fields) in all.into_iter().flatten().enumerate() {
+                rest.remove("edits");
+                rows.push(Row::new(Tone::Dim, &format!("edit {}:", number + 1)));
+                rows.extend(edit(&mut now, &mut fields));
+                rows.extend(fields.iter().flat_map(|(name, value)| field(name, value)));
+            }
+            rows
+        }
+        "ExitPlanMode" => {
+            text(rest, "plan").map_or_else(Vec::new, |plan| Row::exact_lines(Tone::Plain, "  ", &plan))
+        }
+        "AskUserQuestion" => {
+            let questions = questions(&approval.input);
+            if questions.is_empty() {
+                return Vec::new();
+            }
+            let all = rest.remove("questions");
+            let fields = all.iter().filter_map(Value::as_array).flatten().filter_map(Value::as_object);
+            questions.iter().zip(fields).flat_map(question_rows).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A question, and whatever else its object holds.
+fn question_rows((question, fields): (&Question, &Object)) -> Vec<Row> {
+    let mut rows = question.rows();
+    let plain = |option: &Value| {
+        let known = |fields: &Object| fields.keys().all(|name| name == "label" || name == "description");
+        option["label"].is_string() && option.as_object().is_some_and(known)
+    };
+    let shown = fields.get("options").and_then(Value::as_array).is_some_and(|all| all.iter().all(plain));
+    let rest = fields.iter().filter(|(name, _)| *name != "question" && !(shown && *name == "options"));
+    rows.extend(rest.flat_map(|(name, value)| field(name, value)));
+    rows
+}
+
+fn command_rows(command: &str) -> Vec<Row> {
+    let mut rows = Row::exact_lines(Tone::Strong, "  ", command);
+    if let Some(first) = rows.first_mut() {
+        first.lead = Cow::Borrowed("$ ");
+    }
+    rows
+}
+
+fn path(rest: &mut Object) -> Vec<Row> {
+    text(rest, "file_path").iter().map(|path| Row::exact(Tone::Strong, "  ", path)).collect()
+}
+
+/// A text as the hub shows texts, so that a file compares with what the hub shows of the input.
+fn comparable(text: &str) -> Cow<'_, str> {
+    visible(text).map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+fn written(file: Option<&TargetFile>, content: &str) -> Vec<Row> {
+    let (said, rows) = match file {
+        None => return diff::added(content),
+        Some(TargetFile::Missing { .. }) => (Row::new(Tone::Dim, "a new file:"), diff::added(content)),
+        Some(TargetFile::Unavailable { reason, .. }) => (unavailable(reason), diff::added(content)),
+        Some(TargetFile::Text { text, .. }) if comparable(text) == content => {
+            let said = Row::new(Tone::Dim, "the file already has this content:");
+            (said, Row::exact_lines(Tone::Plain, "  ", content))
+        }
+        Some(TargetFile::Text { text, .. }) => {
+            let said = Row::new(Tone::Warn, "replaces the content of an existing file:");
+            (said, diff::numbered(&comparable(text), content))
+        }
+    };
+    std::iter::once(said).chain(rows).collect()
+}
+
+fn unavailable(reason: &str) -> Row {
+    Row::exact(Tone::Warn, "the file on disk cannot be compared: ", reason)
+}
+
+/// The text that edits are compared with, or why there is none.
+fn text_of(file: Option<&TargetFile>) -> (Option<String>, Option<Row>) {
+    match file {
+        None => (None, None),
+        Some(TargetFile::Text { text, .. }) => (Some(comparable(text).into_owned()), None),
+        Some(TargetFile::Missing { .. }) => {
+            (None, Some(Row::new(Tone::Warn, "there is no file at this path:")))
+        }
+        Some(TargetFile::Unavailable { reason, .. }) => (None, Some(unavailable(reason))),
+    }
+}
+
+/// One edit of the file as it is `now`, which becomes what the edit leaves. Fields that are no part of an edit stay.
+fn edit(now: &mut Option<String>, fields: &mut Object) -> Vec<Row> {
+    let is_text = |name: &str| fields.get(name).is_some_and(Value::is_string);
+    if !(is_text("old_string") && is_text("new_string")) {
+        return Vec::new();
+    }
+    let all = fields.get("replace_all") == Some(&Value::Bool(true));
+    let (old, new) =
+        (text(fields, "old_string").unwrap_or_default(), text(fields, "new_string").unwrap_or_default());
+    let occurrences = if all { Occurrences::All } else { Occurrences::One };
+    let edit = Edit { old: &old, new: &new, occurrences };
+    if let Some((rows, after)) = now.as_deref().and_then(|now| diff::edit(now, edit)) {
+        *now = Some(after);
+        return rows;
+    }
+    let mut rows = Vec::new();
+    if now.take().is_some() && !old.is_empty() {
+        rows.push(Row::new(Tone::Warn, "the file does not contain this text exactly once:"));
+    }
+    rows.extend(diff::rows(&old, &new));
+    rows
+}
+
+/// A text of the input, which is shown by whoever takes it.
+fn text(rest: &mut Object, name: &str) -> Option<String> {
+    if !rest.get(name).is_some_and(Value::is_string) {
+        return None;
+    }
+    rest.remove(name).and_then(|value| value.as_str().map(str::to_owned))
+}
+
+/// A field by its name, with all of its value.
+pub(super) fn field(name: &str, value: &Value) -> Vec<Row> {
+    let name = exact(name);
+    let below = |shown: &str| {
+        let mut rows = vec![Row { tone: Tone::Dim, lead: Cow::Borrowed("  "), text: format!("{name}:") }];
+        rows.extend(Row::exact_lines(Tone::Plain, "    ", shown));
+        rows
+    };
+    match value {
+        Value::String(text) if text.contains('\n') => below(text),
+        Value::String(text) => vec![Row {
+            tone: Tone::Plain,
+            lead: Cow::Borrowed("  "),
+            text: format!("{name}: {}", exact(text)),
+        }],
+        Value::Array(_) | Value::Object(_) => below(&serde_json::to_string_pretty(value).unwrap_or_default()),
+        other => vec![Row { tone: Tone::Plain, lead: Cow::Borrowed("  "), text: format!("{name}: {other}") }],
+    }
+}
+
+/// A length of time in one or two figures.
+pub(crate) fn span(secs: u64) -> String {
+    match secs {
+        0..60 => format!("{secs}s"),
+        60..3600 => format!("{}m", secs / 60),
+        3600..86_400 => format!("{}h", secs / 3600),
+        _ => format!("{}d", secs / 86_400),
+    }
+}

@@ -1,0 +1,124 @@
+//! How much of what is to be decided was shown. `Seen` is for a screen that scrolls, `Reading` for a terminal that prints pages.
+//! Both say "all" only after every row was on the screen, and begin again when the content is another.
+
+use super::row::{Row, fit};
+
+/// How much of some content was on the screen.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// A hash of the content, and the width it was cut for.
+    of: Option<(u64, usize)>,
+    /// All rows above this one were shown.
+    upto: usize,
+    all: bool,
+}
+
+impl Seen {
+    /// This content is shown now, in rows of this width.
+    pub(crate) fn start(&mut self, content: u64, width: usize) {
+        let same = self.of.is_some_and(|(before, _)| before == content);
+        if self.of == Some((content, width)) {
+            return;
+        }
+        // Rows of another width are other rows: what was only partly shown is shown again.
+        *self = Self { of: Some((content, width)), upto: 0, all: same && self.all };
+    }
+
+    /// Nothing is shown.
+    pub(crate) fn stop(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The rows from `first` on, `height` of them, are on the screen; there are `count` in all.
+    pub(crate) fn show(&mut self, first: usize, height: usize, count: usize) {
+        if first <= self.upto {
+            self.upto = self.upto.max(first + height).min(count);
+        }
+        self.all |= self.upto >= count;
+    }
+
+    /// Whether every row was shown.
+    pub(crate) fn all(&self) -> bool {
+        self.of.is_some() && self.all
+    }
+
+    /// How many rows from the top were shown.
+    pub(crate) fn upto(&self) -> usize {
+        self.upto
+    }
+}
+
+/// Rows that are printed page by page.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Reading {
+    lines: Vec<String>,
+    next: usize,
+}
+
+impl Reading {
+    /// These rows, on a terminal of this width.
+    pub(crate) fn of(rows: &[Row], width: usize) -> Self {
+        let lines = fit(rows, width)
+            .iter()
+            .map(|row| format!("{}{}", row.lead, row.text).trim_end().to_owned())
+            .collect();
+        Self { lines, next: 0 }
+    }
+
+    /// The next page, of this height at most.
+    pub(crate) fn page(&mut self, height: usize) -> String {
+        let end = self.next.saturating_add(height.max(1)).min(self.lines.len());
+        let page = self.lines.get(self.next..end).unwrap_or_default().join("\n");
+        self.next = end;
+        page
+    }
+
+    /// Whether every row was printed.
+    pub(crate) fn all(&self) -> bool {
+        self.next >= self.lines.len()
+    }
+
+    /// How far it is.
+    pub(crate) fn progress(&self) -> String {
+        format!("{} of {} lines shown", self.next, self.lines.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::review::row::Tone;
+
+    #[test]
+    fn all_is_shown_only_when_no_row_was_skipped() {
+        let mut seen = Seen::default();
+        assert!(!seen.all(), "nothing was shown");
+        seen.start(1, 80);
+        seen.show(0, 10, 30);
+        seen.show(20, 10, 30);
+        assert!(!seen.all(), "ten rows were jumped over");
+        seen.show(10, 10, 30);
+        seen.show(20, 10, 30);
+        assert!(seen.all());
+        seen.start(1, 40);
+        assert!(seen.all(), "the same content in narrower rows");
+        seen.start(2, 40);
+        assert!(!seen.all(), "other content");
+        seen.show(0, 5, 12);
+        seen.start(2, 80);
+        seen.show(5, 5, 10);
+        assert!(!seen.all(), "rows of another width are other rows");
+    }
+
+    #[test]
+    fn pages_follow_each_other_to_the_end() {
+        let rows: Vec<Row> = (0..5).map(|number| Row::new(Tone::Plain, &number.to_string())).collect();
+        let mut reading = Reading::of(&rows, 80);
+        assert_eq!((reading.page(2), reading.all()), ("0\n1".to_owned(), false));
+        assert_eq!(reading.progress(), "2 of 5 lines shown");
+        assert_eq!(
+            (reading.page(2), reading.page(9), reading.all()),
+            ("2\n3".to_owned(), "4".to_owned(), true)
+        );
+    }
+}

@@ -1,0 +1,107 @@
+//! Rows of text with a tone, not yet a colour. Rows of our own begin in the first column; text that a child wrote always stands
+//! behind a lead that is ours, also where a long line goes on below, so that no text can pass for a row of another kind.
+
+use std::borrow::Cow;
+
+use super::width::{clean, exact, wrap};
+
+/// What a row means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Tone {
+    /// Text.
+    Plain,
+    /// Beside the point.
+    Dim,
+    /// What it is about.
+    Strong,
+    /// A line that comes.
+    Added,
+    /// A line that goes.
+    Removed,
+    /// Something to heed.
+    Warn,
+}
+
+/// One row.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Row {
+    /// How it is painted.
+    pub(crate) tone: Tone,
+    /// What stands before the text; ours alone.
+    pub(crate) lead: Cow<'static, str>,
+    /// The text, fit for a terminal.
+    pub(crate) text: String,
+}
+
+impl Row {
+    /// A row of our own words, or of agent text in a log.
+    pub(crate) fn new(tone: Tone, text: &str) -> Self {
+        Self::led(tone, "", text)
+    }
+
+    /// The same behind a lead.
+    pub(crate) fn led(tone: Tone, lead: impl Into<Cow<'static, str>>, text: &str) -> Self {
+        Self { tone, lead: lead.into(), text: clean(text).replace('\n', "⏎") }
+    }
+
+    /// One row for each line of agent text in a log.
+    pub(crate) fn lines(tone: Tone, lead: &'static str, text: &str) -> Vec<Self> {
+        text.lines().map(|line| Self::led(tone, lead, line)).collect()
+    }
+
+    /// A row of a call's input: every character of it can be seen.
+    pub(crate) fn exact(tone: Tone, lead: impl Into<Cow<'static, str>>, text: &str) -> Self {
+        Self { tone, lead: lead.into(), text: exact(text) }
+    }
+
+    /// One such row for each line.
+    pub(crate) fn exact_lines(tone: Tone, lead: &'static str, text: &str) -> Vec<Self> {
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        text.split('\n').map(|line| Self::exact(tone, lead, line)).collect()
+    }
+
+    /// The row in pieces that fit into `width` columns.
+    pub(crate) fn wrapped(&self, width: usize) -> Vec<Self> {
+        let room = width.saturating_sub(self.lead.chars().count());
+        let further = further(&self.lead);
+        let pieces = wrap(&self.text, room).into_iter().enumerate();
+        let lead = |number| if number == 0 { self.lead.clone() } else { further.clone() };
+        pieces.map(|(number, text)| Self { tone: self.tone, lead: lead(number), text }).collect()
+    }
+}
+
+/// The lead of a line that goes on: as wide, the sign of a diff kept, numbers left out, and a mark that says so.
+fn further(lead: &str) -> Cow<'static, str> {
+    if lead.is_empty() {
+        return Cow::Borrowed("… ");
+    }
+    let sign = lead.trim_end().chars().next_back().filter(|sign| matches!(sign, '+' | '-'));
+    let mark = match sign {
+        Some(sign) => format!("{sign}…"),
+        None => "… ".to_owned(),
+    };
+    Cow::Owned(format!("{:>width$}", mark, width = lead.chars().count()))
+}
+
+/// All rows in pieces that fit.
+pub(crate) fn fit(rows: &[Row], width: usize) -> Vec<Row> {
+    rows.iter().flat_map(|row| row.wrapped(width)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_goes_on_keeps_its_sign_and_never_begins_in_the_first_column() {
+        let shown = |lead: &'static str| {
+            let rows = Row::exact(Tone::Plain, lead, "abcdef").wrapped(lead.len() + 3);
+            rows.iter().map(|row| format!("{}{}", row.lead, row.text)).collect::<Vec<_>>()
+        };
+        assert_eq!(shown("+ "), ["+ abc", "+…def"]);
+        assert_eq!(shown("$ "), ["$ abc", "… def"]);
+        assert_eq!(shown(" 12 - "), [" 12 - abc", "    -…def"]);
+        assert_eq!(shown("    "), ["    abc", "  … def"]);
+        assert_eq!(Row::new(Tone::Plain, "abcdef").wrapped(4)[1].lead, "… ");
+    }
+}

@@ -1,0 +1,81 @@
+//! A hub that does not answer: what is said, and how the talk goes on once it does. Approvals that could not be read are kept and
+//! read then; nothing that is typed meanwhile counts.
+
+use std::time::Duration;
+
+use plexus_protocol::ApprovalStatus;
+
+use super::screen::Bottom;
+use super::{Connection, Talk};
+use crate::error::ExpectedError;
+use crate::outcome;
+
+/// How long a hub that was lost may take to answer; Ctrl-C waits for as long.
+const PROBE: Duration = Duration::from_secs(2);
+
+impl Talk<'_> {
+    /// Reads an approval of this id and asks about it, now or once the hub answers again.
+    pub(super) async fn ask_about(&mut self, id: String) -> Result<(), ExpectedError> {
+        if !self.unread.contains(&id) {
+            self.unread.push_back(id);
+        }
+        self.read_unread().await
+    }
+
+    /// Reads the approvals that are still to be asked about.
+    pub(super) async fn read_unread(&mut self) -> Result<(), ExpectedError> {
+        while let Some(id) = self.unread.front().cloned() {
+            match self.hub.review(&id).await {
+                Ok(reviewed) => self.ask(reviewed),
+                Err(error @ (ExpectedError::Lost(_) | ExpectedError::NoHub(_))) => {
+                    self.disconnected(&error);
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+            self.unread.pop_front();
+        }
+        Ok(())
+    }
+
+    /// The hub does not answer. Until it does, nothing can be answered here.
+    pub(super) fn disconnected(&mut self, why: &ExpectedError) {
+        if self.connection == Connection::Lost {
+            return;
+        }
+        self.connection = Connection::Lost;
+        self.screen.set_bottom(Bottom::Empty);
+        self.screen.say(&format!("plexus: Disconnected ({why}). Reconnecting…"));
+    }
+
+    /// Looks whether the hub answers again, and then shows again what is still open.
+    pub(super) async fn reconnect(&mut self) -> Result<(), ExpectedError> {
+        let found = async {
+            match self.open.front() {
+                Some(open) => self.hub.review(&open.approval.id.to_string()).await.map(Some),
+                None => self.hub.sessions().await.map(|_| None),
+            }
+        };
+        let found = match tokio::time::timeout(PROBE, found).await {
+            Err(_) | Ok(Err(ExpectedError::Lost(_) | ExpectedError::NoHub(_))) => return Ok(()),
+            Ok(found) => found?,
+        };
+        self.connection = Connection::Live;
+        self.screen.say("plexus: connected again");
+        match found {
+            Some(found) if found.approval.status != ApprovalStatus::Pending => {
+                self.screen.say(&format!("plexus: {}", outcome::ending(&found.approval)));
+                self.open.pop_front();
+                self.next_question();
+            }
+            Some(found) => {
+                if let Some(front) = self.open.front_mut() {
+                    *front = found;
+                }
+                self.next_question();
+            }
+            None => {}
+        }
+        self.read_unread().await
+    }
+}

@@ -1,0 +1,23 @@
+# Looks for the draft of an input that a person has open in an editor, wherever a draft could be, and rewrites what it finds. `opened` says
+# that the editor is open, `swept` that all places were looked at after that, `done` ends it. $DATA is the hub's data directory.
+
+touch hunting
+while [ ! -e done ]; do
+    open=0
+    if [ -e opened ]; then open=1; fi
+    for place in /tmp /var/tmp /dev/shm "$DATA" "$HOME" "${TMPDIR:-/tmp}" /run/user/*; do
+        find "$place" -type f \( -name '*.json' -o -name '*.swp' -o -name '*~' \) -newer hunt.sh 2>/dev/null | while read -r file; do
+            if grep -q 'touch WANTED' "$file" 2>/dev/null; then
+                echo '{"command": "touch STOLEN", "description": "a step"}' > "$file" && echo "rewrote $file"
+            fi
+        done
+    done
+    # Through the root of every process that can be looked into.
+    for root in /proc/[0-9]*/root; do
+        for file in "$root$DATA"/drafts/*/* "$root"/tmp/plexus-*.json; do
+            if [ -e "$file" ]; then echo '{"command": "touch STOLEN", "description": "a step"}' > "$file" && echo "rewrote $file"; fi
+        done
+    done
+    if [ "$open" = 1 ]; then touch swept; fi
+    sleep 0.1
+done
