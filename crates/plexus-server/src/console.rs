@@ -14,10 +14,11 @@ use serde_json::json;
 use crate::doors::Doors;
 use crate::refusal::Refusal;
 
-/// What the page may do. Svelte makes its templates by one named policy; nothing else becomes markup.
+/// What the page may do. Svelte creates its templates by one named policy, and one creates the address of the service worker; nothing else becomes markup
+/// or script.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
     connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
-    require-trusted-types-for 'script'; trusted-types svelte-trusted-html";
+    require-trusted-types-for 'script'; trusted-types svelte-trusted-html plexus-worker";
 
 /// What every file goes out with.
 const GUARDS: [(HeaderName, &str); 6] = [

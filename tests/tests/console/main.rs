@@ -2,6 +2,7 @@
 //! accordingly. No page here may ask anybody but its hub, break its policy or throw; that is seen to when a window closes.
 
 mod answers;
+mod credential;
 mod crowd;
 mod desk;
 mod door;
