@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::ensure;
 use plexus_e2e::browser::{Look, Profile, Window};
 use plexus_e2e::{Setup, World, text};
-use plexus_testkit::rpc::{Door as _, Rpc};
+use plexus_testkit::rpc::Rpc;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
