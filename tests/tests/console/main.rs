@@ -12,4 +12,5 @@ mod live;
 mod looks;
 mod scene;
 mod session;
+mod shown;
 mod sources;
