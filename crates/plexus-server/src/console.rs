@@ -115,6 +115,17 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_service_worker_goes_out_guarded_and_is_asked_for_each_time() {
+        if plexus_console::missing().is_some() {
+            return;
+        }
+        let response = file(Uri::from_static("/worker.js"), HeaderMap::new()).await;
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()[header::CACHE_CONTROL], "no-cache");
+        assert_eq!(response.headers()[header::CONTENT_SECURITY_POLICY], POLICY);
+    }
+
+    #[tokio::test]
     async fn nothing_but_the_console_s_own_files_is_served() {
         for path in
             ["/../Cargo.toml", "/assets/", "/assets/%2e%2e/index.html", "/index.html.gz", "/operator.token"]

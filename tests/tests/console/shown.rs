@@ -199,6 +199,71 @@ async fn with_a_filter_keys_reach_only_what_the_list_shows() -> anyhow::Result<(
     desk.window.close().await
 }
 
+/// Puts this file into what the hub tells about an approval, as it is now.
+const WITH_FILE: &str = "await page.route('**/rpc', async (route) => { const response = await route.fetch(); const json = await response.json(); \
+    if (json.result?.approval) json.result.file = args; await route.fulfill({ response, json }); })";
+
+#[tokio::test]
+async fn a_change_of_a_file_has_the_numbers_of_the_file_and_a_write_is_a_diff() -> anyhow::Result<()> {
+    let test = "a_change_of_a_file_has_the_numbers_of_the_file_and_a_write_is_a_diff";
+    let Some(desk) = desk(test, Look::WIDE).await? else { return Ok(()) };
+    let file = desk.world.file("long.txt");
+    let text: String = (1..=50).map(|line| format!("line {line}\n")).collect();
+    std::fs::write(&file, &text)?;
+    desk.run(WITH_FILE, json!({"path": file, "text": text, "truncated": false})).await?;
+    let edit = |old: &str| json!({"tool": "Edit", "input": {"file_path": file, "old_string": old, "new_string": format!("new-{old}")}});
+    let write = json!({"tool": "Write", "input": {"file_path": file, "content": text.replace("line 7\n", "seven\n")}});
+    asks(&desk, "worker", vec![edit("line 40"), edit("line 60"), edit("line 1"), write]).await?;
+    open(&desk, 4).await?;
+    let row = |kind: &str| {
+        format!(
+            "(await page.locator('article .diff .{kind}').allInnerTexts()).map((row) => row.replace(/\\s+/g, ' ').trim())"
+        )
+    };
+    // The file comes a moment after the call.
+    let rows = format!(
+        "let found; for (const until = Date.now() + 20000; Date.now() < until; ) {{ \
+            found = {{added: {}, notes: await page.locator('article .note').allInnerTexts(), removed: {}}}; \
+            if (['added', 'notes', 'removed'].every((name) => JSON.stringify(found[name]) === JSON.stringify(args[name]))) break; await page.evaluate(() => new Promise(requestAnimationFrame)); }} return found",
+        row("added"),
+        row("removed")
+    );
+    let expected = [
+        ("line 40", json!({"removed": ["40 − line 40"], "added": ["40 + new-line 40"], "notes": []})),
+        (
+            "line 60",
+            json!({"removed": ["− line 60"], "added": ["+ new-line 60"], "notes": ["the text to replace is not in the file as it is now"]}),
+        ),
+        (
+            "line 1",
+            json!({"removed": ["− line 1"], "added": ["+ new-line 1"], "notes": ["the text to replace occurs 11 times in the file as it is now"]}),
+        ),
+        (
+            "seven",
+            json!({"removed": ["7 − line 7"], "added": ["7 + seven"], "notes": ["replaces the whole file"]}),
+        ),
+    ];
+    for (says, expected) in expected {
+        let choose = "await page.getByLabel('Filter by').fill(args); await page.getByTestId('shown').getByText('1 of 4').waitFor()";
+        desk.run(choose, json!(if says == "seven" { says.to_owned() } else { format!("new-{says}") }))
+            .await?;
+        look_at(&desk, says).await?;
+        assert_eq!(desk.run(&rows, expected.clone()).await?, expected, "{says}");
+    }
+    desk.run("await page.getByLabel('Filter by').press('Enter')", json!({})).await?;
+    // What the diff folds is part of what is written: it is shown before it can be allowed.
+    desk.run("await page.locator('article[data-shown=cut]').waitFor()", json!({})).await?;
+    desk.press(&["m"]).await?;
+    desk.run("await page.locator('article:not([data-shown=cut])').waitFor(); await page.locator('article .end').scrollIntoViewIfNeeded(); \
+        await page.locator('article[data-shown=shown]').waitFor()", json!({})).await?;
+    desk.click("Allow").await?;
+    plexus_e2e::until("the file to be written", || {
+        std::fs::read_to_string(&file).is_ok_and(|now| now.contains("seven"))
+    })
+    .await?;
+    Ok(())
+}
+
 #[tokio::test]
 async fn keys_work_after_check_boxes_and_lists_and_stay_letters_in_text_fields() -> anyhow::Result<()> {
     let test = "keys_work_after_check_boxes_and_lists_and_stay_letters_in_text_fields";

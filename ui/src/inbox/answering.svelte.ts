@@ -28,8 +28,8 @@ export interface Answer {
   remember?: { rule: string; session_id?: string; expires_secs?: number };
 }
 
-/** How much of an input is shown: parts of it are left out, its end is below the edge of the view, or all of it has been on the screen. */
-export type InFullState = { kind: 'cut'; left: number } | { kind: 'below' } | { kind: 'shown' };
+/** How much of an input is shown: what belongs to it is still being read, parts of it are left out, its end is below the edge of the view, or all of it has been on the screen. */
+export type InFullState = { kind: 'reading' } | { kind: 'cut'; left: number } | { kind: 'below' } | { kind: 'shown' };
 
 /** What became of one of several. */
 export interface Outcome {
