@@ -204,3 +204,34 @@ async fn a_long_prompt_is_cut_and_what_rules_decided_is_like_as_well() -> anyhow
     assert!(text(&like["message"]).contains("rule 1"), "{got}");
     Ok(())
 }
+
+#[tokio::test]
+async fn people_get_the_file_that_a_call_would_change_and_agents_do_not() -> anyhow::Result<()> {
+    let world = scripted().await?;
+    let top = world.create("top", json!({"hub_tools": true, "approve_scope": ["*"]})).await?;
+    let parent = speaking_for(&world, &top).await?;
+    let phone = world.call("token.new", json!({"name": "phone", "right": "decide"})).await?;
+    let phone = Rpc::new(world.hub.url(), &text(&phone["token"]));
+    std::fs::write(world.work.join("old.txt"), "old\n")?;
+    std::fs::write(world.work.join("binary"), [0xff, 0xfe])?;
+    std::os::unix::fs::symlink(world.hub.data_dir().join("operator.token"), world.work.join("link"))?;
+    for (name, state) in
+        [("old.txt", "text"), ("new.txt", "missing"), ("binary", "unavailable"), ("link", "missing")]
+    {
+        let path = world.work.join(name);
+        let write = json!({"tool": "Write", "input": {"file_path": path, "content": "new\n"}});
+        let session = name.replace('.', "-");
+        let made = json!({"name": session, "working_dir": world.work, "prompt": script(&json!([write]))});
+        let session = text(&parent.call("claudecode.create", made).await?["id"]);
+        let asked = json!({"approval_id": world.asked(&session).await?.1["id"], "context": true});
+        let file = world.call("loopback.get", asked.clone()).await?["file"].clone();
+        assert_eq!((&file["state"], &file["path"]), (&json!(state), &json!(path)), "{file}");
+        if state == "text" {
+            assert_eq!(file["text"], "old\n");
+        }
+        assert_eq!(phone.call("loopback.get", asked.clone()).await?["file"], file);
+        let seen = parent.call("loopback.get", asked).await?;
+        assert_eq!((&seen["file"], seen["purpose"].is_object()), (&Value::Null, true), "{seen}");
+    }
+    Ok(())
+}

@@ -31,5 +31,5 @@ pub use outbox::Outbox;
 pub use run_dir::RunDir;
 pub use supervise::{Keeper, sweep_all};
 pub use tree::{SESSION_ID_VARIABLE, descends_from, sweep};
-pub use wall::{Wall, WallNeed, Walled, forbid_tracing, read_wall, try_wall};
+pub use wall::{Wall, WallNeed, Walled, enter_wall, forbid_tracing, read_wall, try_wall};
 pub use watch::JournalWatch;

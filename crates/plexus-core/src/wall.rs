@@ -47,6 +47,13 @@ impl Walls {
         Self { data_dir, setting: settings.wall, missing }
     }
 
+    /// The directory that children, and the hub's own file helpers, do not see; `None` where the system grants no
+    /// sandbox and children are started without one.
+    pub(crate) fn hidden(&self) -> Option<PathBuf> {
+        // Once granted, it is never done without: a child could use up the namespaces that a user may have.
+        (self.setting == WallSetting::Required || self.missing.is_none()).then(|| self.data_dir.clone())
+    }
+
     /// What a child is started behind; it may be shown one file of the data directory.
     pub(crate) fn around(&self, show: Option<&Path>) -> Option<Wall> {
         let need = match self.setting {

@@ -160,7 +160,7 @@ pub enum PendingResult {
 pub struct GetParams {
     /// Which approval.
     pub approval_id: ApprovalId,
-    /// true: with `purpose` and `like`.
+    /// true: with `purpose`, `like` and `file`.
     #[serde(default)]
     pub context: Option<bool>,
 }
@@ -210,6 +210,31 @@ pub struct Like {
     pub summary: String,
 }
 
+/// The file that a call is about to change, as it is on disk now. A client computes the diff from it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum TargetFile {
+    /// A text file.
+    Text {
+        /// Its absolute path, as the call names it.
+        path: String,
+        /// All of its text.
+        text: String,
+    },
+    /// There is no file at this path.
+    Missing {
+        /// The absolute path, as the call names it.
+        path: String,
+    },
+    /// Its text cannot be shown.
+    Unavailable {
+        /// The absolute path, as the call names it.
+        path: String,
+        /// Why, for a person.
+        reason: String,
+    },
+}
+
 /// Result of `loopback.get`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -224,6 +249,9 @@ pub enum GetResult {
         /// What like calls got before, newest first; with `context`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         like: Option<Vec<Like>>,
+        /// The file that the call is about to change; with `context`, for the operator and for tokens only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        file: Option<TargetFile>,
     },
 }
 

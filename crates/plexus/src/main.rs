@@ -57,9 +57,14 @@ fn main() -> ExitCode {
         let args = args.map(|arg| arg.to_string_lossy().into_owned()).collect();
         return ExitCode::from(u8::try_from(plexus_testkit::agent::run(args)).unwrap_or(1));
     }
+    let verb = args.next();
     // Keepers are many and live long: they never see the command line parser or a runtime.
-    if args.next().is_some_and(|verb| verb == "keep") {
+    if verb.as_ref().is_some_and(|verb| verb == "keep") {
         return report(keep(args.next().as_deref().map(Path::new)));
+    }
+    // The file helper enters a namespace, which only a process with one thread can.
+    if verb.is_some_and(|verb| verb == "files") {
+        return report(plexus_files::serve().map_err(|error| ExpectedError::Usage(error.to_string())));
     }
     // Whoever runs us has more than a child may get at, unless it is a child: of those a hub has to be able to read
     // whose they are. A system that refuses is no reason not to run.

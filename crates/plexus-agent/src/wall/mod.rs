@@ -90,6 +90,22 @@ pub fn try_wall(dir: &Path) -> Result<(), String> {
     }
 }
 
+/// Puts the calling process behind a wall around `dir`, as a child is, or says why not. The process must have one
+/// thread. The directory is empty for it afterwards; this is checked.
+pub fn enter_wall(dir: &Path) -> Result<(), String> {
+    let said = |error: io::Error| error.to_string();
+    let wall = Wall { hide: dir.to_owned(), show: None, need: WallNeed::Required };
+    let plan = Plan::of(&wall, Path::new("/")).map_err(said)?;
+    let (heard, say) =
+        pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(|error| error.to_string())?;
+    let raising = Raising { said: heard };
+    plan.raise(&say).map_err(|error| raising.fault(&error).unwrap_or_else(|| error.to_string()))?;
+    match std::fs::read_dir(dir).map_err(said)?.next() {
+        None => Ok(()),
+        Some(_) => Err("the data directory can still be seen".to_owned()),
+    }
+}
+
 /// What a process does once the wall stands around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {

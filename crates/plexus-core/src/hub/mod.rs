@@ -22,6 +22,7 @@ use crate::access::{Needs, is_good_for};
 use crate::audit_head::Heads;
 use crate::book::{Book, Signals, Topic};
 use crate::disk::Disk;
+use crate::files::Files;
 use crate::follow::{Deltas, LiveSessions};
 use crate::limits::Room;
 use crate::lineage::Lineage;
@@ -69,6 +70,7 @@ pub struct Hub {
     heads: Heads,
     watch: JournalWatch,
     walls: Walls,
+    files: Files,
     worktrees: Worktrees,
     policies: Policies,
     user_settings: UserSettings,
@@ -99,6 +101,7 @@ impl Hub {
         let tasks = TaskTracker::new();
         let notifier =
             settings.notify.clone().map(|wanted| Notifier::new(wanted, &settings.data_dir, &tasks, &closing));
+        let files = Files::new(&settings, &walls, closing.clone());
         let hub = Arc::new_cyclic(|this: &Weak<Self>| Self {
             settings,
             registry,
@@ -114,6 +117,7 @@ impl Hub {
             disk,
             heads,
             watch,
+            files,
             walls,
             worktrees: Worktrees::new(closing.clone()),
             policies: Policies::default(),
@@ -198,6 +202,11 @@ impl Hub {
 
     pub(crate) fn walls(&self) -> &Walls {
         &self.walls
+    }
+
+    /// Access to files that children can write.
+    pub fn files(&self) -> &Files {
+        &self.files
     }
 
     pub(crate) fn user_settings(&self) -> &UserSettings {

@@ -23,9 +23,13 @@ pub(super) fn method() -> Method {
 
 async fn get(hub: Arc<Hub>, caller: Admitted, params: GetParams) -> Result<GetResult, Error> {
     let (row, _) = hub.find_approval(&caller, params.approval_id).await?;
-    let (purpose, like) = match params.context {
-        Some(true) => (Some(hub.purpose(&caller, &row).await?), Some(hub.like(&caller, &row).await?)),
-        Some(false) | None => (None, None),
+    let (purpose, like, file) = match params.context {
+        Some(true) => (
+            Some(hub.purpose(&caller, &row).await?),
+            Some(hub.like(&caller, &row).await?),
+            hub.target_file(&caller, &row.approval).await,
+        ),
+        Some(false) | None => (None, None, None),
     };
-    Ok(GetResult::Ok { approval: Box::new(view::approval(row, usize::MAX)), purpose, like })
+    Ok(GetResult::Ok { approval: Box::new(view::approval(row, usize::MAX)), purpose, like, file })
 }

@@ -1,0 +1,77 @@
+//! The hub's access to files that children can write: every read, comparison, creation and deletion there is performed by
+//! a helper process in the children's sandbox (`plexus-files`). Here is how many run at a time, and what the hub asks them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use plexus_files::{Helper, HelperError, Kind, ReadFile, Verb};
+use tokio::io::AsyncWrite;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::Settings;
+use crate::wall::Walls;
+
+pub use plexus_files::{FileError, FileRead};
+
+/// How many helpers of each kind run at a time. One that an agent makes hang holds its place until it is killed.
+const AT_ONCE: usize = 4;
+/// How long a hub that shuts down waits for a helper.
+const CLOSE_WITHIN: Duration = Duration::from_secs(10);
+
+/// Access to files that children can write.
+#[derive(Debug)]
+pub struct Files {
+    helper: Helper,
+    reads: Semaphore,
+    looks: Semaphore,
+    makings: Semaphore,
+    closing: CancellationToken,
+}
+
+impl Files {
+    /// Helpers in the same sandbox as the children, for a hub whose end `closing` announces.
+    pub(crate) fn new(settings: &Settings, walls: &Walls, closing: CancellationToken) -> Self {
+        let places = || Semaphore::new(AT_ONCE);
+        let helper = Helper::new(settings.plexus.clone(), walls.hidden());
+        Self { helper, reads: places(), looks: places(), makings: places(), closing }
+    }
+
+    /// Reads at most `limit` bytes of a regular file. Links are followed as a child would follow them.
+    ///
+    /// # Errors
+    /// When there is no such file, it is not a regular one, or the helper process fails.
+    pub async fn read(&self, path: &Path, limit: u64) -> Result<FileRead, FileError> {
+        let mut content = Vec::new();
+        let verb = ReadFile { path: path.to_owned(), limit };
+        let size = self.call(verb, None, &mut content).await??;
+        Ok(FileRead { truncated: size > content.len() as u64, content, size })
+    }
+
+    /// Has a helper process perform a verb. When this returns, or is dropped, the process has ended or is killed.
+    pub(crate) async fn call<V: Verb>(
+        &self,
+        verb: V,
+        input: Option<&Path>,
+        body: &mut (impl AsyncWrite + Unpin),
+    ) -> Result<V::Answer, HelperError> {
+        let places = match V::KIND {
+            Kind::Read => &self.reads,
+            Kind::Look => &self.looks,
+            Kind::Make => &self.makings,
+        };
+        let work = async {
+            let place = places.acquire().await;
+            let _place = place.map_err(|error| HelperError::Failed(error.to_string()))?;
+            self.helper.call(verb, input, body).await
+        };
+        let closed = async {
+            self.closing.cancelled().await;
+            tokio::time::sleep(CLOSE_WITHIN).await;
+        };
+        tokio::select! {
+            answer = work => answer,
+            () = closed => Err(HelperError::TimedOut),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The file that a call is about to change, as it is on disk now, so that whoever decides sees a diff and not just the new
+//! text. A child chooses the path, so the file is read by the sandboxed helper. Only people get it: an agent that could see
+//! the file behind a call of its child would read files without a `Read` call of its own.
+
+use std::path::{Path, PathBuf};
+
+use plexus_protocol::loopback::TargetFile;
+use plexus_protocol::{Approval, Object, Principal};
+
+use crate::Hub;
+use crate::access::Admitted;
+use crate::files::FileError;
+
+/// Larger files are not shown.
+const MOST_BYTES: u64 = 1024 * 1024;
+
+impl Hub {
+    /// The file that this call is about to change; `None` if it changes none, or if the caller is an agent.
+    pub(crate) async fn target_file(&self, caller: &Admitted, approval: &Approval) -> Option<TargetFile> {
+        if !matches!(caller.principal, Principal::Operator | Principal::Token { .. }) {
+            return None;
+        }
+        let target = target(&approval.tool_name, &approval.input, Path::new(&approval.cwd))?;
+        let path = target.to_string_lossy().into_owned();
+        let unavailable = |reason: String| TargetFile::Unavailable { path: path.clone(), reason };
+        Some(match self.files().read(&target, MOST_BYTES).await {
+            Ok(read) if read.truncated => unavailable(format!("it is larger than {MOST_BYTES} bytes")),
+            Ok(read) => match String::from_utf8(read.content) {
+                Ok(text) => TargetFile::Text { path, text },
+                Err(_) => unavailable("it is not UTF-8 text".to_owned()),
+            },
+            Err(FileError::NotFound) => TargetFile::Missing { path },
+            Err(error) => unavailable(error.to_string()),
+        })
+    }
+}
+
+/// The path that a call of one of Claude Code's editing tools names.
+fn target(tool_name: &str, input: &Object, cwd: &Path) -> Option<PathBuf> {
+    if !matches!(tool_name, "Edit" | "MultiEdit" | "Write") {
+        return None;
+    }
+    let path = input.get("file_path")?.as_str()?;
+    Some(cwd.join(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_path_of_an_editing_tool_is_found() {
+        let input = |path: &str| json!({"file_path": path}).as_object().unwrap().clone();
+        let found = |tool, path| target(tool, &input(path), Path::new("/work"));
+        assert_eq!(found("Write", "/tmp/a"), Some("/tmp/a".into()));
+        assert_eq!(found("Edit", "src/a"), Some("/work/src/a".into()));
+        assert_eq!(found("Read", "/tmp/a"), None, "reading changes nothing");
+        assert_eq!(target("Write", &Object::new(), Path::new("/work")), None);
+    }
+}

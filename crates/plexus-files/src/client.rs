@@ -1,0 +1,135 @@
+//! The hub's end: starts a helper process for one verb, sends it, waits for the answer without blocking a thread, and
+//! kills the process when its time is up.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use tokio::fs::File;
+use tokio::io::AsyncWrite;
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+
+use crate::frame;
+use crate::process::Envelope;
+use crate::request::Verb;
+
+/// Variables by which libgit2 finds the user's configuration. A helper gets no others.
+const ENVIRONMENT: [&str; 2] = ["HOME", "XDG_CONFIG_HOME"];
+
+/// Why a helper process gave no answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum HelperError {
+    /// The sandbox could not be set up, and without it nothing is done.
+    #[error("the file helper cannot enter the sandbox: {0}")]
+    NoSandbox(String),
+    /// It took too long and was killed.
+    #[error("it took too long")]
+    TimedOut,
+    /// It could not be started, ended without an answer, or answered more than is allowed.
+    #[error("the file helper failed: {0}")]
+    Failed(String),
+}
+
+impl From<io::Error> for HelperError {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// How helper processes are started.
+#[derive(Debug, Clone)]
+pub struct Helper {
+    program: PathBuf,
+    hide: Option<PathBuf>,
+}
+
+impl Helper {
+    /// Helpers of the program `plexus`. They see the directory `hide` as empty, or do nothing; with `None` they run
+    /// without a sandbox, for systems that grant agents none either.
+    pub fn new(program: PathBuf, hide: Option<PathBuf>) -> Self {
+        Self { program, hide }
+    }
+
+    /// Has a new process perform a verb. The body of its answer goes to `body`.
+    ///
+    /// # Errors
+    /// When there is no answer. Errors of the work itself are part of the answer.
+    pub async fn call<V: Verb>(
+        &self,
+        verb: V,
+        input: Option<&Path>,
+        body: &mut (impl AsyncWrite + Unpin),
+    ) -> Result<V::Answer, HelperError> {
+        let (mut child, socket) = self.start()?;
+        let answered = tokio::time::timeout(V::KIND.within(), self.exchange(verb, input, body, socket)).await;
+        // When this returns, no process works on the files any more, whether there was an answer or not.
+        let _ = child.kill().await;
+        answered.unwrap_or(Err(HelperError::TimedOut))
+    }
+
+    fn start(&self) -> Result<(Child, UnixStream), HelperError> {
+        // A socket, as a pipe could be opened once more through a link to `/proc/self/fd/0`, and answers forged.
+        let (ours, theirs) = StdUnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let child = Command::new(&self.program)
+            .arg0("plexus")
+            .arg("files")
+            .current_dir("/")
+            .env_clear()
+            .envs(ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| HelperError::Failed(format!("{}: {error}", self.program.display())))?;
+        Ok((child, UnixStream::from_std(ours)?))
+    }
+
+    async fn exchange<V: Verb>(
+        &self,
+        verb: V,
+        input: Option<&Path>,
+        body: &mut (impl AsyncWrite + Unpin),
+        mut socket: UnixStream,
+    ) -> Result<V::Answer, HelperError> {
+        let mut envelope =
+            Envelope { hide: self.hide.clone(), body_modified: None::<SystemTime>, request: verb.into() };
+        match input {
+            None => send(&mut socket, &envelope, &mut tokio::io::empty(), 0).await?,
+            Some(path) => {
+                let mut file = File::open(path).await?;
+                let metadata = file.metadata().await?;
+                envelope.body_modified = Some(metadata.modified()?);
+                send(&mut socket, &envelope, &mut file, metadata.len()).await?;
+            }
+        }
+        let (json, length) = frame::receive_head(&mut socket).await.map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => HelperError::Failed("it ended without an answer".to_owned()),
+            _ => error.into(),
+        })?;
+        if length > V::MAX_BODY {
+            return Err(HelperError::Failed("it answered more than is allowed".to_owned()));
+        }
+        let answer: Result<V::Answer, HelperError> =
+            serde_json::from_slice(&json).map_err(|error| HelperError::Failed(error.to_string()))?;
+        frame::receive_body(&mut socket, body, length).await?;
+        answer
+    }
+}
+
+async fn send(
+    socket: &mut UnixStream,
+    envelope: &Envelope,
+    body: &mut (impl tokio::io::AsyncRead + Unpin),
+    length: u64,
+) -> Result<(), HelperError> {
+    let json = serde_json::to_vec(envelope).map_err(|error| HelperError::Failed(error.to_string()))?;
+    Ok(frame::send(socket, &json, body, length).await?)
+}

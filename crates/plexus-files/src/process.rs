@@ -1,0 +1,127 @@
+//! The helper process, `plexus files`: it gives up everything that the hub has and an agent has not, reads one request from
+//! the socket that is its stdin, performs it and writes the answer. It knows nothing of sessions or approvals.
+
+use std::fs::{File, FileTimes};
+use std::io::{self, Read as _, Seek as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::process::{Resource, Rlimit, geteuid, setrlimit};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+use serde::{Deserialize, Serialize};
+
+use crate::HelperError;
+use crate::frame;
+use crate::request::{Input, Request};
+
+/// What the hub sends.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Envelope {
+    /// The data directory, where agents are in a sandbox.
+    pub(crate) hide: Option<PathBuf>,
+    /// The modification time of the body, which is a copy of a file.
+    pub(crate) body_modified: Option<SystemTime>,
+    pub(crate) request: Request,
+}
+
+/// Why a helper process ended without an answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Its stdin is not the hub's socket, or the hub is gone.
+    #[error("`plexus files` is for the hub alone: {0}")]
+    Socket(#[from] io::Error),
+}
+
+impl From<rustix::io::Errno> for ServeError {
+    fn from(error: rustix::io::Errno) -> Self {
+        Self::Socket(error.into())
+    }
+}
+
+/// Serves one request: all that `plexus files` does. Call it on the main thread, before any other thread starts: the
+/// kernel lets only a process with one thread enter a user namespace.
+///
+/// # Errors
+/// When there is no request, or no one to answer.
+pub fn serve() -> Result<(), ServeError> {
+    plexus_agent::forbid_tracing()?;
+    close_inherited()?;
+    let mut socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let (json, length) = frame::read_head(&mut socket)?;
+    let Envelope { hide, body_modified, request } = serde_json::from_slice(&json).map_err(io::Error::from)?;
+    let body = (length > 0).then(|| body(&mut socket, length, body_modified)).transpose()?;
+    let answer = match enclose(hide.as_deref(), request.kind().memory()) {
+        Err(reason) => Err(HelperError::NoSandbox(reason)),
+        Ok(()) => {
+            end_with(&socket)?;
+            let path = body.as_ref().map(|body| format!("/proc/self/fd/{}", body.as_raw_fd()).into());
+            Ok(request.perform(Input(path))?)
+        }
+    };
+    let (head, output) = match answer {
+        Ok((json, output)) => {
+            (format!(r#"{{"Ok":{}}}"#, String::from_utf8_lossy(&json)).into_bytes(), output)
+        }
+        Err(error) => {
+            (serde_json::to_vec(&Err::<(), _>(error)).map_err(io::Error::from)?, Default::default())
+        }
+    };
+    let mut content = output.content.unwrap_or_else(|| Box::new(io::empty()));
+    frame::write(&mut socket, &head, &mut content, output.length)?;
+    // The thread that watches the hub would outlive the return from here.
+    std::process::exit(0)
+}
+
+/// A link in an agent's directory can name `/proc/self/fd/N`. Nothing of the hub may be open there: not even its log,
+/// which is why stdout and stderr are `/dev/null`, and stdin a socket, which cannot be opened by a path.
+fn close_inherited() -> io::Result<()> {
+    // SAFETY: this process has opened nothing yet. What it inherited beyond the first three belongs to no value of it.
+    match unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Enters the agents' sandbox and limits the memory of this process.
+fn enclose(hide: Option<&Path>, memory: u64) -> Result<(), String> {
+    let said = |error: rustix::io::Errno| error.to_string();
+    if let Some(hide) = hide {
+        plexus_agent::enter_wall(hide)?;
+        // Entering a user namespace gives every capability in it, as `exec` gives them to root alone.
+        if !geteuid().is_root() {
+            let none = CapabilitySet::empty();
+            set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
+                .map_err(said)?;
+        }
+        plexus_agent::forbid_tracing().map_err(|error| error.to_string())?;
+    }
+    setrlimit(Resource::Data, Rlimit { current: Some(memory), maximum: Some(memory) }).map_err(said)
+}
+
+/// Ends this process when the hub closes its end: the next hub must not meet a helper that still writes.
+fn end_with(socket: &UnixStream) -> io::Result<()> {
+    let mut socket = socket.try_clone()?;
+    let watch = move || {
+        // The hub sends nothing more.
+        let _ = socket.read(&mut [0]);
+        std::process::exit(1)
+    };
+    std::thread::Builder::new().name("hub".to_owned()).spawn(watch).map(drop)
+}
+
+/// The body of the request, as a file of this process that no one can write any more.
+fn body(socket: &mut UnixStream, length: u64, modified: Option<SystemTime>) -> io::Result<OwnedFd> {
+    let mut file = File::from(memfd_create("body", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
+    if io::copy(&mut socket.take(length), &mut file)? != length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    file.rewind()?;
+    if let Some(modified) = modified {
+        file.set_times(FileTimes::new().set_modified(modified))?;
+    }
+    fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
+    Ok(file.into())
+}

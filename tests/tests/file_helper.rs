@@ -1,0 +1,143 @@
+//! The file helper as the hub uses it: the real program, in the sandbox of agents. Where this system grants no sandbox,
+//! the tests of it say so by name.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use plexus_files::{FileError, Helper, HelperError, ReadFile};
+use plexus_testkit::{binaries, skip};
+use rustix::fs::{CWD, Mode, mkfifoat};
+
+/// A data directory with a secret, and a working directory beside it.
+struct Ground {
+    dir: tempfile::TempDir,
+    helper: Helper,
+}
+
+impl Ground {
+    /// `None` where the system grants no sandbox.
+    fn new(test: &str) -> anyhow::Result<Option<Self>> {
+        let dir = tempfile::tempdir()?;
+        let data = dir.path().join("data");
+        std::fs::create_dir_all(data.join("sessions"))?;
+        std::fs::create_dir(dir.path().join("work"))?;
+        for file in ["operator.token", "sessions/one"] {
+            std::fs::write(data.join(file), "SECRET")?;
+        }
+        if let Err(reason) = plexus_agent::try_wall(&data) {
+            skip(test, &format!("sandbox: {reason}"));
+            return Ok(None);
+        }
+        Ok(Some(Self { helper: Helper::new(binaries::plexus()?, Some(data)), dir }))
+    }
+
+    fn data(&self, file: &str) -> PathBuf {
+        self.dir.path().join("data").join(file)
+    }
+
+    fn work(&self, file: &str) -> PathBuf {
+        self.dir.path().join("work").join(file)
+    }
+
+    async fn read(&self, path: &Path) -> Result<String, FileError> {
+        let mut content = Vec::new();
+        let verb = ReadFile { path: path.to_owned(), limit: 1000 };
+        self.helper.call(verb, None, &mut content).await??;
+        Ok(String::from_utf8_lossy(&content).into_owned())
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_the_working_directory_is_read() -> anyhow::Result<()> {
+    let Some(ground) = Ground::new("a_file_of_the_working_directory_is_read")? else { return Ok(()) };
+    std::fs::write(ground.work("file"), "content")?;
+    symlink("file", ground.work("link"))?;
+    for name in ["file", "link"] {
+        assert_eq!(ground.read(&ground.work(name)).await?, "content");
+    }
+    let mut content = Vec::new();
+    let verb = ReadFile { path: ground.work("file"), limit: 3 };
+    assert_eq!(ground.helper.call(verb, None, &mut content).await?, Ok(7));
+    assert_eq!(content, b"con");
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_path_leads_to_the_data_directory() -> anyhow::Result<()> {
+    let Some(ground) = Ground::new("no_path_leads_to_the_data_directory")? else { return Ok(()) };
+    let this = std::process::id();
+    symlink(ground.data(""), ground.work("data"))?;
+    for (i, target) in [
+        ground.data("operator.token"),
+        ground.work("data/sessions/one"),
+        format!("/proc/{this}/root{}", ground.data("operator.token").display()).into(),
+        format!("/proc/self/root{}", ground.data("operator.token").display()).into(),
+        format!("/proc/self/cwd{}", ground.data("operator.token").display()).into(),
+        format!("/proc/{this}/cwd/Cargo.toml").into(),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let link = ground.work(&format!("link-{i}"));
+        symlink(&target, &link)?;
+        for path in [&target, &link] {
+            let read = ground.read(path).await;
+            assert!(
+                matches!(read, Err(FileError::NotFound | FileError::Io(_))),
+                "{}: {read:?}",
+                path.display()
+            );
+        }
+    }
+    assert_eq!(std::fs::read_to_string(ground.data("operator.token"))?, "SECRET");
+    Ok(())
+}
+
+/// What a link to `/proc/self/fd` finds: neither the hub's log nor a way to forge the answer.
+#[tokio::test]
+async fn nothing_of_the_hub_is_open_in_a_helper() -> anyhow::Result<()> {
+    let Some(ground) = Ground::new("nothing_of_the_hub_is_open_in_a_helper")? else { return Ok(()) };
+    // A descriptor of ours that is inherited by whatever we start.
+    let secret = std::fs::File::open(ground.data("operator.token"))?;
+    rustix::io::fcntl_setfd(&secret, rustix::io::FdFlags::empty())?;
+    for fd in 0..64 {
+        let read = ground.read(Path::new(&format!("/proc/self/fd/{fd}"))).await;
+        assert!(read.as_ref().is_err(), "{fd}: {read:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_fifo_or_a_device_is_not_waited_for() -> anyhow::Result<()> {
+    let Some(ground) = Ground::new("a_fifo_or_a_device_is_not_waited_for")? else { return Ok(()) };
+    mkfifoat(CWD, ground.work("fifo"), Mode::RUSR | Mode::WUSR)?;
+    for path in [ground.work("fifo"), ground.work(""), "/dev/zero".into(), "/dev/tty".into()] {
+        let read = tokio::time::timeout(Duration::from_secs(60), ground.read(&path)).await?;
+        assert!(
+            matches!(read, Err(FileError::NotRegular | FileError::Io(_))),
+            "{}: {read:?}",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_the_sandbox_nothing_is_read() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    std::fs::write(dir.path().join("file"), "content")?;
+    let read = |helper: Helper| {
+        let verb = ReadFile { path: dir.path().join("file"), limit: 10 };
+        async move { helper.call(verb, None, &mut Vec::new()).await }
+    };
+    // A directory that is not there cannot be hidden.
+    let required = read(Helper::new(binaries::plexus()?, Some(dir.path().join("none")))).await;
+    assert!(matches!(required, Err(HelperError::NoSandbox(_))), "{required:?}");
+    assert_eq!(read(Helper::new(binaries::plexus()?, None)).await, Ok(Ok(7)));
+    let missing = read(Helper::new(dir.path().join("none"), None)).await;
+    assert!(matches!(missing, Err(HelperError::Failed(_))), "{missing:?}");
+    let silent = read(Helper::new("/bin/true".into(), None)).await;
+    assert!(matches!(silent, Err(HelperError::Failed(_))), "{silent:?}");
+    Ok(())
+}
