@@ -199,10 +199,6 @@ async fn with_a_filter_keys_reach_only_what_the_list_shows() -> anyhow::Result<(
     desk.window.close().await
 }
 
-/// Puts this file into what the hub tells about an approval, as it is now.
-const WITH_FILE: &str = "await page.route('**/rpc', async (route) => { const response = await route.fetch(); const json = await response.json(); \
-    if (json.result?.approval) json.result.file = args; await route.fulfill({ response, json }); })";
-
 #[tokio::test]
 async fn a_change_of_a_file_has_the_numbers_of_the_file_and_a_write_is_a_diff() -> anyhow::Result<()> {
     let test = "a_change_of_a_file_has_the_numbers_of_the_file_and_a_write_is_a_diff";
@@ -210,7 +206,6 @@ async fn a_change_of_a_file_has_the_numbers_of_the_file_and_a_write_is_a_diff() 
     let file = desk.world.file("long.txt");
     let text: String = (1..=50).map(|line| format!("line {line}\n")).collect();
     std::fs::write(&file, &text)?;
-    desk.run(WITH_FILE, json!({"path": file, "text": text, "truncated": false})).await?;
     let edit = |old: &str| json!({"tool": "Edit", "input": {"file_path": file, "old_string": old, "new_string": format!("new-{old}")}});
     let write = json!({"tool": "Write", "input": {"file_path": file, "content": text.replace("line 7\n", "seven\n")}});
     asks(&desk, "worker", vec![edit("line 40"), edit("line 60"), edit("line 1"), write]).await?;

@@ -27,7 +27,7 @@ export interface Like {
 
 export interface Got {
   approval: Approval;
-  /** The file that the call changes, as it is now; left out where there is none or it cannot be read. */
+  /** The file that the call changes, as it is now; left out for tools that change none. */
   file?: FileNow;
   purpose?: Purpose;
   like?: Like[];

@@ -4,7 +4,9 @@ import type { Row } from './diff';
 
 const show = (rows: Row[] | null) =>
   rows?.map((row) => (row.kind === 'gap' ? `~${row.text}` : `${row.before ?? ''}:${row.after ?? ''}${{ same: ' ', added: '+', removed: '-' }[row.kind]}${row.parts.map((part) => part.text).join('')}`));
-const file = (text: string, more: Partial<FileNow> = {}): FileNow => ({ path: '/x', text, ...more });
+const file = (text: string): FileNow => ({ state: 'text', path: '/x', text });
+const missing: FileNow = { state: 'missing', path: '/x' };
+const unavailable: FileNow = { state: 'unavailable', path: '/x', reason: 'too large' };
 const ten = Array.from({ length: 10 }, (_, at) => `line ${at + 1}`).join('\n') + '\n';
 const one = (text: FileNow | null, before: string, after: string, everywhere = false) => edited(text, [{ before, after, everywhere }])[0]!;
 
@@ -34,7 +36,9 @@ test('an edit that does not fit the file says so, and has no numbers', () => {
   expect(show(one(file(ten), 'line 11', 'x').rows)).toEqual([':-line 11', ':+x']);
   expect(one(file(ten), 'line', 'x').notes).toEqual(['the text to replace occurs 10 times in the file as it is now']);
   expect(one(file(ten), '', 'x').notes).toEqual(['the file exists and is not empty']);
-  expect(one(file('', { truncated: true }), 'a', 'x').notes).toEqual(['the text to replace is not in the part of the file that was read']);
+  expect(one(missing, 'a', 'x').notes).toEqual(['the file does not exist']);
+  expect(one(missing, '', 'x').notes).toEqual(['creates a new file']);
+  expect(one(unavailable, 'a', 'x').notes).toEqual(['cannot be compared with the file: too large']);
   expect(one(null, 'a', 'b').notes).toEqual([]);
 });
 
@@ -50,7 +54,8 @@ test('each of several edits finds what the one before it left', () => {
 test('a file that is written over is compared', () => {
   expect(show(written(file('a\nb\n'), 'a\nc\n').rows)).toEqual(['1:1 a', '2:-b', ':2+c']);
   expect(written(file('a'), 'a').notes).toEqual(['changes nothing: the file has this content']);
-  expect(written(file('a', { truncated: true }), 'b')).toEqual({ rows: null, notes: ['replaces a file that is too large to compare'] });
+  expect(written(missing, 'b')).toEqual({ rows: null, notes: ['creates a new file'] });
+  expect(written(unavailable, 'b')).toEqual({ rows: null, notes: ['cannot be compared with the file: too large'] });
 });
 
 test('a file with other line ends is matched as Claude Code does', () => {

@@ -2,13 +2,8 @@
 
 import { rowsOf, type Row } from './diff';
 
-/** The file that a call is about, as `loopback.get` with `context` gives it. */
-export interface FileNow {
-  path: string;
-  text: string;
-  /** Only its beginning was read. */
-  truncated?: boolean;
-}
+/** The file that a call is about to change, as `loopback.get` with `context` gives it. */
+export type FileNow = { state: 'text'; path: string; text: string } | { state: 'missing'; path: string } | { state: 'unavailable'; path: string; reason: string };
 
 export interface Edit {
   before: string;
@@ -27,34 +22,36 @@ const AROUND = 3;
 /** So many places are shown of a change that is made at many. */
 const PLACES = 20;
 
-/** A file that is written over; null where it cannot be compared and the new content is shown instead. */
-export function written(file: FileNow, content: string): Against | { rows: null; notes: string[] } {
-  if (file.truncated) return { rows: null, notes: ['replaces a file that is too large to compare'] };
-  if (file.text === content) return { rows: rowsOf(file.text, content), notes: ['changes nothing: the file has this content'] };
-  return { rows: rowsOf(file.text, content), notes: ['replaces the whole file'] };
+/** A file that is written: its difference from what is there, or no rows where there is nothing to compare it with. */
+export function written(file: FileNow, content: string): { rows: Row[] | null; notes: string[] } {
+  if (file.state !== 'text') return { rows: null, notes: [file.state === 'missing' ? 'creates a new file' : `cannot be compared with the file: ${file.reason}`] };
+  return { rows: rowsOf(file.text, content), notes: [file.text === content ? 'changes nothing: the file has this content' : 'replaces the whole file'] };
 }
 
 /** Edits, each of which finds the file as the ones before it left it. */
 export function edited(file: FileNow | null, edits: readonly Edit[]): Against[] {
+  if (file?.state !== 'text') return edits.map((edit) => unplaced(edit, absent(file, edit)));
   // Claude Code reads and matches files with newlines only.
-  let text = file === null ? null : file.text.replaceAll('\r\n', '\n');
+  let text = file.text.replaceAll('\r\n', '\n');
   return edits.map((edit) => {
-    const against = text === null ? unplaced(edit, []) : placed(text, edit, file?.truncated === true);
-    if (text !== null && edit.before !== '') text = edit.everywhere ? text.split(edit.before).join(edit.after) : replaceFirst(text, edit);
+    const against = placed(text, edit);
+    if (edit.before !== '') text = edit.everywhere ? text.split(edit.before).join(edit.after) : replaceFirst(text, edit);
     return against;
   });
 }
 
-function placed(text: string, edit: Edit, truncated: boolean): Against {
-  const part = truncated ? 'the part of the file that was read' : 'the file as it is now';
+function absent(file: Exclude<FileNow, { state: 'text' }> | null, edit: Edit): string[] {
+  if (file?.state === 'unavailable') return [`cannot be compared with the file: ${file.reason}`];
+  if (edit.before === '') return ['creates a new file'];
+  return file === null ? [] : ['the file does not exist'];
+}
+
+function placed(text: string, edit: Edit): Against {
   if (edit.before === '') return unplaced(edit, text === '' ? [] : ['the file exists and is not empty']);
   const places = occurrences(text, edit.before);
-  if (places.length === 0) return unplaced(edit, [`the text to replace is not in ${part}`]);
-  if (places.length > 1 && !edit.everywhere) return unplaced(edit, [`the text to replace occurs ${places.length.toLocaleString('en')} times in ${part}`]);
-  const notes = [
-    ...(edit.everywhere && places.length > 1 ? [`at ${places.length.toLocaleString('en')} places`] : []),
-    ...(truncated ? ['only the beginning of the file was read'] : []),
-  ];
+  if (places.length === 0) return unplaced(edit, ['the text to replace is not in the file as it is now']);
+  if (places.length > 1 && !edit.everywhere) return unplaced(edit, [`the text to replace occurs ${places.length.toLocaleString('en')} times in the file as it is now`]);
+  const notes = edit.everywhere && places.length > 1 ? [`at ${places.length.toLocaleString('en')} places`] : [];
   const rows: Row[] = [];
   let moved = 0;
   places.slice(0, PLACES).forEach((place, at) => {

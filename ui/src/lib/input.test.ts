@@ -72,6 +72,6 @@ test('a path is shortened only where it is surely below', () => {
 test('a file that is written over is a change of it, and a new one is its content', () => {
   const write = { file_path: '/a', content: 'x\n' };
   expect(inputParts('Write', write)[1]).toMatchObject({ kind: 'code', text: 'x\n' });
-  expect(inputParts('Write', write, { path: '/a', text: 'y\n' })[1]).toMatchObject({ kind: 'change', notes: ['replaces the whole file'] });
-  expect(inputParts('Write', write, { path: '/a', text: 'y', truncated: true })[1]).toMatchObject({ kind: 'code', notes: ['replaces a file that is too large to compare'] });
+  expect(inputParts('Write', write, { state: 'text', path: '/a', text: 'y\n' })[1]).toMatchObject({ kind: 'change', notes: ['replaces the whole file'] });
+  expect(inputParts('Write', write, { state: 'unavailable', path: '/a', reason: 'it is too large' })[1]).toMatchObject({ kind: 'code', notes: ['cannot be compared with the file: it is too large'] });
 });

@@ -142,7 +142,7 @@ function path(taken: Taken, name: string): InputPart[] {
 
 /** What is written into a file: the difference from what is in it, where that is known. */
 function newContent(path: string | null, content: string, now: FileNow | null): InputPart {
-  const against = now === null ? { rows: null, notes: [] } : written(now, content);
+  const against: ReturnType<typeof written> = now === null ? { rows: null, notes: [] } : written(now, content);
   const label = content === '' ? 'New content (empty)' : 'New content';
   if (against.rows !== null) return { kind: 'change', label, rows: against.rows, notes: against.notes };
   return { kind: 'code', label, text: content, path, language: null, notes: against.notes };
@@ -160,7 +160,7 @@ function changes(list: Edit[], now: FileNow | null): InputPart[] {
     kind: 'change',
     label: list.length === 1 ? 'Change' : `Change ${at + 1} of ${list.length}`,
     rows,
-    notes: [...(list[at]?.everywhere ? ['at every place where it occurs'] : []), ...(list[at]?.before === '' && now === null ? ['creates a new file'] : []), ...notes],
+    notes: [...(list[at]?.everywhere ? ['at every place where it occurs'] : []), ...notes],
   }));
 }
 
