@@ -67,3 +67,10 @@ test('many rows become few texts, with nothing left out', () => {
     { kind: 'same', text: '     4   c' },
   ]);
 });
+
+test('a few unchanged lines at the beginning are not folded', () => {
+  for (const above of ['a\n', 'a\nb\n', 'a\nb\nc\n']) {
+    const rows = rowsOf(`${above}old\n`, `${above}new 1\nnew 2\nnew 3\nnew 4\n`);
+    expect(folded(rows)).toEqual(rows);
+  }
+});

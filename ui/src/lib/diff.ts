@@ -92,7 +92,8 @@ export function folded(rows: Row[]): Row[] {
     }
     const first = at === 0 ? 0 : AROUND;
     const last = end === rows.length ? 0 : AROUND;
-    const hidden = rows.slice(at + first, end - last);
+    // A run that is shorter than what is shown of it hides nothing; an end before the first row would count from the last.
+    const hidden = rows.slice(at + first, Math.max(at + first, end - last));
     if (hidden.length > 2) {
       shown.push(...rows.slice(at, at + first));
       shown.push({ kind: 'gap', rows: hidden, text: `${hidden.length.toLocaleString('en')} unchanged lines` });
