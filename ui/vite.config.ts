@@ -32,6 +32,11 @@ export default defineConfig({
     // The page may load nothing but files of its own: no inlined assets.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    rolldownOptions: {
+      input: { index: 'index.html', worker: 'src/handover/worker.ts' },
+      // A service worker has one address: under another it would be another worker.
+      output: { entryFileNames: ({ name }) => (name === 'worker' ? 'worker.js' : 'assets/[name]-[hash].js') },
+    },
   },
   server: {
     // `npm run dev` beside a hub: PLEXUS_HUB=http://127.0.0.1:4445. The hub takes requests of its own pages only.

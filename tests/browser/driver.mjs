@@ -17,21 +17,24 @@ const axe = () => readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 const LIMIT = 30_000;
 
 const home = mkdtempSync(join(tmpdir(), 'plexus-browser-'));
-const browser = await chromium.launch({
+const launch = {
   executablePath,
   chromiumSandbox: process.getuid() !== 0,
   env: { PATH: process.env.PATH, HOME: home, TMPDIR: home },
   args: ['--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-proxy-server'],
-});
+};
+const browser = await chromium.launch(launch);
 
 /** What must not happen in a page of ours, kept where the page cannot reach it. */
 class Window {
   faults = [];
   pages = [];
 
-  static async open({ origins, options = {} }) {
+  /** With a `profile` it is a browser of its own, which keeps what it keeps in that folder. */
+  static async open({ origins, options = {}, profile = null }) {
     const opened = new Window();
-    opened.context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+    const wanted = { viewport: { width: 1280, height: 800 }, ...options };
+    opened.context = profile === null ? await browser.newContext(wanted) : await chromium.launchPersistentContext(profile, { ...launch, ...wanted });
     opened.context.setDefaultTimeout(LIMIT);
     await opened.context.exposeBinding('__violated', (_, what) => opened.faults.push(`against the policy: ${what}`));
     await opened.context.addInitScript(() => {
@@ -44,7 +47,8 @@ class Window {
       if (!origins.includes(url.origin) && !['about:', 'data:', 'blob:'].includes(url.protocol)) opened.faults.push(`asked ${request.url()}`);
     });
     opened.context.on('page', (page) => opened.watch(page));
-    await opened.context.newPage();
+    if (opened.context.pages().length === 0) await opened.context.newPage();
+    else opened.context.pages().forEach((page) => opened.watch(page));
     return opened;
   }
 

@@ -136,6 +136,17 @@ impl Look {
     }
 }
 
+/// What a browser keeps, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile<'a> {
+    /// Nothing beyond the window, which shares its browser with other tests.
+    Private,
+    /// As `Private`, without service workers, as in some private windows.
+    WithoutWorkers,
+    /// In this folder, by a browser of its own.
+    OnDisk(&'a Path),
+}
+
 /// A test's own part of the browser: nothing is shared with others. It has one page to begin with; code may open more.
 pub struct Window {
     driver: &'static Driver,
@@ -149,6 +160,19 @@ impl Window {
     /// # Errors
     /// When there is one and it cannot be started.
     pub async fn open(test: &str, origins: &[&str], look: Look) -> anyhow::Result<Option<Self>> {
+        Self::open_with(test, origins, look, Profile::Private).await
+    }
+
+    /// As [`Window::open`], with this profile.
+    ///
+    /// # Errors
+    /// As [`Window::open`].
+    pub async fn open_with(
+        test: &str,
+        origins: &[&str],
+        look: Look,
+        profile: Profile<'_>,
+    ) -> anyhow::Result<Option<Self>> {
         if let Some(why) = plexus_console::missing() {
             plexus_testkit::skip(test, &format!("web console: {why}"));
             return Ok(None);
@@ -162,8 +186,12 @@ impl Window {
         let options = json!({
             "viewport": {"width": width, "height": height}, "colorScheme": look.scheme,
             "isMobile": width < 500, "hasTouch": width < 500, "reducedMotion": "reduce", "locale": "en-GB", "timezoneId": "UTC",
+            "serviceWorkers": if profile == Profile::WithoutWorkers { "block" } else { "allow" },
         });
-        driver.ask(json!({"op": "open", "window": name, "origins": origins, "options": options})).await?;
+        let folder = if let Profile::OnDisk(folder) = profile { Some(folder) } else { None };
+        let request =
+            json!({"op": "open", "window": name, "origins": origins, "options": options, "profile": folder});
+        driver.ask(request).await?;
         Ok(Some(Self { driver, name, closed: false }))
     }
 

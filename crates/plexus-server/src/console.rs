@@ -15,10 +15,11 @@ use serde_json::json;
 use crate::doors::Doors;
 use crate::refusal::Refusal;
 
-/// What the page may do. Svelte makes its templates by one named policy; nothing else becomes markup.
+/// What the page may do. Svelte creates its templates by one named policy, and one creates the address of the service worker; nothing else becomes markup
+/// or script.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
     connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
-    require-trusted-types-for 'script'; trusted-types svelte-trusted-html";
+    require-trusted-types-for 'script'; trusted-types svelte-trusted-html plexus-worker";
 
 /// What every file goes out with.
 const GUARDS: [(HeaderName, &str); 6] = [
@@ -116,6 +117,17 @@ mod tests {
         }
         assert_eq!(headers[header::CACHE_CONTROL], "no-cache");
         assert!(!headers.contains_key(header::SET_COOKIE) && !headers.contains_key(header::CONTENT_ENCODING));
+    }
+
+    #[tokio::test]
+    async fn the_service_worker_goes_out_guarded_and_is_asked_for_each_time() {
+        if plexus_console::missing().is_some() {
+            return;
+        }
+        let response = file(Uri::from_static("/worker.js"), HeaderMap::new()).await;
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()[header::CACHE_CONTROL], "no-cache");
+        assert_eq!(response.headers()[header::CONTENT_SECURITY_POLICY], POLICY);
     }
 
     #[tokio::test]

@@ -87,6 +87,7 @@ impl Doors {
             .route("/health", get(health))
             .route("/", get(console::file))
             .route("/favicon.svg", get(console::file))
+            .route("/worker.js", get(console::file))
             .route("/assets/{*path}", get(console::file))
             .route("/console/login", post(console::login))
             .fallback(|| async { Refusal::NotFound })

@@ -25,6 +25,11 @@ async fn wants_three(desk: &Desk) -> anyhow::Result<String> {
     Ok(session)
 }
 
+/// Waits until the page confirms an answer in these words.
+async fn confirmed(desk: &Desk, words: &str) -> anyhow::Result<()> {
+    desk.run("await page.getByTestId('confirmed').getByText(args).waitFor()", json!(words)).await.map(drop)
+}
+
 /// What was made, and what the model was told.
 async fn did_accordingly(desk: &Desk, session: &str) -> anyhow::Result<()> {
     let world = &desk.world;
@@ -53,18 +58,25 @@ async fn what_is_asked_appears_by_itself_and_is_allowed_edited_and_denied_by_mou
     // Whoever looks at another tab sees how many there are.
     assert_eq!(desk.run("return page.title()", json!({})).await?, json!("(1) Plexus"));
     desk.click("Allow").await?;
+    confirmed(desk, "Allowed: Bash sh -c").await?;
 
     desk.look_at("edited").await?;
     desk.click("Edit").await?;
     let other = makes(desk, "instead");
     desk.run("await page.getByRole('dialog').getByLabel('command').fill(args)", json!(other)).await?;
+    desk.click("Review changes").await?;
+    let review = "const review = page.getByTestId('review'); await review.waitFor(); \
+        return [await review.locator('.removed .text').innerText(), await review.locator('.added .text').innerText()]";
+    assert_eq!(desk.run(review, json!({})).await?, json!([makes(desk, "edited"), other]));
     desk.click("Allow edited").await?;
+    confirmed(desk, "Allowed with changes: Bash sh -c").await?;
 
     desk.look_at("denied").await?;
     desk.click("Deny").await?;
     let reason = "const dialog = page.getByRole('dialog'); await dialog.getByLabel('Reason').fill(args); \
                   await dialog.getByRole('button', {name: 'Deny'}).click()";
     desk.run(reason, json!("not that one, thanks")).await?;
+    confirmed(desk, "Reason: not that one, thanks").await?;
     did_accordingly(desk, &session).await
 }
 
@@ -89,9 +101,10 @@ async fn what_is_asked_appears_by_itself_and_is_allowed_edited_and_denied_by_key
     let typed = "const field = page.getByRole('dialog').getByLabel('command'); await field.waitFor(); \
         for (let at = 0; at < 10 && !await field.evaluate((element) => element === document.activeElement); at++) await page.keyboard.press('Tab'); \
         await page.keyboard.press('Control+A'); await page.keyboard.insertText(args); \
-        const send = page.getByRole('button', {name: 'Allow edited'}); \
-        for (let at = 0; at < 10 && !await send.evaluate((element) => element === document.activeElement); at++) await page.keyboard.press('Tab'); \
-        await page.keyboard.press('Enter')";
+        for (const name of ['Review changes', 'Allow edited']) { \
+            const send = page.getByRole('button', {name}); await send.and(page.locator(':enabled')).waitFor(); \
+            for (let at = 0; at < 10 && !await send.evaluate((element) => element === document.activeElement); at++) await page.keyboard.press('Tab'); \
+            await page.keyboard.press('Enter'); }";
     desk.run(typed, json!(makes(desk, "instead"))).await?;
 
     desk.look_at("denied").await?;

@@ -113,6 +113,11 @@ async fn what_a_child_writes_is_only_text(test: &str, look: Look) -> anyhow::Res
             await page.getByText('reading all of it').waitFor({state: 'detached'})";
         desk.run(whole, id.clone()).await?;
         let found = held(&desk, &tool).await?;
+        // Shown in full it is still only text, and can be answered then.
+        let all = "if (await page.locator('article[data-shown=cut]').count() > 0) await page.keyboard.press('m'); \
+            await page.locator('article .end').scrollIntoViewIfNeeded(); await page.locator('article[data-shown=shown]').waitFor()";
+        desk.run(all, json!({})).await?;
+        held(&desk, &format!("{tool}, all of it")).await?;
         assert!(found["markup"] == true || tool.contains("yyy"), "{tool}: it is to be seen: {found:#}");
         // The editor, and the dialog that asks for a reason, show it too.
         for key in ["e", "d", "r"] {

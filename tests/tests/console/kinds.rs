@@ -92,7 +92,7 @@ async fn questions_are_answered_in_a_form(desk: &mut Desk) -> anyhow::Result<()>
     let answers = "const ask = (name) => page.getByRole('group', {name}); \
         await ask('Which wall?').getByLabel('Green').check(); \
         for (const door of ['Red', 'Blue']) await ask('Which doors?').getByLabel(door).check(); \
-        await ask('Which floor?').getByLabel('In own words').fill('Leave it as it is'); \
+        await ask('Which floor?').getByLabel('Other answer').fill('Leave it as it is'); \
         await page.getByRole('button', {name: 'Answer'}).click()";
     desk.run(answers, json!({})).await?;
     assert_eq!(world.ended(&session).await?["status"], "complete");

@@ -2,6 +2,7 @@
 //! accordingly. No page here may ask anybody but its hub, break its policy or throw; that is seen to when a window closes.
 
 mod answers;
+mod credential;
 mod crowd;
 mod desk;
 mod door;
@@ -11,4 +12,5 @@ mod live;
 mod looks;
 mod scene;
 mod session;
+mod shown;
 mod sources;

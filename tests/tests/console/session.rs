@@ -75,7 +75,7 @@ async fn an_answer_kept_as_a_rule_shows_what_it_settles_and_settles_it() -> anyh
     let remember = "const dialog = page.getByRole('dialog'); \
         await dialog.getByLabel('Rule', {exact: true}).fill('Bash(npm test'); await dialog.getByText(/bracket|closed|expected|\\)/i).first().waitFor(); \
         await dialog.getByLabel('Rule', {exact: true}).fill('Bash(npm test:*)'); \
-        const settles = dialog.getByTestId('preview'); await settles.getByText('It allows 1 other open question at once').waitFor(); \
+        const settles = dialog.getByTestId('preview'); await settles.getByText('Allows 1 other open approval at once').waitFor(); \
         await settles.getByText('npm test two').waitFor(); await dialog.getByRole('button', {name: 'Allow and remember'}).click(); \
         await page.getByTestId('shown').getByText('1', {exact: true}).waitFor()";
     desk.run(remember, json!({})).await?;

@@ -6,12 +6,16 @@
 import { SvelteMap, SvelteSet } from 'svelte/reactivity';
 import { Away, call, Refused, SignedOut } from '../lib/api';
 import { approvals } from '../lib/approvals.svelte';
+import { live } from '../lib/live.svelte';
+import { sessions } from '../lib/sessions.svelte';
 import type { Approval, ApprovalStatus, Decision, Fields } from '../lib/wire';
+import { callWords, confirmation, tooLate } from './confirmation';
 
-/** So long has a question been shown before it can be answered, in milliseconds. */
+/** So long has an approval been shown before it can be answered, in milliseconds. */
 export const LOOKED_AT = 400;
 
-export const EARLY = 'This question has only just appeared: look at it, then answer.';
+export const EARLY = 'This approval has only just appeared: look at it, then answer.';
+export const DISCONNECTED = 'Disconnected: answers are sent again once the hub is back.';
 
 /** An answer as `loopback.respond` takes it, less whose it is. */
 export interface Answer {
@@ -23,6 +27,9 @@ export interface Answer {
   mode?: string;
   remember?: { rule: string; session_id?: string; expires_secs?: number };
 }
+
+/** How much of an input is shown: what belongs to it is still being read, parts of it are left out, its end is below the edge of the view, or all of it has been on the screen. */
+export type InFullState = { kind: 'reading' } | { kind: 'cut'; left: number } | { kind: 'below' } | { kind: 'shown' };
 
 /** What became of one of several. */
 export interface Outcome {
@@ -44,8 +51,10 @@ class Answering {
   sent = new SvelteSet<string>();
   /** What went wrong with the last answer to a question. */
   problems = new SvelteMap<string, string>();
-  /** What was said last, for those who listen rather than look. */
+  /** What was said last. */
   said = $state('');
+  /** The answer that counted last, in words. */
+  confirmed = $state('');
   /** The question that has been looked at for long enough. */
   looked = $state<string | null>(null);
   private shown: { id: string; whole: boolean; since: number } | null = null;
@@ -98,13 +107,13 @@ class Answering {
   /** Sends an answer; true if it counts. */
   async answer(approval: Approval, answer: Answer): Promise<boolean> {
     if (this.sent.has(approval.id)) return false;
+    this.confirmed = '';
     return this.attempt(approval.id, async () => {
       const answered = await call<Answered>('loopback.respond', { ...identified(approval), ...answer });
       const settled = answered.type === 'ok' ? (answered.settled ?? []) : [];
-      const done = answer.approve ? 'Allowed' : 'Denied';
-      const more = settled.length > 0 ? `, and ${settled.length} more settled by the rule` : '';
-      if (answered.type === 'ok') this.said = `${done}: ${approval.tool_name} of ${approval.session_name}${more}`;
       this.over(approval, answer.approve, answered);
+      if (answered.type === 'ok') this.confirmed = confirmation(approval, answer, settled.length);
+      if (answered.type === 'already_resolved') this.confirmed = tooLate(answered.status, answered.decision, nameOf);
       // One moves on to what is still open, not to what the rule has just answered.
       for (const other of settled.map((id) => approvals.get(id))) if (other) approvals.told({ ...other, status: answer.approve ? 'allowed' : 'denied' });
       if (answered.type === 'error') throw new Refused(answered.error, answered.message);
@@ -115,6 +124,8 @@ class Answering {
   /** Sends the same answer to several; each stands for itself. */
   async several(list: Approval[], answer: Answer): Promise<Outcome[]> {
     const outcomes: Outcome[] = [];
+    this.confirmed = '';
+    if (live.state !== 'live') return list.map((approval) => ({ approval, good: false, text: DISCONNECTED }));
     for (let from = 0; from < list.length; from += AT_ONCE) {
       const now = list.slice(from, from + AT_ONCE);
       for (const approval of now) this.sent.add(approval.id);
@@ -129,17 +140,17 @@ class Answering {
       }
     }
     const good = outcomes.filter((outcome) => outcome.good).length;
-    this.said = `${good} of ${outcomes.length} ${answer.approve ? 'allowed' : 'denied'}`;
+    this.confirmed = `${answer.approve ? 'Allowed' : 'Denied'} ${good} of ${outcomes.length}${answer.message === undefined ? '' : `. Reason: ${answer.message}`}`;
     return outcomes;
   }
 
   async extend(approval: Approval, secs: number): Promise<boolean> {
     return this.attempt(approval.id, async () => {
       const result = await call<{ type: string; expires_at?: number }>('loopback.extend', { approval_id: approval.id, secs });
-      if (result.type !== 'ok') throw new Refused(result.type, 'It has come to its end already.');
+      if (result.type !== 'ok') throw new Refused(result.type, 'It is already resolved.');
       const now = approvals.get(approval.id);
       if (now && result.expires_at !== undefined) approvals.told({ ...now, expires_at: result.expires_at });
-      this.said = 'It has more time.';
+      this.confirmed = `Extended: ${callWords(approval)}`;
       return true;
     });
   }
@@ -150,17 +161,21 @@ class Answering {
         approval_id: approval.id,
         ...(opinion.trim() === '' ? {} : { opinion: opinion.trim() }),
       });
-      if (result.type !== 'ok') throw new Refused(result.type, 'It has come to its end already.');
+      if (result.type !== 'ok') throw new Refused(result.type, 'It is already resolved.');
       const now = approvals.get(approval.id);
       if (now && result.asked_of) approvals.told({ ...now, asked_of: result.asked_of });
-      this.said = 'Passed on.';
+      this.confirmed = `Escalated: ${callWords(approval)}`;
       return true;
     });
   }
 
   private async attempt(id: string, act: () => Promise<boolean>): Promise<boolean> {
-    this.sent.add(id);
     this.problems.delete(id);
+    if (live.state !== 'live') {
+      this.problems.set(id, DISCONNECTED);
+      return false;
+    }
+    this.sent.add(id);
     try {
       return await act();
     } catch (error) {
@@ -172,10 +187,10 @@ class Answering {
   }
 
   private outcome(approval: Approval, answer: Answer, answered: Answered | undefined): Outcome {
-    if (answered === undefined) return { approval, good: false, text: 'the hub did not say what became of it' };
+    if (answered === undefined) return { approval, good: false, text: 'the hub did not report the outcome' };
     this.over(approval, answer.approve, answered);
     if (answered.type === 'ok') return { approval, good: true, text: answer.approve ? 'allowed' : 'denied' };
-    if (answered.type === 'already_resolved') return { approval, good: false, text: `was ${answered.status} already` };
+    if (answered.type === 'already_resolved') return { approval, good: false, text: tooLate(answered.status, answered.decision, nameOf) };
     return { approval, good: false, text: answered.message };
   }
 
@@ -187,13 +202,15 @@ class Answering {
   }
 }
 
+const nameOf = (id: string) => sessions.byId.get(id)?.name;
+
 function identified(approval: Approval): { approval_id: string; digest?: string } {
   return { approval_id: approval.id, ...(approval.digest === undefined ? {} : { digest: approval.digest }) };
 }
 
 function words(error: unknown): string {
   if (error instanceof Refused) return error.message;
-  if (error instanceof Away) return 'The hub is away. The question stays; try again when it is back.';
+  if (error instanceof Away) return 'Disconnected. The approval stays open; answer it again once the hub is back.';
   if (error instanceof SignedOut) return 'You are signed out.';
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,5 +1,6 @@
 /** What `loopback.get` tells, with `context`, of an approval beyond itself. */
 
+import type { FileNow } from '../lib/against';
 import type { Approval, ApprovalStatus, Who } from '../lib/wire';
 
 export interface Purpose {
@@ -26,6 +27,8 @@ export interface Like {
 
 export interface Got {
   approval: Approval;
+  /** The file that the call changes, as it is now; left out for tools that change none. */
+  file?: FileNow;
   purpose?: Purpose;
   like?: Like[];
 }

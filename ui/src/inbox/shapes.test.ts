@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { changed, faults, parsed } from './shapes';
+import { faults, parsed } from './shapes';
 
 const what = (tool: string, input: object, original: object = input) =>
   faults(tool, input as never, original as never).map((fault) => `${fault.certain ? '!' : '?'} ${fault.field} ${fault.what}`);
@@ -40,12 +40,4 @@ test('JSON is read, and has to be an object', () => {
   expect(parsed('{"a": 1}')).toEqual({ input: { a: 1 } });
   expect(parsed('[1]')).toEqual({ fault: 'an object in braces is expected' });
   expect('fault' in parsed('{"a": }')).toBe(true);
-});
-
-test('what was changed is shown field by field', () => {
-  expect(changed({ a: 'x\ny', b: 1, c: [1] }, { a: 'x\nz', c: [1], d: true })).toEqual([
-    { name: 'a', before: 'x\ny', after: 'x\nz' },
-    { name: 'b', before: '1', after: '' },
-    { name: 'd', before: '', after: 'true' },
-  ]);
 });

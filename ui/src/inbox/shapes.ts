@@ -113,18 +113,3 @@ export function parsed(text: string): { input: Fields } | { fault: string } {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return { fault: 'an object in braces is expected' };
   return { input: value };
 }
-
-export interface Changed {
-  name: string;
-  before: string;
-  after: string;
-}
-
-/** What was changed, field by field; texts as they are, the rest as JSON. */
-export function changed(original: Fields, input: Fields): Changed[] {
-  const shown = (value: Json | undefined) => (value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value, null, 2));
-  const names = [...new Set([...Object.keys(original), ...Object.keys(input)])];
-  return names
-    .filter((name) => JSON.stringify(original[name]) !== JSON.stringify(input[name]))
-    .map((name) => ({ name, before: shown(original[name]), after: shown(input[name]) }));
-}

@@ -1,8 +1,9 @@
-/** Calls to the hub. The token is this tab's alone: it is kept in sessionStorage and sent as Bearer, never in a cookie or a URL. */
+/** Calls to the hub. The token is in the memory of this page only, and sent as Bearer: never in a storage, a cookie or a URL, which all reach the disk. */
 
+import type { Credential } from '../handover/held';
 import type { Fields } from './wire';
 
-const KEY = 'plexus-token';
+let held: Credential | null = null;
 
 /** What the hub refused, in its own words. */
 export class Refused extends Error {
@@ -15,32 +16,31 @@ export class Refused extends Error {
   }
 }
 
-/** The hub was not reached; it may be starting anew. */
+/** The hub was not reached; it may be restarting. */
 export class Away extends Error {}
 
 /** The token is good for nothing (any more). */
 export class SignedOut extends Error {}
 
-export function token(): string | null {
-  return sessionStorage.getItem(KEY);
+/** What this page is signed in with. */
+export function credential(): Credential | null {
+  return held;
 }
 
-export function keepToken(value: string | null): void {
-  if (value === null) sessionStorage.removeItem(KEY);
-  else sessionStorage.setItem(KEY, value);
+export function hold(value: Credential | null): void {
+  held = value;
 }
 
 /** A request with this tab's token. */
 export async function request(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
-  const own = token();
-  if (own !== null) headers.set('authorization', `Bearer ${own}`);
+  if (held !== null) headers.set('authorization', `Bearer ${held.token}`);
   let response: Response;
   try {
     response = await fetch(path, { ...init, headers, credentials: 'omit', cache: 'no-store' });
   } catch (error) {
     if (init.signal?.aborted) throw error;
-    throw new Away('the hub is away');
+    throw new Away('the hub is disconnected');
   }
   if (response.status === 401) throw new SignedOut('the hub does not know this token');
   return response;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { counted, folded, rowsOf, rowsOfPatch, type Row } from './diff';
+import { counted, folded, leftOutOf, rowsOf, rowsOfPatch, runs, type Row } from './diff';
 
 const text = (row: Row) => (row.kind === 'gap' ? `~${row.text}` : `${{ same: ' ', added: '+', removed: '-' }[row.kind]}${row.parts.map((part) => (part.marked ? `[${part.text}]` : part.text)).join('')}`);
 
@@ -16,7 +16,7 @@ test('lines are numbered on both sides', () => {
 test('long stretches that are the same are folded, and still there', () => {
   const same = Array.from({ length: 50 }, (_, i) => `line ${i}`).join('\n');
   const rows = folded(rowsOf(`${same}\nold\n`, `${same}\nnew\n`));
-  expect(rows.map(text)).toEqual(['~47 lines are the same', ' line 47', ' line 48', ' line 49', '-old', '+new']);
+  expect(rows.map(text)).toEqual(['~47 unchanged lines', ' line 47', ' line 48', ' line 49', '-old', '+new']);
   expect(rows[0]?.kind === 'gap' && rows[0].rows.length).toBe(47);
 });
 
@@ -48,4 +48,29 @@ test('texts that are hard to compare are given up on in time', () => {
 test('a unified diff is read', () => {
   const patch = 'diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -3,2 +3,2 @@ fn main\n same\n-old\n+new\n\\ No newline at end of file\n';
   expect(rowsOfPatch(patch).map(text)).toEqual(['~@@ -3,2 +3,2 @@ fn main', ' same', '-old', '+new', '~\\ No newline at end of file']);
+});
+
+test('what is folded, beyond the last row or cut off a line counts as left out', () => {
+  const same = Array.from({ length: 50 }, () => 'same').join('\n');
+  const rows = folded(rowsOf(`${same}\nold\n`, `${same}\n${'n'.repeat(30)}\n`));
+  expect(leftOutOf(rows, 1_000, () => 1_000)).toBe(47 * 5);
+  expect(leftOutOf(rows.slice(1), 4, () => 1_000)).toBe(31);
+  expect(leftOutOf(rows.slice(1), 1_000, () => 10)).toBe(20);
+  expect(leftOutOf(rows.slice(1), 1_000, () => 1_000)).toBe(0);
+});
+
+test('many rows become few texts, with nothing left out', () => {
+  expect(runs(rowsOf('a\nb\nc\n', 'a\nx\ny\nc\n'))).toEqual([
+    { kind: 'same', text: '     1   a' },
+    { kind: 'removed', text: '     2 − b' },
+    { kind: 'added', text: '     2 + x\n     3 + y' },
+    { kind: 'same', text: '     4   c' },
+  ]);
+});
+
+test('a few unchanged lines at the beginning are not folded', () => {
+  for (const above of ['a\n', 'a\nb\n', 'a\nb\nc\n']) {
+    const rows = rowsOf(`${above}old\n`, `${above}new 1\nnew 2\nnew 3\nnew 4\n`);
+    expect(folded(rows)).toEqual(rows);
+  }
 });

@@ -92,10 +92,11 @@ export function folded(rows: Row[]): Row[] {
     }
     const first = at === 0 ? 0 : AROUND;
     const last = end === rows.length ? 0 : AROUND;
-    const hidden = rows.slice(at + first, end - last);
+    // A run that is shorter than what is shown of it hides nothing; an end before the first row would count from the last.
+    const hidden = rows.slice(at + first, Math.max(at + first, end - last));
     if (hidden.length > 2) {
       shown.push(...rows.slice(at, at + first));
-      shown.push({ kind: 'gap', rows: hidden, text: `${hidden.length.toLocaleString('en')} lines are the same` });
+      shown.push({ kind: 'gap', rows: hidden, text: `${hidden.length.toLocaleString('en')} unchanged lines` });
       shown.push(...rows.slice(end - last, end));
     } else {
       shown.push(...rows.slice(at, end));
@@ -103,6 +104,33 @@ export function folded(rows: Row[]): Row[] {
     at = end;
   }
   return shown;
+}
+
+/** Rows in a row of the same kind, as one text with numbers and signs: a diff of very many lines is shown in few elements. */
+export function runs(rows: Row[]): { kind: Row['kind']; text: string }[] {
+  const all: { kind: Row['kind']; lines: string[] }[] = [];
+  for (const row of rows) {
+    const line = row.kind === 'gap' ? row.text : `${String(row.after ?? row.before ?? '').padStart(6)} ${{ same: ' ', added: '+', removed: '−' }[row.kind]} ${row.parts.map((part) => part.text).join('')}`;
+    const last = all.at(-1);
+    if (last?.kind === row.kind) last.lines.push(line);
+    else all.push({ kind: row.kind, lines: [line] });
+  }
+  return all.map(({ kind, lines }) => ({ kind, text: lines.join('\n') }));
+}
+
+/** How many characters of these rows are missing on a page that shows so many of them, and so much of each line. */
+export function leftOutOf(rows: Row[], most: number, line: (row: Row) => number): number {
+  let left = 0;
+  rows.forEach((row, at) => {
+    if (row.kind === 'gap') left += row.rows.reduce((sum, hidden) => sum + lengthOf(hidden) + 1, 0);
+    else if (at >= most) left += lengthOf(row) + 1;
+    else for (const part of row.parts) left += Math.max(0, part.text.length - line(row));
+  });
+  return left;
+}
+
+function lengthOf(row: Row): number {
+  return row.kind === 'gap' ? row.rows.reduce((sum, one) => sum + lengthOf(one), 0) : row.parts.reduce((sum, part) => sum + part.text.length, 0);
 }
 
 /** How many lines were put in and taken out. */

@@ -3,6 +3,8 @@
  * not know, or does not find as it should be, is a field like any other.
  */
 
+import { edited, written, type Edit, type FileNow } from './against';
+import type { Row } from './diff';
 import type { Fields, Json } from './wire';
 
 export interface Option {
@@ -21,8 +23,8 @@ export interface Question {
 export type InputPart =
   | { kind: 'command'; text: string; description: string | null; notes: string[] }
   | { kind: 'path'; label: string; path: string }
-  | { kind: 'change'; label: string; before: string; after: string; notes: string[] }
-  | { kind: 'code'; label: string; text: string; path: string | null; language: string | null }
+  | { kind: 'change'; label: string; rows: Row[]; notes: string[] }
+  | { kind: 'code'; label: string; text: string; path: string | null; language: string | null; notes?: string[] }
   | { kind: 'markdown'; label: string; text: string }
   | { kind: 'questions'; questions: Question[] }
   | { kind: 'field'; name: string; text: string }
@@ -73,28 +75,28 @@ class Taken {
   }
 }
 
-/** The parts of the input of this tool. */
-export function inputParts(tool: string, input: Fields): InputPart[] {
+/** The parts of the input of this tool; with the file it is about as that is now, where it is known. */
+export function inputParts(tool: string, input: Fields, file: FileNow | null = null): InputPart[] {
   const taken = new Taken(input);
-  return [...known(tool, taken), ...fields(taken.left)];
+  return [...known(tool, taken, file), ...fields(taken.left)];
 }
 
-function known(tool: string, taken: Taken): InputPart[] {
+function known(tool: string, taken: Taken, now: FileNow | null): InputPart[] {
   switch (tool) {
     case 'Bash':
     case 'Monitor':
     case 'PowerShell':
       return command(taken);
     case 'Edit':
-      return [...path(taken, 'file_path'), ...change(taken)];
+      return [...path(taken, 'file_path'), ...change(taken, now)];
     case 'MultiEdit':
-      return [...path(taken, 'file_path'), ...(taken.read('edits', edits) ?? [])];
+      return [...path(taken, 'file_path'), ...(taken.read('edits', (value) => edits(value, now)) ?? [])];
     case 'Write': {
       const file = taken.text('file_path');
       const content = taken.text('content');
       return [
         ...(file === null ? [] : [{ kind: 'path' as const, label: 'File', path: file }]),
-        ...(content === null ? [] : [{ kind: 'code' as const, label: content === '' ? 'New content (empty)' : 'New content', text: content, path: file, language: null }]),
+        ...(content === null ? [] : [newContent(file, content, now)]),
       ];
     }
     case 'NotebookEdit': {
@@ -140,29 +142,41 @@ function path(taken: Taken, name: string): InputPart[] {
   return text === null ? [] : [{ kind: 'path', label: name === 'notebook_path' ? 'Notebook' : 'File', path: text }];
 }
 
-function change(taken: Taken): InputPart[] {
+/** What is written into a file: the difference from what is in it, where that is known. */
+function newContent(path: string | null, content: string, now: FileNow | null): InputPart {
+  const against: ReturnType<typeof written> = now === null ? { rows: null, notes: [] } : written(now, content);
+  const label = content === '' ? 'New content (empty)' : 'New content';
+  if (against.rows !== null) return { kind: 'change', label, rows: against.rows, notes: against.notes };
+  return { kind: 'code', label, text: content, path, language: null, notes: against.notes };
+}
+
+function change(taken: Taken, now: FileNow | null): InputPart[] {
   if (typeof taken.left.get('old_string') !== 'string' || typeof taken.left.get('new_string') !== 'string') return [];
   const before = taken.text('old_string') ?? '';
   const after = taken.text('new_string') ?? '';
-  return [changed('Change', before, after, taken.flag('replace_all'))];
+  return changes([{ before, after, everywhere: taken.flag('replace_all') }], now);
 }
 
-function changed(label: string, before: string, after: string, everywhere: boolean): InputPart {
-  const notes = [...(everywhere ? ['at every place where it occurs'] : []), ...(before === '' ? ['makes a new file'] : [])];
-  return { kind: 'change', label, before, after, notes };
+function changes(list: Edit[], now: FileNow | null): InputPart[] {
+  return edited(now, list).map(({ rows, notes }, at) => ({
+    kind: 'change',
+    label: list.length === 1 ? 'Change' : `Change ${at + 1} of ${list.length}`,
+    rows,
+    notes: [...(list[at]?.everywhere ? ['at every place where it occurs'] : []), ...notes],
+  }));
 }
 
 /** The changes of a MultiEdit; null unless each is one, with nothing else in it. */
-function edits(value: Json): InputPart[] | null {
+function edits(value: Json, now: FileNow | null): InputPart[] | null {
   if (!Array.isArray(value) || value.length > MOST_FIELDS) return null;
-  const parts: InputPart[] = [];
+  const list: Edit[] = [];
   for (const one of value) {
     if (one === null || typeof one !== 'object' || Array.isArray(one)) return null;
     const { old_string: before, new_string: after, replace_all: everywhere = false, ...rest } = one;
     if (typeof before !== 'string' || typeof after !== 'string' || typeof everywhere !== 'boolean' || Object.keys(rest).length > 0) return null;
-    parts.push(changed(`Change ${parts.length + 1} of ${value.length}`, before, after, everywhere));
+    list.push({ before, after, everywhere });
   }
-  return parts;
+  return changes(list, now);
 }
 
 /** The questions of AskUserQuestion; null when one of them cannot be read, or has something in it that is not known. */

@@ -38,8 +38,8 @@ type State = 'connecting' | 'live' | 'away' | 'signed_out';
 
 const FIRST_PAUSE = 100;
 const LONGEST_PAUSE = 3_000;
-/** The hub shows every 15 s that it is alive; a connection without a sign for longer is dead, whatever the socket says. */
-const SILENCE = 40_000;
+/** The hub sends a heartbeat every 3 s. A connection that has been silent for longer than this is dead, or the hub is frozen, whatever the socket says. */
+const SILENCE = 10_000;
 
 class Live {
   state = $state<State>('connecting');
@@ -121,7 +121,15 @@ class Live {
       query.set('turn', String(this.followed.turn));
       query.set('from_seq', String(this.followed.seq));
     }
-    const response = await request(`/events?${query}`, { signal: abort.signal });
+    // A frozen hub accepts connections, and says nothing on them.
+    const late = new AbortController();
+    const patience = setTimeout(() => late.abort(), SILENCE);
+    let response: Response;
+    try {
+      response = await request(`/events?${query}`, { signal: AbortSignal.any([abort.signal, late.signal]) });
+    } finally {
+      clearTimeout(patience);
+    }
     if (!response.ok || !response.body) {
       const answer = (await response.json().catch(() => ({}))) as { error?: Fields };
       const error = answer.error ?? {};

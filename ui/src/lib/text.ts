@@ -1,11 +1,10 @@
 /** Texts that others wrote, as they may be shown: what could mislead the eye is written out. */
 
-/** Control characters but tab and newline, and what changes the direction of writing or cannot be seen. */
-const MISLEADING =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
+/** Control characters but tab and newline, what changes the direction of writing or cannot be seen, blanks that are not the space, and halves of pairs. */
+const MISLEADING = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Zs}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
 export function visible(text: string): string {
-  return text.replace(MISLEADING, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
+  return text.replace(MISLEADING, (character) => (' \t\n'.includes(character) ? character : `\\u{${character.codePointAt(0)!.toString(16)}}`));
 }
 
 /** What went wrong, in words that may be shown: they may quote what a child wrote. */

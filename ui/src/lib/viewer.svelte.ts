@@ -1,64 +1,87 @@
 /** Who looks: whether this tab is signed in, and what it may do. */
 
-import { call, keepToken, token } from './api';
+import { call, credential, hold } from './api';
+import { handover } from './handover';
 import { live, type Hello } from './live.svelte';
 
-/** What the hub calls the token that this tab signed in with. */
-const NAME = 'plexus-token-name';
+/** What is shown where the browser did not hand the credential over. */
+export const LOST =
+  'This tab is signed out. The console keeps its token in memory only, and this browser did not hand it over when the page was loaded again. Run `plexus console` to sign in again.';
 
 class Viewer {
   may = $state.raw<Hello['may']>([]);
-  /** The tab has a token; whether it is still good, the stream tells. */
-  signedIn = $state(token() !== null);
+  /** The tab has a token; whether it is still valid, the stream tells. */
+  signedIn = $state(false);
 
   constructor() {
     live.listen({ begun: (hello) => (this.may = hello.may) });
+    // Earlier versions kept the token here.
+    for (const name of ['plexus-token', 'plexus-token-name']) sessionStorage.removeItem(name);
+    addEventListener('pagehide', () => {
+      const held = credential();
+      if (held !== null) handover.give(held);
+    });
   }
 
   can(what: Hello['may'][number]): boolean {
     return this.may.includes(what);
   }
 
-  /** Takes the code that `plexus console` put behind the `#` of the address, and forgets it at once. */
+  /** Signs in with the code that `plexus console` put behind the `#` of the address, or with what the page before a reload handed over. Gives what is to be said if neither works. */
   async enter(): Promise<string | null> {
     const code = /^#login=([\w-]+)$/.exec(location.hash)?.[1];
-    if (!code) return null;
+    if (!code) {
+      const taken = await handover.take();
+      const why = taken === null && handover.returning ? LOST : null;
+      if (taken === null) handover.close();
+      else this.use(taken.token, taken.name);
+      await handover.start();
+      return why;
+    }
     history.replaceState(null, '', location.pathname);
+    const started = handover.start();
+    const why = await this.exchange(code);
+    await started;
+    return why;
+  }
+
+  private async exchange(code: string): Promise<string | null> {
     try {
       const response = await fetch('/console/login', {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ code }),
         credentials: 'omit',
+        cache: 'no-store',
       });
       const answer = await response.json();
       if (!response.ok) return String(answer.error?.message ?? `the hub answered with HTTP ${response.status}`);
-      this.use(answer.token);
-      sessionStorage.setItem(NAME, String(answer.name));
+      this.use(String(answer.token), String(answer.name));
       return null;
     } catch {
-      return 'the hub is away';
+      return 'The hub is disconnected.';
     }
   }
 
-  use(value: string): void {
-    keepToken(value);
+  use(token: string, name: string | null = null): void {
+    hold({ token, name });
+    handover.open();
     this.signedIn = true;
   }
 
-  /** The token is good for nothing any more. */
+  /** The token is not valid any more. */
   leave(): void {
-    keepToken(null);
+    hold(null);
+    handover.close();
     this.signedIn = false;
   }
 
-  /** Signs out: the token that this tab signed in with ends, one that was handed out is only forgotten. */
+  /** Signs out: a token that was created by signing in is revoked, one that somebody was given is only forgotten. */
   async signOut(): Promise<void> {
-    const name = sessionStorage.getItem(NAME);
-    sessionStorage.removeItem(NAME);
-    // Where the hub is away the token ends by itself, within a day.
+    const name = credential()?.name ?? null;
+    // Where the hub is disconnected the token expires by itself, within a day.
     if (name !== null) await call('token.revoke', { name }).catch(() => {});
-    keepToken(null);
+    this.leave();
     location.replace(location.pathname);
   }
 }

@@ -3,7 +3,7 @@
 import { clock } from './text';
 import type { Approval, Decision, Who } from './wire';
 
-type Names = (session: string) => string | undefined;
+export type Names = (session: string) => string | undefined;
 
 export function who(who: Who, names: Names = () => undefined): string {
   switch (who.kind) {
@@ -21,7 +21,7 @@ export function who(who: Who, names: Names = () => undefined): string {
 }
 
 /** How an approval ended, and by whom. */
-export function ending(approval: Pick<Approval, 'status' | 'decision'>, names?: Names): string {
+export function ending(approval: Pick<Approval, 'status' | 'decision'> & Partial<Pick<Approval, 'kind'>>, names?: Names): string {
   switch (approval.status) {
     case 'pending':
       return 'Open';
@@ -30,6 +30,8 @@ export function ending(approval: Pick<Approval, 'status' | 'decision'>, names?: 
     case 'withdrawn':
       return 'Withdrawn: the agent does not wait for it any more';
     default:
+      // The answers to a question are no change of it.
+      if (approval.kind === 'question' && approval.decision?.approve && approval.decision.updated_input) return `Answered by ${who(approval.decision.by, names)}`;
       return `${approval.status === 'allowed' ? 'Allowed' : 'Denied'}${by(approval.decision, names)}`;
   }
 }

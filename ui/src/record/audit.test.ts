@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Session } from '../lib/wire';
-import { about, filters, newer, type Entry, type Row } from './audit';
+import { about, edited, filters, newer, type Entry, type Row } from './audit';
 
 const sessions = [{ id: 'id-1', name: 'lead' }] as Session[];
 const none = { session: '', kind: '', by: '', tool: '', since: '', until: '' };
@@ -33,4 +33,11 @@ test('an act says in one line what it was about', () => {
   expect(about({ ...entry, kind: 'policy', detail: { number: 3 } })).toBe('no. 3');
   expect(about({ ...entry, kind: 'session', detail: { mode: 'plan' } })).toBe('plan');
   expect(about({ ...entry, kind: 'session' })).toBe('');
+});
+
+test('of an edited call, what ran is told', () => {
+  const entry = { tool_name: 'Bash', input: { command: 'rm -r x' }, updated_input: { command: 'ls x' } };
+  expect(about(entry as never)).toBe('ls x');
+  expect(edited(entry)).toEqual({ command: 'ls x' });
+  expect(edited({ ...entry, updated_input: entry.input })).toBeNull();
 });

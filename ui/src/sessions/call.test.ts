@@ -23,8 +23,8 @@ test('a call waits, runs, is done, failed or was denied', () => {
   expect(standing(call, false)).toBe('runs');
   expect(standing(call, true)).toBe('unfinished');
   expect(standing({ ...call, approval: 'p' }, false)).toBe('waits');
-  expect(standing({ ...call, decided: { status: 'allowed', by } }, false)).toBe('runs');
-  expect(standing({ ...call, decided: { status: 'expired', by } }, false)).toBe('denied');
+  expect(standing({ ...call, decided: { status: 'allowed', by, seq: 1, cut: false } }, false)).toBe('runs');
+  expect(standing({ ...call, decided: { status: 'expired', by, seq: 1, cut: false } }, false)).toBe('denied');
   const result = { seq: 1, at: 0, output: '', error: true, cut: false };
   expect(standing({ ...call, result }, false)).toBe('failed');
   expect(standing({ ...call, result: { ...result, error: false } }, true)).toBe('done');

@@ -26,6 +26,11 @@ export interface Decided {
   status: string;
   by: Who;
   message?: string;
+  /** The input that ran, where it is not the one that was requested. */
+  updated?: Fields;
+  /** The event that says so, which may be cut. */
+  seq: number;
+  cut: boolean;
 }
 
 export interface Result {
@@ -167,6 +172,9 @@ export class Fold {
             status: text(event['status']),
             by: object(event['by']) as unknown as Who,
             ...(event['message'] === undefined ? {} : { message: text(event['message']) }),
+            ...(event['updated_input'] === undefined ? {} : { updated: object(event['updated_input']) }),
+            seq,
+            cut,
           },
         });
         break;

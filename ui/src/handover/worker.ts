@@ -1,0 +1,28 @@
+/**
+ * The service worker of the console. It holds the token of a tab in memory while that tab is reloaded, because every storage that a page
+ * has is written to disk. It handles no requests: pages talk to it by messages only, and the browser lets only pages of this origin do so.
+ */
+
+import { Held, HELD_FOR, type Credential } from './held';
+
+/** A message of a page. */
+export type Message = { keep: Credential; tab: string } | { take: true; tab: string };
+
+interface ExtendableMessage extends MessageEvent<Message> {
+  waitUntil(done: Promise<unknown>): void;
+}
+
+const held = new Held();
+
+self.addEventListener('message', (event) => {
+  const message = event as ExtendableMessage;
+  const { data, ports } = message;
+  if ('keep' in data) {
+    held.keep(data.tab, data.keep);
+    // The browser stops a worker that has nothing to do, and what it held is lost with it.
+    const forgotten = new Promise<void>((resolve) => setTimeout(resolve, HELD_FOR)).then(() => held.forgetOld());
+    message.waitUntil(forgotten);
+  } else if ('take' in data) {
+    ports[0]?.postMessage(held.take(data.tab));
+  }
+});
