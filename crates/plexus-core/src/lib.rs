@@ -68,7 +68,6 @@ pub use method::{
 pub use notify::{NotifySettings, Telling, TurnsTold};
 pub use permit::PermitTicket;
 pub use plexus_agent::Tracing;
-pub use secret::new_token;
 pub use secret::{call_digest, new_token};
 pub use settings::{ChildMcp, Settings};
 pub use sign_in::SignedIn;
