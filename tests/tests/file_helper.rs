@@ -142,3 +142,21 @@ async fn without_the_sandbox_nothing_is_read() -> anyhow::Result<()> {
     assert!(matches!(silent, Err(HelperError::Failed(_))), "{silent:?}");
     Ok(())
 }
+
+#[tokio::test]
+async fn a_helper_that_hangs_is_dead_when_its_caller_goes_on() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (program, pid_file) = (dir.path().join("hangs"), dir.path().join("pid"));
+    std::fs::write(&program, format!("#!/bin/sh\necho $$ > {}\nexec sleep 1000\n", pid_file.display()))?;
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    let pid = || std::fs::read_to_string(&pid_file).ok()?.trim().parse::<u32>().ok();
+    let started = async {
+        let _ = plexus_e2e::until("its start", || pid().is_some()).await;
+    };
+    let verb = ReadFile { path: "/etc/hostname".into(), limit: 10 };
+    let answer = Helper::new(program, None).call(verb, None, &mut Vec::new(), started).await;
+    assert!(matches!(answer, Err(HelperError::TimedOut)), "{answer:?}");
+    let pid = pid().expect("it has started");
+    assert!(!plexus_e2e::is_alive(pid), "nothing goes on any more");
+    Ok(())
+}

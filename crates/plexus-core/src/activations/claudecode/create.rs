@@ -300,7 +300,11 @@ async fn check_working_dir(hub: &Hub, given: &str) -> Result<String, Error> {
     }
     let resolve = ResolveDir { path: path.to_owned() };
     let resolved = hub.files().call(resolve, None, &mut tokio::io::sink()).await;
-    match resolved.map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))? {
+    let resolved = resolved.map_err(|error| {
+        // Where the sandbox is required and not granted, that is what has to be mended.
+        hub.check_wall().err().unwrap_or_else(|| Error::new(ErrorKind::Internal, error.to_string()))
+    })?;
+    match resolved {
         Resolved::Directory(real) if Path::new(&real).starts_with(data) || data.starts_with(&real) => ours(),
         Resolved::Directory(real) => Ok(real),
         Resolved::NotUtf8 => bad("`working_dir` is not valid UTF-8".to_owned()),
