@@ -14,8 +14,11 @@ use plexus_store::RunKey;
 
 use crate::{Hub, Settings};
 
-/// Trying takes milliseconds; what takes longer is as good as refused.
-const TRY_WITHIN: Duration = Duration::from_secs(5);
+/// Trying takes milliseconds on an idle machine; what takes longer than this counts as refused.
+const TRY_WITHIN: Duration = Duration::from_secs(30);
+
+/// The file in the data directory that says that this system has granted a sandbox before.
+const GRANTED_BEFORE: &str = "sandboxed";
 
 /// Whether children are kept from the hub's own files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,6 +39,14 @@ pub(crate) struct Walls {
     setting: WallSetting,
     /// What the system grants.
     granted: Walled,
+    before: Before,
+}
+
+/// Whether an earlier hub on this data directory had a sandbox for its children.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Before {
+    Granted,
+    Never,
 }
 
 impl Walls {
@@ -46,7 +57,21 @@ impl Walls {
             WallSetting::Off => Walled::None { reason: "`wall` in plexus.toml is \"off\"".to_owned() },
             WallSetting::Wanted | WallSetting::Required => granted(data_dir.clone(), settings.tracing).await,
         };
-        Self { data_dir, setting: settings.wall, granted }
+        let before = before(&data_dir, &granted);
+        Self { data_dir, setting: settings.wall, granted, before }
+    }
+
+    /// Whether a child may be started without a sandbox. Once the system has granted one, none is: an agent could use up the
+    /// namespaces that its user may have, so that the next agent, or the next hub's agents, would be started without.
+    fn need(&self) -> Option<WallNeed> {
+        match (self.setting, &self.granted, self.before) {
+            (WallSetting::Off, ..) => None,
+            (WallSetting::Required, ..)
+            | (WallSetting::Wanted, Walled::Namespaces { .. }, _)
+            | (WallSetting::Wanted, Walled::None { .. }, Before::Granted) => Some(WallNeed::Required),
+            // What was refused once is not tried again for each child.
+            (WallSetting::Wanted, Walled::None { .. }, Before::Never) => None,
+        }
     }
 
     /// Why there are none.
@@ -60,21 +85,35 @@ impl Walls {
     /// The directory that children, and the hub's own file helpers, do not see; `None` where the system grants no
     /// sandbox and children are started without one.
     pub(crate) fn hidden(&self) -> Option<PathBuf> {
-        // Once granted, it is never done without: a child could use up the namespaces that a user may have.
-        (self.setting == WallSetting::Required || self.missing().is_none()).then(|| self.data_dir.clone())
+        self.need().map(|_| self.data_dir.clone())
     }
 
     /// What a child is started behind; it may be shown one file of the data directory.
     pub(crate) fn around(&self, show: Option<&Path>) -> Option<Wall> {
-        let need = match self.setting {
-            WallSetting::Off => return None,
-            // What was refused once is not tried again for each child.
-            WallSetting::Wanted if self.missing().is_some() => return None,
-            WallSetting::Wanted => WallNeed::Wanted,
-            WallSetting::Required => WallNeed::Required,
-        };
+        let need = self.need()?;
         Some(Wall { hide: self.data_dir.clone(), show: show.map(Path::to_owned), need })
     }
+
+    /// How to have agents started without a sandbox, where one is needed.
+    fn remedy(&self) -> &'static str {
+        match self.setting {
+            WallSetting::Required => "set `wall = \"wanted\"` in plexus.toml",
+            WallSetting::Wanted | WallSetting::Off => {
+                "set `wall = \"off\"` in plexus.toml (this system has granted a sandbox before, so its absence may be the work of an agent)"
+            }
+        }
+    }
+}
+
+/// Reads whether there was a sandbox before, and notes that there is one now.
+fn before(data_dir: &Path, granted: &Walled) -> Before {
+    let note = data_dir.join(GRANTED_BEFORE);
+    if let Walled::Namespaces { .. } = granted
+        && let Err(error) = std::fs::write(&note, "")
+    {
+        tracing::warn!("{} cannot be written: {error}", note.display());
+    }
+    if note.exists() { Before::Granted } else { Before::Never }
 }
 
 async fn granted(dir: PathBuf, tracing: Tracing) -> Walled {
@@ -98,11 +137,9 @@ impl Hub {
     pub fn wall_warning(&self) -> Option<String> {
         let walls = self.walls();
         let reason = walls.missing().filter(|_| walls.setting != WallSetting::Off)?;
-        let so = match walls.setting {
-            WallSetting::Required => "so no agent is started, as `wall` in plexus.toml is \"required\"",
-            WallSetting::Wanted | WallSetting::Off => {
-                "so agents can read the data directory, the operator's token in it included"
-            }
+        let so = match walls.need() {
+            Some(_) => format!("so no agent is started; allow user namespaces here, or {}", walls.remedy()),
+            None => "so agents can read the data directory, the operator's token in it included".to_owned(),
         };
         Some(format!("this system grants no wall around agents, {so} ({reason}); see docs/configuration.md"))
     }
@@ -111,10 +148,11 @@ impl Hub {
     pub(crate) fn check_wall(&self) -> Result<(), Error> {
         let walls = self.walls();
         match walls.missing() {
-            Some(reason) if walls.setting == WallSetting::Required => {
+            Some(reason) if walls.need().is_some() => {
                 let message = format!(
                     "no agent is started without a wall between it and the hub's data, and this system grants none \
-                     ({reason}): allow user namespaces here, or set `wall = \"wanted\"` in plexus.toml"
+                     ({reason}): allow user namespaces here, or {}",
+                    walls.remedy()
                 );
                 Err(Error::new(ErrorKind::NoWall, message))
             }
@@ -149,5 +187,37 @@ impl Hub {
                 view.wall_missing = Some(reason);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn walls(setting: WallSetting, granted: Walled, dir: &Path) -> Walls {
+        let before = before(dir, &granted);
+        Walls { data_dir: dir.to_owned(), setting, granted, before }
+    }
+
+    fn refused() -> Walled {
+        Walled::None { reason: "no namespaces are left".to_owned() }
+    }
+
+    fn granted() -> Walled {
+        let held = || Protected::Held("a test".to_owned());
+        Walled::Namespaces { signals: held(), descriptors: held(), memory: held() }
+    }
+
+    #[test]
+    fn a_sandbox_that_was_granted_once_is_needed_from_then_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let wanted = |granted| walls(WallSetting::Wanted, granted, dir.path());
+        assert_eq!(wanted(refused()).need(), None, "it never was");
+        assert_eq!(wanted(granted()).need(), Some(WallNeed::Required));
+        let lost = wanted(refused());
+        assert_eq!(lost.need(), Some(WallNeed::Required), "an agent may have used up the namespaces");
+        assert!(lost.remedy().contains("\"off\""));
+        assert_eq!(lost.hidden(), Some(dir.path().to_owned()), "the hub's helpers do not go without either");
+        assert_eq!(walls(WallSetting::Off, refused(), dir.path()).need(), None);
     }
 }
