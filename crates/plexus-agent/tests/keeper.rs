@@ -4,10 +4,13 @@ mod common;
 
 use std::fs::File;
 use std::io::Write;
+use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::{NONCE, Run, environment, keep_program, within};
+use rustix::io::{FdFlags, fcntl_setfd};
+
 use plexus_agent::{
     JournalLimits, Keeper, Launch, Outbox, ProcessIdentity, RunDir, Streams, Tracing, read_exit, stderr_tail,
 };
@@ -41,6 +44,19 @@ fn without_the_word_to_start_nothing_starts_and_the_keeper_leaves() {
     assert!(!started.exists());
     let error = read_exit(&dir).unwrap().error.unwrap();
     assert!(error.contains("no word to start"), "{error}");
+}
+
+#[tokio::test]
+async fn a_child_inherits_no_descriptor_that_the_hub_was_started_with() {
+    let secret = tempfile::tempdir().unwrap();
+    std::fs::write(secret.path().join("operator.token"), "secret").unwrap();
+    let inherited = File::open(secret.path()).unwrap();
+    fcntl_setfd(&inherited, FdFlags::empty()).unwrap();
+    let look = format!("cat /proc/self/fd/{}/operator.token > seen; echo done", inherited.as_raw_fd());
+    let mut run = Run::prepare(&look);
+    run.outbox.go(NONCE).unwrap();
+    run.exit().await;
+    assert_eq!(std::fs::read_to_string(run.home.path().join("seen")).unwrap(), "");
 }
 
 #[tokio::test]

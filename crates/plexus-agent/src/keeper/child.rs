@@ -127,9 +127,10 @@ fn spawn(launch: &Launch, sandbox: Option<(&Wall, &Enclosure)>) -> Result<(Child
             return Err(Errno::SRCH.into());
         }
         setsid()?;
+        close_on_exec();
         Ok(())
     };
-    // SAFETY: between fork and exec the closure makes three system calls and nothing else: it takes no
+    // SAFETY: between fork and exec the closure makes system calls and nothing else: it takes no
     // lock, allocates nothing and touches no memory but its own copy of `keeper`.
     unsafe { command.pre_exec(prepare) };
     let spawned =
@@ -143,6 +144,22 @@ fn spawn(launch: &Launch, sandbox: Option<(&Wall, &Enclosure)>) -> Result<(Child
         None => (Pid::from_child(&spawned), None),
     };
     Ok((Child { pid, ended: None, init }, ends))
+}
+
+/// Has the child's program start with its three streams only. The hub may itself have inherited others, from a shell or a
+/// service manager; one that leads to the data directory would lead out of the sandbox.
+fn close_on_exec() {
+    const FIRST: libc::c_int = 3;
+    // What a process may have open at most on a system without the call.
+    const LAST: libc::c_int = 65_535;
+    // SAFETY: the calls take numbers only; descriptors stay open until the process becomes its program.
+    unsafe {
+        if libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) != 0 {
+            for descriptor in FIRST..=LAST {
+                libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC);
+            }
+        }
+    }
 }
 
 /// Connects the child's streams to us.
