@@ -70,6 +70,7 @@ pub use permit::PermitTicket;
 pub use plexus_agent::Tracing;
 pub use secret::{call_digest, new_token};
 pub use settings::{ChildMcp, Settings};
+pub use shell::find_bash;
 pub use sign_in::SignedIn;
 pub use tokens::Known;
-pub use wall::WallSetting;
+pub use wall::{WallSetting, had_sandbox};

@@ -35,7 +35,8 @@ fn choose(env: &mut BTreeMap<OsString, OsString>, bash: Option<PathBuf>, fallbac
     }
 }
 
-fn find_bash() -> Option<PathBuf> {
+/// The bash that agents run their commands with, if this machine has one.
+pub fn find_bash() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = SYSTEM_DIRECTORIES.iter().map(PathBuf::from);
     first_bash(system.chain(std::env::split_paths(&path).filter(|directory| directory.is_absolute())))

@@ -113,7 +113,12 @@ fn before(data_dir: &Path, granted: &Walled) -> Before {
     {
         tracing::warn!("{} cannot be written: {error}", note.display());
     }
-    if note.exists() { Before::Granted } else { Before::Never }
+    if had_sandbox(data_dir) { Before::Granted } else { Before::Never }
+}
+
+/// Whether a hub on this data directory has had a sandbox for its agents. None is started without one from then on.
+pub fn had_sandbox(data_dir: &Path) -> bool {
+    data_dir.join(GRANTED_BEFORE).exists()
 }
 
 async fn granted(dir: PathBuf, tracing: Tracing) -> Walled {

@@ -13,7 +13,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::error::{ExpectedError, system};
-use crate::hub::{HubClient, JsonArg, block_on};
+use crate::hub::{ANSWERED_WITHIN, HubClient, JsonArg, block_on};
 use crate::settings::DataDirArg;
 use crate::{environment, output, systemd};
 
@@ -93,8 +93,10 @@ pub(crate) async fn ensure(hub: &HubClient) -> Result<(), ExpectedError> {
 }
 
 async fn begin(hub: &HubClient, given: &[String]) -> Result<Began, ExpectedError> {
-    if answers(hub).await {
-        return Ok(Began::Already);
+    match look(hub).await {
+        Found::Answers => return Ok(Began::Already),
+        Found::Silent => return Err(silent(hub)),
+        Found::Absent => {}
     }
     // What stems from an agent is turned away by its hub, or finds none behind its wall: that is no reason for another.
     if std::env::var_os(plexus_agent::SESSION_ID_VARIABLE).is_some() {
@@ -124,9 +126,38 @@ async fn begin(hub: &HubClient, given: &[String]) -> Result<Began, ExpectedError
     Ok(Began::Now)
 }
 
+/// What there is in a data directory.
+enum Found {
+    /// A hub that answers.
+    Answers,
+    /// One that takes connections and does not answer: stopped, or overloaded.
+    Silent,
+    /// None.
+    Absent,
+}
+
+async fn look(hub: &HubClient) -> Found {
+    match tokio::time::timeout(ANSWERED_WITHIN, hub.client.get("/health")).await {
+        Ok(Ok(_)) => Found::Answers,
+        Ok(Err(_)) => Found::Absent,
+        Err(_) => Found::Silent,
+    }
+}
+
+fn silent(hub: &HubClient) -> ExpectedError {
+    let within = ANSWERED_WITHIN.as_secs();
+    let dir = hub.dir.display();
+    ExpectedError::Refused(match pid(&hub.dir) {
+        Some(pid) => format!(
+            "the hub in {dir} (process {pid}) has not responded within {within} s; if it was stopped, `kill -CONT {pid}` continues it"
+        ),
+        None => format!("the hub in {dir} has not responded within {within} s"),
+    })
+}
+
 /// Whether a hub answers.
 pub(crate) async fn answers(hub: &HubClient) -> bool {
-    hub.client.get("/health").await.is_ok()
+    matches!(look(hub).await, Found::Answers)
 }
 
 /// The process that the running hub has noted.

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use plexus_agent::{Protection, Walled};
-use plexus_core::WallSetting;
+use plexus_core::{WallSetting, find_bash, had_sandbox};
 use plexus_server::Config;
 
 use super::{Finding, note, ok, wrong};
@@ -66,6 +66,13 @@ pub(super) fn sandbox(config: &Config, dir: &Path) -> Vec<Finding> {
         (WallSetting::Required, Walled::None { reason }) => {
             vec![wrong("wall", format!("required, and this system grants none: {reason}"), mend)]
         }
+        (WallSetting::Wanted, Walled::None { reason }) if had_sandbox(dir) => vec![wrong(
+            "wall",
+            format!(
+                "this system granted a sandbox before and grants none now, so no agent is started: {reason}"
+            ),
+            mend,
+        )],
         (WallSetting::Wanted, Walled::None { reason }) => vec![note(
             "wall",
             format!("this system grants none, so agents can read the operator's token: {reason}"),
@@ -80,6 +87,18 @@ fn protection(what: &'static str, holds: &str, found: Protection) -> Finding {
         Protection::Open(why) => {
             note(what, format!("not protected: {why}"), "see \"The wall\" in docs/configuration.md")
         }
+    }
+}
+
+/// The shell that agents run their commands with.
+pub(super) fn shell() -> Finding {
+    match find_bash() {
+        Some(bash) => ok("shell", format!("agents run commands with {}", bash.display())),
+        None => note(
+            "shell",
+            "there is no bash, so agents run commands with zsh, and more lines are asked about",
+            "install bash",
+        ),
     }
 }
 

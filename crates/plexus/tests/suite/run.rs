@@ -238,6 +238,23 @@ async fn a_second_ctrl_c_leaves_the_turn_to_itself() {
 }
 
 #[tokio::test]
+async fn a_verb_that_meets_a_frozen_hub_names_it_and_ends() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let hub = TestHub::start().await;
+    let pid = Pid::from_raw(hub.process.pid().cast_signed()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    let met = hub.run(&["ls"]).await;
+    kill_process(pid, Signal::CONT).unwrap();
+    assert_eq!(met.status.code(), Some(1), "{met:?}");
+    let said = text(&met.stderr);
+    assert!(
+        said.contains("has not responded") && said.contains(&format!("kill -CONT {}", hub.process.pid())),
+        "{said}"
+    );
+    assert_eq!(hub.run(&["ls"]).await.status.code(), Some(0));
+}
+
+#[tokio::test]
 async fn a_question_is_answered_by_number_or_in_words() {
     let hub = TestHub::start().await;
     let colour = json!({"question": "Which colour?", "options": [{"label": "red"}, {"label": "blue"}]});
