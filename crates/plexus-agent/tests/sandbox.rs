@@ -7,7 +7,7 @@ mod common;
 
 use std::process::Command;
 
-use common::{Run, User, reach_program, within};
+use common::{REACH, Run, User, within};
 use plexus_agent::{Protection, Tracing, Walled, read_wall, try_sandbox};
 
 /// Whether the system grants what a test needs, by what it says of a sandbox around some directory.
@@ -96,10 +96,7 @@ async fn a_child_signals_no_process_outside() {
             other_child.pid,
             std::os::unix::process::parent_id(),
         );
-        let script = format!(
-            "echo $$; read -r pids; {} signal {victims} $pids; echo alive; echo end",
-            reach_program().display()
-        );
+        let script = format!("echo $$; read -r pids; {} signal {victims} $pids; echo alive; echo end", REACH);
         let mut run = Run::start_under(user, "", &script);
         run.process().await;
         let own = format!("{{\"type\":\"{}\"}}", run.keeper.identity().pid);
@@ -131,7 +128,7 @@ async fn where_proc_is_masked_signals_are_held_back_by_landlock_or_it_is_said() 
     let prefix = "unshare -m sh -c 'mount -t tmpfs masked /proc/fs && exec \"$0\" \"$@\"'";
     let script = format!(
         "{} signal {} {}; sleep 300 & kill $! && echo own; cat data/secret; cat data/runs/1/mcp.json; echo; echo end",
-        reach_program().display(),
+        REACH,
         other.keeper.identity().pid,
         std::process::id()
     );
@@ -156,7 +153,7 @@ async fn a_tool_takes_nothing_of_the_agent_that_started_it() {
         return;
     }
     for user in User::all() {
-        let script = format!("{} trace $$; echo end", reach_program().display());
+        let script = format!("{} trace $$; echo end", REACH);
         let mut run = Run::start_under(user, "", &script);
         assert_eq!(lines(&mut run).await, ["tried"], "{user:?}");
     }
@@ -168,7 +165,7 @@ async fn what_is_said_of_an_agents_memory_is_what_holds() {
         return;
     }
     for user in User::all() {
-        let script = format!("{} memory $$; echo end", reach_program().display());
+        let script = format!("{} memory $$; echo end", REACH);
         let mut run = Run::start_under(user, "", &script);
         let reached = lines(&mut run).await.contains(&"REACHED memory".to_owned());
         let Some(Walled::Namespaces { memory, .. }) = read_wall(&run.dir) else { panic!("no sandbox") };

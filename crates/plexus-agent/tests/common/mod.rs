@@ -43,9 +43,15 @@ pub fn keep_program() -> PathBuf {
     program
 }
 
-/// `examples/reach.rs`, likewise.
-pub fn reach_program() -> PathBuf {
-    keep_program().with_file_name("reach")
+/// `examples/reach.rs`, as a run that was started with `start_under` has it in its directory. Another user may have no way to
+/// where it was built.
+pub const REACH: &str = "./reach";
+
+/// Puts a program into the directory of a run.
+fn provide(program: &Path, home: &Path) -> PathBuf {
+    let place = home.join(program.file_name().unwrap());
+    std::fs::copy(program, &place).unwrap();
+    place
 }
 
 pub struct Run {
@@ -109,6 +115,8 @@ impl Run {
     fn prepare_under(under: &Under, args: &[&str], wall: impl FnOnce(&Path) -> Option<Wall>) -> Self {
         let (home, dir, session) = Self::directory();
         let launch = launch(&home, Path::new("/bin/sh"), args, Streams::Lines, wall(home.path()));
+        let keep = provide(&keep_program(), home.path());
+        provide(&keep_program().with_file_name("reach"), home.path());
         let keeper = home.path().join("keeper.sh");
         // What `Keeper::start` writes is given away after it.
         let user = match under.user {
@@ -118,7 +126,7 @@ impl Run {
                  exec setpriv --reuid 65534 --regid 65534 --clear-groups"
             }
         };
-        let text = format!("#!/bin/sh\n{user} {} {} \"$@\"\n", under.prefix, keep_program().display());
+        let text = format!("#!/bin/sh\n{user} {} {} \"$@\"\n", under.prefix, keep.display());
         std::fs::write(&keeper, text).unwrap();
         std::fs::set_permissions(&keeper, std::fs::Permissions::from_mode(0o755)).unwrap();
         if under.user == User::Nobody {
