@@ -1,6 +1,6 @@
-//! The connections of one door. A connection waits until a request of a known caller occupies it: before its first head, between
-//! requests, and while it is served what anybody may have. At most a fixed number wait; for one more, the one that has waited
-//! longest is closed. So nobody who says nothing keeps anybody out, and what is in progress for a caller is never closed.
+//! The connections of one door. A connection is waiting unless it carries a request of an authenticated caller: before its first
+//! request head, between requests, and during unauthenticated requests. The number of waiting connections is limited; a new one
+//! closes the one that has waited longest. So a silent peer cannot block others, and a caller's request is never cut off.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,6 @@
-//! The wall around a child: what it and all that stems from it find where the hub keeps its data is an empty folder with
-//! the few files they need, and no way to take it down (`docs/design`, "A wall"). Here is what is to be hidden and what
-//! came of it; how it is done is `raise`'s, and under which paths it can be reached `paths`'.
+//! The sandbox of a child. For the child and its descendants the data directory is an empty folder with the few files they
+//! need, and they cannot undo that (`docs/design/13-a-wall.md`). This module owns what to hide and the reported result;
+//! `raise` creates the sandbox, and `paths` finds every path that leads to the directory.
 
 mod enclosure;
 mod filter;

@@ -1,6 +1,5 @@
-//! Words that may be run, for deny and ask rules: the operands of a command that is not known to take them for data, and
-//! what stands in them. Whether one of them is what a rule names is for `wildcard` to say; the answer is never more than
-//! that it may be.
+//! Words that may be commands, for deny and ask rules: the operands of a command that is not known to treat them as data, and
+//! the text inside those operands. `wildcard` compares them with a rule; the result is at most a possible match.
 
 use super::data::tokens;
 use super::reach::{LOOKED_THROUGH, MAX_DEPTH, Reach};

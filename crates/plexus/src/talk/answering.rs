@@ -56,8 +56,10 @@ impl Asking {
                     .to_owned()
             }
             // In full: it allows calls that nobody has seen.
-            Self::Rule(Some(rule)) => format!("Rule to remember [{}]: ", one_line(rule, usize::MAX)),
-            Self::Rule(None) => "Rule to remember, such as Bash(make:*): ".to_owned(),
+            Self::Rule(Some(rule)) => {
+                format!("Rule to remember (q cancels) [{}]: ", one_line(rule, usize::MAX))
+            }
+            Self::Rule(None) => "Rule to remember, such as Bash(make:*) (q cancels): ".to_owned(),
             Self::Again(_) => "Press Enter to edit it again, or q to go back: ".to_owned(),
             Self::Changed(_) => "Allow it with this input? y or n: ".to_owned(),
         })
@@ -101,6 +103,7 @@ impl Talk<'_> {
     /// Nobody can be asked here any more.
     pub(super) fn leave_open(&mut self) {
         self.asking = Asking::Nothing;
+        self.show_later();
         for reviewed in std::mem::take(&mut self.open) {
             self.elsewhere(&reviewed.approval);
         }
@@ -109,6 +112,7 @@ impl Talk<'_> {
     /// Shows the first open approval from its beginning.
     pub(super) fn next_question(&mut self) {
         self.screen.set_bottom(Bottom::Empty);
+        self.show_later();
         let Some(reviewed) = self.open.front() else {
             self.asking = Asking::Nothing;
             if self.status == Status::AwaitingPermission {
@@ -180,7 +184,7 @@ impl Talk<'_> {
                 Said::More | Said::Unclear => {}
             },
             Asking::Rule(suggested) => match (line.trim(), suggested) {
-                ("", None) => self.asking = Asking::Decision,
+                ("" | "n" | "q", None) | ("n" | "q", Some(_)) => self.next_question(),
                 ("", Some(rule)) => self.respond_always(approval, &rule).await?,
                 (rule, _) => self.respond_always(approval, rule).await?,
             },
@@ -259,10 +263,8 @@ impl Talk<'_> {
             return Ok(());
         };
         self.screen.say(&format!("plexus: {why}"));
-        self.asking = match self.asking {
-            Asking::Answers(_) => Asking::Answers(Object::new()),
-            _ => Asking::Decision,
-        };
+        // From its beginning: what the screen shows last may be an edited input, or only the first page.
+        self.next_question();
         Ok(())
     }
 

@@ -41,7 +41,7 @@ impl Talk<'_> {
         self.count(event, what);
         match what {
             "tool_result" => {
-                if self.tools.is_empty() && !self.held.is_empty() {
+                if self.tools.is_empty() && !self.held.is_empty() && self.asking == Asking::Nothing {
                     self.screen.piece(&std::mem::take(&mut self.held));
                 }
                 Ok(None)
@@ -83,10 +83,23 @@ impl Talk<'_> {
         if what == "approval_requested" && self.screen.manner == Manner::Person {
             return;
         }
-        match self.shown.event(&data["event"]) {
-            Some(text) if what == "content" => self.screen.text(&text),
-            Some(lines) => self.screen.lines(&lines),
-            None => {}
+        let Some(lines) = self.shown.event(&data["event"]) else { return };
+        if matches!(what, "complete" | "error") {
+            self.show_later();
+        } else if self.asking != Asking::Nothing {
+            self.later.push(lines);
+            return;
+        }
+        match what {
+            "content" => self.screen.text(&lines),
+            _ => self.screen.lines(&lines),
+        }
+    }
+
+    /// Shows the lines that were held back while an approval was on the screen.
+    pub(super) fn show_later(&mut self) {
+        if let Some(lines) = self.later.take() {
+            self.screen.lines(&lines);
         }
     }
 

@@ -6,6 +6,7 @@ mod answering;
 mod connection;
 mod editing;
 mod hearing;
+mod later;
 mod question;
 mod screen;
 
@@ -20,6 +21,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use self::answering::Asking;
+use self::later::Later;
 pub(crate) use self::screen::Manner;
 use self::screen::{Bottom, Screen};
 use crate::error::{ExpectedError, system};
@@ -100,6 +102,8 @@ pub(crate) struct Talk<'a> {
     tools: BTreeSet<String>,
     /// Pieces of a text that overtook the result of such a call: a piece is not stored before it is told.
     held: String,
+    /// Lines that wait until the approval on the screen is answered.
+    later: Later,
     /// Ctrl-C was pressed in this turn.
     interrupting: bool,
     /// Nobody types here any more.
@@ -128,6 +132,7 @@ impl<'a> Talk<'a> {
             cost_usd: start.cost_usd,
             tools: BTreeSet::new(),
             held: String::new(),
+            later: Later::default(),
             interrupting: false,
             deaf: manner != Manner::Person,
             next: (1, 0),

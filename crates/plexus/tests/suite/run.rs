@@ -307,6 +307,43 @@ async fn an_editor_that_changes_nothing_fails_or_leaves_rubbish_answers_nothing(
 }
 
 #[tokio::test]
+async fn after_a_refused_edit_the_requested_input_is_shown_again() {
+    let hub = TestHub::start().await;
+    let rules = json!({"rules": [{"rule": "Bash(rm:*)", "effect": "deny"}]});
+    hub.call("policy.add", rules).await.unwrap();
+    let editor = "sh -c 'echo \"{\\\"command\\\": \\\"rm made\\\"}\" >\"$1\"' x";
+    let mut run = at_terminal(&hub, &["run", &touch(&["made"])], editor);
+    run.expect("Allow it?").await.unwrap();
+    run.press("e\n").unwrap();
+    run.expect("Allow it with this input?").await.unwrap();
+    run.press("y\n").unwrap();
+    run.expect("denied by").await.unwrap();
+    // What `y` would allow now is what stands directly above the prompt.
+    run.expect("$ touch made").await.unwrap();
+    run.expect("Allow it? y,").await.unwrap();
+    run.press("n\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+}
+
+#[tokio::test]
+async fn neither_no_nor_quit_is_taken_for_a_rule() {
+    let hub = TestHub::start().await;
+    let mut run = at_terminal(&hub, &["run", &touch(&["made"])], "true");
+    for no in ["n\n", "q\n"] {
+        run.expect("Allow it? y,").await.unwrap();
+        run.press("a\n").unwrap();
+        run.expect("Rule to remember").await.unwrap();
+        run.press(no).unwrap();
+        run.expect("$ touch made").await.unwrap();
+    }
+    run.expect("Allow it? y,").await.unwrap();
+    assert!(!hub.work().join("made").exists());
+    assert_eq!(hub.call("policy.list", json!({})).await.unwrap()["rules"], json!([]));
+    run.press("n\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+}
+
+#[tokio::test]
 async fn what_is_longer_than_the_screen_is_allowed_only_after_its_last_page() {
     let hub = TestHub::start().await;
     let command = format!("true\n{}touch hidden", "# nothing to see\n".repeat(60));
