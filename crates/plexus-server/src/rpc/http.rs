@@ -2,20 +2,24 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
-use futures::future::join_all;
-use http::StatusCode;
+use futures::{StreamExt as _, stream};
+use http::{StatusCode, header};
 use plexus_core::{Caller, Door};
-use plexus_protocol::Principal;
+use plexus_protocol::{Error, ErrorKind, Principal};
 use serde_json::Value;
 
+use crate::answer::keeping;
 use crate::body::Taken;
-use crate::callers::Call;
+use crate::callers::{Call, Charge};
 use crate::doors::Doors;
 use crate::rpc::envelope::{Incoming, Member, answer, hub_went_away};
+
+/// How many calls of a batch are in progress at a time: each holds its answer in memory.
+const BATCH_AT_ONCE: usize = 4;
 
 /// Answers a call, or a batch of them.
 pub(crate) async fn post(
@@ -30,31 +34,74 @@ pub(crate) async fn post(
     };
     let incoming = Incoming::parse(&bytes);
     drop(bytes);
+    let mut answers = Answers { charge: call.charge(), most: doors.limits.bytes_per_caller / 2 };
     let answered = match incoming {
-        Incoming::One(member) => serve(&doors, &principal, member).await,
+        Incoming::One(member) => {
+            let (id, outcome) = serve(&doors, &principal, member).await;
+            answers.text(id, outcome)
+        }
         Incoming::Batch(members) => {
             let calls = members.into_iter().map(|member| serve(&doors, &principal, member));
-            let answers: Vec<Value> = join_all(calls).await.into_iter().flatten().collect();
-            (!answers.is_empty()).then_some(Value::Array(answers))
+            let mut served = stream::iter(calls).buffered(BATCH_AT_ONCE);
+            let mut texts = Vec::new();
+            while let Some((id, outcome)) = served.next().await {
+                texts.extend(answers.text(id, outcome));
+            }
+            (!texts.is_empty()).then(|| format!("[{}]", texts.join(",")))
         }
     };
     // Until here what was read may be held in another shape.
     drop(charge);
     match answered {
-        Some(value) => Json(value).into_response(),
+        Some(text) => {
+            let json = [(header::CONTENT_TYPE, "application/json")];
+            keeping((json, text).into_response(), answers.charge)
+        }
         None => StatusCode::NO_CONTENT.into_response(),
     }
 }
 
-async fn serve(doors: &Doors, principal: &Principal, member: Member) -> Option<Value> {
+/// The answers to one request. Their bytes count as held for the caller until they are written.
+struct Answers {
+    charge: Charge,
+    /// What one answer counts for at most, so that the largest can be had alone.
+    most: usize,
+}
+
+impl Answers {
+    /// An answer as it is sent; one that does not fit is replaced by an error.
+    fn text(&mut self, id: Option<Value>, outcome: Answered) -> Option<String> {
+        let value = match outcome {
+            Answered::Refused(value) => value,
+            Answered::Called(outcome) => answer(id.clone()?, outcome),
+        };
+        let text = value.to_string();
+        if self.charge.grow(text.len().min(self.most)).is_ok() {
+            return Some(text);
+        }
+        let why =
+            "the answers that the hub holds for this caller are too large together; ask for fewer at a time";
+        let error = Error::new(ErrorKind::LimitReached, why);
+        Some(answer(id.unwrap_or_default(), Err(error)).to_string())
+    }
+}
+
+/// What became of a member of a request.
+enum Answered {
+    /// It was not a call.
+    Refused(Value),
+    Called(Result<Value, Error>),
+}
+
+async fn serve(doors: &Doors, principal: &Principal, member: Member) -> (Option<Value>, Answered) {
     let call = match member {
         Ok(call) => call,
-        Err(refused) => return Some(refused),
+        Err(refused) => return (None, Answered::Refused(refused)),
     };
     let caller = Caller::of(principal.clone(), Door::Http);
     let outcome = tokio::select! {
         outcome = doors.hub.call(caller, &call.method, call.params) => outcome,
         () = doors.stop.cancelled() => Err(hub_went_away()),
     };
-    call.id.map(|id| answer(id, outcome))
+    (call.id, Answered::Called(outcome))
 }
