@@ -2,7 +2,7 @@
 //! much than too little. What stays in the dark is said to be there.
 
 use super::commands::SHELLS;
-use super::data::{takes_data, tells_program};
+use super::data::{is_interpreter, may_run_commands, takes_data, tells_program};
 use super::hazards::{HazardKind, hazards};
 use super::reader;
 use super::script::{Doubt, Part, Script, Word, base_name};
@@ -72,6 +72,10 @@ impl Reach {
         if part.assignments.iter().any(|assignment| loads(&assignment.name)) {
             self.unseen = self.unseen.or(Some("a variable names a script that a shell runs"));
         }
+        // A shell that traces computes this one before each command.
+        if part.assignments.iter().any(|assignment| matches!(assignment.name.as_str(), "PS4" | "PROMPT4")) {
+            self.unseen = self.unseen.or(Some("a variable may hold a command that a shell runs"));
+        }
     }
 
     pub(super) fn line(&mut self, words: &[Word]) {
@@ -115,6 +119,9 @@ impl Reach {
         }
         if SHELLS.contains(&name) {
             self.shell(part, depth);
+        }
+        if is_interpreter(name) && part.words[1..].iter().chain(&part.stdin).any(may_run_commands) {
+            self.unseen = self.unseen.or(Some("a program that is written here may run another command"));
         }
         let only_options = || part.words[1..].iter().all(|word| word.known_start().starts_with('-'));
         if matches!(name, "at" | "batch" | "crontab") || name == "parallel" && only_options() {
