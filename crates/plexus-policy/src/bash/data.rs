@@ -399,7 +399,7 @@ const INTERPRETERS: [&str; 29] = [
 ];
 
 /// What a program has to call to run a command, in one of these languages.
-const CALLS: [&str; 16] = [
+const CALLS: [&str; 18] = [
     "`",
     "%x",
     "__import__",
@@ -416,6 +416,8 @@ const CALLS: [&str; 16] = [
     "spawn",
     "subprocess",
     "system",
+    "passthru",
+    "shell",
 ];
 
 /// Whether a command runs programs in a language of its own; `python3.12` is a `python`.

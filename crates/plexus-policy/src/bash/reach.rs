@@ -66,15 +66,21 @@ impl Reach {
         }
     }
 
-    /// Variables that name code which is loaded before the command.
+    /// Variables that name code which is loaded before the command, set before it or by it.
     fn scripts_named(&mut self, part: &Part) {
-        let loads = |name: &str| matches!(name, "BASH_ENV" | "ENV" | "LD_PRELOAD" | "ZDOTDIR");
-        if part.assignments.iter().any(|assignment| loads(&assignment.name)) {
-            self.unseen = self.unseen.or(Some("a variable names a script that a shell runs"));
-        }
-        // A shell that traces computes this one before each command.
-        if part.assignments.iter().any(|assignment| matches!(assignment.name.as_str(), "PS4" | "PROMPT4")) {
-            self.unseen = self.unseen.or(Some("a variable may hold a command that a shell runs"));
+        let set = part.assignments.iter().map(|assignment| assignment.name.as_str());
+        let by_words = part.words.iter().filter_map(|word| word.known_start().split_once('='));
+        for name in set.chain(by_words.map(|(name, _)| name)) {
+            match name {
+                "BASH_ENV" | "ENV" | "LD_PRELOAD" | "ZDOTDIR" => {
+                    self.unseen = self.unseen.or(Some("a variable names a script that a shell runs"));
+                }
+                // A shell that traces computes this one before each command.
+                "PS4" | "PROMPT4" => {
+                    self.unseen = self.unseen.or(Some("a variable may hold a command that a shell runs"));
+                }
+                _ => {}
+            }
         }
     }
 
@@ -103,6 +109,14 @@ impl Reach {
             self.unseen = self.unseen.or(Some("a command's name is not known before it runs"));
         }
         self.behind_options(name, &part.words);
+        let has = |text: &str| part.words[1..].iter().any(|word| word.literal() == Some(text));
+        if name == "git" && (has("for-each-repo") || has("subtree") && has("push")) {
+            self.unseen = self.unseen.or(Some("git runs another of its commands"));
+        }
+        // A copy of a program is run under another name.
+        if matches!(name, "cp" | "ln" | "mv" | "install" | "link" | "rsync") {
+            self.suspect(part.words[1..].iter().filter(|word| word.known_start().contains("bin/")), depth);
+        }
         if let Some(inner) = unwrap(part) {
             return match inner {
                 _ if depth >= MAX_DEPTH => self.unseen = self.unseen.or(Some("it is nested too deeply")),

@@ -147,7 +147,7 @@ impl Arguments<'_> {
         let harmless = match word.literal() {
             Some(text) => {
                 let dashed = text.starts_with('-') && text.len() > 1;
-                let number = text[1.min(text.len())..].starts_with(|c: char| c.is_ascii_digit());
+                let number = text[1.min(text.len())..].starts_with(|c: char| c.is_ascii_digit() || c == '>');
                 // Where the value looks like an option, versions of the command may disagree about which it is.
                 (!dashed || number || check == ValueCheck::Mode)
                     && (option.effect != Effect::Harmless || check.admits(text))
