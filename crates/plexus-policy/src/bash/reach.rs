@@ -69,7 +69,12 @@ impl Reach {
     /// Variables that name code which is loaded before the command, set before it or by it.
     fn scripts_named(&mut self, part: &Part) {
         let set = part.assignments.iter().map(|assignment| assignment.name.as_str());
-        let by_words = part.words.iter().filter_map(|word| word.known_start().split_once('='));
+        let sets = |word: &Word| {
+            let name = word.literal().map(base_name);
+            matches!(name, Some("export" | "declare" | "typeset" | "local" | "readonly" | "env"))
+        };
+        let words = if part.words.first().is_some_and(sets) { &part.words[1..] } else { &[] };
+        let by_words = words.iter().filter_map(|word| word.known_start().split_once('='));
         for name in set.chain(by_words.map(|(name, _)| name)) {
             match name {
                 "BASH_ENV" | "ENV" | "LD_PRELOAD" | "ZDOTDIR" => {
