@@ -147,6 +147,14 @@ impl CommandPattern {
         })
     }
 
+    /// Whether it leaves open which command it means, and this word of one as well: `* --version` means no `rm x --version`.
+    pub(crate) fn leaves_open(&self, word: &Word) -> bool {
+        let spelled =
+            |word: &str| self.segments.iter().flat_map(|text| text.split(BETWEEN)).any(|w| w == word);
+        self.segments.first().is_some_and(String::is_empty)
+            && word.literal().is_none_or(|word| !word.starts_with('-') && !spelled(word))
+    }
+
     /// How many words it names in full, before any wildcard.
     pub(crate) fn named_words(&self) -> usize {
         let words = self.segments.first().map_or(0, |first| first.matches(BETWEEN).count());

@@ -7,7 +7,9 @@ use std::ops::ControlFlow;
 
 use super::hazards::{Hazard, HazardKind, hazards};
 use super::operands::{Operand, OperandJudge};
-use super::options::{self, AfterDashes, Effect, Operands, OptionSpec, Order, Style, Table, Takes, Trust};
+use super::options::{
+    self, AfterDashes, Effect, Input, Operands, OptionSpec, Order, Style, Table, Takes, Trust,
+};
 use super::script::{Expansion, Piece, Word};
 use super::values::ValueCheck;
 
@@ -28,6 +30,8 @@ struct Arguments<'w> {
     found: Vec<Hazard>,
     /// An option was not recognised: whether the word behind it is its value cannot be known.
     lost: bool,
+    /// There was an option with which the command takes no code from its input.
+    alone: bool,
     judge: OperandJudge,
 }
 
@@ -42,7 +46,7 @@ enum Next {
 
 impl<'w> Arguments<'w> {
     fn new(words: &'w [Word], at: usize) -> Self {
-        Self { words, at, found: Vec::new(), lost: false, judge: OperandJudge::default() }
+        Self { words, at, found: Vec::new(), lost: false, alone: false, judge: OperandJudge::default() }
     }
 
     fn hazard(&mut self, at: usize, kind: HazardKind) {
@@ -86,6 +90,14 @@ impl<'w> Arguments<'w> {
     fn end(mut self, table: &Table) -> Vec<Hazard> {
         if !self.judge.is_complete(table.operands) {
             self.hazard(usize::MAX, HazardKind::Runs);
+        }
+        let takes_code = match table.input {
+            Input::Data => false,
+            Input::Code => true,
+            Input::CodeWithoutOperand => !self.judge.saw_operand(),
+        };
+        if takes_code && !self.alone {
+            self.hazard(usize::MAX, HazardKind::Reaches);
         }
         self.found
     }

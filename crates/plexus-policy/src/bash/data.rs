@@ -365,6 +365,75 @@ pub(super) fn takes_data(words: &[Word]) -> bool {
     (DATA.contains(&name) || matches!(name, "git" | "command")) && !rest.any(|word| runs.contains(&word))
 }
 
+/// Interpreters of languages in which a program can put the name of a command together.
+const INTERPRETERS: [&str; 29] = [
+    "Rscript",
+    "bun",
+    "deno",
+    "elixir",
+    "erl",
+    "ghci",
+    "groovy",
+    "guile",
+    "iex",
+    "irb",
+    "jshell",
+    "julia",
+    "lua",
+    "luajit",
+    "node",
+    "nodejs",
+    "octave",
+    "osascript",
+    "perl",
+    "php",
+    "pwsh",
+    "pypy",
+    "python",
+    "racket",
+    "ruby",
+    "scala",
+    "tclsh",
+    "ts-node",
+    "tsx",
+];
+
+/// What a program has to call to run a command, in one of these languages.
+const CALLS: [&str; 18] = [
+    "`",
+    "%x",
+    "__import__",
+    "base64",
+    "builtins",
+    "child_process",
+    "ctypes",
+    "eval",
+    "exec",
+    "fork",
+    "importlib",
+    "popen",
+    "pty",
+    "spawn",
+    "subprocess",
+    "system",
+    "passthru",
+    "shell",
+];
+
+/// Whether a command runs programs in a language of its own; `python3.12` is a `python`.
+pub(super) fn is_interpreter(name: &str) -> bool {
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    INTERPRETERS.contains(&plain)
+}
+
+/// Whether a word is a program that may run a command.
+pub(super) fn may_run_commands(word: &Word) -> bool {
+    let small = |text: &str| text.to_ascii_lowercase();
+    word.literal().is_some_and(|text| {
+        text.contains(['(', ' ', '`', '\n']) && CALLS.iter().any(|call| small(text).contains(call))
+    })
+}
+
 /// Whether an option or a variable takes a program for its value.
 fn names_program(word: &str) -> bool {
     let option = word.split('=').next().unwrap_or(word);

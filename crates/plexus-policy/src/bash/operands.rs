@@ -31,6 +31,11 @@ impl OperandJudge {
         self.scripted |= check == ValueCheck::Sed;
     }
 
+    /// Whether there was an operand.
+    pub(super) fn saw_operand(&self) -> bool {
+        self.seen > 0
+    }
+
     /// Whether all that the command needs stood among its operands.
     pub(super) fn is_complete(&self, operands: Operands) -> bool {
         operands != Operands::Sql || self.seen > 1
@@ -52,7 +57,7 @@ impl OperandJudge {
         match operands {
             Operands::Any | Operands::Program => Ok(()),
             // `@file` is a list of arguments to many commands.
-            Operands::Script => runs(!start.starts_with('@')),
+            Operands::Script => runs(!start.starts_with('@') && !is_input(start)),
             Operands::AtMost(most) => {
                 let several = matches!(operand, Operand::Unknown(word) if word.expansion() != Expansion::One);
                 reaches(nth < most && !several)
@@ -61,7 +66,9 @@ impl OperandJudge {
             Operands::NotBeginning(with) => {
                 reaches(known == Some("") || start.chars().next().is_some_and(|first| !with.contains(first)))
             }
-            Operands::Without(sign) => runs(known.is_some_and(|text| !text.contains(sign))),
+            Operands::Without(signs) => {
+                runs(known.is_some_and(|text| !text.contains(|c: char| signs.contains(c))))
+            }
             Operands::Sed if self.scripted => Ok(()),
             Operands::Sed => runs(nth > 0 || known.is_some_and(scripts::is_plain_sed)),
             // An operand such as `a=b` is an assignment to awk, and a program in another place: all are looked at.
@@ -78,4 +85,9 @@ impl OperandJudge {
             }
         }
     }
+}
+
+/// Whether a file is the standard input, or another one that is open already.
+fn is_input(name: &str) -> bool {
+    name == "-" || name.starts_with("/dev/") || name.starts_with("/proc/")
 }

@@ -59,6 +59,9 @@ pub(super) struct Table {
     pub(super) operands: Operands,
     pub(super) after_dashes: AfterDashes,
     pub(super) trust: Trust,
+    pub(super) input: Input,
+    /// Options with which the command takes no code from its input.
+    pub(super) alone: Vec<&'static str>,
 }
 
 /// How options are written.
@@ -98,6 +101,17 @@ pub(super) enum Trust {
     NamedRuns,
 }
 
+/// What the command takes its standard input for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Input {
+    #[default]
+    Data,
+    /// Code, or commands.
+    Code,
+    /// The same, unless an operand names a script.
+    CodeWithoutOperand,
+}
+
 /// What the operands are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Operands {
@@ -110,8 +124,8 @@ pub(super) enum Operands {
     Beginning(char),
     /// None begins with one of these characters: `@file`, `+command`.
     NotBeginning(&'static str),
-    /// None holds this character: `name=value`.
-    Without(char),
+    /// None holds one of these characters: `name=value`.
+    Without(&'static str),
     /// The first is a program that a rule has to name; the others are its arguments.
     Program,
     /// The first is a script that the command is there to run; the others are the script's own.

@@ -2,7 +2,7 @@
 //! much than too little. What stays in the dark is said to be there.
 
 use super::commands::SHELLS;
-use super::data::{takes_data, tells_program};
+use super::data::{is_interpreter, may_run_commands, takes_data, tells_program};
 use super::hazards::{HazardKind, hazards};
 use super::reader;
 use super::script::{Doubt, Part, Script, Word, base_name};
@@ -66,11 +66,26 @@ impl Reach {
         }
     }
 
-    /// Variables that name code which is loaded before the command.
+    /// Variables that name code which is loaded before the command, set before it or by it.
     fn scripts_named(&mut self, part: &Part) {
-        let loads = |name: &str| matches!(name, "BASH_ENV" | "ENV" | "LD_PRELOAD" | "ZDOTDIR");
-        if part.assignments.iter().any(|assignment| loads(&assignment.name)) {
-            self.unseen = self.unseen.or(Some("a variable names a script that a shell runs"));
+        let set = part.assignments.iter().map(|assignment| assignment.name.as_str());
+        let sets = |word: &Word| {
+            let name = word.literal().map(base_name);
+            matches!(name, Some("export" | "declare" | "typeset" | "local" | "readonly" | "env"))
+        };
+        let words = if part.words.first().is_some_and(sets) { &part.words[1..] } else { &[] };
+        let by_words = words.iter().filter_map(|word| word.known_start().split_once('='));
+        for name in set.chain(by_words.map(|(name, _)| name)) {
+            match name {
+                "BASH_ENV" | "ENV" | "LD_PRELOAD" | "ZDOTDIR" => {
+                    self.unseen = self.unseen.or(Some("a variable names a script that a shell runs"));
+                }
+                // A shell that traces computes this one before each command.
+                "PS4" | "PROMPT4" => {
+                    self.unseen = self.unseen.or(Some("a variable may hold a command that a shell runs"));
+                }
+                _ => {}
+            }
         }
     }
 
@@ -99,6 +114,14 @@ impl Reach {
             self.unseen = self.unseen.or(Some("a command's name is not known before it runs"));
         }
         self.behind_options(name, &part.words);
+        let has = |text: &str| part.words[1..].iter().any(|word| word.literal() == Some(text));
+        if name == "git" && (has("for-each-repo") || has("subtree") && has("push")) {
+            self.unseen = self.unseen.or(Some("git runs another of its commands"));
+        }
+        // A copy of a program is run under another name.
+        if matches!(name, "cp" | "ln" | "mv" | "install" | "link" | "rsync") {
+            self.suspect(part.words[1..].iter().filter(|word| word.known_start().contains("bin/")), depth);
+        }
         if let Some(inner) = unwrap(part) {
             return match inner {
                 _ if depth >= MAX_DEPTH => self.unseen = self.unseen.or(Some("it is nested too deeply")),
@@ -115,6 +138,9 @@ impl Reach {
         }
         if SHELLS.contains(&name) {
             self.shell(part, depth);
+        }
+        if is_interpreter(name) && part.words[1..].iter().chain(&part.stdin).any(may_run_commands) {
+            self.unseen = self.unseen.or(Some("a program that is written here may run another command"));
         }
         let only_options = || part.words[1..].iter().all(|word| word.known_start().starts_with('-'));
         if matches!(name, "at" | "batch" | "crontab") || name == "parallel" && only_options() {

@@ -123,18 +123,20 @@ pub(super) fn is_plain_sql(statement: &str) -> bool {
         return harmless.contains(&name) && !small.contains('\n');
     }
     let risks = [
-        "writefile",
-        "load_extension",
-        "edit",
         "attach",
-        "vacuum",
+        "edit",
         "fts3_tokenizer",
+        "load_extension",
         "readfile",
-        "\n.",
-        "\n .",
+        "temp_store_directory",
+        "vacuum",
         "virtual",
+        "writefile",
     ];
-    !risks.iter().any(|risk| small.contains(risk))
+    let mut names = small.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    // Behind the end of a line `.shell` is a command again.
+    let commands = small.split(['\n', '\r']).any(|line| line.trim_start().starts_with('.'));
+    !commands && !names.any(|name| risks.contains(&name))
 }
 
 #[cfg(test)]
@@ -260,8 +262,13 @@ mod tests {
 
     #[test]
     fn a_statement_is_plain_unless_it_leaves_its_database() {
-        for statement in ["select 1", ".tables", ".schema users", "insert into t values (1); select * from t"]
-        {
+        for statement in [
+            "select 1",
+            "select credit, edited_at from t",
+            ".tables",
+            ".schema users",
+            "insert into t values (1); select * from t",
+        ] {
             assert!(is_plain_sql(statement), "{statement}");
         }
         for statement in [
@@ -273,6 +280,9 @@ mod tests {
             "select WriteFile('q', 'x')",
             "attach 'q' as q",
             "vacuum into 'q'",
+            "select 1;\r\n.shell id",
+            "select 1;\n\t.shell id",
+            "select \"edit\"(1)",
             "create virtual table z using zipfile('q')",
         ] {
             assert!(!is_plain_sql(statement), "{statement}");

@@ -48,6 +48,12 @@ impl Reach {
             plain[0] = Word::text(builtin);
             self.line(&plain);
         }
+        // Some file systems do not tell `RM` from `rm`.
+        if name.bytes().any(|b| b.is_ascii_uppercase()) {
+            let mut plain = words.to_vec();
+            plain[0] = Word::text(&name.to_ascii_lowercase());
+            self.line(&plain);
+        }
         if let Some(subcommand) = name.strip_prefix("git-") {
             let mut plain = vec![Word::text("git"), Word::text(subcommand)];
             plain.extend_from_slice(&words[1..]);

@@ -86,6 +86,20 @@ pub(crate) fn must_be_named(part: &Part) -> Vec<usize> {
     if !RUNNERS.contains(&name) {
         return places(&part.words);
     }
+    // Alone it prints the environment.
+    if name == "env" && part.words.len() == 1 {
+        return Vec::new();
+    }
+    // A shell that only checks what a file says runs nothing.
+    if let [_, option, file] = part.words.as_slice()
+        && matches!(name, "bash" | "sh" | "dash" | "zsh" | "ksh")
+        && option.literal() == Some("-n")
+        && file
+            .literal()
+            .is_some_and(|file| file.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.'))
+    {
+        return vec![1];
+    }
     // The command inside is the one that matters: a rule for its wrapper says nothing about it.
     let plain = |word: &Word| word.literal().is_some_and(|word| !word.starts_with('-'));
     let inside = match unwrap(part) {

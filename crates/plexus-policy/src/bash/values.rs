@@ -62,7 +62,7 @@ impl ValueCheck {
             }
             Self::Discard => matches!(value, "-" | "/dev/null" | "/dev/stdout" | "/dev/stderr"),
             Self::Text => !value.starts_with('@'),
-            Self::Format => !value.starts_with('@') && !value.contains("%output"),
+            Self::Format => !value.starts_with('@') && !value.to_ascii_lowercase().contains("%output"),
             Self::Local => !value.contains(':'),
             Self::Mode => value.bytes().all(|b| b"-/+=,ugoarwxstX01234567".contains(&b)),
             Self::Form => !value.contains(['@', '<']),

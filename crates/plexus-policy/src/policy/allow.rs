@@ -162,7 +162,11 @@ impl<'p, 'c> Search<'p, 'c> {
             }
         };
         let vouches = |specifier: &Specifier| match specifier {
-            Specifier::Command(pattern) => vouched(pattern) && pattern.covers(&line),
+            Specifier::Command(pattern) => {
+                vouched(pattern)
+                    && pattern.covers(&line)
+                    && !part.words[1..].iter().any(|word| pattern.leaves_open(word))
+            }
             _ => false,
         };
         let tool = self.call.tool_name;

@@ -20,6 +20,7 @@ impl Arguments<'_> {
             _ => None,
         };
         if let Some(option) = listed {
+            self.alone |= table.alone.contains(&name);
             return self.whole(table, option, name, value, at);
         }
         if text[1..].bytes().all(|b| b.is_ascii_digit()) && table.option("-NUM").is_some() {
@@ -64,10 +65,12 @@ impl Arguments<'_> {
     /// `-abc`, `-n5`, `-an 5`.
     fn cluster(&mut self, table: &Table, text: &str, at: usize) -> Next {
         for (index, letter) in text.char_indices().skip(1) {
-            let Some(option) = table.option(&format!("-{letter}")) else {
+            let name = format!("-{letter}");
+            let Some(option) = table.option(&name) else {
                 self.not_known(table, text, at);
                 return Next::Word;
             };
+            self.alone |= table.alone.contains(&name.as_str());
             let rest = &text[index + letter.len_utf8()..];
             match option.value {
                 Takes::Nothing if table.style == Style::SingleDash && !rest.is_empty() => {
@@ -144,7 +147,7 @@ impl Arguments<'_> {
         let harmless = match word.literal() {
             Some(text) => {
                 let dashed = text.starts_with('-') && text.len() > 1;
-                let number = text[1.min(text.len())..].starts_with(|c: char| c.is_ascii_digit());
+                let number = text[1.min(text.len())..].starts_with(|c: char| c.is_ascii_digit() || c == '>');
                 // Where the value looks like an option, versions of the command may disagree about which it is.
                 (!dashed || number || check == ValueCheck::Mode)
                     && (option.effect != Effect::Harmless || check.admits(text))

@@ -1,6 +1,8 @@
 //! Reads the text of option tables. Each line that it cannot read is named, so that a test can insist on none.
 
-use super::{AfterDashes, Book, Effect, Operands, OptionSpec, Order, Style, Table, Takes, Then, Trust};
+use super::{
+    AfterDashes, Book, Effect, Input, Operands, OptionSpec, Order, Style, Table, Takes, Then, Trust,
+};
 use crate::bash::values::ValueCheck;
 
 /// Adds the tables of a text, and says which lines cannot be read.
@@ -66,6 +68,9 @@ fn directive(book: &mut Book, at: usize, line: &'static str) -> Option<()> {
         "options-first" => table.order = Order::OptionsFirst,
         "style" => table.style = style(rest)?,
         "operands" => table.operands = operands(rest)?,
+        "input" if rest == "code" => table.input = Input::Code,
+        "input" if rest == "code-without-operand" => table.input = Input::CodeWithoutOperand,
+        "alone" => table.alone.extend(rest.split_whitespace()),
         "after--" if rest == "unknown" => table.after_dashes = AfterDashes::NotKnown,
         "after--" if rest == "own" => table.after_dashes = AfterDashes::Own,
         "after--" => table.after_dashes = AfterDashes::Table(rest),
@@ -110,7 +115,7 @@ fn operands(text: &'static str) -> Option<Operands> {
         "at-most" => Operands::AtMost(rest.parse().ok()?),
         "beginning" => Operands::Beginning(one(rest)?),
         "not-beginning" => Operands::NotBeginning(rest),
-        "without" => Operands::Without(one(rest)?),
+        "without" if !rest.is_empty() => Operands::Without(rest),
         "program" => Operands::Program,
         "script" => Operands::Script,
         "sed" => Operands::Sed,
