@@ -86,6 +86,7 @@ async fn a_server_lives_behind_the_wall_and_ends_with_its_session(world: World) 
     let started = noted(&world, "notes.log").first().cloned().context("it was started")?;
     assert_eq!(started["args"], json!(["--quiet"]));
     let pid = u32::try_from(started["started"].as_u64().context("its pid")?)?;
+    let pid = plexus_e2e::outside(&session, pid).unwrap_or(pid);
     assert!(processes_of(&session).contains(&pid), "it bears the mark of its session");
     let view = get(&world, &session).await?;
     if view["wall"] == "none" {
