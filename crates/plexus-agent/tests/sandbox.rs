@@ -8,7 +8,7 @@ mod common;
 use std::process::Command;
 
 use common::{REACH, Run, User, within};
-use plexus_agent::{Protection, Tracing, Walled, read_wall, try_sandbox};
+use plexus_agent::{Protection, Tracing, Wall, WallNeed, Walled, read_wall, try_sandbox};
 
 /// Whether the system grants what a test needs, by what it says of a sandbox around some directory.
 fn granted(test: &str, which: impl FnOnce(&Walled) -> Option<&Protection>) -> bool {
@@ -78,6 +78,29 @@ async fn what_is_mounted_later_is_not_seen_by_a_child() {
         run.outbox.append(r#"{"type":"go"}"#).unwrap();
         let seen = lines(&mut run).await;
         assert_eq!(seen, ["before:", "", "later:", "0", "data/runs/1/mcp.json"], "{user:?} {unshare}");
+    }
+}
+
+/// An earlier child of the same user has made a folder above the data directory read-only; it can be made writable again.
+#[tokio::test]
+async fn no_folder_above_the_data_directory_can_be_moved_whatever_its_mode() {
+    if !granted("no_folder_above_the_data_directory_can_be_moved_whatever_its_mode", signals) {
+        return;
+    }
+    let prefix = "sh -c 'mkdir -p \"$HOME/own/share/hidden\" && echo the secret > \"$HOME/own/share/hidden/secret\" \
+                  && chmod 555 \"$HOME/own\" \"$HOME\" && exec \"$0\" \"$@\"'";
+    let script = "chmod 755 . own; for folder in own/share own $PWD; do mv $folder $folder-away && echo MOVED $folder; done; \
+                  cat own*/share*/hidden/secret; ls -A own/share/hidden; \
+                  touch own/beside && mv own/beside own/renamed && ls own/renamed; echo end";
+    for user in User::all() {
+        let mut run = Run::start_hiding(user, prefix, script, |home| Wall {
+            hide: home.join("own/share/hidden"),
+            show: None,
+            need: WallNeed::Required,
+            inode: None,
+        });
+        assert_eq!(lines(&mut run).await, ["own/renamed"], "{user:?}");
+        assert!(run.home.path().join("own/share/hidden/secret").exists());
     }
 }
 
