@@ -265,3 +265,34 @@ async fn what_a_child_leaves_behind_is_told_to_end_before_it_is_killed() {
         assert_eq!(run.exit().await.code, Some(3), "{user:?}");
     }
 }
+
+#[tokio::test]
+async fn a_child_has_terminals_of_its_own_and_no_others() {
+    if !granted("a_child_has_terminals_of_its_own_and_no_others", signals) {
+        return;
+    }
+    for user in User::all() {
+        let (_held, terminal) = terminal(user);
+        let script = format!(
+            "read -r go; echo text > {terminal} && echo REACHED; \
+             script -qec 'tty; echo typed > $(tty)' /dev/null < /dev/null | tr -d '\\r'; echo end"
+        );
+        let mut run = Run::start_under(user, "", &script);
+        run.outbox.append(r#"{"type":"go"}"#).unwrap();
+        assert_eq!(lines(&mut run).await, ["/dev/pts/0", "typed"], "{user:?}");
+    }
+}
+
+/// A terminal of the user's, other than the first one, and what keeps it open.
+fn terminal(user: User) -> (Vec<rustix::fd::OwnedFd>, String) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let open = || openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    let held = vec![open(), open()];
+    grantpt(&held[1]).unwrap();
+    unlockpt(&held[1]).unwrap();
+    let path = ptsname(&held[1], Vec::new()).unwrap().into_string().unwrap();
+    if user == User::Nobody {
+        std::os::unix::fs::chown(&path, Some(65534), Some(65534)).unwrap();
+    }
+    (held, path)
+}

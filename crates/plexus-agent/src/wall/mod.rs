@@ -168,6 +168,8 @@ pub(crate) struct Plan {
     leash: Option<Leash>,
     signals: Signals,
     filter: Option<Filter>,
+    /// Where the terminals of this user can be reached; each place gets terminals of its own.
+    terminals: Vec<CString>,
 }
 
 /// Whether Landlock is to hold back signals.
@@ -203,6 +205,7 @@ impl Plan {
             leash: None,
             signals: Signals::Free,
             filter: None,
+            terminals: Vec::new(),
         })
     }
 
@@ -253,6 +256,7 @@ impl Raising {
         let step = steps[..count].last().copied().and_then(Step::named);
         let part = match step {
             Some(Step::Done) => return None,
+            Some(Step::Terminals) => Part::Terminals,
             Some(Step::Processes) => Part::Processes,
             Some(Step::Scope) => Part::Signals,
             Some(Step::Filter) => Part::Descriptors,

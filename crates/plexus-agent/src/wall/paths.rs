@@ -8,7 +8,11 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FsWord, statfs};
 use serde::{Deserialize, Serialize};
+
+/// The type that `statfs` reports for a file system of terminals.
+const TERMINALS: FsWord = 0x1cd1;
 
 /// One mount: which file system, which part of it, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +34,20 @@ pub(super) fn leading_to(dir: &Path) -> io::Result<Vec<PathBuf>> {
         }
     }
     Ok(paths)
+}
+
+/// Where terminals are to be found by name.
+pub(super) fn terminals() -> io::Result<Vec<PathBuf>> {
+    let mounts = parse(&std::fs::read("/proc/self/mountinfo")?);
+    let mut found = Vec::new();
+    for mount in mounts {
+        // Something else may be mounted over it, or it may be a single terminal.
+        let shown = statfs(&mount.at).is_ok_and(|system| system.f_type == TERMINALS) && mount.at.is_dir();
+        if shown && !found.contains(&mount.at) {
+            found.push(mount.at);
+        }
+    }
+    Ok(found)
 }
 
 /// The folders around `dir`, outermost first and without the root. All of them count as movable: a child could make a folder that
