@@ -6,6 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use plexus_agent::{Inode, Wall, WallNeed};
 use plexus_files::{FileError, Helper, HelperError, ReadFile};
 use plexus_testkit::{binaries, skip};
 use rustix::fs::{CWD, Mode, mkfifoat};
@@ -14,6 +15,11 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 struct Ground {
     dir: tempfile::TempDir,
     helper: Helper,
+}
+
+/// A sandbox that hides `dir`.
+fn hiding(dir: PathBuf) -> Wall {
+    Wall { inode: Inode::of(&dir).ok(), hide: dir, show: None, need: WallNeed::Required }
 }
 
 impl Ground {
@@ -30,7 +36,7 @@ impl Ground {
             skip(test, &format!("sandbox: {reason}"));
             return Ok(None);
         }
-        Ok(Some(Self { helper: Helper::new(binaries::plexus()?, Some(data)), dir }))
+        Ok(Some(Self { helper: Helper::new(binaries::plexus()?, Some(hiding(data))), dir }))
     }
 
     fn data(&self, file: &str) -> PathBuf {
@@ -133,7 +139,7 @@ async fn without_the_sandbox_nothing_is_read() -> anyhow::Result<()> {
         async move { helper.call(verb, None, &mut Vec::new(), pending()).await }
     };
     // A directory that is not there cannot be hidden.
-    let required = read(Helper::new(binaries::plexus()?, Some(dir.path().join("none")))).await;
+    let required = read(Helper::new(binaries::plexus()?, Some(hiding(dir.path().join("none"))))).await;
     assert!(matches!(required, Err(HelperError::NoSandbox(_))), "{required:?}");
     assert_eq!(read(Helper::new(binaries::plexus()?, None)).await, Ok(Ok(7)));
     let missing = read(Helper::new(dir.path().join("none"), None)).await;

@@ -8,7 +8,7 @@ mod common;
 use std::process::Command;
 
 use common::{REACH, Run, User, within};
-use plexus_agent::{Protection, Tracing, Walled, read_wall, try_sandbox};
+use plexus_agent::{Protection, Tracing, Wall, WallNeed, Walled, read_wall, try_sandbox};
 
 /// Whether the system grants what a test needs, by what it says of a sandbox around some directory.
 fn granted(test: &str, which: impl FnOnce(&Walled) -> Option<&Protection>) -> bool {
@@ -78,6 +78,29 @@ async fn what_is_mounted_later_is_not_seen_by_a_child() {
         run.outbox.append(r#"{"type":"go"}"#).unwrap();
         let seen = lines(&mut run).await;
         assert_eq!(seen, ["before:", "", "later:", "0", "data/runs/1/mcp.json"], "{user:?} {unshare}");
+    }
+}
+
+/// An earlier child of the same user has made a folder above the data directory read-only; it can be made writable again.
+#[tokio::test]
+async fn no_folder_above_the_data_directory_can_be_moved_whatever_its_mode() {
+    if !granted("no_folder_above_the_data_directory_can_be_moved_whatever_its_mode", signals) {
+        return;
+    }
+    let prefix = "sh -c 'mkdir -p \"$HOME/own/share/hidden\" && echo the secret > \"$HOME/own/share/hidden/secret\" \
+                  && chmod 555 \"$HOME/own\" \"$HOME\" && exec \"$0\" \"$@\"'";
+    let script = "chmod 755 . own; for folder in own/share own $PWD; do mv $folder $folder-away && echo MOVED $folder; done; \
+                  cat own*/share*/hidden/secret; ls -A own/share/hidden; \
+                  touch own/beside && mv own/beside own/renamed && ls own/renamed; echo end";
+    for user in User::all() {
+        let mut run = Run::start_hiding(user, prefix, script, |home| Wall {
+            hide: home.join("own/share/hidden"),
+            show: None,
+            need: WallNeed::Required,
+            inode: None,
+        });
+        assert_eq!(lines(&mut run).await, ["own/renamed"], "{user:?}");
+        assert!(run.home.path().join("own/share/hidden/secret").exists());
     }
 }
 
@@ -241,4 +264,35 @@ async fn what_a_child_leaves_behind_is_told_to_end_before_it_is_killed() {
         assert_eq!(run.line().await, "told", "{user:?}");
         assert_eq!(run.exit().await.code, Some(3), "{user:?}");
     }
+}
+
+#[tokio::test]
+async fn a_child_has_terminals_of_its_own_and_no_others() {
+    if !granted("a_child_has_terminals_of_its_own_and_no_others", signals) {
+        return;
+    }
+    for user in User::all() {
+        let (_held, terminal) = terminal(user);
+        let script = format!(
+            "read -r go; echo text > {terminal} && echo REACHED; \
+             script -qec 'tty; echo typed > $(tty)' /dev/null < /dev/null | tr -d '\\r'; echo end"
+        );
+        let mut run = Run::start_under(user, "", &script);
+        run.outbox.append(r#"{"type":"go"}"#).unwrap();
+        assert_eq!(lines(&mut run).await, ["/dev/pts/0", "typed"], "{user:?}");
+    }
+}
+
+/// A terminal of the user's, other than the first one, and what keeps it open.
+fn terminal(user: User) -> (Vec<rustix::fd::OwnedFd>, String) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let open = || openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    let held = vec![open(), open()];
+    grantpt(&held[1]).unwrap();
+    unlockpt(&held[1]).unwrap();
+    let path = ptsname(&held[1], Vec::new()).unwrap().into_string().unwrap();
+    if user == User::Nobody {
+        std::os::unix::fs::chown(&path, Some(65534), Some(65534)).unwrap();
+    }
+    (held, path)
 }

@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 
 use common::{NONCE, Run, gone};
-use plexus_agent::{Streams, Wall, WallNeed, Walled, read_wall, sweep, try_wall};
+use plexus_agent::{Inode, Streams, Wall, WallNeed, Walled, read_wall, sweep, try_wall};
 
 /// Whether there can be a wall; one that cannot be had is noted under the name of the test.
 fn granted(test: &str) -> bool {
@@ -163,8 +163,32 @@ async fn a_program_that_is_not_there_is_named_behind_it_as_well() {
     if !granted("a_program_that_is_not_there_is_named_behind_it_as_well") {
         return;
     }
-    let wall = |home: &Path| Some(Wall { hide: home.join("data"), show: None, need: WallNeed::Wanted });
+    let wall =
+        |home: &Path| Some(Wall { hide: home.join("data"), show: None, need: WallNeed::Wanted, inode: None });
     let mut run = Run::prepare_behind(Path::new("/no/such/claude"), &[], Streams::Lines, wall);
     run.outbox.go(NONCE).unwrap();
     assert_eq!(run.exit().await.error.as_deref(), Some("/no/such/claude cannot be found"));
+}
+
+#[tokio::test]
+async fn a_directory_that_was_exchanged_is_not_hidden_in_place_of_the_real_one() {
+    if !granted("a_directory_that_was_exchanged_is_not_hidden_in_place_of_the_real_one") {
+        return;
+    }
+    let start = |inode_of: &str| {
+        let wall = |home: &Path| {
+            let inode = Some(Inode::of(&home.join(inode_of)).unwrap());
+            Some(Wall { hide: home.join("data"), show: None, need: WallNeed::Required, inode })
+        };
+        let script = ["-c", "touch started; echo started"];
+        let mut run = Run::prepare_behind(Path::new("/bin/sh"), &script, Streams::Lines, wall);
+        run.outbox.go(NONCE).unwrap();
+        run
+    };
+    assert_eq!(start("data").line().await, "started");
+    // The hub has locked another directory than the one that stands there now.
+    let run = start("data/runs");
+    let error = run.exit().await.error.expect("a reason");
+    assert!(error.contains("another directory"), "{error}");
+    assert!(!run.home.path().join("started").exists());
 }

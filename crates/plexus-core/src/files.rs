@@ -32,7 +32,7 @@ impl Files {
     /// Helpers in the same sandbox as the children, for a hub whose end `closing` announces.
     pub(crate) fn new(program: PathBuf, walls: &Walls, closing: CancellationToken) -> Self {
         let places = || Semaphore::new(AT_ONCE);
-        let helper = Helper::new(program, walls.hidden());
+        let helper = Helper::new(program, walls.around(None));
         Self { helper, reads: places(), looks: places(), makings: places(), closing }
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plexus_agent::{
-    Protection as Protected, RunDir, Tracing, Wall, WallNeed, Walled, read_wall, try_sandbox,
+    Inode, Protection as Protected, RunDir, Tracing, Wall, WallNeed, Walled, read_wall, try_sandbox,
 };
 use plexus_protocol::claudecode::{Protection, SandboxView, SessionView, Wall as Shown};
 use plexus_protocol::{Error, ErrorKind};
@@ -36,6 +36,8 @@ pub enum WallSetting {
 #[derive(Debug)]
 pub(crate) struct Walls {
     data_dir: PathBuf,
+    /// Which directory that is. It does not change while the hub runs, as its lock lies in it.
+    inode: Option<Inode>,
     setting: WallSetting,
     /// What the system grants.
     granted: Walled,
@@ -58,7 +60,8 @@ impl Walls {
             WallSetting::Wanted | WallSetting::Required => granted(data_dir.clone(), settings.tracing).await,
         };
         let before = before(&data_dir, &granted);
-        Self { data_dir, setting: settings.wall, granted, before }
+        let inode = Inode::of(&data_dir).ok();
+        Self { data_dir, inode, setting: settings.wall, granted, before }
     }
 
     /// Whether a child may be started without a sandbox. Once the system has granted one, none is: an agent could use up the
@@ -82,16 +85,11 @@ impl Walls {
         }
     }
 
-    /// The directory that children, and the hub's own file helpers, do not see; `None` where the system grants no
-    /// sandbox and children are started without one.
-    pub(crate) fn hidden(&self) -> Option<PathBuf> {
-        self.need().map(|_| self.data_dir.clone())
-    }
-
-    /// What a child is started behind; it may be shown one file of the data directory.
+    /// What a child is started behind, and the hub's own file helpers; it may be shown one file of the data directory.
+    /// `None` where the system grants no sandbox and children are started without one.
     pub(crate) fn around(&self, show: Option<&Path>) -> Option<Wall> {
         let need = self.need()?;
-        Some(Wall { hide: self.data_dir.clone(), show: show.map(Path::to_owned), need })
+        Some(Wall { hide: self.data_dir.clone(), show: show.map(Path::to_owned), need, inode: self.inode })
     }
 
     /// How to have agents started without a sandbox, where one is needed.
@@ -201,7 +199,7 @@ mod tests {
 
     fn walls(setting: WallSetting, granted: Walled, dir: &Path) -> Walls {
         let before = before(dir, &granted);
-        Walls { data_dir: dir.to_owned(), setting, granted, before }
+        Walls { data_dir: dir.to_owned(), inode: Inode::of(dir).ok(), setting, granted, before }
     }
 
     fn refused() -> Walled {
@@ -222,7 +220,8 @@ mod tests {
         let lost = wanted(refused());
         assert_eq!(lost.need(), Some(WallNeed::Required), "an agent may have used up the namespaces");
         assert!(lost.remedy().contains("\"off\""));
-        assert_eq!(lost.hidden(), Some(dir.path().to_owned()), "the hub's helpers do not go without either");
+        let around = lost.around(None).expect("the hub's helpers do not go without either");
+        assert_eq!((around.hide.as_path(), around.inode), (dir.path(), Inode::of(dir.path()).ok()));
         assert_eq!(walls(WallSetting::Off, refused(), dir.path()).need(), None);
     }
 }

@@ -5,9 +5,9 @@ use std::fs::{File, FileTimes};
 use std::io::{self, Read as _, Seek as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use plexus_agent::Wall;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::process::{Resource, Rlimit, geteuid, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
@@ -21,7 +21,7 @@ use crate::request::{Input, Request};
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Envelope {
     /// The data directory, where agents are in a sandbox.
-    pub(crate) hide: Option<PathBuf>,
+    pub(crate) hide: Option<Wall>,
     /// The modification time of the body, which is a copy of a file.
     pub(crate) body_modified: Option<SystemTime>,
     pub(crate) request: Request,
@@ -53,7 +53,7 @@ pub fn serve() -> Result<(), ServeError> {
     let (json, length) = frame::read_head(&mut socket)?;
     let Envelope { hide, body_modified, request } = serde_json::from_slice(&json).map_err(io::Error::from)?;
     let body = (length > 0).then(|| body(&mut socket, length, body_modified)).transpose()?;
-    let answer = match enclose(hide.as_deref(), request.kind().memory()) {
+    let answer = match enclose(hide.as_ref(), request.kind().memory()) {
         Err(reason) => Err(HelperError::NoSandbox(reason)),
         Ok(()) => {
             end_with(&socket)?;
@@ -86,7 +86,7 @@ fn close_inherited() -> io::Result<()> {
 }
 
 /// Enters the agents' sandbox and limits the memory of this process.
-fn enclose(hide: Option<&Path>, memory: u64) -> Result<(), String> {
+fn enclose(hide: Option<&Wall>, memory: u64) -> Result<(), String> {
     let said = |error: rustix::io::Errno| error.to_string();
     if let Some(hide) = hide {
         plexus_agent::enter_wall(hide)?;

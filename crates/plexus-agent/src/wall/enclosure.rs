@@ -6,12 +6,14 @@ use std::io;
 use super::filter::Filter;
 use super::processes::{Handle, Leash};
 use super::protection::{Descriptors, Protection, Tracing, memory, tracing_is_allowed};
-use super::{Plan, Signals, Walled};
+use super::{Plan, Signals, Walled, c_path, paths};
 
 /// A part of a sandbox that a system may refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Files,
+    /// Terminals of its own, in place of the user's.
+    Terminals,
     /// The PID namespace.
     Processes,
     /// What is done about signals without one.
@@ -45,6 +47,7 @@ impl Failed {
 #[derive(Debug, Clone)]
 pub(crate) struct Enclosure {
     tracing: Tracing,
+    no_terminals: Option<String>,
     no_namespace: Option<String>,
     no_scope: Option<String>,
     no_filter: Option<String>,
@@ -53,7 +56,7 @@ pub(crate) struct Enclosure {
 impl Enclosure {
     /// Everything that the setting asks for.
     pub(crate) fn all(tracing: Tracing) -> Self {
-        Self { tracing, no_namespace: None, no_scope: None, no_filter: None }
+        Self { tracing, no_terminals: None, no_namespace: None, no_scope: None, no_filter: None }
     }
 
     /// Has `start` start a process with as much as the system grants, and reports what that is.
@@ -77,6 +80,7 @@ impl Enclosure {
     fn refused(&mut self, part: Part) -> Option<&mut Option<String>> {
         match part {
             Part::Files => None,
+            Part::Terminals => Some(&mut self.no_terminals),
             Part::Processes => Some(&mut self.no_namespace),
             Part::Signals => Some(&mut self.no_scope),
             Part::Descriptors => Some(&mut self.no_filter),
@@ -85,6 +89,10 @@ impl Enclosure {
 
     /// Adds the parts to a plan that hides files. The handle is the keeper's hold on the PID namespace.
     pub(crate) fn add_to(&self, mut plan: Plan) -> io::Result<(Plan, Option<Handle>)> {
+        if self.no_terminals.is_none() {
+            plan.terminals =
+                paths::terminals()?.iter().map(|place| c_path(place)).collect::<io::Result<_>>()?;
+        }
         if self.no_filter.is_none() && Descriptors::needed(self.tracing) == Descriptors::Filter {
             plan.filter = Filter::against_tracing();
         }

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::enclosure::{Enclosure, Failed, Fault, Part};
 use self::filter::Filter;
+pub use self::paths::Inode;
 use self::processes::Leash;
 pub(crate) use self::processes::{Handle, Init};
 pub use self::protection::{Protection, Tracing};
@@ -40,6 +41,10 @@ pub struct Wall {
     pub show: Option<PathBuf>,
     /// How much depends on it.
     pub need: WallNeed,
+    /// Which directory that was when the hub locked it. Where another one stands there now, that one is not hidden in
+    /// its place: no child is started.
+    #[serde(default)]
+    pub inode: Option<Inode>,
 }
 
 /// What becomes of a child where the system grants no wall.
@@ -102,7 +107,7 @@ pub fn try_wall(dir: &Path) -> Result<(), String> {
 
 /// Tries what this system grants around `dir`, in processes that end at once.
 pub fn try_sandbox(dir: &Path, tracing: Tracing) -> Walled {
-    let wall = Wall { hide: dir.to_owned(), show: None, need: WallNeed::Required };
+    let wall = Wall { hide: dir.to_owned(), show: None, need: WallNeed::Required, inode: None };
     let tried = Enclosure::all(tracing).attempt(|enclosure| {
         let plan = Plan::of(&wall, Path::new("/")).and_then(|plan| enclosure.add_to(plan));
         let (plan, _handle) = plan.map_err(Failed::files)?;
@@ -123,19 +128,18 @@ pub fn try_sandbox(dir: &Path, tracing: Tracing) -> Walled {
     }
 }
 
-/// Puts the calling process behind a wall around `dir`, as a child is, or says why not. The process must have one
-/// thread. The directory is empty for it afterwards; this is checked.
-pub fn enter_wall(dir: &Path) -> Result<(), String> {
+/// Puts the calling process behind a wall, as a child is, or says why not; what depends on it is the caller's to decide.
+/// The process must have one thread. The directory is empty for it afterwards; this is checked.
+pub fn enter_wall(wall: &Wall) -> Result<(), String> {
     let said = |error: io::Error| error.to_string();
-    let wall = Wall { hide: dir.to_owned(), show: None, need: WallNeed::Required };
-    let plan = Plan::of(&wall, Path::new("/")).map_err(said)?;
+    let plan = Plan::of(wall, Path::new("/")).map_err(said)?;
     let (heard, say) =
         pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(|error| error.to_string())?;
     let raising = Raising { said: heard };
     let failed =
         |error: io::Error| raising.failed(&error).map_or_else(|| error.to_string(), |fault| fault.reason);
     plan.raise(&say, Then::GoOn).map_err(failed)?;
-    match std::fs::read_dir(dir).map_err(said)?.next() {
+    match std::fs::read_dir(&wall.hide).map_err(said)?.next() {
         None => Ok(()),
         Some(_) => Err("the data directory can still be seen".to_owned()),
     }
@@ -154,7 +158,7 @@ pub(crate) enum Then {
 pub(crate) struct Plan {
     /// Where the hidden directory can be reached; its own path first.
     covers: Vec<CString>,
-    /// The folders on the way to it that could be moved away and others put in their place, outermost first.
+    /// The folders on the way to it, which are not to be moved away and others put in their place, outermost first.
     fastened: Vec<CString>,
     show: Option<Shown>,
     ids: Ids,
@@ -164,6 +168,8 @@ pub(crate) struct Plan {
     leash: Option<Leash>,
     signals: Signals,
     filter: Option<Filter>,
+    /// Where the terminals of this user can be reached; each place gets terminals of its own.
+    terminals: Vec<CString>,
 }
 
 /// Whether Landlock is to hold back signals.
@@ -182,7 +188,12 @@ struct Shown {
 impl Plan {
     pub(crate) fn of(wall: &Wall, cwd: &Path) -> io::Result<Self> {
         let leading = paths::leading_to(&wall.hide)?;
-        let fastened = leading.first().map(|dir| paths::movable_above(dir)).unwrap_or_default();
+        if let (Some(expected), Some(dir)) = (wall.inode, leading.first())
+            && Inode::of(dir)? != expected
+        {
+            return Err(exchanged(&wall.hide));
+        }
+        let fastened = leading.first().map(|dir| paths::above(dir)).unwrap_or_default();
         let c_paths = |paths: &[PathBuf]| paths.iter().map(|path| c_path(path)).collect::<io::Result<_>>();
         let show = wall.show.as_ref().map(|file| Shown::of(file, &wall.hide)).transpose()?;
         Ok(Self {
@@ -194,6 +205,7 @@ impl Plan {
             leash: None,
             signals: Signals::Free,
             filter: None,
+            terminals: Vec::new(),
         })
     }
 
@@ -244,6 +256,7 @@ impl Raising {
         let step = steps[..count].last().copied().and_then(Step::named);
         let part = match step {
             Some(Step::Done) => return None,
+            Some(Step::Terminals) => Part::Terminals,
             Some(Step::Processes) => Part::Processes,
             Some(Step::Scope) => Part::Signals,
             Some(Step::Filter) => Part::Descriptors,
@@ -253,6 +266,11 @@ impl Raising {
             step.map_or_else(|| format!("it was not begun: {error}"), |step| format!("{step}: {error}"));
         Some(Fault { part, reason })
     }
+}
+
+fn exchanged(dir: &Path) -> io::Error {
+    let message = format!("{} is another directory than the one that the hub has locked", dir.display());
+    io::Error::other(message)
 }
 
 fn c_path(path: &Path) -> io::Result<CString> {

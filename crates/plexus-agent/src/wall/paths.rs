@@ -1,5 +1,5 @@
 //! Under which paths a directory can be reached: its own, and those where the same part of the file system is mounted
-//! once more, as containers that show their host's files do; and which folders on the way to it could be exchanged. It
+//! once more, as containers that show their host's files do; and the folders on the way to it. It
 //! reads `/proc/self/mountinfo` and changes nothing.
 
 use std::ffi::OsString;
@@ -8,7 +8,11 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, access};
+use rustix::fs::{FsWord, statfs};
+use serde::{Deserialize, Serialize};
+
+/// The type that `statfs` reports for a file system of terminals.
+const TERMINALS: FsWord = 0x1cd1;
 
 /// One mount: which file system, which part of it, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,24 +36,46 @@ pub(super) fn leading_to(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The folders around `dir` that this user could move away, outermost first: who puts another one in the place of such
-/// a folder has the hub write its next files there.
-pub(super) fn movable_above(dir: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = dir
-        .ancestors()
-        .skip(1)
-        .filter(|folder| folder.parent().is_some_and(|parent| access(parent, Access::WRITE_OK).is_ok()))
-        .map(Path::to_owned)
-        .collect();
+/// Where terminals are to be found by name.
+pub(super) fn terminals() -> io::Result<Vec<PathBuf>> {
+    let mounts = parse(&std::fs::read("/proc/self/mountinfo")?);
+    let mut found = Vec::new();
+    for mount in mounts {
+        // Something else may be mounted over it, or it may be a single terminal.
+        let shown = statfs(&mount.at).is_ok_and(|system| system.f_type == TERMINALS) && mount.at.is_dir();
+        if shown && !found.contains(&mount.at) {
+            found.push(mount.at);
+        }
+    }
+    Ok(found)
+}
+
+/// The folders around `dir`, outermost first and without the root. All of them count as movable: a child could make a folder that
+/// its user owns read-only now and writable again when the next one runs.
+pub(super) fn above(dir: &Path) -> Vec<PathBuf> {
+    let around = dir.ancestors().skip(1).filter(|folder| folder.parent().is_some());
+    let mut found: Vec<PathBuf> = around.map(Path::to_owned).collect();
     found.reverse();
     found
 }
 
-fn same(one: &Path, other: &Path) -> bool {
-    match (one.metadata(), other.metadata()) {
-        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
-        _ => false,
+/// Which file or directory this is, whatever its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inode {
+    device: u64,
+    number: u64,
+}
+
+impl Inode {
+    /// That of what `path` leads to.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let found = path.metadata()?;
+        Ok(Self { device: found.dev(), number: found.ino() })
     }
+}
+
+fn same(one: &Path, other: &Path) -> bool {
+    matches!((Inode::of(one), Inode::of(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 /// Where `dir`, or something in it, may be seen again: the path there, and the path in `dir`.
@@ -139,13 +165,10 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_a_folder_of_ours_could_be_moved() {
-        let dir = tempfile::tempdir().unwrap();
-        let (one, two) = (dir.path().join("one"), dir.path().join("one/two"));
-        std::fs::create_dir_all(&two).unwrap();
-        let movable = movable_above(&two.join("data"));
-        assert!(movable.ends_with(&[one, two]), "{movable:?}");
-        assert!(movable_above(Path::new("/data")).is_empty(), "the root stays where it is");
+    fn all_folders_around_it_are_named_but_the_root() {
+        let around = above(Path::new("/home/u/.local/data"));
+        assert_eq!(around, ["/home", "/home/u", "/home/u/.local"].map(PathBuf::from));
+        assert!(above(Path::new("/data")).is_empty(), "the root stays where it is");
     }
 
     #[test]

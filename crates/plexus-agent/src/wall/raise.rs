@@ -32,6 +32,7 @@ pub(super) enum Step {
     Private,
     Cover,
     Show,
+    Terminals,
     Inner,
     Processes,
     Scope,
@@ -42,8 +43,8 @@ pub(super) enum Step {
 
 impl Step {
     pub(super) fn named(number: u8) -> Option<Self> {
-        use Step::{Cover, Done, Filter, Hold, Inner, Outer, Private, Processes, Scope, Show};
-        [Outer, Private, Cover, Show, Inner, Processes, Scope, Filter, Hold, Done]
+        use Step::{Cover, Done, Filter, Hold, Inner, Outer, Private, Processes, Scope, Show, Terminals};
+        [Outer, Private, Cover, Show, Terminals, Inner, Processes, Scope, Filter, Hold, Done]
             .into_iter()
             .find(|step| *step as u8 == number)
     }
@@ -56,6 +57,7 @@ impl fmt::Display for Step {
             Self::Private => "the mounts cannot be made private",
             Self::Cover => "the data directory cannot be covered",
             Self::Show => "the agent's MCP config cannot be shown",
+            Self::Terminals => "terminals of its own cannot be made",
             Self::Inner => "a second user namespace cannot be made",
             Self::Processes => "a PID namespace with a /proc of its own cannot be made",
             Self::Scope => "Landlock cannot hold back signals",
@@ -77,6 +79,12 @@ impl Plan {
         // Else what is mounted outside from now on would be mounted here as well, the hidden directory included.
         mount_change(c"/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
         self.hide(at)?;
+        at(Step::Terminals)?;
+        for place in &self.terminals {
+            // `/dev/ptmx` leads to the file system that is mounted beside it.
+            let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+            mount(c"devpts", place, c"devpts", flags, c"newinstance,ptmxmode=0666,mode=0620")?;
+        }
         let creating = match &self.leash {
             Some(leash) => {
                 at(Step::Processes)?;

@@ -78,7 +78,8 @@ impl Run {
     pub fn start_walled(script: &str, need: WallNeed, hide: Option<&Path>) -> Self {
         let wall = |home: &Path| {
             let hide = hide.map_or_else(|| home.join("data"), Path::to_owned);
-            Some(Wall { show: hide.starts_with(home).then(|| hide.join("runs/1/mcp.json")), hide, need })
+            let show = hide.starts_with(home).then(|| hide.join("runs/1/mcp.json"));
+            Some(Wall { show, hide, need, inode: None })
         };
         let mut run = Self::prepare_behind(Path::new("/bin/sh"), &["-c", script], Streams::Lines, wall);
         run.outbox.go(NONCE).unwrap();
@@ -87,10 +88,15 @@ impl Run {
 
     /// As `start_walled`, with a keeper that is started by another command, such as `setpriv`.
     pub fn start_under(user: User, prefix: &str, script: &str) -> Self {
-        let wall = |home: &Path| {
+        Self::start_hiding(user, prefix, script, |home| {
             let hide = home.join("data");
-            Some(Wall { show: Some(hide.join("runs/1/mcp.json")), hide, need: WallNeed::Required })
-        };
+            Wall { show: Some(hide.join("runs/1/mcp.json")), hide, need: WallNeed::Required, inode: None }
+        })
+    }
+
+    /// As `start_under`, with a sandbox around another directory.
+    pub fn start_hiding(user: User, prefix: &str, script: &str, wall: impl FnOnce(&Path) -> Wall) -> Self {
+        let wall = |home: &Path| Some(wall(home));
         let under = Under { user, prefix: prefix.to_owned() };
         let mut run = Self::prepare_under(&under, &["-c", script], wall);
         run.outbox.go(NONCE).unwrap();
