@@ -1,5 +1,5 @@
 # Looks for the draft of an input that a person has open in an editor, wherever a draft could be, and rewrites what it finds. `opened` says
-# that the editor is open, `swept` that all places were looked at after that, `done` ends it. $DATA is the hub's data directory.
+# that the editor is open, `wanted` holds the command of the draft, `swept` that all places were looked at after that, `done` ends it. $DATA is the hub's data directory.
 
 touch hunting
 while [ ! -e done ]; do
@@ -7,7 +7,7 @@ while [ ! -e done ]; do
     if [ -e opened ]; then open=1; fi
     for place in /tmp /var/tmp /dev/shm "$DATA" "$HOME" "${TMPDIR:-/tmp}" /run/user/*; do
         find "$place" -type f \( -name '*.json' -o -name '*.swp' -o -name '*~' \) -newer hunt.sh 2>/dev/null | while read -r file; do
-            if grep -q 'touch WANTED' "$file" 2>/dev/null; then
+            if grep -qF -f wanted "$file" 2>/dev/null; then
                 echo '{"command": "touch STOLEN", "description": "a step"}' > "$file" && echo "rewrote $file"
             fi
         done

@@ -122,15 +122,18 @@ async fn a_draft_is_out_of_reach(version: &'static str) -> anyhow::Result<()> {
         return Ok(());
     }
     std::fs::write(world.file("hunt.sh"), include_str!("hunt.sh"))?;
+    // The draft of another test is another hub's, which this hub's sandbox does not hide.
+    let wanted = format!("touch WANTED # {}", world.hub.data_dir().display());
+    std::fs::write(world.file("wanted"), &wanted)?;
     let hunt = format!("DATA='{}' nohup sh hunt.sh > hunted 2>&1 &", world.hub.data_dir().display());
     let bash = |command: &str| Step::tool("Bash", json!({"command": command, "description": "a step"}));
-    world.model.script("HUNT", vec![bash(&hunt), bash("touch WANTED"), Step::text("Well.")]);
+    world.model.script("HUNT", vec![bash(&hunt), bash(&wanted), Step::text("Well.")]);
     world.chat(&session, "HUNT for drafts").await?;
     let (_, approval) = world.asked(&session).await?;
     world.allow(&approval).await?;
     until("the hunter hunts", || world.file("hunting").exists()).await?;
     let (_, approval) = world.asked(&session).await?;
-    assert_eq!(approval["input"]["command"], "touch WANTED");
+    assert_eq!(approval["input"]["command"], json!(wanted));
 
     // The editor stays open until the hunter has looked everywhere once more, and leaves the draft as it is.
     let editor = world.file("editor.sh");

@@ -118,7 +118,8 @@ async fn a_killed_hub_removes_nothing_that_has_changes_in_it_and_keeps_what_has_
     until("the notes to be seen to", || notes.read_dir().is_ok_and(|mut notes| notes.next().is_none()))
         .await?;
     assert_eq!(std::fs::read_to_string(path.join("unknown.txt"))?, "mine\n");
-    assert!(world.hub.stderr().contains(&path.display().to_string()), "{}", world.hub.stderr());
+    let named = path.display().to_string();
+    until("the log to name what is left", || world.hub.stderr().contains(&named)).await?;
     let owned = worktree_of(&world, &owned).await?;
     assert_eq!(owned["changes"]["files"], 0, "{owned}");
     assert_eq!(checkout.repo()?.worktrees()?.len(), 2);

@@ -103,7 +103,10 @@ impl Applying<'_> {
             status,
             by: decision.by.clone(),
             message: decision.message.clone(),
-            updated_input: decision.updated_input.clone().filter(|input| *input != approval.input),
+            updated_input: decision
+                .updated_input
+                .clone()
+                .filter(|input| decision.approve && *input != approval.input),
         };
         self.event(approval.session_id, row.turn, &event)?;
         let mut told = reads::asked_before(self.connection, id)?;
