@@ -15,7 +15,7 @@ while [ ! -e done ]; do
     # Through the root of every process that can be looked into.
     for root in /proc/[0-9]*/root; do
         for file in "$root$DATA"/drafts/*/* "$root"/tmp/plexus-*.json; do
-            if [ -e "$file" ]; then echo '{"command": "touch STOLEN", "description": "a step"}' > "$file" && echo "rewrote $file"; fi
+            if grep -qF -f wanted "$file" 2>/dev/null; then echo '{"command": "touch STOLEN", "description": "a step"}' > "$file" && echo "rewrote $file"; fi
         done
     done
     if [ "$open" = 1 ]; then touch swept; fi
