@@ -1,4 +1,4 @@
-//! The file that a call is about to change, as it is on disk now, so that whoever decides sees a diff and not just the new
+//! The file that a call is about to change, as it is on disk now, so that the approver sees a diff and not just the new
 //! text. A child chooses the path, so the file is read by the sandboxed helper. Only people get it: an agent that could see
 //! the file behind a call of its child would read files without a `Read` call of its own.
 

@@ -123,7 +123,7 @@ pub(crate) async fn view(files: &Files, project: &TrustedProject, dir: &Path) ->
     }
 }
 
-/// The files that are taken up, by their path in the project, as far as they are there; and what is left out of it.
+/// The project files that are loaded, by path, and the names of the settings that are not loaded.
 async fn project_files(files: &Files, dir: &Path) -> Result<(BTreeMap<String, Vec<u8>>, Vec<String>), Error> {
     let mut contents = Vec::new();
     let read = files.call(ReadProject { dir: dir.to_owned() }, None, &mut contents).await;
@@ -225,7 +225,7 @@ fn take_rules(
     Ok(())
 }
 
-/// Takes up the servers, and hands back the words of their command lines.
+/// Loads the servers and returns the words of their command lines.
 fn take_servers(text: &str, project: &mut TrustedProject) -> Result<Vec<String>, Error> {
     #[derive(Deserialize)]
     struct File {

@@ -301,7 +301,7 @@ async fn check_working_dir(hub: &Hub, given: &str) -> Result<String, Error> {
     let resolve = ResolveDir { path: path.to_owned() };
     let resolved = hub.files().call(resolve, None, &mut tokio::io::sink()).await;
     let resolved = resolved.map_err(|error| {
-        // Where the sandbox is required and not granted, that is what has to be mended.
+        // A missing sandbox is the cause to report: without it, no helper can resolve a directory.
         hub.check_wall().err().unwrap_or_else(|| Error::new(ErrorKind::Internal, error.to_string()))
     })?;
     match resolved {
