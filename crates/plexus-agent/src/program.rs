@@ -1,5 +1,5 @@
-//! Which file is executed when a program starts itself again. Its own path may by then lead to another program: whoever can
-//! write there, a child of the same user among them, would have the hub run that one outside the sandbox.
+//! The file that is executed when a program starts itself again. A child of the same user may have replaced the program at
+//! its path, and the hub would run that replacement outside the sandbox.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};

@@ -68,8 +68,8 @@ impl ScopeChain {
         self.scopes().all(|scope| scope.may_allow(call))
     }
 
-    /// The first of these rules that a scope of the chain does not contain. This is an early answer to whoever gives the
-    /// rule, and it errs on the side of finding one; what a rule then allows is decided by [`Self::may_allow`].
+    /// The first of these rules that a scope of the chain does not contain. It lets a caller reject the
+    /// rule early and may reject too much; [`Self::may_allow`] decides what a rule allows.
     pub fn first_beyond<'r>(&self, rules: &'r [Rule]) -> Option<&'r Rule> {
         rules.iter().find(|rule| !self.scopes().all(|scope| scope.contains(rule)))
     }
