@@ -437,7 +437,13 @@ pub fn processes_of(session: &str) -> Vec<u32> {
 /// The PID that a process of a session's child has here, by the one that it sees itself in its PID namespace.
 pub fn outside(session: &str, inside: u32) -> Option<u32> {
     let namespace = |pid: u32| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
-    let namespaces: Vec<_> = processes_of(session).into_iter().filter_map(namespace).collect();
+    let mut namespaces: Vec<_> = processes_of(session).into_iter().filter_map(namespace).collect();
+    // The keeper is in ours, where another process may have that PID.
+    let ours = std::fs::read_link("/proc/self/ns/pid").ok();
+    namespaces.retain(|namespace| Some(namespace) != ours.as_ref());
+    if namespaces.is_empty() {
+        return Some(inside);
+    }
     let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(|pid: &u32| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();

@@ -26,8 +26,9 @@ async fn stop_leaves_nothing(world: &World, session: &str) -> anyhow::Result<()>
     assert!(tree.len() > 3 && is_alive(straggler), "keeper, claude, shell and straggler: {tree:?}");
 
     world.call("claudecode.stop", json!({"session_id": session})).await?;
-    let left: Vec<u32> = tree.into_iter().filter(|pid| is_alive(*pid)).collect();
-    assert_eq!((left, processes_of(session)), (Vec::new(), Vec::new()));
+    let stat = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    let left: Vec<_> = tree.into_iter().filter(|pid| is_alive(*pid)).map(stat).collect();
+    assert!(left.is_empty() && processes_of(session).is_empty(), "{left:?}");
     let poll = world.ended(session).await?;
     assert_eq!(poll["status"], "interrupted", "{poll:#}");
     Ok(())

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use thiserror::Error;
 
+use crate::links::replaceable_link;
+
 /// How long a hub that is gone may seem to hold the lock: what it was starting when it was killed has it, too, until it
 /// has become the program it was to be.
 const LET_GO_WITHIN: Duration = Duration::from_secs(1);
@@ -30,6 +32,17 @@ pub enum DataDirError {
     /// It is another user's.
     #[error("{0} belongs to another user")]
     Foreign(PathBuf),
+    /// An agent could put another directory in its place.
+    #[error(
+        "{link} is a symbolic link, which an agent could replace; use the directory that it leads to: --data-dir {real} \
+         (or PLEXUS_DATA_DIR={real})"
+    )]
+    Link {
+        /// The link.
+        link: PathBuf,
+        /// The data directory without links.
+        real: PathBuf,
+    },
     /// The token cannot be what we wrote.
     #[error("{0} does not hold a token; remove it and a new one is made at the next start")]
     BadToken(PathBuf),
@@ -57,6 +70,7 @@ impl DataDir {
     /// # Errors
     /// When another hub has it or it cannot be used.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
+        Self::check_path(path)?;
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))?;
         let path = path.canonicalize().map_err(at(path))?;
         let metadata = path.metadata().map_err(at(&path))?;
@@ -68,6 +82,17 @@ impl DataDir {
         }
         let lock = lock(&path)?;
         Ok(Self { path, _lock: lock })
+    }
+
+    /// Refuses a path on which an agent could lead the operator to another directory.
+    ///
+    /// # Errors
+    /// When it holds such a link, or cannot be followed.
+    pub fn check_path(path: &Path) -> Result<(), DataDirError> {
+        match replaceable_link(path).map_err(at(path))? {
+            None => Ok(()),
+            Some(link) => Err(DataDirError::Link { real: without_links(path), link }),
+        }
     }
 
     /// Where it is.
@@ -152,6 +177,15 @@ impl DataDir {
     }
 }
 
+/// The path with each link followed; components that do not exist stay as they are.
+fn without_links(path: &Path) -> PathBuf {
+    match (path.canonicalize(), path.parent(), path.file_name()) {
+        (Ok(real), ..) => real,
+        (Err(_), Some(parent), Some(name)) => without_links(parent).join(name),
+        _ => path.to_owned(),
+    }
+}
+
 fn lock(dir: &Path) -> Result<File, DataDirError> {
     let path = dir.join("lock");
     let mut options = OpenOptions::new();
@@ -201,6 +235,20 @@ mod tests {
         std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
         drop(DataDir::open(&path).unwrap());
         assert_eq!(mode(&path), 0o700);
+    }
+
+    #[test]
+    fn a_directory_behind_a_link_is_refused_and_its_real_path_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().canonicalize().unwrap().join("real");
+        std::fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, folder.path().join("link")).unwrap();
+        for (path, named) in [("link", real.clone()), ("link/data", real.join("data"))] {
+            let refused = DataDir::open(&folder.path().join(path)).unwrap_err().to_string();
+            assert!(refused.contains(&format!("--data-dir {}", named.display())), "{refused}");
+            assert!(!real.join("data").exists(), "nothing is created");
+        }
+        DataDir::open(&real).unwrap();
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod console;
 mod data_dir;
 mod doors;
 mod limits;
+mod links;
 mod listen;
 mod mcp;
 mod refusal;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use clap::Args;
 use plexus_core::{ChildMcp, Limits, Retention, Tracing, WallSetting};
-use plexus_server::Config;
+use plexus_server::{Config, DataDir, ServeError};
 use plexus_store::Durability;
 use serde::Deserialize;
 
@@ -31,7 +31,7 @@ pub(crate) struct DataDirArg {
 }
 
 impl DataDirArg {
-    /// The directory that is meant, as an absolute path.
+    /// The directory that is meant, as an absolute path on which no agent can put another in its place.
     pub(crate) fn resolve(&self) -> Result<PathBuf, ExpectedError> {
         let dir = match &self.data_dir {
             Some(dir) => dir.clone(),
@@ -41,7 +41,9 @@ impl DataDirArg {
                 ExpectedError::Settings("there is no home directory; say where with --data-dir".to_owned())
             })?,
         };
-        std::path::absolute(&dir).map_err(system)
+        let dir = std::path::absolute(&dir).map_err(system)?;
+        DataDir::check_path(&dir).map_err(ServeError::from)?;
+        Ok(dir)
     }
 }
 
