@@ -32,16 +32,17 @@ export default defineConfig({
     // The page may load nothing but files of its own: no inlined assets.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    rolldownOptions: {
-      input: { index: 'index.html', worker: 'src/handover/worker.ts' },
-      // A service worker has one address: under another it would be another worker.
-      output: { entryFileNames: ({ name }) => (name === 'worker' ? 'worker.js' : 'assets/[name]-[hash].js') },
-    },
+  },
+  worker: {
+    // One file, which every browser can start as a service worker.
+    format: 'iife',
+    // A service worker has one address: under another it would be another worker.
+    rolldownOptions: { output: { entryFileNames: 'worker.js' } },
   },
   server: {
     // `npm run dev` beside a hub: PLEXUS_HUB=http://127.0.0.1:4445. The hub takes requests of its own pages only.
     proxy: Object.fromEntries(
-      ['/rpc', '/events', '/console'].map((path) => [
+      ['/rpc', '/events', '/console', '/identity'].map((path) => [
         path,
         {
           target: process.env['PLEXUS_HUB'] ?? 'http://127.0.0.1:4445',

@@ -120,7 +120,8 @@ async fn end_processes(session: &str) -> anyhow::Result<()> {
 /// What a next hub makes anew is left out, and so is what no repository can hold.
 fn is_kept(path: &Path) -> bool {
     let name = path.file_name().and_then(std::ffi::OsStr::to_str).unwrap_or_default();
-    let anew = ["lock", "port", "hub.json", "hub.sock", "operator.token", "plexus.toml", "wake"];
+    let anew =
+        ["lock", "port", "hub.json", "hub.sock", "operator.token", "identity.key", "plexus.toml", "wake"];
     !anew.contains(&name) && !name.ends_with("-shm") && !name.ends_with("-wal")
 }
 

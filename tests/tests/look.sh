@@ -6,7 +6,7 @@ parent() { sed 's/.*) //' "/proc/$1/stat" | cut -d' ' -f2; }
 
 # For what is in the data directory, seen below the prefix $2; $1 says by which way.
 seen() {
-    for file in operator.token plexus.db plexus.toml hub.json hub.sock lock "$RUN/outbox.jsonl" "$RUN/journal.jsonl" \
+    for file in operator.token identity.key plexus.db plexus.toml hub.json hub.sock lock "$RUN/outbox.jsonl" "$RUN/journal.jsonl" \
         "$RUN/wake" "$RUN/launch.json" "$RUN/stderr.log"; do
         if [ -e "$2$DATA/$file" ]; then echo "$1: $file" >> "$FOUND"; fi
     done

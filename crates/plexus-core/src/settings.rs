@@ -29,6 +29,8 @@ pub struct Settings {
     pub plexus: PathBuf,
     /// Where the hub listens, such as `http://127.0.0.1:4445`.
     pub url: String,
+    /// The public key by which a relay knows the hub.
+    pub hub_key: String,
     /// The token that speaks for the operator.
     pub operator_token: String,
     /// Children inherit nothing of the hub's environment; for tests.

@@ -4,7 +4,7 @@
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use plexus_console::File;
@@ -12,7 +12,7 @@ use plexus_protocol::{Error, ErrorKind};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::doors::Doors;
+use crate::doors::{Doors, Way};
 use crate::refusal::Refusal;
 
 /// What the page may do. Svelte creates its templates by one named policy, and one creates the address of the service worker; nothing else becomes markup
@@ -32,7 +32,16 @@ const GUARDS: [(HeaderName, &str); 6] = [
 ];
 
 /// The page, or one of its files.
-pub(crate) async fn file(uri: Uri, headers: HeaderMap) -> Response {
+pub(crate) async fn file(State(doors): State<Doors>, uri: Uri, headers: HeaderMap) -> Response {
+    if let Way::Tcp(site) = &doors.way
+        && let Some(address) = site.instead_of_localhost(&headers)
+    {
+        return Redirect::temporary(&format!("http://{address}{}", uri.path())).into_response();
+    }
+    served(&uri, &headers)
+}
+
+fn served(uri: &Uri, headers: &HeaderMap) -> Response {
     let path = match uri.path().trim_start_matches('/') {
         "" => "index.html",
         path => path,
@@ -40,7 +49,7 @@ pub(crate) async fn file(uri: Uri, headers: HeaderMap) -> Response {
     let Some(File { content, gzip, media_type, immutable }) = plexus_console::file(path) else {
         return Refusal::NotFound.into_response();
     };
-    let compressed = gzip.filter(|_| takes_gzip(&headers));
+    let compressed = gzip.filter(|_| takes_gzip(headers));
     let encoded = compressed.is_some();
     let mut response = Bytes::from_owner(compressed.unwrap_or(content)).into_response();
     let out = response.headers_mut();
@@ -109,7 +118,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_page_goes_out_with_all_its_guards() {
-        let response = file(Uri::from_static("/"), HeaderMap::new()).await;
+        let response = served(&Uri::from_static("/"), &HeaderMap::new());
         assert_eq!(response.status(), 200);
         let headers = response.headers();
         for (name, value) in GUARDS {
@@ -124,7 +133,7 @@ mod tests {
         if plexus_console::missing().is_some() {
             return;
         }
-        let response = file(Uri::from_static("/worker.js"), HeaderMap::new()).await;
+        let response = served(&Uri::from_static("/worker.js"), &HeaderMap::new());
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()[header::CACHE_CONTROL], "no-cache");
         assert_eq!(response.headers()[header::CONTENT_SECURITY_POLICY], POLICY);
@@ -135,7 +144,7 @@ mod tests {
         for path in
             ["/../Cargo.toml", "/assets/", "/assets/%2e%2e/index.html", "/index.html.gz", "/operator.token"]
         {
-            let response = file(path.parse().unwrap(), HeaderMap::new()).await;
+            let response = served(&path.parse().unwrap(), &HeaderMap::new());
             assert_eq!(response.status(), 404, "{path}");
         }
     }

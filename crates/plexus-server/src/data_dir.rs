@@ -11,12 +11,16 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use thiserror::Error;
 
+use crate::identity::{HubKey, hex};
 use crate::links::replaceable_link;
 
 /// How long a hub that is gone may seem to hold the lock: what it was starting when it was killed has it, too, until it
 /// has become the program it was to be.
 const LET_GO_WITHIN: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// The private key with which the hub proves who it is.
+const IDENTITY: &str = "identity.key";
 
 /// Why a data directory cannot be used.
 #[derive(Debug, Error)]
@@ -46,6 +50,12 @@ pub enum DataDirError {
     /// The token cannot be what we wrote.
     #[error("{0} does not hold a token; remove it and a new one is made at the next start")]
     BadToken(PathBuf),
+    /// The key is not one that we wrote.
+    #[error(
+        "{0} does not hold the hub's key; remove it and the next start creates another, for which console pages have to \
+         be loaded again and running agents started again"
+    )]
+    BadKey(PathBuf),
     /// It, or something in it, cannot be read or written.
     #[error("cannot use {path}: {source}")]
     Io {
@@ -133,7 +143,7 @@ impl DataDir {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let mut bytes = [0_u8; 32];
                 getrandom::fill(&mut bytes).map_err(io::Error::other).map_err(at(&path))?;
-                let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                let token = hex(&bytes);
                 self.replace("operator.token", format!("{token}\n").as_bytes()).map_err(at(&path))?;
                 Ok(token)
             }
@@ -141,9 +151,34 @@ impl DataDir {
         }
     }
 
+    /// The key of the hub's identity, created by `create` at the first call.
+    pub(crate) fn identity_key(
+        &self,
+        create: impl FnOnce() -> io::Result<Vec<u8>>,
+    ) -> Result<Vec<u8>, DataDirError> {
+        let path = self.identity_path();
+        match std::fs::read(&path) {
+            Ok(key) => Ok(key),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let key = create().map_err(at(&path))?;
+                self.replace(IDENTITY, &key).map_err(at(&path))?;
+                Ok(key)
+            }
+            Err(error) => Err(at(&path)(error)),
+        }
+    }
+
+    pub(crate) fn bad_identity_key(&self) -> DataDirError {
+        DataDirError::BadKey(self.identity_path())
+    }
+
+    fn identity_path(&self) -> PathBuf {
+        self.path.join(IDENTITY)
+    }
+
     /// Says where the hub listens, for whoever wants to reach it.
-    pub(crate) fn announce(&self, url: &str) -> Result<(), DataDirError> {
-        let note = json!({"url": url, "pid": std::process::id()});
+    pub(crate) fn announce(&self, url: &str, key: &HubKey) -> Result<(), DataDirError> {
+        let note = json!({"url": url, "pid": std::process::id(), "key": key.0});
         self.replace("hub.json", note.to_string().as_bytes()).map_err(at(&self.path.join("hub.json")))
     }
 

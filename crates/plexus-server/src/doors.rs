@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::body::Reader;
 use crate::callers::Callers;
+use crate::identity::{self, Identity};
 use crate::limits::DoorLimits;
 use crate::mcp::{self, McpService};
 use crate::refusal::Refusal;
@@ -40,6 +41,7 @@ pub(crate) struct Doors {
     pub(crate) way: Way,
     pub(crate) limits: DoorLimits,
     pub(crate) callers: Arc<Callers>,
+    pub(crate) identity: Arc<Identity>,
     pub(crate) mcp: McpService,
     /// Cancelled when the hub stops serving: streams break off then.
     pub(crate) stop: CancellationToken,
@@ -85,6 +87,7 @@ impl Doors {
         routes
             .route_layer(middleware::from_fn_with_state(self.clone(), auth::known_caller))
             .route("/health", get(health))
+            .route("/identity", get(identity::get))
             .route("/", get(console::file))
             .route("/favicon.svg", get(console::file))
             .route("/worker.js", get(console::file))

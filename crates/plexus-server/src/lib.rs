@@ -13,6 +13,7 @@ mod connections;
 mod console;
 mod data_dir;
 mod doors;
+mod identity;
 mod limits;
 mod links;
 mod listen;
@@ -28,6 +29,7 @@ mod values;
 mod wire;
 
 pub use data_dir::{DataDir, DataDirError};
+pub use identity::{HubKey, Proof, nonce};
 pub use limits::{DoorLimits, HEARTBEAT};
 pub use listen::ListenError;
 pub use mcp::{ToolServer, Toolbox};

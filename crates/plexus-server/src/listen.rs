@@ -3,12 +3,17 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::DataDir;
 use crate::accept::Entrance;
+
+/// How long a hub that was killed may seem to hold connections.
+const LET_GO_WITHIN: Duration = Duration::from_secs(1);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Why a hub cannot listen.
 #[derive(Debug, Error)]
@@ -19,6 +24,12 @@ pub enum ListenError {
     /// Another program has the port.
     #[error("{0} is in use by another program; choose another with --listen (127.0.0.1:0 takes a free port)")]
     InUse(SocketAddr),
+    /// Another program listened there until now, and could pass the hub off as itself to peers that it still holds.
+    #[error(
+        "another program holds connections at {0}, which it accepted while no hub ran; end that program (`ss -tnp` names \
+         it), or choose another port with --listen"
+    )]
+    Held(SocketAddr),
     /// Anything else.
     #[error("cannot listen on {address}: {source}")]
     Io {
@@ -55,9 +66,42 @@ pub(crate) async fn listen(address: SocketAddr, dir: &DataDir) -> Result<TcpList
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, ListenError> {
-    TcpListener::bind(address).await.map_err(|source| match source.kind() {
+    let failed = |source: io::Error| match source.kind() {
         io::ErrorKind::AddrInUse => ListenError::InUse(address),
         _ => ListenError::Io { address, source },
+    };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let port = listener.local_addr().map_err(failed)?.port();
+    // What a hub was starting when it was killed has its connections, too, until it has become another program.
+    let give_up_at = Instant::now() + LET_GO_WITHIN;
+    while holds_connections(port) {
+        if Instant::now() >= give_up_at {
+            return Err(ListenError::Held(address));
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    Ok(listener)
+}
+
+/// Whether a process holds connections at a port that nobody has accepted a connection at since it was bound.
+fn holds_connections(port: u16) -> bool {
+    ["/proc/net/tcp", "/proc/net/tcp6"]
+        .iter()
+        .any(|table| std::fs::read_to_string(table).is_ok_and(|table| is_held(&table, port)))
+}
+
+/// Whether a table of TCP sockets has an established connection of this local port that belongs to a process. One that waits to
+/// be accepted belongs to none, and has no inode.
+fn is_held(table: &str, port: u16) -> bool {
+    const LOCAL: usize = 1;
+    const STATE: usize = 3;
+    const INODE: usize = 9;
+    const ESTABLISHED: &str = "01";
+    let local = format!(":{port:04X}");
+    table.lines().skip(1).any(|line| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let field = |number: usize| fields.get(number).copied().unwrap_or_default();
+        field(LOCAL).ends_with(&local) && field(STATE) == ESTABLISHED && field(INODE) != "0"
     })
 }
 
@@ -104,5 +148,24 @@ mod tests {
         let third = listen(any, &dir).await.unwrap().local_addr().unwrap();
         assert_ne!(third, first);
         assert!(matches!(bind(first).await, Err(ListenError::InUse(_))));
+    }
+
+    #[tokio::test]
+    async fn a_port_at_which_another_program_still_holds_a_connection_is_not_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = DataDir::open(folder.path()).unwrap();
+        let any = "127.0.0.1:0".parse().unwrap();
+        let impostor = listen(any, &dir).await.unwrap();
+        let port = impostor.local_addr().unwrap();
+        let _waiting = TcpStream::connect(port).await.unwrap();
+        let (held, _) = TcpListener::accept(&impostor).await.unwrap();
+        drop(impostor);
+        assert!(matches!(bind(port).await, Err(ListenError::Held(_))));
+        assert_ne!(listen(any, &dir).await.unwrap().local_addr().unwrap(), port, "another port is taken");
+        drop(held);
+        let own = bind(port).await.unwrap();
+        let _queued = TcpStream::connect(port).await.unwrap();
+        assert!(!holds_connections(port.port()), "one that waits at our own door is no other program's");
+        drop(own);
     }
 }

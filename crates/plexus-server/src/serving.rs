@@ -24,6 +24,7 @@ use crate::callers::Callers;
 use crate::connections::Waiting;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::doors::{Doors, Way};
+use crate::identity::Identity;
 use crate::limits::DoorLimits;
 use crate::listen::{ListenError, listen};
 use crate::mcp;
@@ -201,6 +202,7 @@ impl Serving {
         mcp_server: impl FnOnce(&Arc<Hub>) -> S,
     ) -> Result<Self, ServeError> {
         let dir = DataDir::open(&config.data_dir)?;
+        let identity = Arc::new(Identity::open(&dir)?);
         let tcp = listen(config.listen, &dir).await?;
         let address =
             tcp.local_addr().map_err(|source| ListenError::Io { address: config.listen, source })?;
@@ -211,7 +213,7 @@ impl Serving {
             Some(door) => Some(TlsListener::bind(door).await?),
             None => None,
         };
-        let hub = start_core(config, &dir, &url).await?;
+        let hub = start_core(config, &dir, &url, &identity).await?;
 
         let path = DataDir::socket(dir.path());
         let socket = CheckedSocket::bind(&path, Arc::clone(&hub))
@@ -225,24 +227,25 @@ impl Serving {
             way,
             limits,
             callers: Arc::clone(&callers),
+            identity: Arc::clone(&identity),
             mcp: mcp.clone(),
             stop: stop.clone(),
             down: ask_down.clone(),
         };
         let waiting = |name| Waiting::new(name, limits.waiting, hub.door_figures().clone());
-        let site = |port, scheme| Way::Tcp(Site::new(port, scheme, hosts.clone()));
+        let site = |address, scheme| Way::Tcp(Site::new(address, scheme, hosts.clone()));
 
         let mut doors = JoinSet::new();
         if let Some(tls) = tls {
-            let port = tls.local_addr().map_or(0, |address| address.port());
-            let router = doors_for(site(port, Scheme::Https)).console_router();
+            let address = tls.local_addr().map_err(|source| ListenError::Io { address, source })?;
+            let router = doors_for(site(address, Scheme::Https)).console_router();
             doors.spawn(serve(tls, router, waiting(DoorName::Tls), limits, close.clone()));
         }
-        let router = doors_for(site(address.port(), Scheme::Http)).router();
+        let router = doors_for(site(address, Scheme::Http)).router();
         doors.spawn(serve(tcp, router, waiting(DoorName::Http), limits, close.clone()));
         let router = doors_for(Way::Socket).router();
         doors.spawn(serve(socket, router, waiting(DoorName::Socket), limits, close.clone()));
-        dir.announce(&url)?;
+        dir.announce(&url, &identity.public())?;
         Ok(Self { hub, url, dir, doors, close, stop, down })
     }
 
@@ -300,11 +303,16 @@ impl Serving {
 pub async fn end_children(config: Config) -> Result<usize, ServeError> {
     let dir = DataDir::open(&config.data_dir)?;
     let url = format!("http://{}", config.listen);
-    let hub = start_core(config, &dir, &url).await?;
+    let hub = start_core(config, &dir, &url, &Identity::open(&dir)?).await?;
     Ok(hub.shut_down(ShutDown::EndChildren).await)
 }
 
-async fn start_core(config: Config, dir: &DataDir, url: &str) -> Result<Arc<Hub>, ServeError> {
+async fn start_core(
+    config: Config,
+    dir: &DataDir,
+    url: &str,
+    identity: &Identity,
+) -> Result<Arc<Hub>, ServeError> {
     let store = SqliteStore::open(&dir.store(), config.durability)?;
     let settings = Settings {
         data_dir: dir.path().to_owned(),
@@ -312,6 +320,7 @@ async fn start_core(config: Config, dir: &DataDir, url: &str) -> Result<Arc<Hub>
         claude: config.claude,
         plexus: config.plexus,
         url: url.to_owned(),
+        hub_key: identity.public().0,
         operator_token: dir.operator_token()?,
         clean_env: config.clean_env,
         session_env: config.session_env,

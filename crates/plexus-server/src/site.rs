@@ -2,13 +2,15 @@
 //! has to name one of its hosts, port included, so that no name that somebody points at this machine leads here; and what a
 //! page sends has to come from such a page.
 
+use std::net::SocketAddr;
+
 use http::{HeaderMap, Uri, header};
 
 /// How one of the hub's doors on TCP is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Site {
-    /// The port it listens at, which its loopback names have.
-    port: u16,
+    /// Where it listens; its loopback names have the same port.
+    address: SocketAddr,
     /// How a browser speaks to it.
     scheme: Scheme,
     /// Other hosts that lead here, as they stand in `Host`: what a person allowed.
@@ -25,8 +27,8 @@ pub(crate) enum Scheme {
 }
 
 impl Site {
-    pub(crate) fn new(port: u16, scheme: Scheme, hosts: Vec<String>) -> Self {
-        Self { port, scheme, hosts }
+    pub(crate) fn new(address: SocketAddr, scheme: Scheme, hosts: Vec<String>) -> Self {
+        Self { address, scheme, hosts }
     }
 
     /// Whether a request names this site as its host and, if it comes from a page, one of the site's own.
@@ -54,7 +56,20 @@ impl Site {
     fn is_loopback(&self, host: &str) -> bool {
         ["127.0.0.1", "localhost", "[::1]"]
             .iter()
-            .any(|name| host.eq_ignore_ascii_case(&format!("{name}:{}", self.port)))
+            .any(|name| host.eq_ignore_ascii_case(&format!("{name}:{}", self.address.port())))
+    }
+
+    /// Whether a host is this machine by a name that stands for several addresses.
+    pub(crate) fn is_localhost(&self, host: &str) -> bool {
+        host.eq_ignore_ascii_case(&format!("localhost:{}", self.address.port()))
+    }
+
+    /// The address of this door for a request that names it `localhost`. Another program may listen at the same port of the
+    /// other address that `localhost` stands for, and would share the page's origin.
+    pub(crate) fn instead_of_localhost(&self, headers: &HeaderMap) -> Option<SocketAddr> {
+        only(headers, header::HOST)
+            .filter(|host| self.scheme == Scheme::Http && self.is_localhost(host))
+            .map(|_| self.address)
     }
 
     fn is_allowed(&self, host: &str) -> bool {
@@ -81,8 +96,12 @@ mod tests {
         site.is_meant(&headers, &Uri::from_static("/rpc"))
     }
 
+    fn at(port: u16) -> SocketAddr {
+        ([127, 0, 0, 1], port).into()
+    }
+
     fn usual() -> Site {
-        Site::new(4445, Scheme::Http, Vec::new())
+        Site::new(at(4445), Scheme::Http, Vec::new())
     }
 
     #[test]
@@ -101,6 +120,19 @@ mod tests {
     }
 
     #[test]
+    fn only_localhost_is_sent_on_to_the_address() {
+        let sent_to = |host: &str| {
+            let mut headers = HeaderMap::new();
+            headers.append("host", host.parse().unwrap());
+            usual().instead_of_localhost(&headers)
+        };
+        assert_eq!(sent_to("LocalHost:4445"), Some(at(4445)));
+        for host in ["127.0.0.1:4445", "[::1]:4445", "localhost:4446", "localhost"] {
+            assert_eq!(sent_to(host), None, "{host}");
+        }
+    }
+
+    #[test]
     fn pages_of_other_sites_and_ports_are_refused() {
         let with = |origin: &str| meant(&usual(), &[("host", "127.0.0.1:4445"), ("origin", origin)]);
         assert!(with("http://127.0.0.1:4445"));
@@ -114,8 +146,11 @@ mod tests {
 
     #[test]
     fn a_host_that_was_allowed_is_taken_exactly_as_it_was_given() {
-        let site =
-            Site::new(4445, Scheme::Http, vec!["hub.example".to_owned(), "phone.example:8443".to_owned()]);
+        let site = Site::new(
+            at(4445),
+            Scheme::Http,
+            vec!["hub.example".to_owned(), "phone.example:8443".to_owned()],
+        );
         let from = |host: &str, origin: &str| meant(&site, &[("host", host), ("origin", origin)]);
         assert!(from("hub.example", "https://hub.example") && from("hub.example", "http://hub.example"));
         assert!(from("phone.example:8443", "https://phone.example:8443"));
@@ -132,7 +167,7 @@ mod tests {
 
     #[test]
     fn behind_tls_a_plain_page_is_another_site() {
-        let site = Site::new(8443, Scheme::Https, vec!["hub.example:8443".to_owned()]);
+        let site = Site::new(at(8443), Scheme::Https, vec!["hub.example:8443".to_owned()]);
         let from = |origin: &str| meant(&site, &[("host", "hub.example:8443"), ("origin", origin)]);
         assert!(from("https://hub.example:8443") && from("https://127.0.0.1:8443"));
         assert!(!from("http://hub.example:8443") && !from("http://127.0.0.1:8443"));

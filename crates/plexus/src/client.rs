@@ -3,17 +3,23 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, StatusCode, header};
-use http_body_util::{BodyExt, Full};
-use hyper::client::conn::http1;
+use http::{Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use plexus_server::PARENT_HEADER;
+use plexus_server::{HubKey, PARENT_HEADER, Proof, nonce};
 use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
+
+const LONGEST_PROOF: usize = 4096;
+/// How long a hub may take to prove its identity.
+const PROVEN_WITHIN: Duration = Duration::from_secs(10);
 
 /// Where the hub is, and as whom it is called.
 #[derive(Debug, Clone)]
@@ -36,6 +42,8 @@ pub(crate) enum Client {
         authority: String,
         /// The token of its run.
         token: String,
+        /// What the hub proves its identity with, before it gets the token. A hub of an earlier version has none.
+        key: Option<HubKey>,
     },
 }
 
@@ -81,12 +89,35 @@ impl Client {
     /// Posts a body and returns the whole answer, however long it takes.
     pub(crate) async fn post(&self, path: &str, body: String) -> Result<(StatusCode, Bytes), CallError> {
         let request = Request::post(path).header(header::CONTENT_TYPE, "application/json");
-        exchange(self.dial().await?, self.signed(request), body).await
+        self.exchange(request, body).await
     }
 
     /// Fetches a whole answer.
     pub(crate) async fn get(&self, path: &str) -> Result<(StatusCode, Bytes), CallError> {
-        exchange(self.dial().await?, self.signed(Request::get(path)), String::new()).await
+        self.exchange(Request::get(path), String::new()).await
+    }
+
+    async fn exchange(
+        &self,
+        request: http::request::Builder,
+        body: String,
+    ) -> Result<(StatusCode, Bytes), CallError> {
+        let request = self.signed(request).body(Full::new(Bytes::from(body))).map_err(unsendable)?;
+        let stream = self.dial().await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(lost)?;
+        // The connection works for as long as it is polled, and is dropped with this call.
+        let answer = async {
+            if let Self::Child { authority, key: Some(key), .. } = self {
+                demand_proof(&mut sender, authority, key).await?;
+            }
+            receive(sender.send_request(request).await.map_err(lost)?).await
+        };
+        tokio::pin!(answer);
+        tokio::select! {
+            answer = &mut answer => answer,
+            // Its end is seen by the answer: there, or broken off.
+            _ = connection => answer.await,
+        }
     }
 
     /// A connection.
@@ -108,7 +139,7 @@ impl Client {
         match self {
             Self::Operator { .. } => request.header(header::HOST, "hub.sock"),
             Self::Parent { name, .. } => request.header(header::HOST, "hub.sock").header(PARENT_HEADER, name),
-            Self::Child { authority, token } => request
+            Self::Child { authority, token, .. } => request
                 .header(header::HOST, authority)
                 .header(header::AUTHORIZATION, format!("Bearer {token}")),
         }
@@ -120,27 +151,37 @@ pub(crate) trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire for T {}
 
-async fn exchange(
-    stream: Box<dyn Wire>,
-    request: http::request::Builder,
-    body: String,
-) -> Result<(StatusCode, Bytes), CallError> {
-    let request = request
-        .body(Full::new(Bytes::from(body)))
-        .map_err(|error| CallError::NotReached(io::Error::new(io::ErrorKind::InvalidInput, error)))?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(lost)?;
-    // The connection works for as long as it is polled, and is dropped with this call.
-    let answer = async {
-        let response = sender.send_request(request).await.map_err(lost)?;
-        let status = response.status();
-        Ok((status, response.into_body().collect().await.map_err(lost)?.to_bytes()))
+/// Has the peer of a connection prove that it is the hub: while no hub runs, another program may listen at its port. Nothing that
+/// counts was sent before, so the call may be tried again.
+async fn demand_proof(
+    sender: &mut SendRequest<Full<Bytes>>,
+    authority: &str,
+    key: &HubKey,
+) -> Result<(), CallError> {
+    let nonce = nonce().map_err(CallError::NotReached)?;
+    let request = Request::get(HubKey::path(&nonce)).header(header::HOST, authority);
+    let request = request.body(Full::default()).map_err(unsendable)?;
+    let answered = async {
+        let body = sender.send_request(request).await.ok()?.into_body();
+        let body = Limited::new(body, LONGEST_PROOF).collect().await.ok()?.to_bytes();
+        serde_json::from_slice::<Proof>(&body).ok()
     };
-    tokio::pin!(answer);
-    tokio::select! {
-        answer = &mut answer => answer,
-        // Its end is seen by the answer: there, or broken off.
-        _ = connection => answer.await,
+    let proof = tokio::time::timeout(PROVEN_WITHIN, answered).await.ok().flatten();
+    match proof {
+        Some(proof) if key.proves(&proof, authority, &nonce) => Ok(()),
+        _ => Err(CallError::NotReached(io::Error::other(
+            "what listens at its port did not prove to be the hub",
+        ))),
     }
+}
+
+async fn receive(response: Response<Incoming>) -> Result<(StatusCode, Bytes), CallError> {
+    let status = response.status();
+    Ok((status, response.into_body().collect().await.map_err(lost)?.to_bytes()))
+}
+
+fn unsendable(error: http::Error) -> CallError {
+    CallError::NotReached(io::Error::new(io::ErrorKind::InvalidInput, error))
 }
 
 pub(crate) fn lost(error: hyper::Error) -> CallError {

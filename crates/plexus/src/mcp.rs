@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plexus_core::{Method, Registry, Repeat, ToolUser, method_not_found, standard_methods};
 use plexus_protocol::{Error, MAX_BODY_BYTES};
-use plexus_server::{DataDir, ToolServer, Toolbox};
+use plexus_server::{DataDir, HubKey, ToolServer, Toolbox};
 use rmcp::ServiceExt;
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -56,7 +56,8 @@ pub(crate) fn run(args: McpArgs) -> Result<(), ExpectedError> {
 fn client(args: McpArgs) -> Result<Client, ExpectedError> {
     if let (Ok(url), Ok(token)) = (std::env::var("PLEXUS_HUB_URL"), std::env::var("PLEXUS_TOKEN")) {
         let authority = url.trim_start_matches("http://").trim_end_matches('/').to_owned();
-        return Ok(Client::Child { authority, token });
+        let key = std::env::var("PLEXUS_HUB_KEY").ok().map(HubKey);
+        return Ok(Client::Child { authority, token, key });
     }
     if args.name.is_empty() || !args.name.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(ExpectedError::Usage("--as takes a name of plain letters, digits and signs".to_owned()));

@@ -7,6 +7,7 @@ mod crowd;
 mod desk;
 mod door;
 mod hostile;
+mod impostor;
 mod kinds;
 mod live;
 mod looks;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { HELD_FOR, Held } from './held';
 
-const credential = { token: 'secret', name: 'console-1' };
+const credential = { token: 'secret', name: 'console-1', hub: 'key' };
 
 test('a credential goes back to its own tab, once', () => {
   const held = new Held(() => 0);

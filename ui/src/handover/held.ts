@@ -4,6 +4,8 @@ export interface Credential {
   token: string;
   /** The name of a token that was created by signing in; null for one that somebody was given. */
   name: string | null;
+  /** The key of the hub that takes the token; null where no hub has proven its identity. */
+  hub: string | null;
 }
 
 /** A page that is reloaded asks for its credential within this time, in milliseconds. */

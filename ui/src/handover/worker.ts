@@ -3,6 +3,7 @@
  * has is written to disk. It handles no requests: pages talk to it by messages only, and the browser lets only pages of this origin do so.
  */
 
+import { needsProof, provenKey } from './identity';
 import { Held, HELD_FOR, type Credential } from './held';
 
 /** A message of a page. */
@@ -14,6 +15,12 @@ interface ExtendableMessage extends MessageEvent<Message> {
 
 const held = new Held();
 
+/** The credential, if its hub is there. */
+async function proven(credential: Credential | null): Promise<Credential | null> {
+  if (credential === null || !needsProof()) return credential;
+  return credential.hub !== null && (await provenKey(credential.hub)) !== null ? credential : null;
+}
+
 self.addEventListener('message', (event) => {
   const message = event as ExtendableMessage;
   const { data, ports } = message;
@@ -23,6 +30,7 @@ self.addEventListener('message', (event) => {
     const forgotten = new Promise<void>((resolve) => setTimeout(resolve, HELD_FOR)).then(() => held.forgetOld());
     message.waitUntil(forgotten);
   } else if ('take' in data) {
-    ports[0]?.postMessage(held.take(data.tab));
+    // The page that asks may be one that another program served from the hub's port.
+    message.waitUntil(proven(held.take(data.tab)).then((credential) => ports[0]?.postMessage(credential)));
   }
 });

@@ -1,6 +1,7 @@
 /** Calls to the hub. The token is in the memory of this page only, and sent as Bearer: never in a storage, a cookie or a URL, which all reach the disk. */
 
 import type { Credential } from '../handover/held';
+import { hub } from './hub';
 import type { Fields } from './wire';
 
 let held: Credential | null = null;
@@ -31,14 +32,17 @@ export function hold(value: Credential | null): void {
   held = value;
 }
 
-/** A request with this tab's token. */
+/** A request with this tab's token. It is sent only to a hub that has proven its identity. */
 export async function request(path: string, init: RequestInit = {}): Promise<Response> {
+  if (!(await hub.isProven())) throw new Away('the hub is disconnected');
+  init.signal?.throwIfAborted();
   const headers = new Headers(init.headers);
   if (held !== null) headers.set('authorization', `Bearer ${held.token}`);
   let response: Response;
   try {
     response = await fetch(path, { ...init, headers, credentials: 'omit', cache: 'no-store' });
   } catch (error) {
+    hub.doubt();
     if (init.signal?.aborted) throw error;
     throw new Away('the hub is disconnected');
   }

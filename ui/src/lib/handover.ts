@@ -4,9 +4,10 @@
  */
 
 import type { Credential } from '../handover/held';
+import { hex } from '../handover/identity';
 import type { Message } from '../handover/worker';
+import WORKER from '../handover/worker?worker&url';
 
-const WORKER = '/worker.js';
 const TAB = 'plexus-tab';
 /** How long to wait for the browser to start the worker, in milliseconds. */
 const PATIENCE = 3_000;
@@ -60,7 +61,7 @@ class Handover {
 
   /** This tab is signed in from now on. */
   open(): void {
-    if (!this.returning) sessionStorage.setItem(TAB, Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, '0')).join(''));
+    if (!this.returning) sessionStorage.setItem(TAB, hex(crypto.getRandomValues(new Uint8Array(8))));
   }
 
   /** This tab is signed out. */

@@ -5,6 +5,7 @@
  */
 
 import { Away, Refused, SignedOut, request } from './api';
+import { hub } from './hub';
 import { Blocks, type Block } from './sse';
 import type { Approval, Fields, TurnEvent } from './wire';
 
@@ -100,6 +101,7 @@ class Live {
       }
       // Cut off by ourselves: somebody else is to be followed.
       if (abort.signal.aborted) continue;
+      hub.doubt();
       this.state = 'away';
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, pause);

@@ -2,6 +2,7 @@
 
 import { call, credential, hold } from './api';
 import { handover } from './handover';
+import { hub } from './hub';
 import { live, type Hello } from './live.svelte';
 
 /** What is shown where the browser did not hand the credential over. */
@@ -19,7 +20,7 @@ class Viewer {
     for (const name of ['plexus-token', 'plexus-token-name']) sessionStorage.removeItem(name);
     addEventListener('pagehide', () => {
       const held = credential();
-      if (held !== null) handover.give(held);
+      if (held !== null) handover.give({ ...held, hub: hub.key });
     });
   }
 
@@ -34,7 +35,10 @@ class Viewer {
       const taken = await handover.take();
       const why = taken === null && handover.returning ? LOST : null;
       if (taken === null) handover.close();
-      else this.use(taken.token, taken.name);
+      else {
+        hub.expect(taken.hub);
+        this.use(taken.token, taken.name);
+      }
       await handover.start();
       return why;
     }
@@ -47,6 +51,7 @@ class Viewer {
 
   private async exchange(code: string): Promise<string | null> {
     try {
+      if (!(await hub.isProven())) return 'The hub is disconnected.';
       const response = await fetch('/console/login', {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
@@ -64,7 +69,7 @@ class Viewer {
   }
 
   use(token: string, name: string | null = null): void {
-    hold({ token, name });
+    hold({ token, name, hub: hub.key });
     handover.open();
     this.signedIn = true;
   }

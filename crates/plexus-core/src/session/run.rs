@@ -334,6 +334,7 @@ impl Owner {
                 "args": ["mcp"],
                 "env": {
                     "PLEXUS_HUB_URL": settings.url,
+                    "PLEXUS_HUB_KEY": settings.hub_key,
                     "PLEXUS_TOKEN": token,
                     "PLEXUS_HUB_TOOLS": if self.row.config.hub_tools { "1" } else { "0" },
                     "PLEXUS_PROGRESS_MS": settings.progress_every.as_millis().to_string(),

@@ -3,11 +3,19 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use plexus_testkit::impostor::Impostor;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
 use crate::support::{LIMIT, TestHub, plexus};
+
+/// The key by which relays know this hub, while it runs.
+fn hub_key(hub: &TestHub) -> String {
+    let note = std::fs::read(hub.process.data_dir().join("hub.json")).unwrap();
+    let note: Value = serde_json::from_slice(&note).unwrap();
+    note["key"].as_str().unwrap().to_owned()
+}
 
 struct Relay {
     child: Child,
@@ -37,7 +45,12 @@ impl Relay {
     }
 
     async fn child(hub: &TestHub, token: &str) -> Self {
-        let env = [("PLEXUS_HUB_URL", hub.process.url()), ("PLEXUS_TOKEN", token)];
+        let key = hub_key(hub);
+        let env = [
+            ("PLEXUS_HUB_URL", hub.process.url()),
+            ("PLEXUS_TOKEN", token),
+            ("PLEXUS_HUB_KEY", key.as_str()),
+        ];
         Self::start(hub.folder.path(), &[], &env).await
     }
 
@@ -131,6 +144,32 @@ async fn a_permit_outlives_a_hub_that_is_killed() {
 }
 
 #[tokio::test]
+async fn another_program_at_the_hubs_port_neither_decides_nor_learns_the_token() {
+    let mut hub = TestHub::start().await;
+    let (session, token) = hub.outside_session("outside").await;
+    let mut relay = Relay::child(&hub, &token).await;
+    let url = hub.process.url().to_owned();
+    hub.process.kill9().await.unwrap();
+    let impostor = Impostor::listen(&url).await.unwrap();
+    relay.call_tool(1, "loopback_permit", permit("t1")).await;
+    let until = tokio::time::Instant::now() + LIMIT;
+    while impostor.heard().len() < 3 {
+        assert!(tokio::time::Instant::now() < until, "the relay asks who is there");
+        assert_eq!(relay.next().await["method"], "notifications/progress", "nothing is decided");
+    }
+    for heard in impostor.heard() {
+        assert!(heard.starts_with("GET /identity?nonce=") && !heard.contains(&token), "{heard}");
+    }
+    drop(impostor);
+    hub.process.restart().await.unwrap();
+    let approval = hub.first_approval(&session).await;
+    hub.call("loopback.respond", json!({"approval_id": approval, "approve": false, "message": "no"}))
+        .await
+        .unwrap();
+    assert_eq!(relay.result(1).await, json!({"behavior": "deny", "message": "no"}));
+}
+
+#[tokio::test]
 async fn a_permit_outlives_a_hub_that_ends_in_order() {
     let mut hub = TestHub::start().await;
     let (session, token) = hub.outside_session("outside").await;
@@ -185,8 +224,10 @@ async fn its_tools_are_those_of_the_hub_whether_it_is_there_or_not() {
     let mut hub = TestHub::start().await;
     let (_, token) = hub.outside_session("outside").await;
     let url = hub.process.url().to_owned();
-    let child = [("PLEXUS_HUB_URL", url.as_str()), ("PLEXUS_TOKEN", &token)];
-    let with_tools = [child[0], child[1], ("PLEXUS_HUB_TOOLS", "1")];
+    let key = hub_key(&hub);
+    let child =
+        [("PLEXUS_HUB_URL", url.as_str()), ("PLEXUS_TOKEN", &token), ("PLEXUS_HUB_KEY", key.as_str())];
+    let with_tools = [child[0], child[1], child[2], ("PLEXUS_HUB_TOOLS", "1")];
     let for_parents = hub.tools(&hub.bearer()).await;
     let for_children = hub.tools(&format!("Bearer {token}")).await;
     assert_eq!(for_children[0]["name"], "loopback_permit", "{for_children}");

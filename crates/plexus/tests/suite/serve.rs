@@ -17,9 +17,11 @@ async fn a_hub_says_where_it_is_and_keeps_its_things_private() {
     let hub = TestHub::start().await;
     let dir = hub.process.data_dir();
     let note: Value = serde_json::from_slice(&std::fs::read(dir.join("hub.json")).unwrap()).unwrap();
-    assert_eq!(note, json!({"url": hub.process.url(), "pid": hub.process.pid()}));
+    assert_eq!(note["url"], hub.process.url());
+    assert_eq!(note["pid"], hub.process.pid());
+    assert_eq!(note["key"].as_str().unwrap().len(), 130, "{note}");
     assert_eq!(mode(dir), 0o700);
-    for name in ["operator.token", "hub.sock", "plexus.db"] {
+    for name in ["operator.token", "identity.key", "hub.sock", "plexus.db"] {
         assert_eq!(mode(&dir.join(name)), 0o600, "{name}");
     }
     assert_eq!(hub.process.token().unwrap().len(), 64);

@@ -1,0 +1,163 @@
+//! How the hub proves that it is the program behind its port. Any program of the user, an agent's command among them, can listen there
+//! while no hub runs. The hub signs a nonce with a key that only it can read; pages and relays demand that before they send a token.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, Uri, header};
+use ring::rand::SystemRandom;
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, UnparsedPublicKey,
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::data_dir::{DataDir, DataDirError};
+use crate::doors::{Doors, Way};
+use crate::refusal::Refusal;
+use crate::site::only;
+
+/// The path that answers with a [`Proof`].
+const PATH: &str = "/identity";
+
+/// The hub's key pair.
+#[derive(Debug)]
+pub(crate) struct Identity {
+    pair: EcdsaKeyPair,
+    random: SystemRandom,
+}
+
+impl Identity {
+    /// The identity of the hub of this data directory, created at the first call.
+    pub(crate) fn open(dir: &DataDir) -> Result<Self, DataDirError> {
+        let random = SystemRandom::new();
+        let pkcs8 = dir.identity_key(|| {
+            let created = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random);
+            created
+                .map(|document| document.as_ref().to_vec())
+                .map_err(|error| std::io::Error::other(error.to_string()))
+        })?;
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &pkcs8, &random)
+            .map_err(|_| dir.bad_identity_key())?;
+        Ok(Self { pair, random })
+    }
+
+    /// The key that a relay verifies proofs with.
+    pub(crate) fn public(&self) -> HubKey {
+        HubKey(hex(self.pair.public_key().as_ref()))
+    }
+
+    fn prove(&self, host: &str, nonce: &str) -> Option<Proof> {
+        let signature = self.pair.sign(&self.random, statement(host, nonce).as_bytes()).ok()?;
+        Some(Proof { key: self.public().0, signature: hex(signature.as_ref()) })
+    }
+}
+
+/// The public key of a hub, in hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HubKey(pub String);
+
+/// What the hub answers a nonce with.
+#[derive(Debug, Deserialize)]
+pub struct Proof {
+    /// For peers that do not know it yet.
+    pub key: String,
+    signature: String,
+}
+
+impl HubKey {
+    /// Where to ask a hub for a proof.
+    pub fn path(nonce: &str) -> String {
+        format!("{PATH}?nonce={nonce}")
+    }
+
+    /// Whether the holder of this key made the proof, for this nonce and as the hub at `host`.
+    pub fn proves(&self, proof: &Proof, host: &str, nonce: &str) -> bool {
+        let (Some(key), Some(signature)) = (from_hex(&self.0), from_hex(&proof.signature)) else {
+            return false;
+        };
+        UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key)
+            .verify(statement(host, nonce).as_bytes(), &signature)
+            .is_ok()
+    }
+}
+
+/// What is signed. The host is part of it: a program on the hub's old port cannot pass on what the hub signs at its new one.
+fn statement(host: &str, nonce: &str) -> String {
+    format!("plexus hub\n{}\n{nonce}", host.to_ascii_lowercase())
+}
+
+/// `GET /identity?nonce=…`, for everybody.
+pub(crate) async fn get(State(doors): State<Doors>, headers: HeaderMap, uri: Uri) -> Response {
+    let Way::Tcp(site) = &doors.way else { return Refusal::NotFound.into_response() };
+    // Another program may listen at the other addresses that `localhost` stands for.
+    let host = only(&headers, header::HOST).filter(|host| !site.is_localhost(host));
+    let nonce = uri.query().and_then(|query| query.strip_prefix("nonce=")).filter(|nonce| is_nonce(nonce));
+    let (Some(host), Some(nonce)) = (host, nonce) else { return Refusal::NotFound.into_response() };
+    match doors.identity.prove(host, nonce) {
+        Some(Proof { key, signature }) => {
+            let answer = Json(json!({"key": key, "signature": signature}));
+            ([(header::CACHE_CONTROL, "no-store")], answer).into_response()
+        }
+        None => Refusal::Unavailable.into_response(),
+    }
+}
+
+/// Long enough that nobody has seen it before.
+fn is_nonce(text: &str) -> bool {
+    (32..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// A nonce.
+///
+/// # Errors
+/// When the system has no randomness.
+pub fn nonce() -> std::io::Result<String> {
+    let mut bytes = [0_u8; 32];
+    getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
+    Ok(hex(&bytes))
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proof_holds_for_its_hub_its_host_and_its_nonce_only() {
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let dir = DataDir::open(folder.path()).unwrap();
+        let identity = Identity::open(&dir).unwrap();
+        let (key, nonce) = (identity.public(), nonce().unwrap());
+        let proof = identity.prove("127.0.0.1:4445", &nonce).unwrap();
+        assert!(key.proves(&proof, "127.0.0.1:4445", &nonce));
+        assert!(!key.proves(&proof, "127.0.0.1:4446", &nonce));
+        assert!(!key.proves(&proof, "127.0.0.1:4445", &super::nonce().unwrap()));
+        let stranger = Identity::open(&DataDir::open(other.path()).unwrap()).unwrap();
+        assert!(!key.proves(&stranger.prove("127.0.0.1:4445", &nonce).unwrap(), "127.0.0.1:4445", &nonce));
+        for signature in ["", "0", "zz", "00"] {
+            let forged = Proof { key: key.0.clone(), signature: signature.to_owned() };
+            assert!(!key.proves(&forged, "127.0.0.1:4445", &nonce));
+        }
+        assert_eq!(Identity::open(&dir).unwrap().public(), key, "it stays the same");
+    }
+
+    #[test]
+    fn a_key_that_is_damaged_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("identity.key"), "no key").unwrap();
+        let refused = Identity::open(&DataDir::open(folder.path()).unwrap()).unwrap_err();
+        assert!(refused.to_string().contains("identity.key"), "{refused}");
+    }
+}

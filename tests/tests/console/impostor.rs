@@ -1,0 +1,62 @@
+//! Another program at the hub's port while no hub runs. A page that was signed in gives it nothing that could be used at the hub, and goes
+//! on when the hub is back.
+
+use plexus_e2e::browser::{Look, Window};
+use plexus_e2e::{Setup, until};
+use plexus_testkit::impostor::Impostor;
+use serde_json::json;
+
+use crate::desk::link;
+
+#[tokio::test]
+async fn an_open_page_sends_no_token_to_another_program_at_the_hubs_port() -> anyhow::Result<()> {
+    let test = "an_open_page_sends_no_token_to_another_program_at_the_hubs_port";
+    let Some(mut world) = Setup::scripted().world(test).await? else { return Ok(()) };
+    let Some(window) = Window::open(test, &[world.hub.url()], Look::WIDE).await? else { return Ok(()) };
+    let enter = "await page.goto(args); await page.locator('[data-state=live]').waitFor()";
+    window.run(enter, json!(link(&world).await?)).await?;
+
+    let url = world.hub.url().to_owned();
+    world.hub.kill9().await?;
+    let impostor = Impostor::listen(&url).await?;
+    window.run("await page.locator('[data-state=away]').waitFor()", json!({})).await?;
+    until("the page to come back", || impostor.heard().len() >= 3).await?;
+    // A page that the other program served asks the service worker for what the page before it gave away.
+    window.run("await page.reload()", json!({})).await?;
+    let stolen = "return page.evaluate(async () => { \
+        const worker = (await navigator.serviceWorker.getRegistration('/'))?.active; \
+        if (!worker) return 'no worker'; \
+        const { port1, port2 } = new MessageChannel(); \
+        const answer = new Promise((resolve) => { port1.onmessage = ({ data }) => resolve(data); }); \
+        worker.postMessage({ take: true, tab: sessionStorage.getItem('plexus-tab') }, [port2]); \
+        return answer; })";
+    assert_eq!(window.run(stolen, json!({})).await?, json!(null));
+    for heard in impostor.heard() {
+        assert!(!heard.to_lowercase().contains("authorization"), "{heard}");
+    }
+    drop(impostor);
+
+    world.hub.restart().await?;
+    assert_eq!(world.hub.url(), url, "the port is free again");
+    // Else only the part behind the `#` changes, and nothing is loaded.
+    window.run("await page.goto('about:blank')", json!({})).await?;
+    window.run(enter, json!(link(&world).await?)).await?;
+    window.close().await
+}
+
+#[tokio::test]
+async fn a_page_goes_on_once_the_hub_is_back_at_its_port() -> anyhow::Result<()> {
+    let test = "a_page_goes_on_once_the_hub_is_back_at_its_port";
+    let Some(mut world) = Setup::scripted().world(test).await? else { return Ok(()) };
+    let Some(window) = Window::open(test, &[world.hub.url()], Look::WIDE).await? else { return Ok(()) };
+    let enter = "await page.goto(args); await page.locator('[data-state=live]').waitFor()";
+    window.run(enter, json!(link(&world).await?)).await?;
+    let url = world.hub.url().to_owned();
+    world.hub.kill9().await?;
+    let impostor = Impostor::listen(&url).await?;
+    until("the page to come back", || impostor.heard().len() >= 3).await?;
+    drop(impostor);
+    world.hub.restart().await?;
+    window.run("await page.locator('[data-state=live]').waitFor()", json!({})).await?;
+    window.close().await
+}

@@ -1,0 +1,44 @@
+/**
+ * How a page knows that the program behind its address is the hub it was loaded from. While no hub runs, a command of an agent can listen
+ * at the hub's port; a page that sent its token there would give it away. The hub signs a nonce with its key.
+ */
+
+/** A proof that does not come within this time, in milliseconds, is none. */
+const PATIENCE = 10_000;
+
+const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' };
+
+/** Asks the hub for a proof. Gives its key if the proof is right and, where a key is expected, made with that key; null if it is not. */
+export async function provenKey(expected: string | null, host: string = location.host): Promise<string | null> {
+  const nonce = hex(crypto.getRandomValues(new Uint8Array(32)));
+  try {
+    const response = await fetch(`/identity?nonce=${nonce}`, {
+      credentials: 'omit',
+      cache: 'no-store',
+      redirect: 'error',
+      signal: AbortSignal.timeout(PATIENCE),
+    });
+    const { key, signature } = (await response.json()) as { key: string; signature: string };
+    if (expected !== null && key !== expected) return null;
+    const imported = await crypto.subtle.importKey('raw', bytes(key), ALGORITHM, false, ['verify']);
+    const statement = new TextEncoder().encode(`plexus hub\n${host.toLowerCase()}\n${nonce}`);
+    const right = await crypto.subtle.verify({ name: 'ECDSA', hash: 'SHA-256' }, imported, bytes(signature), statement);
+    return right ? key : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Whether a proof is needed: TLS has given one, and a browser without keys can check none. */
+export function needsProof(): boolean {
+  return location.protocol === 'http:' && typeof crypto.subtle === 'object';
+}
+
+export function hex(data: Uint8Array): string {
+  return Array.from(data, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+function bytes(text: string): Uint8Array<ArrayBuffer> {
+  if (!/^([0-9a-f]{2})*$/.test(text)) throw new Error('not hexadecimal');
+  return Uint8Array.from(text.match(/../g) ?? [], (pair) => parseInt(pair, 16));
+}
