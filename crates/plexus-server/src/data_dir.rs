@@ -158,7 +158,10 @@ impl DataDir {
     ) -> Result<Vec<u8>, DataDirError> {
         let path = self.identity_path();
         match std::fs::read(&path) {
-            Ok(key) => Ok(key),
+            Ok(key) => {
+                std::fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(at(&path))?;
+                Ok(key)
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let key = create().map_err(at(&path))?;
                 self.replace(IDENTITY, &key).map_err(at(&path))?;

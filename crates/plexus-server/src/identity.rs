@@ -90,8 +90,7 @@ fn statement(host: &str, nonce: &str) -> String {
 /// `GET /identity?nonce=…`, for everybody.
 pub(crate) async fn get(State(doors): State<Doors>, headers: HeaderMap, uri: Uri) -> Response {
     let Way::Tcp(site) = &doors.way else { return Refusal::NotFound.into_response() };
-    // Another program may listen at the other addresses that `localhost` stands for.
-    let host = only(&headers, header::HOST).filter(|host| !site.is_localhost(host));
+    let host = only(&headers, header::HOST).filter(|host| site.may_sign_for(host));
     let nonce = uri.query().and_then(|query| query.strip_prefix("nonce=")).filter(|nonce| is_nonce(nonce));
     let (Some(host), Some(nonce)) = (host, nonce) else { return Refusal::NotFound.into_response() };
     match doors.identity.prove(host, nonce) {

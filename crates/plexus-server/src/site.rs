@@ -59,16 +59,21 @@ impl Site {
             .any(|name| host.eq_ignore_ascii_case(&format!("{name}:{}", self.address.port())))
     }
 
-    /// Whether a host is this machine by a name that stands for several addresses.
-    pub(crate) fn is_localhost(&self, host: &str) -> bool {
-        host.eq_ignore_ascii_case(&format!("localhost:{}", self.address.port()))
+    /// Whether the hub may sign that it is this host. Without TLS, another program may listen at the same port of another loopback
+    /// address: the door signs for the address that it listens at, and for what a person allowed.
+    pub(crate) fn may_sign_for(&self, host: &str) -> bool {
+        match self.scheme {
+            Scheme::Http => host.eq_ignore_ascii_case(&self.address.to_string()) || self.is_allowed(host),
+            Scheme::Https => self.is_host(host),
+        }
     }
 
     /// The address of this door for a request that names it `localhost`. Another program may listen at the same port of the
     /// other address that `localhost` stands for, and would share the page's origin.
     pub(crate) fn instead_of_localhost(&self, headers: &HeaderMap) -> Option<SocketAddr> {
+        let localhost = format!("localhost:{}", self.address.port());
         only(headers, header::HOST)
-            .filter(|host| self.scheme == Scheme::Http && self.is_localhost(host))
+            .filter(|host| host.eq_ignore_ascii_case(&localhost) && !self.may_sign_for(host))
             .map(|_| self.address)
     }
 
@@ -130,6 +135,21 @@ mod tests {
         for host in ["127.0.0.1:4445", "[::1]:4445", "localhost:4446", "localhost"] {
             assert_eq!(sent_to(host), None, "{host}");
         }
+    }
+
+    #[test]
+    fn a_door_signs_for_its_own_address_and_for_hosts_that_were_allowed() {
+        let with = |scheme, hosts: &[&str]| {
+            Site::new(at(4445), scheme, hosts.iter().map(|host| (*host).to_owned()).collect())
+        };
+        let plain = with(Scheme::Http, &["hub.example", "127.0.0.1:9000"]);
+        for host in ["127.0.0.1:4445", "hub.example", "127.0.0.1:9000"] {
+            assert!(plain.may_sign_for(host), "{host}");
+        }
+        for host in ["localhost:4445", "[::1]:4445", "127.0.0.1:4446", "127.0.0.1", "evil.example"] {
+            assert!(!plain.may_sign_for(host), "{host}");
+        }
+        assert!(with(Scheme::Https, &[]).may_sign_for("localhost:4445"), "the certificate says who it is");
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn open_to_others(found: &Metadata) -> Option<(String, &'static str)> {
 }
 
 pub(super) fn private_files(dir: &Path) -> impl Iterator<Item = Finding> {
-    let paths = ["operator.token", "hub.sock"].map(|name| dir.join(name));
+    let paths = ["operator.token", "identity.key", "hub.sock"].map(|name| dir.join(name));
     paths.into_iter().filter_map(|path| {
         let (found, mend) = open_to_others(&path.symlink_metadata().ok()?)?;
         Some(wrong("files", format!("{} {found}", path.display()), format!("{mend} {}", path.display())))
