@@ -90,7 +90,8 @@ fn enclose(hide: Option<&Wall>, memory: u64) -> Result<(), String> {
     let said = |error: rustix::io::Errno| error.to_string();
     if let Some(hide) = hide {
         plexus_agent::enter_wall(hide)?;
-        // Entering a user namespace gives every capability in it, as `exec` gives them to root alone.
+        // A process that enters a new user namespace gets all capabilities in it. An agent loses them at `exec`, unless it is root; a
+        // helper calls no `exec`, so it drops them here.
         if !geteuid().is_root() {
             let none = CapabilitySet::empty();
             set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })

@@ -24,7 +24,7 @@ pub enum ListenError {
     /// Another program has the port.
     #[error("{0} is in use by another program; choose another with --listen (127.0.0.1:0 takes a free port)")]
     InUse(SocketAddr),
-    /// Another program listened there until now, and could pass the hub off as itself to peers that it still holds.
+    /// Another program holds connections that it accepted at this port. It could relay the hub's proof to those peers.
     #[error(
         "another program holds connections at {0}, which it accepted while no hub ran; end that program (`ss -tnp` names \
          it), or choose another port with --listen"
@@ -72,7 +72,7 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, ListenError> {
     };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let port = listener.local_addr().map_err(failed)?.port();
-    // What a hub was starting when it was killed has its connections, too, until it has become another program.
+    // A process that a killed hub had just forked holds copies of the hub's connections until it calls `exec`.
     let give_up_at = Instant::now() + LET_GO_WITHIN;
     while holds_connections(port) {
         if Instant::now() >= give_up_at {

@@ -1,5 +1,5 @@
-//! Wrappers, for deny and ask rules: everything that a command line may run through them is brought to light, rather too
-//! much than too little. What stays in the dark is said to be there.
+//! Wrappers, for deny and ask rules: finds every command that a command line may run through them, and errs towards too
+//! many. Where more may run than it can find, it reports the reason.
 
 use super::commands::SHELLS;
 use super::data::{is_interpreter, may_run_commands, takes_data, tells_program};

@@ -1,6 +1,6 @@
 //! An approval as a person reads it: commands as commands, edits as diffs, plans as texts, questions with their options.
-//! Whatever else stands in the input is listed below, so that nothing of it stays unseen. Our own rows begin in the first
-//! column, rows of the input never do.
+//! Whatever else stands in the input is listed below, so that nothing of it stays unseen. Rows of the
+//! input always start with a lead (spaces, `$`, `#` or a line number); rows of our own have none.
 
 use std::borrow::Cow;
 

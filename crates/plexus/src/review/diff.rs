@@ -32,7 +32,7 @@ pub(crate) fn rows(old: &str, new: &str) -> Vec<Row> {
     line_diff(old, new).iter().map(|line| row(line, two_columns(line.mark))).collect()
 }
 
-/// A diff of two texts whose first lines have this number.
+/// A diff of two texts with line numbers, from line 1 on.
 pub(crate) fn numbered(old: &str, new: &str) -> Vec<Row> {
     Numbers { old: 1, new: 1 }.rows(&line_diff(old, new))
 }
