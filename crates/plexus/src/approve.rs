@@ -71,6 +71,9 @@ pub(crate) fn run(args: &ApproveArgs) -> Result<(), ExpectedError> {
         let approval = &reviewed.approval;
         still_open(approval)?;
         let mut answer = answer(args, approval)?;
+        if let Some(rule) = answer["remember"]["rule"].as_str() {
+            remember::check(&hub, approval, rule).await?;
+        }
         match &args.digest {
             Some(digest) if approval.digest.as_ref() == Some(digest) => {}
             Some(_) => {

@@ -1,16 +1,33 @@
 //! Which rule to offer when a person says "always": what Claude Code suggests, or else exactly what was asked. A rule that
-//! does not cover the call is not offered: Claude Code suggests `Bash(make:*)` for a call whose options `:*` does not cover.
+//! does not cover the call is not offered: Claude Code suggests `Bash(make:*)` for a call whose options `:*` does not cover. Nor is
+//! one sent that a person typed: the hub is asked first.
 
 use std::path::Path;
 
 use plexus_policy::{Call, RuleEffect, RuleEntry, covers};
 use plexus_protocol::Approval;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::error::ExpectedError;
+use crate::hub::HubClient;
+use crate::terminal::one_line;
 
 /// The rule to offer for this approval; `None` where it is better to have it written.
 pub(crate) fn suggested(approval: &Approval) -> Option<String> {
     let offers = [from_claude(approval), exactly(approval)];
     offers.into_iter().flatten().find(|rule| covers_it(rule, approval))
+}
+
+/// Asks the hub whether this rule allows this call. A rule that does not is an error, and must not be sent with an answer.
+pub(crate) async fn check(hub: &HubClient, approval: &Approval, rule: &str) -> Result<(), ExpectedError> {
+    let asked = json!({"approval_id": approval.id, "rule": rule});
+    let preview: Value = hub.call_soon("policy.preview", asked).await?;
+    // An answer to what is resolved already does not count, and is told who was first.
+    if preview["covers"] == true || preview["type"] == "already_resolved" {
+        return Ok(());
+    }
+    let rule = one_line(rule, 200);
+    Err(ExpectedError::Refused(format!("`{rule}` does not match this call; nothing was answered")))
 }
 
 /// Whether the rule allows the call. Only commands are judged here: where a path leads is for the hub to say.

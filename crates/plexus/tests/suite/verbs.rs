@@ -197,6 +197,23 @@ async fn always_makes_a_rule() {
 }
 
 #[tokio::test]
+async fn a_rule_that_does_not_match_the_call_answers_nothing() {
+    let hub = TestHub::start().await;
+    let (session, approval) = hub.asking_session("a").await;
+    let digest = hub.digest(&approval).await;
+    for rule in ["n", "Bash(rm:*)"] {
+        let refused = hub.run(&["approve", &approval, "--digest", &digest, "--always", rule]).await;
+        let said = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{said}");
+        assert!(said.contains(&format!("`{rule}` does not match this call; nothing was answered")), "{said}");
+    }
+    let rules = hub.call("policy.list", json!({"session_id": session})).await.unwrap();
+    assert_eq!(rules["rules"], json!([]), "no rule was made");
+    let allowed = hub.run(&["approve", &approval, "--digest", &digest, "--always", "Bash(touch:*)"]).await;
+    assert_eq!(allowed.status.code(), Some(0), "{}", text(&allowed.stderr));
+}
+
+#[tokio::test]
 async fn verbs_speak_json_to_programs() {
     let hub = TestHub::start().await;
     let (session, approval) = hub.asking_session("a").await;
