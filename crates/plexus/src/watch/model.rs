@@ -239,7 +239,7 @@ impl Model {
         let (key, content, rows) = match &self.mode {
             Mode::Asking(Doubt::Edited(id, edited)) if approval.id == *id => {
                 let mut rows = vec![Row::new(Tone::Strong, "This is what you changed:")];
-                rows.extend(change::rows_in_full(&editable(approval), edited));
+                rows.extend(change::rows_of_edit(approval, &editable(approval), edited));
                 // Rare and short-lived: made anew each time.
                 (None, hash(&("edited", id.to_string(), input(edited))), rows)
             }
