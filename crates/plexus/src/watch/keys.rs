@@ -45,6 +45,14 @@ pub(crate) fn pressed(model: &mut Model, key: KeyEvent, at: Instant) -> Vec<Effe
     if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
         return vec![Effect::Quit];
     }
+    // A key that answers is pressed alone: Ctrl-A is not `a`.
+    let held = key.modifiers - KeyModifiers::SHIFT;
+    let clears = held == KeyModifiers::CONTROL
+        && key.code == KeyCode::Char('u')
+        && matches!(model.mode, Mode::Typing(..));
+    if !held.is_empty() && !clears {
+        return Vec::new();
+    }
     match std::mem::replace(&mut model.mode, Mode::Moving) {
         Mode::Moving => moving(model, key, at),
         Mode::Help => Vec::new(),
@@ -193,9 +201,7 @@ fn typing(model: &mut Model, key: KeyEvent, wanted: Wanted, mut text: String) ->
         }
         KeyCode::Backspace => drop(text.pop()),
         KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => text.clear(),
-        KeyCode::Char(c) if !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => {
-            text.push(c)
-        }
+        KeyCode::Char(c) => text.push(c),
         _ => {}
     }
     if wanted == Wanted::Filter {
