@@ -72,7 +72,7 @@ pub(crate) fn run(args: &ApproveArgs) -> Result<(), ExpectedError> {
         still_open(approval)?;
         let mut answer = answer(args, approval)?;
         if let Some(rule) = answer["remember"]["rule"].as_str() {
-            remember::check(&hub, approval, rule).await?;
+            remember::check(&hub, approval.id, rule).await?;
         }
         match &args.digest {
             Some(digest) if approval.digest.as_ref() == Some(digest) => {}

@@ -1,15 +1,16 @@
 //! Which rule to offer when a person says "always": what Claude Code suggests, or else exactly what was asked. A rule that
-//! does not cover the call is not offered: Claude Code suggests `Bash(make:*)` for a call whose options `:*` does not cover. Nor is
-//! one sent that a person typed: the hub is asked first.
+//! does not cover the call is not offered: Claude Code suggests `Bash(make:*)` for a call whose options `:*` does not cover. The hub
+//! checks a rule that a person typed before it is sent with an answer.
 
 use std::path::Path;
 
 use plexus_policy::{Call, RuleEffect, RuleEntry, covers};
-use plexus_protocol::Approval;
+use plexus_protocol::{Approval, ApprovalId};
 use serde_json::{Value, json};
 
 use crate::error::ExpectedError;
 use crate::hub::HubClient;
+use crate::review::width::exact;
 use crate::terminal::one_line;
 
 /// The rule to offer for this approval; `None` where it is better to have it written.
@@ -18,15 +19,16 @@ pub(crate) fn suggested(approval: &Approval) -> Option<String> {
     offers.into_iter().flatten().find(|rule| covers_it(rule, approval))
 }
 
-/// Asks the hub whether this rule allows this call. A rule that does not is an error, and must not be sent with an answer.
-pub(crate) async fn check(hub: &HubClient, approval: &Approval, rule: &str) -> Result<(), ExpectedError> {
-    let asked = json!({"approval_id": approval.id, "rule": rule});
+/// Asks the hub whether this rule matches the call of this approval. A rule that does not is an error, and must not be sent with an
+/// answer.
+pub(crate) async fn check(hub: &HubClient, id: ApprovalId, rule: &str) -> Result<(), ExpectedError> {
+    let asked = json!({"approval_id": id, "rule": rule});
     let preview: Value = hub.call_soon("policy.preview", asked).await?;
-    // An answer to what is resolved already does not count, and is told who was first.
+    // An answer to a resolved approval does not count; the hub then says who was first.
     if preview["covers"] == true || preview["type"] == "already_resolved" {
         return Ok(());
     }
-    let rule = one_line(rule, 200);
+    let rule = one_line(&exact(rule), 200);
     Err(ExpectedError::Refused(format!("`{rule}` does not match this call; nothing was answered")))
 }
 

@@ -116,7 +116,7 @@ impl Watching {
         let screen = Screen::take(paint).map_err(system)?;
         let (send, typed) = mpsc::unbounded_channel();
         let keys = Some(Keys::read(send.clone()).map_err(system)?);
-        let outside = Outside::new(DataDir::socket(dir), tell);
+        let outside = Outside::new(dir.to_owned(), tell);
         Ok(Self { dir: dir.to_owned(), model, screen, outside, told, keys, typed: (send, typed) })
     }
 
