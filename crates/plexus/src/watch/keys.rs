@@ -99,7 +99,12 @@ fn moving(model: &mut Model, key: KeyEvent, at: Instant) -> Vec<Effect> {
                 model.said = said;
                 return Vec::new();
             }
-            return on_question(model, key, at);
+            let effects = on_question(model, key, at);
+            // A key that was pressed twice must not hide what the first one did.
+            if model.selected().is_none() && !said.is_empty() {
+                model.said = said;
+            }
+            return effects;
         }
         // What was confirmed stays in sight.
         _ => model.said = said,
@@ -213,6 +218,8 @@ fn typing(model: &mut Model, key: KeyEvent, wanted: Wanted, mut text: String) ->
 }
 
 fn asking(model: &mut Model, key: KeyEvent, doubt: Doubt, at: Instant) -> Vec<Effect> {
+    // What was said about the key before this one must not hide the question.
+    model.said.clear();
     match key.code {
         KeyCode::Char('y') => {
             model.mode = Mode::Asking(doubt.clone());
