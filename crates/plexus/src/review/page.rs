@@ -85,6 +85,12 @@ impl Reading {
         self.next >= self.lines.len()
     }
 
+    /// How far it is at most, in words: no progress takes more room.
+    pub(crate) fn longest_progress(&self) -> String {
+        let all = self.lines.len();
+        format!("{all} of {all} lines shown")
+    }
+
     /// How far it is.
     pub(crate) fn progress(&self) -> String {
         format!("{} of {} lines shown", self.next, self.lines.len())
