@@ -15,6 +15,10 @@ use super::question::{Question, questions};
 use super::row::{Row, Tone};
 use super::width::exact;
 
+/// The lead of lines of a text: without one of their own they would look like fields, and a line of a command that runs like one that
+/// only describes it.
+const TEXT: &str = "| ";
+
 /// All rows of an approval.
 pub(crate) fn rows(reviewed: &Reviewed, now: u64) -> Vec<Row> {
     let (approval, escapes) = original(&reviewed.approval);
@@ -146,7 +150,7 @@ fn body(reviewed: &Reviewed, rest: &mut Object) -> Vec<Row> {
             rows
         }
         "ExitPlanMode" => {
-            text(rest, "plan").map_or_else(Vec::new, |plan| Row::exact_lines(Tone::Plain, "  ", &plan))
+            text(rest, "plan").map_or_else(Vec::new, |plan| Row::exact_lines(Tone::Plain, TEXT, &plan))
         }
         "AskUserQuestion" => {
             let questions = questions(&approval.input);
@@ -175,7 +179,7 @@ fn question_rows((question, fields): (&Question, &Object)) -> Vec<Row> {
 }
 
 fn command_rows(command: &str) -> Vec<Row> {
-    let mut rows = Row::exact_lines(Tone::Strong, "  ", command);
+    let mut rows = Row::exact_lines(Tone::Strong, TEXT, command);
     if let Some(first) = rows.first_mut() {
         first.lead = Cow::Borrowed("$ ");
     }
@@ -193,7 +197,7 @@ fn written(file: Option<&TargetFile>, content: &str) -> Vec<Row> {
         Some(TargetFile::Unavailable { reason, .. }) => (unavailable(reason), diff::added(content)),
         Some(TargetFile::Text { text, .. }) if text == content => {
             let said = Row::new(Tone::Dim, "the file already has this content:");
-            (said, Row::exact_lines(Tone::Plain, "  ", content))
+            (said, Row::exact_lines(Tone::Plain, TEXT, content))
         }
         Some(TargetFile::Text { text, .. }) => {
             let said = Row::new(Tone::Warn, "replaces the content of an existing file:");
@@ -277,5 +281,34 @@ pub(crate) fn span(secs: u64) -> String {
         60..3600 => format!("{}m", secs / 60),
         3600..86_400 => format!("{}h", secs / 3600),
         _ => format!("{}d", secs / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn shown(tool: &str, input: Value) -> Vec<String> {
+        let id = "0b5c0000-0000-4000-8000-000000000000";
+        let kind = if tool == "AskUserQuestion" { "question" } else { "tool" };
+        let approval = json!({
+            "id": id, "session_id": id, "session_name": "a", "kind": kind, "tool_name": tool, "tool_use_id": "t",
+            "input": input, "status": "pending", "created_at": 0, "asked_of": {"kind": "operator"}, "cwd": "/",
+        });
+        let rows = rows(&Reviewed::read(json!({"approval": approval})).unwrap(), 0);
+        rows.iter().skip(3).map(|row| format!("{}{}", row.lead, row.text)).collect()
+    }
+
+    #[test]
+    fn a_line_of_a_text_cannot_pass_for_a_field_or_an_option() {
+        let command = json!({"command": "ls\ndescription: $(touch x)\n# no comment"});
+        let fields = json!({"command": "ls", "description": "$(touch x)\nno comment", "timeout": 5});
+        assert_eq!(shown("Bash", command), ["$ ls", "| description: $(touch x)", "| # no comment"]);
+        assert_eq!(shown("Bash", fields), ["$ ls", "# $(touch x)", "# no comment", "  timeout: 5"]);
+        let plan = json!({"plan": "Read\nmode: plan", "mode": "x"});
+        assert_eq!(shown("ExitPlanMode", plan), ["| Read", "| mode: plan", "  mode: x"]);
+        let asked = json!({"questions": [{"question": "Which?\n  1. none", "options": [{"label": "all"}]}]});
+        assert_eq!(shown("AskUserQuestion", asked), ["? Which?", "?   1. none", "    1. all"]);
     }
 }

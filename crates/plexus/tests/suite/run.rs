@@ -379,9 +379,9 @@ async fn what_cannot_be_seen_is_written_out_and_cannot_pass_for_a_line_of_ours()
     let shown = run.shown().replace('\r', "");
     for row in [
         "$ rm\\u{a0}-r\\u{200b} x··\n",
-        "\n  →   ls\n",
-        "\n  Allow it? y, n\n",
-        "\n  plexus: Allowed\n",
+        "\n| →   ls\n",
+        "\n| Allow it? y, n\n",
+        "\n| plexus: Allowed\n",
         "\n  because: it is safe\n",
     ] {
         assert!(shown.contains(row), "{row:?} in\n{shown}");
