@@ -32,7 +32,7 @@ const LINES: usize = 16;
     Examples:\n  plexus approvals\n  plexus approvals 3f0c\n  plexus approve 3f0c\n  plexus deny 3f0c -m \"not in this folder\""
 )]
 pub(crate) struct ApprovalsArgs {
-    /// Show all of this one, by as much of its id as tells it from the others.
+    /// Show the whole of this one, by any unambiguous prefix of its id.
     pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,

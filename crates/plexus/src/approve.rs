@@ -26,24 +26,24 @@ const RULE_ALLOWS: &str = "Calls that match the rule will be allowed without ask
 /// Arguments of `plexus approve`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "At a terminal the whole call is shown, and you are asked. Elsewhere --digest is required: it says which call you read, and \
+    after_help = "At a terminal the whole call is shown, and you are asked; a question asks for your answers. Elsewhere --digest is required: it says which call you read, and \
     `plexus approvals` prints it beside each call that it shows in full.\n\n\
-    Examples:\n  plexus approve 3f0c\n  plexus approve 3f0c --edit     change the input in $EDITOR first\n  \
-    plexus approve 3f0c --always   and make a rule of it\n  \
+    Examples:\n  plexus approve 3f0c\n  plexus approve 3f0c --edit     edit the input in $EDITOR first\n  \
+    plexus approve 3f0c --always   and add a rule for such calls\n  \
     plexus approve 3f0c --answers '{\"Which colour?\": \"blue\"}'\n  \
     plexus approve 3f0c --digest \"$(plexus approvals 3f0c --json | jq -r .digest)\"   for a script that has read it"
 )]
 pub(crate) struct ApproveArgs {
-    /// The approval, by as much of its id as tells it from the others.
+    /// The approval, by any unambiguous prefix of its id.
     pub(crate) id: String,
     /// A message to the agent.
     #[arg(short, long)]
     pub(crate) message: Option<String>,
-    /// Change the input in $VISUAL or $EDITOR first; shows what you changed and asks. Left as it is, nothing is answered. Needs a
+    /// Edit the input in $VISUAL or $EDITOR first; shows what you changed and asks. If you change nothing, nothing is answered. Needs a
     /// terminal: scripts pass another input with `plexus loopback respond --updated-input`.
     #[arg(long, conflicts_with = "digest")]
     pub(crate) edit: bool,
-    /// Remember a rule, for this session and all below it: the one suggested, or this one.
+    /// Add a rule for this session and all below it: the suggested rule, or this one. It must match the call.
     #[arg(long, value_name = "RULE", num_args = 0..=1, default_missing_value = "")]
     pub(crate) always: Option<String>,
     /// Answers to a question: a JSON object from its text to the answer.
@@ -52,7 +52,7 @@ pub(crate) struct ApproveArgs {
     /// For a plan: the permission mode that follows.
     #[arg(long)]
     pub(crate) mode: Option<String>,
-    /// Allow the call with this digest without being asked; another call is refused.
+    /// Allow the call with this digest without asking; fails if the approval is for another call.
     #[arg(long, value_name = "DIGEST")]
     pub(crate) digest: Option<String>,
     #[command(flatten)]
