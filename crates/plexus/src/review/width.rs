@@ -17,9 +17,19 @@ const MARKS: usize = 3;
 /// What a newline within one row is shown as.
 const NEWLINE: char = '⏎';
 
-/// `text` as it may be drawn, its lines still apart.
+/// `text` as it may be drawn, its lines still apart. Characters whose width terminals disagree about are written out, or left out
+/// where they only choose between two pictures of the same sign.
 pub(crate) fn clean(text: &str) -> String {
-    safe(text).replace('\t', TAB)
+    let mut out = String::with_capacity(text.len());
+    for c in safe(text).chars() {
+        match c {
+            '\t' => out.push_str(TAB),
+            '\u{fe00}'..='\u{fe0f}' => {}
+            c if is_joining(c) => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 /// `text` as it may be drawn in one line.
@@ -119,6 +129,17 @@ pub(crate) fn wrap(line: &str, width: usize) -> Vec<String> {
     pieces
 }
 
+/// The end of a line that was made clean, in at most `width` columns.
+pub(crate) fn end(line: &str, width: usize) -> &str {
+    let mut left = width;
+    let mut from = line.len();
+    for (at, c) in line.char_indices().rev() {
+        let Some(rest) = left.checked_sub(columns_of(c)) else { break };
+        (left, from) = (rest, at);
+    }
+    line.get(from..).unwrap_or_default()
+}
+
 /// The beginning of a line that was made clean, in at most `width` columns.
 pub(crate) fn cut(line: &str, width: usize) -> String {
     if columns(line) <= width {
@@ -148,6 +169,7 @@ mod tests {
             "a\\u{1b}[2J\\u{d}\\u{202e}b\\u{61c}c    d\n"
         );
         assert_eq!(one_line("a\nb"), "a⏎b");
+        assert_eq!(clean("\u{1f1f7}\u{1f1f2} 👍\u{1f3fd} ❤\u{fe0f}"), "\\u{1f1f7}\\u{1f1f2} 👍\\u{1f3fd} ❤");
     }
 
     #[test]
@@ -181,6 +203,7 @@ mod tests {
         assert_eq!(wrap("→→→", 4), ["→→", "→"], "wherever these are two columns wide");
         assert_eq!(cut("あいう", 4), "あ…");
         assert_eq!(cut("abc", 3), "abc");
+        assert_eq!([end("abc", 2), end("aあ", 2), end("aあ", 1), end("abc", 9)], ["bc", "あ", "", "abc"]);
         assert_eq!(wrap(&"x".repeat(1_000_000), 80).len(), 12_500);
     }
 }

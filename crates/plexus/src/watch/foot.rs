@@ -9,7 +9,7 @@ use super::keys::KEYS;
 use super::model::{Doubt, Mode, Model, Wanted};
 use super::view::{Paint, framed};
 use crate::review::Tone;
-use crate::review::width::{columns, cut, exact, one_line};
+use crate::review::width::{columns, cut, end, exact, one_line};
 
 /// The last line: what was said, what is asked, or the keys.
 pub(super) fn foot(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
@@ -43,9 +43,7 @@ pub(super) fn fits_beside_prompt(typed: &str, width: usize) -> bool {
 fn typing_line(prompt: &str, typed: &str, width: usize) -> String {
     let prompt = cut(prompt, (width / 2).max(width.saturating_sub(columns(typed) + CURSOR)));
     let room = width.saturating_sub(columns(&prompt) + CURSOR);
-    let mut rest = typed.chars();
-    while columns(rest.as_str()) > room && rest.next().is_some() {}
-    format!("{prompt}{}_", rest.as_str())
+    format!("{prompt}{}_", end(typed, room))
 }
 
 /// Columns for the sign behind what is typed, and one to spare.

@@ -292,9 +292,16 @@ async fn a_small_terminal_shows_every_line_above_its_prompt() {
     assert_eq!(shown.len(), 12, "every line was on the screen with its prompt: {shown:?}");
     small.types("n\r");
     small.shows("stays open").await;
+    let (_, other) = hub.asking_session("b").await;
     let rule = "Bash(touch made)";
-    let mut narrow = start(&["approve", &approval, "--always", rule], 40, 24);
-    narrow.shows("does not match this call").await;
+    let mut narrow = start(&["approve", &other, "--always", rule], 40, 12);
+    narrow.shows("Allow it? y allows, n leaves it open:").await;
+    let screen = narrow.text();
+    for line in ["$ touch made", "rule for this session and all below it:", "  Bash(touch made)"] {
+        assert!(screen.lines().any(|shown| shown.trim_end() == line), "{line}\n{screen}");
+    }
+    narrow.types("y\r");
+    narrow.shows("added the rule Bash(touch made)").await;
 }
 
 #[tokio::test]
