@@ -25,7 +25,20 @@ pub(crate) enum Input {
 pub(super) struct Decoder {
     parser: Parser,
     found: Found,
+    character: Character,
     last: Option<u8>,
+}
+
+/// Where in a UTF-8 character the input is.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Character {
+    /// Between two.
+    #[default]
+    Whole,
+    /// Behind the first byte of one that may be a control character.
+    MayBeControl,
+    /// So many bytes are missing.
+    Rest(u8),
 }
 
 impl Decoder {
@@ -37,11 +50,38 @@ impl Decoder {
                 self.abandon();
                 self.found.key(KeyCode::Char('c'), KeyModifiers::CONTROL);
             } else {
-                self.parser.advance(&mut self.found, &[*byte]);
+                self.byte(*byte);
             }
         }
         self.last = bytes.last().copied().or(self.last);
         std::mem::take(&mut self.found.inputs)
+    }
+
+    /// One byte. The parser knows control characters of one byte each as the escapes they stand for: `0x9b` is `ESC [`.
+    fn byte(&mut self, byte: u8) {
+        let Self { parser, found, character, .. } = self;
+        let is_control = (0x80..=0x9f).contains(&byte);
+        *character = match (*character, byte) {
+            (Character::Whole | Character::MayBeControl, _) if is_control && found.paste.is_none() => {
+                parser.advance(found, &[ESCAPE, byte - 0x40]);
+                Character::Whole
+            }
+            (Character::Whole, 0xc2) => Character::MayBeControl,
+            (Character::MayBeControl, _) => {
+                parser.advance(found, &[0xc2, byte]);
+                Character::Whole
+            }
+            (before, _) => {
+                parser.advance(found, &[byte]);
+                match (before, byte) {
+                    (_, 0xc3..=0xdf) => Character::Rest(1),
+                    (_, 0xe0..=0xef) => Character::Rest(2),
+                    (_, 0xf0..=0xf4) => Character::Rest(3),
+                    (Character::Rest(more @ 2..), 0x80..=0xbf) => Character::Rest(more - 1),
+                    _ => Character::Whole,
+                }
+            }
+        };
     }
 
     /// Whether the last byte is an escape: the key, or the beginning of a sequence.
@@ -60,6 +100,7 @@ impl Decoder {
     /// on until its end: its text must never count as keys.
     pub(super) fn abandon(&mut self) {
         self.parser = Parser::new();
+        self.character = Character::Whole;
         self.found.shifted = false;
         self.last = None;
     }
@@ -164,6 +205,10 @@ mod tests {
         for (bytes, code) in [
             ("a", KeyCode::Char('a')),
             ("é", KeyCode::Char('é')),
+            ("\u{a9}", KeyCode::Char('\u{a9}')),
+            ("日", KeyCode::Char('日')),
+            ("\u{201c}", KeyCode::Char('\u{201c}')),
+            ("👍", KeyCode::Char('👍')),
             ("E", KeyCode::Char('E')),
             ("\r", KeyCode::Enter),
             ("\t", KeyCode::Tab),
@@ -207,21 +252,33 @@ mod tests {
     #[test]
     fn a_reply_of_the_terminal_and_a_key_with_alt_are_no_keys() {
         for sequence in NO_KEYS {
-            let bytes = format!("{sequence}j");
-            let found = decoded(bytes.as_bytes());
-            assert_eq!(found, [key(KeyCode::Char('j'))], "{sequence:?}");
-            // However it is cut into reads.
-            let mut decoder = Decoder::default();
-            let pieces: Vec<Input> =
-                bytes.as_bytes().iter().flat_map(|byte| decoder.feed(&[*byte])).collect();
-            assert_eq!(pieces, found, "{sequence:?}");
+            assert_is_only_j(format!("{sequence}j").as_bytes());
         }
+        // With control characters of one byte each, and with these as UTF-8.
+        for sequence in [&b"\x90$ra;y\x9c"[..], b"\x9d11;a\x9c", b"\x9fGa\x9c", b"\x9b?2026;2$y", b"\x9b>0;a"]
+        {
+            assert_is_only_j(&[sequence, b"j"].concat());
+            let utf8: String = sequence.iter().copied().map(char::from).collect();
+            assert_is_only_j(format!("{utf8}j").as_bytes());
+        }
+    }
+
+    #[track_caller]
+    fn assert_is_only_j(bytes: &[u8]) {
+        let found = decoded(bytes);
+        assert_eq!(found, [key(KeyCode::Char('j'))], "{bytes:?}");
+        // However it is cut into reads.
+        let mut decoder = Decoder::default();
+        let pieces: Vec<Input> = bytes.iter().flat_map(|byte| decoder.feed(&[*byte])).collect();
+        assert_eq!(pieces, found, "{bytes:?}");
     }
 
     #[test]
     fn a_paste_is_text_whatever_stands_in_it() {
         let found = decoded("\u{1b}[200~a\u{1b}[Ay\rq\u{1b}[201~j".as_bytes());
         assert_eq!(found, [Input::Paste("ay\nq".to_owned()), key(KeyCode::Char('j'))]);
+        let found = decoded("\u{1b}[200~é\u{9b}201~a\r\u{1b}[201~".as_bytes());
+        assert_eq!(found, [Input::Paste("é201~a\n".to_owned())], "the end of a paste in a paste is none");
         let mut decoder = Decoder::default();
         assert_eq!(decoder.feed(b"\x1b[200~a"), []);
         decoder.abandon();
