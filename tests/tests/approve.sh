@@ -27,8 +27,10 @@ request "$(cat "$DATA/operator.token")" > by-operator
     until grep -q '"id":2' by-mcp; do sleep 0.1; done
 } | "$PLEXUS" mcp > by-mcp
 
-env -u PLEXUS_SESSION_ID -u PLEXUS_TOKEN "$PLEXUS" loopback respond --approval-id "$approval" --approve true \
-    --data-dir "$DATA" > by-command 2>&1 && echo 'the command line' >> found-by-approve
+as_operator() { env -u PLEXUS_SESSION_ID -u PLEXUS_TOKEN "$PLEXUS" loopback "$@" --data-dir "$DATA"; }
+digest=$(as_operator get --approval-id "$approval" 2> /dev/null | sed -n 's/.*"digest": "\(.*\)".*/\1/p')
+as_operator respond --approval-id "$approval" --approve true --digest "$digest" \
+    > by-command 2>&1 && echo 'the command line' >> found-by-approve
 for file in operator.token plexus.db "$RUN/outbox.jsonl" "$RUN/journal.jsonl"; do
     if [ -e "$DATA/$file" ]; then echo "$file" >> found-by-approve; fi
 done

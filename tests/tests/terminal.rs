@@ -34,7 +34,7 @@ async fn at_the_terminal(version: &'static str) -> anyhow::Result<()> {
     run.expect("Allow it?").await?;
     run.press("e\n")?;
     run.expect("+ touch changed").await?;
-    run.expect("Allow it with this input? y or n: ").await?;
+    run.expect("Allow it with this input? y, or n to cancel the edit: ").await?;
     assert!(!world.file("changed").exists(), "an edit alone answers nothing");
     run.press("y\n")?;
     run.expect("Allowed: Bash touch changed (edited, a)").await?;
@@ -167,7 +167,7 @@ async fn a_draft_is_out_of_reach(version: &'static str) -> anyhow::Result<()> {
     env[last].1 = "sed -i s/WANTED/CHANGED/".to_owned();
     let mut run = Pty::start(&binaries::plexus()?, &["approve", &id, "--edit"], &world.work, &env)?;
     run.expect("+ touch CHANGED").await?;
-    run.expect("Allow it with this input? y or n: ").await?;
+    run.expect("Allow it with this input? y allows, n leaves it open: ").await?;
     run.press("y\n")?;
     run.expect("Allowed: Bash touch CHANGED").await?;
     assert_eq!(run.end().await?, 0, "{}", run.shown());

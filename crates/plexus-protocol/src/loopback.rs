@@ -27,7 +27,7 @@ pub struct PermitParams {
 pub struct Answer {
     /// Which approval.
     pub approval_id: ApprovalId,
-    /// true lets the call through.
+    /// true allows the call.
     pub approve: bool,
     /// Why not; the agent reads it.
     #[serde(default)]
@@ -59,7 +59,7 @@ pub struct RespondParams {
     /// Which approval.
     #[serde(default)]
     pub approval_id: Option<ApprovalId>,
-    /// true lets the call through.
+    /// true allows the call.
     #[serde(default)]
     pub approve: Option<bool>,
     /// Why not; the agent reads it.

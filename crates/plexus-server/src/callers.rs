@@ -70,13 +70,10 @@ impl Callers {
     /// Makes room for one more call of this caller, until the returned value is dropped.
     pub(crate) fn enter(self: &Arc<Self>, principal: &Principal) -> Result<Call, Refusal> {
         let (key, class) = (principal.key(), Class::of(principal));
-        let most = match class {
-            Class::Operator => self.limits.calls,
-            Class::Outside | Class::Session => self.limits.calls_per_caller,
-        };
         let mut tally = self.tally();
         let held = tally.callers.get(&key).copied().unwrap_or_default();
-        if held.calls >= most {
+        // The operator has a pool alone: only its end is a limit.
+        if class != Class::Operator && held.calls >= self.limits.calls_per_caller {
             return Err(self.refuse(Turned::CallerCalls, Refusal::TooManyCalls));
         }
         if held.calls >= class.own_calls() {
@@ -235,6 +232,16 @@ mod tests {
         drop((held, permits));
         assert!(callers.tally().callers.is_empty());
         assert!(callers.tally().pools.values().all(|pool| *pool == Held::default()));
+    }
+
+    #[test]
+    fn the_operator_is_told_that_the_hub_is_busy() {
+        let callers = callers(DoorLimits { calls: 3, calls_per_caller: 1, ..DoorLimits::default() });
+        let held: Vec<_> = (0..3).map(|_| callers.enter(&Principal::Operator)).collect();
+        assert!(held.iter().all(Result::is_ok), "`calls_per_caller` is for the others");
+        assert!(matches!(callers.enter(&Principal::Operator), Err(Refusal::Busy)));
+        drop(held);
+        assert!(callers.enter(&Principal::Operator).is_ok());
     }
 
     #[test]

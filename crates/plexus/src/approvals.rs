@@ -1,11 +1,15 @@
 //! `plexus approvals`: open approvals with their inputs, and how an id that was typed in part is taken for a whole one. A digest is
 //! printed only beside an input that is shown in full.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
-use plexus_protocol::AskedOf;
+use plexus_protocol::{ApprovalStatus, AskedOf};
+use serde_json::{Value, json};
 
 use crate::error::ExpectedError;
 use crate::hub::{HubClient, JsonArg, block_on};
+use crate::outcome::ending;
 use crate::output;
 use crate::review::{self, Reading, Reviewed};
 use crate::settings::DataDirArg;
@@ -13,6 +17,10 @@ use crate::terminal::{age, now, one_line, size};
 
 /// How much of an id is shown at least.
 const SHORTEST: usize = 8;
+/// How much of the id of a resolved approval has to be typed.
+const SHORTEST_RESOLVED: usize = 4;
+/// How many of the approvals that were resolved last are searched.
+const RESOLVED: u64 = 1000;
 /// How many lines of each approval the list shows.
 const LINES: usize = 16;
 
@@ -24,7 +32,7 @@ const LINES: usize = 16;
     Examples:\n  plexus approvals\n  plexus approvals 3f0c\n  plexus approve 3f0c\n  plexus deny 3f0c -m \"not in this folder\""
 )]
 pub(crate) struct ApprovalsArgs {
-    /// Show all of this one, by as much of its id as tells it from the others.
+    /// Show the whole of this one, by any unambiguous prefix of its id.
     pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
@@ -50,7 +58,7 @@ pub(crate) fn run(args: &ApprovalsArgs) -> Result<(), ExpectedError> {
         for id in &ids {
             let found = hub.review(id).await?;
             // One may have been answered since the list was read.
-            if found.approval.status == plexus_protocol::ApprovalStatus::Pending {
+            if found.approval.status == ApprovalStatus::Pending {
                 open.push(found);
             }
         }
@@ -93,6 +101,7 @@ fn block(found: &Reviewed, ids: &[String], shown: Shown) -> String {
         Shown::All => reading.page(usize::MAX),
     };
     let end = match &approval.digest {
+        _ if approval.status != ApprovalStatus::Pending => format!("no longer open: {}", ending(approval)),
         _ if !reading.all() => format!("CUT: {}; `plexus approvals {id}` shows all", reading.progress()),
         Some(digest) => format!("digest {digest}"),
         None => String::new(),
@@ -113,22 +122,37 @@ pub(crate) async fn find(hub: &HubClient, typed: &str) -> Result<Reviewed, Expec
     let id = match &*open.iter().filter(|id| id.starts_with(typed)).collect::<Vec<_>>() {
         [id] => (*id).clone(),
         [] if typed.parse::<plexus_protocol::ApprovalId>().is_ok() => typed.to_owned(),
-        [] => {
-            return Err(ExpectedError::Refused(format!(
-                "no open approval's id begins with `{}`",
-                one_line(typed, 60)
-            )));
-        }
-        several => {
-            let several: Vec<&str> = several.iter().map(|id| short(id, &open)).collect();
-            return Err(ExpectedError::Refused(format!(
-                "`{}` could be {}",
-                one_line(typed, 60),
-                several.join(" or ")
-            )));
-        }
+        [] => resolved(hub, typed).await?,
+        several => return Err(ambiguous(typed, several, &open)),
     };
     hub.review(&id).await
+}
+
+/// The id of a resolved approval that begins so, among those resolved last.
+async fn resolved(hub: &HubClient, typed: &str) -> Result<String, ExpectedError> {
+    let unknown = || {
+        let typed = one_line(typed, 60);
+        ExpectedError::Refused(format!("no open approval's id begins with `{typed}`"))
+    };
+    if typed.len() < SHORTEST_RESOLVED {
+        return Err(unknown());
+    }
+    let latest = json!({"kind": "decision", "newest_first": true, "limit": RESOLVED});
+    let found: Value = hub.call_soon("audit.list", latest).await?;
+    let rows = found["rows"].as_array().into_iter().flatten();
+    let ids: BTreeSet<String> =
+        rows.filter_map(|row| row["entry"]["approval_id"].as_str()).map(str::to_owned).collect();
+    let ids: Vec<String> = ids.into_iter().collect();
+    match &*ids.iter().filter(|id| id.starts_with(typed)).collect::<Vec<_>>() {
+        [id] => Ok((*id).clone()),
+        [] => Err(unknown()),
+        several => Err(ambiguous(typed, several, &ids)),
+    }
+}
+
+fn ambiguous(typed: &str, several: &[&String], all: &[String]) -> ExpectedError {
+    let several: Vec<&str> = several.iter().map(|id| short(id, all)).collect();
+    ExpectedError::Refused(format!("`{}` could be {}", one_line(typed, 60), several.join(" or ")))
 }
 
 #[cfg(test)]

@@ -7,38 +7,43 @@ use plexus_protocol::{Approval, ApprovalKind, ApprovalStatus, Object};
 use serde_json::{Value, json};
 
 use crate::approvals::find;
-use crate::confirm::{Confirmed, confirm, is_interactive, line, prompt};
+use crate::confirm::{Confirmed, answers, confirm, is_interactive, line, prompt};
 use crate::editor::{self, EditError, Edited};
 use crate::error::ExpectedError;
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::outcome::{self, Outcome};
+use crate::review::original::original;
+use crate::review::question::questions;
 use crate::review::{self, Reviewed};
 use crate::settings::DataDirArg;
 use crate::terminal::{now, one_line};
 use crate::typed::Typed;
 use crate::{output, remember};
 
+/// What a rule does, below the rule.
+const RULE_ALLOWS: &str = "Calls that match the rule will be allowed without asking.";
+
 /// Arguments of `plexus approve`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "At a terminal the whole call is shown, and you are asked. Elsewhere --digest is required: it says which call you read, and \
+    after_help = "At a terminal the whole call is shown, and you are asked; a question asks for your answers. Elsewhere --digest is required: it says which call you read, and \
     `plexus approvals` prints it beside each call that it shows in full.\n\n\
-    Examples:\n  plexus approve 3f0c\n  plexus approve 3f0c --edit     change the input in $EDITOR first\n  \
-    plexus approve 3f0c --always   and make a rule of it\n  \
+    Examples:\n  plexus approve 3f0c\n  plexus approve 3f0c --edit     edit the input in $EDITOR first\n  \
+    plexus approve 3f0c --always   and add a rule for such calls\n  \
     plexus approve 3f0c --answers '{\"Which colour?\": \"blue\"}'\n  \
     plexus approve 3f0c --digest \"$(plexus approvals 3f0c --json | jq -r .digest)\"   for a script that has read it"
 )]
 pub(crate) struct ApproveArgs {
-    /// The approval, by as much of its id as tells it from the others.
+    /// The approval, by any unambiguous prefix of its id.
     pub(crate) id: String,
     /// A message to the agent.
     #[arg(short, long)]
     pub(crate) message: Option<String>,
-    /// Change the input in $VISUAL or $EDITOR first; shows what you changed and asks. Left as it is, nothing is answered. Needs a
+    /// Edit the input in $VISUAL or $EDITOR first; shows what you changed and asks. If you change nothing, nothing is answered. Needs a
     /// terminal: scripts pass another input with `plexus loopback respond --updated-input`.
     #[arg(long, conflicts_with = "digest")]
     pub(crate) edit: bool,
-    /// Remember a rule, for this session and all below it: the one suggested, or this one.
+    /// Add a rule for this session and all below it: the suggested rule, or this one. It must match the call.
     #[arg(long, value_name = "RULE", num_args = 0..=1, default_missing_value = "")]
     pub(crate) always: Option<String>,
     /// Answers to a question: a JSON object from its text to the answer.
@@ -47,7 +52,7 @@ pub(crate) struct ApproveArgs {
     /// For a plan: the permission mode that follows.
     #[arg(long)]
     pub(crate) mode: Option<String>,
-    /// Allow the call with this digest without being asked; another call is refused.
+    /// Allow the call with this digest without asking; fails if the approval is for another call.
     #[arg(long, value_name = "DIGEST")]
     pub(crate) digest: Option<String>,
     #[command(flatten)]
@@ -70,7 +75,14 @@ pub(crate) fn run(args: &ApproveArgs) -> Result<(), ExpectedError> {
         let reviewed = find(&hub, &args.id).await?;
         let approval = &reviewed.approval;
         still_open(approval)?;
+        if approval.kind == ApprovalKind::Question && args.digest.is_some() && args.answers.is_none() {
+            let message = "this is a question: answer it with --answers '{\"QUESTION\": \"ANSWER\"}'";
+            return Err(ExpectedError::Usage(message.to_owned()));
+        }
         let mut answer = answer(args, approval)?;
+        if let Some(rule) = answer["remember"]["rule"].as_str() {
+            remember::check(&hub, approval.id, rule).await?;
+        }
         match &args.digest {
             Some(digest) if approval.digest.as_ref() == Some(digest) => {}
             Some(_) => {
@@ -90,7 +102,7 @@ pub(crate) fn run(args: &ApproveArgs) -> Result<(), ExpectedError> {
 fn no_terminal(args: &ApproveArgs) -> String {
     if args.edit {
         return "--edit needs a terminal: an editor is opened, and you confirm what you changed. A script passes another input with \
-                `plexus loopback respond --approval-id ID --approve true --updated-input JSON`"
+                `plexus loopback respond --approval-id ID --approve true --digest DIGEST --updated-input JSON`"
             .to_owned();
     }
     "there is no terminal to ask at: pass --digest with the digest of the call you read (`plexus approvals` prints it)".to_owned()
@@ -129,14 +141,29 @@ async fn confirm_at_terminal(
     if args.edit {
         let before = editable(approval);
         let input = edited(hub, &before, &mut typed).await?;
-        rows = vec![review::Row::new(review::Tone::Strong, &review::approval::title(approval))];
-        rows.extend(review::change::rows_in_full(&before, &input));
+        rows = vec![review::Row::new(review::Tone::Strong, &review::approval::title(&original(approval).0))];
+        rows.extend(review::change::rows_of_edit(approval, &before, &input));
         question = "Allow it with this input?".to_owned();
         answer["updated_input"] = Value::Object(input);
     }
     if let Some(rule) = answer["remember"]["rule"].as_str() {
-        rows.push(review::Row::exact(review::Tone::Warn, "rule for this session and all below it: ", rule));
-        question = format!("{} Calls that match the rule will be allowed without asking.", question);
+        let lines = ["rule for this session and all below it:", RULE_ALLOWS];
+        let [name, what] = lines.map(|line| review::Row::new(review::Tone::Warn, line));
+        rows.extend([name, review::Row::exact(review::Tone::Warn, "  ", rule), what]);
+    }
+    if let Some(given) = answer["answers"].as_object() {
+        rows.push(review::Row::new(review::Tone::Strong, "your answers:"));
+        rows.extend(given.iter().flat_map(|(question, answer)| review::approval::field(question, answer)));
+        question = "Send these answers?".to_owned();
+    } else if approval.kind == ApprovalKind::Question && !args.edit {
+        let asked = questions(&approval.input);
+        if asked.is_empty() {
+            let message = "the questions in this input cannot be read: add `answers` to the input with --edit, or use `plexus deny`";
+            return Err(ExpectedError::Refused(message.to_owned()));
+        }
+        let given = answers(&mut typed, &rows, &asked).await.ok_or_else(|| left_open(""))?;
+        answer["answers"] = Value::Object(given);
+        return Ok(());
     }
     match confirm(&mut typed, &rows, &question).await {
         Confirmed::Yes => Ok(()),

@@ -15,7 +15,7 @@ use crate::talk::{Manner, Purpose, Start, Talk, manner};
 #[derive(Debug, Args)]
 #[command(
     after_help = "At a terminal, a line you type goes to the agent: into its turn while it works, as its next prompt otherwise. \
-    Questions are answered as with `plexus run`. Ctrl-C interrupts a running turn, a second one leaves; so does Ctrl-D.\n\n\
+    Approval requests are answered as with `plexus run`. Ctrl-C interrupts a running turn, a second one leaves; so does Ctrl-D.\n\n\
     Elsewhere it follows the turn in progress to its end, and ends as `plexus run` does.\n\nExample:\n  plexus attach fixer"
 )]
 pub(crate) struct AttachArgs {

@@ -25,6 +25,7 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<(), ExpectedError> {
         let schema = client.call("rpc.discover", json!({})).await.map_err(|error| explain(error, &dir))?;
         let schema: Schema = serde_json::from_value(schema).map_err(system)?;
         let (method, params) = parse(&schema, words)?;
+        check_digests(&method, &params)?;
         let result =
             client.call(&method, Value::Object(params)).await.map_err(|error| explain(error, &dir))?;
         output::print(&serde_json::to_string_pretty(&result).map_err(system)?);
@@ -174,6 +175,23 @@ impl Schema {
     }
 }
 
+/// An answer that allows a call names the call that was read, as with `plexus approve`: no command allows a call unseen.
+fn check_digests(method: &str, params: &Map<String, Value>) -> Result<(), ExpectedError> {
+    if method != "loopback.respond" {
+        return Ok(());
+    }
+    let each = params.get("decisions").and_then(Value::as_array).into_iter().flatten();
+    let answers = each.filter_map(Value::as_object).chain([params]);
+    for answer in answers {
+        if answer.get("approve") == Some(&Value::Bool(true)) && !answer.contains_key("digest") {
+            let message = "an answer that allows a call needs the digest of the call you read: --digest, or `digest` in each of \
+                           --decisions (`plexus approvals` prints it)";
+            return Err(ExpectedError::Usage(message.to_owned()));
+        }
+    }
+    Ok(())
+}
+
 fn params(method: &Method, matches: &ArgMatches) -> Result<Map<String, Value>, ExpectedError> {
     let mut params = Map::new();
     for param in &method.params {
@@ -225,6 +243,18 @@ mod tests {
         let respond = ["loopback", "respond", "--approve", "false", "--cursor", "7", "--decisions", "[{}]"];
         assert_eq!(parsed(&respond).unwrap().1, json!({"approve": false, "cursor": 7, "decisions": [{}]}));
         assert_eq!(parsed(&["loopback", "respond", "--approve"]).unwrap().1, json!({"approve": true}));
+    }
+
+    #[test]
+    fn no_command_allows_a_call_unseen() {
+        let allowed = |params: Value| check_digests("loopback.respond", params.as_object().unwrap()).is_ok();
+        assert!(!allowed(json!({"approve": true})));
+        assert!(!allowed(json!({"approve": true, "updated_input": {}})));
+        assert!(!allowed(json!({"decisions": [{"approve": true, "digest": "d"}, {"approve": true}]})));
+        assert!(allowed(json!({"approve": true, "digest": "d"})));
+        assert!(allowed(json!({"approve": false})));
+        assert!(allowed(json!({"decisions": [{"approve": true, "digest": "d"}, {"approve": false}]})));
+        assert!(check_digests("other.respond", json!({"approve": true}).as_object().unwrap()).is_ok());
     }
 
     #[test]

@@ -13,10 +13,9 @@ use crate::{
     mcp, mcp_config, run, serve, status, stop, transcript, up, watch,
 };
 
-/// Answer for many agents: a hub that supervises Claude Code processes and stops each tool call until it is decided.
+/// Answer for many agents: a hub that supervises Claude Code processes and holds each tool call until it is allowed or denied.
 ///
-/// Besides the commands below, each namespace of the running hub is one: `plexus claudecode --help`,
-/// `plexus loopback pending`.
+/// Each namespace of the running hub is a command as well: `plexus claudecode --help`, `plexus loopback pending`.
 #[derive(Debug, Parser)]
 #[command(name = "plexus", version, arg_required_else_help = true)]
 struct Cli {
@@ -26,49 +25,49 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Give an agent something to do, follow it, and answer for it.
+    /// Start an agent with a prompt, follow it, and answer its approval requests.
     Run(Box<run::RunArgs>),
-    /// Follow a session, answer for it, and talk to it.
+    /// Follow a session, answer its approval requests, and send it prompts.
     Attach(attach::AttachArgs),
-    /// Show the sessions and how each stands.
+    /// List the sessions and their status.
     Ls(ls::LsArgs),
-    /// Show what happened in a session, and what happens.
+    /// Show the events of a session.
     Logs(logs::LogsArgs),
-    /// Write a session's whole conversation down.
+    /// Print the whole conversation of a session, with the decisions.
     Transcript(transcript::TranscriptArgs),
-    /// Go another way from an earlier turn of a session; both live on.
+    /// Create a session that continues from an earlier turn of another one.
     Fork(fork::ForkArgs),
-    /// End the processes of a session and of all below it.
+    /// Stop the processes of a session and of all sessions below it.
     Stop(stop::StopArgs),
-    /// Show what waits for an answer.
+    /// List the open approvals.
     Approvals(approvals::ApprovalsArgs),
-    /// Let a call through.
+    /// Allow a call, or answer a question.
     Approve(approve::ApproveArgs),
-    /// Refuse a call, and say why.
+    /// Deny a call, with a reason.
     Deny(deny::DenyArgs),
     /// Open the web console, signed in.
     Console(console::ConsoleArgs),
-    /// Start the hub in the background, unless it runs.
+    /// Start the hub in the background, unless one is running.
     Up(up::UpArgs),
-    /// Say whether a hub runs, and how much there is to do.
+    /// Show whether a hub is running, and how much is open.
     Status(status::StatusArgs),
-    /// Look whether all that Plexus needs is there, and say how to mend what is not.
+    /// Check what Plexus needs, and say how to fix what is missing.
     Doctor(doctor::DoctorArgs),
-    /// Print what puts Plexus into Claude Code, Claude Desktop or Cursor.
+    /// Print the configuration for Claude Code, Claude Desktop or Cursor.
     McpConfig(mcp_config::McpConfigArgs),
-    /// Print completions for a shell.
+    /// Print shell completions.
     Completions(completions::CompletionsArgs),
-    /// Run the hub.
+    /// Run the hub in the foreground.
     Serve(ServeArgs),
-    /// End the hub and all its children.
+    /// Stop the hub and all its agents.
     Down(DownArgs),
     /// Speak MCP on stdio and relay it to the hub; for the MCP config of an agent.
     Mcp(McpArgs),
-    /// See all sessions and answer what they ask, on one screen.
+    /// Show all sessions and answer their approval requests on one screen.
     Watch(WatchArgs),
-    /// Show how it works, with a scripted agent: no account, no network.
+    /// Show how Plexus works with a scripted agent; needs no account and no network.
     Demo(DemoArgs),
-    /// Look the record of decisions over, or take it elsewhere, with or without a running hub.
+    /// Verify or export the audit log, with or without a running hub.
     #[command(subcommand)]
     Audit(AuditVerb),
     #[command(external_subcommand)]
@@ -78,9 +77,9 @@ enum Verb {
 /// What can be done with the record. What reads the file alone is here; `plexus audit list` asks the running hub.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditVerb {
-    /// Look whether the record is what was written, in the file alone.
+    /// Verify the hash chain of the audit log, in the file alone.
     Verify(VerifyArgs),
-    /// Write all of the record to stdout, one JSON object on each line.
+    /// Write the whole audit log to stdout, one JSON object per line.
     Export(ExportArgs),
     #[command(external_subcommand)]
     Call(Vec<OsString>),
@@ -92,14 +91,14 @@ pub(crate) enum AuditVerb {
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
-    /// A file with heads of the record that were kept elsewhere (`head_file` in plexus.toml): each has to fit.
+    /// A file with heads of the audit log that were kept elsewhere (`head_file` in plexus.toml): each must match.
     #[arg(long, value_name = "FILE")]
     pub(crate) head: Option<PathBuf>,
 }
 
 /// Arguments of `plexus audit export`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  plexus audit export > record.jsonl")]
+#[command(after_help = "Example:\n  plexus audit export > audit.jsonl")]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
@@ -111,7 +110,7 @@ pub(crate) struct ExportArgs {
     after_help = "Example:\n  plexus serve --listen 127.0.0.1:4445\n\n`plexus up` runs it in the background."
 )]
 pub(crate) struct ServeArgs {
-    /// Where to listen (loopback only; port 0 takes a free one, the same at every start) [default: 127.0.0.1:4445].
+    /// The address to listen on (loopback only; port 0 chooses a free port and keeps it) [default: 127.0.0.1:4445].
     #[arg(long, env = "PLEXUS_LISTEN")]
     pub(crate) listen: Option<SocketAddr>,
     #[command(flatten)]
@@ -134,7 +133,7 @@ pub(crate) struct DownArgs {
 
 /// Arguments of `plexus watch`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  plexus watch\n\n`?` shows the keys, q leaves.")]
+#[command(after_help = "Example:\n  plexus watch\n\n`?` shows the keys, q quits.")]
 pub(crate) struct WatchArgs {
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
@@ -146,7 +145,7 @@ pub(crate) struct WatchArgs {
 pub(crate) struct McpArgs {
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
-    /// The name under which this agent answers for the sessions it makes [default: its Claude Code session].
+    /// The name under which this agent answers for the sessions it creates [default: its Claude Code session].
     #[arg(long = "as", value_name = "NAME", env = "CLAUDE_CODE_SESSION_ID", default_value = "default")]
     pub(crate) name: String,
 }
@@ -155,10 +154,10 @@ pub(crate) struct McpArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  plexus demo --yes")]
 pub(crate) struct DemoArgs {
-    /// Where the demo's hub lives [default: a temporary folder, removed at the end].
+    /// The data directory of the demo's hub [default: a temporary folder, removed at the end].
     #[arg(long)]
     pub(crate) data_dir: Option<PathBuf>,
-    /// Answer every question with yes.
+    /// Allow every call.
     #[arg(long)]
     pub(crate) yes: bool,
 }

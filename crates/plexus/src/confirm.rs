@@ -1,11 +1,16 @@
-//! Asking a person at a terminal before something is sent: what it is, page by page and in full, then yes or no. Only a clear yes
-//! counts, and nothing that was typed before the question was shown.
+//! Asking a person at a terminal before something is sent: what it is, page by page and in full, then yes or no, or the answers to an
+//! agent's questions. Only a clear yes counts, and nothing that was typed before the question was shown.
 
 use std::io::{IsTerminal as _, Write as _};
 
+use plexus_protocol::Object;
+use serde_json::Value;
+
 use crate::output;
+use crate::review::page::height_above;
+use crate::review::question::Question;
 use crate::review::{Reading, Row};
-use crate::terminal::size;
+use crate::terminal::{one_line, size};
 use crate::typed::Typed;
 
 /// What a person said.
@@ -24,29 +29,65 @@ pub(crate) fn is_interactive() -> bool {
 
 /// Shows all rows, then asks.
 pub(crate) async fn confirm(typed: &mut Typed, rows: &[Row], question: &str) -> Confirmed {
-    let (width, height) = size();
-    let mut reading = Reading::of(rows, width);
-    loop {
-        output::say(&reading.page(height.saturating_sub(2)));
-        if reading.all() {
-            break;
-        }
-        prompt(&format!("-- {}; Enter shows more, q cancels: ", reading.progress()));
-        match line(typed).await.as_deref() {
-            Some("") => {}
-            Some("q") | None => return Confirmed::No,
-            Some(_) => output::say("plexus: it cannot be allowed before all of it was shown"),
-        }
+    let question = format!("{question} y allows, n leaves it open: ");
+    if show(typed, rows, &question).await == Confirmed::No {
+        return Confirmed::No;
     }
-    typed.forget();
     loop {
-        prompt(&format!("{question} y or n: "));
+        prompt(&question);
         match line(typed).await.map(|line| line.to_ascii_lowercase()).as_deref() {
             Some("y" | "yes") => return Confirmed::Yes,
             Some("n" | "no" | "q") | None => return Confirmed::No,
             Some(_) => {}
         }
     }
+}
+
+/// Shows all rows, then asks for an answer to each question; `None` when one is left out.
+pub(crate) async fn answers(typed: &mut Typed, rows: &[Row], questions: &[Question]) -> Option<Object> {
+    let ask = |question: &Question| {
+        let text = one_line(&question.text, 80);
+        format!("{text} Answer (a number or words; nothing leaves it open): ")
+    };
+    let longest = questions.iter().map(ask).max_by_key(String::len)?;
+    if show(typed, rows, &longest).await == Confirmed::No {
+        return None;
+    }
+    let mut given = Object::new();
+    for question in questions {
+        prompt(&ask(question));
+        let line = line(typed).await.filter(|line| !line.is_empty())?;
+        given.insert(question.text.clone(), Value::String(question.answer(&line)));
+    }
+    Some(given)
+}
+
+/// Shows all rows in pages that leave room for this prompt; `No` if it was cancelled before the last page.
+async fn show(typed: &mut Typed, rows: &[Row], question: &str) -> Confirmed {
+    let size = size();
+    let mut reading = Reading::of(rows, size.0);
+    let page = height_above(size, &[more(&reading.longest_progress()), question.to_owned()]);
+    loop {
+        output::say(&reading.page(page));
+        if reading.all() {
+            break;
+        }
+        loop {
+            prompt(&more(&reading.progress()));
+            match line(typed).await.map(|line| line.to_ascii_lowercase()).as_deref() {
+                Some("") => break,
+                Some("n" | "no" | "q") | None => return Confirmed::No,
+                Some(_) => output::say("plexus: it cannot be allowed before all of it was shown"),
+            }
+        }
+    }
+    typed.forget();
+    Confirmed::Yes
+}
+
+/// The prompt below a page that is not the last.
+fn more(progress: &str) -> String {
+    format!("-- {progress}; Enter shows more, n or q cancels: ")
 }
 
 /// The next line, trimmed; `None` after the last one and after Ctrl-C.

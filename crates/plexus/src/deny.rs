@@ -13,15 +13,15 @@ use crate::{outcome, output};
 /// Arguments of `plexus deny`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plexus deny 3f0c -m \"use the copy in /tmp\"\n  plexus deny 3f0c --interrupt   and end the turn"
+    after_help = "Examples:\n  plexus deny 3f0c -m \"use the copy in /tmp\"\n  plexus deny 3f0c --interrupt   and interrupt the turn"
 )]
 pub(crate) struct DenyArgs {
-    /// The approval, by as much of its id as tells it from the others.
+    /// The approval, by any unambiguous prefix of its id.
     pub(crate) id: String,
-    /// Why; the agent reads it.
+    /// The reason; the agent reads it.
     #[arg(short, long)]
     pub(crate) message: Option<String>,
-    /// End the turn as well.
+    /// Interrupt the turn as well.
     #[arg(long)]
     pub(crate) interrupt: bool,
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub(crate) struct DenyArgs {
     pub(crate) json: JsonArg,
 }
 
-/// Refuses a call.
+/// Denies a call.
 pub(crate) fn run(args: &DenyArgs) -> Result<(), ExpectedError> {
     block_on(async {
         let hub = HubClient::reach(&args.data_dir).await?;

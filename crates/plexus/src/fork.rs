@@ -14,9 +14,9 @@ use crate::settings::DataDirArg;
 pub(crate) struct ForkArgs {
     /// The session, by name or id.
     pub(crate) name: String,
-    /// What the new one is called.
+    /// The name of the new session.
     pub(crate) new_name: String,
-    /// The last turn that both share; left out, all that is finished.
+    /// The last turn that both share [default: the last complete one].
     #[arg(long, value_name = "TURN")]
     pub(crate) at: Option<u64>,
     #[command(flatten)]

@@ -24,7 +24,7 @@ pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 /// What verbs that print share.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct JsonArg {
-    /// Print JSON, for programs.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -19,10 +19,10 @@ use crate::stored::Stored;
 pub(crate) struct LogsArgs {
     /// The session, by name or id.
     pub(crate) name: String,
-    /// Go on with what happens.
+    /// Follow new events.
     #[arg(short, long)]
     pub(crate) follow: bool,
-    /// Only the last so many turns.
+    /// Only the last N turns.
     #[arg(long, value_name = "N")]
     pub(crate) turns: Option<u64>,
     #[command(flatten)]

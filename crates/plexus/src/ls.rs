@@ -22,7 +22,7 @@ use crate::terminal::one_line;
     after_help = "Examples:\n  plexus ls\n  plexus ls -w                          live, until Ctrl-C\n  plexus ls --json | jq -r '.[].name'"
 )]
 pub(crate) struct LsArgs {
-    /// Show it anew whenever something changes.
+    /// Update the list whenever something changes.
     #[arg(short, long)]
     pub(crate) watch: bool,
     #[command(flatten)]

@@ -15,11 +15,11 @@ use crate::settings::DataDirArg;
 #[command(after_help = "Examples:\n  plexus mcp-config                  the entry, for any client\n  \
     plexus mcp-config claude-code      what to run or write for Claude Code")]
 pub(crate) struct McpConfigArgs {
-    /// The program that is to have it.
+    /// The MCP client.
     pub(crate) client: Option<McpClient>,
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
-    /// Print nothing but the JSON.
+    /// Print only the JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

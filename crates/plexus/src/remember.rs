@@ -1,16 +1,35 @@
 //! Which rule to offer when a person says "always": what Claude Code suggests, or else exactly what was asked. A rule that
-//! does not cover the call is not offered: Claude Code suggests `Bash(make:*)` for a call whose options `:*` does not cover.
+//! does not cover the call is not offered: Claude Code suggests `Bash(make:*)` for a call whose options `:*` does not cover. The hub
+//! checks a rule that a person typed before it is sent with an answer.
 
 use std::path::Path;
 
 use plexus_policy::{Call, RuleEffect, RuleEntry, covers};
-use plexus_protocol::Approval;
-use serde_json::Value;
+use plexus_protocol::{Approval, ApprovalId};
+use serde_json::{Value, json};
+
+use crate::error::ExpectedError;
+use crate::hub::HubClient;
+use crate::review::width::exact;
+use crate::terminal::one_line;
 
 /// The rule to offer for this approval; `None` where it is better to have it written.
 pub(crate) fn suggested(approval: &Approval) -> Option<String> {
     let offers = [from_claude(approval), exactly(approval)];
     offers.into_iter().flatten().find(|rule| covers_it(rule, approval))
+}
+
+/// Asks the hub whether this rule matches the call of this approval. A rule that does not is an error, and must not be sent with an
+/// answer.
+pub(crate) async fn check(hub: &HubClient, id: ApprovalId, rule: &str) -> Result<(), ExpectedError> {
+    let asked = json!({"approval_id": id, "rule": rule});
+    let preview: Value = hub.call_soon("policy.preview", asked).await?;
+    // An answer to a resolved approval does not count; the hub then says who was first.
+    if preview["covers"] == true || preview["type"] == "already_resolved" {
+        return Ok(());
+    }
+    let rule = one_line(&exact(rule), 200);
+    Err(ExpectedError::Refused(format!("`{rule}` does not match this call; nothing was answered")))
 }
 
 /// Whether the rule allows the call. Only commands are judged here: where a path leads is for the hub to say.

@@ -18,33 +18,33 @@ use crate::{environment, output};
 /// Arguments of `plexus run`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "At a terminal, questions are asked here, page by page where they are long: y, n, n and a reason, e to edit the input in $EDITOR and confirm \
-    what changed, a to make a rule of it, s to leave it to others. Elsewhere they stay open, and a line on stderr says how to answer them.\n\n\
-    Ctrl-C interrupts the turn; a second one leaves it to itself.\n\n\
-    Ends with 0 when the turn is complete, 1 when it failed, 130 when it was interrupted or left, and else as any verb.\n\n\
-    The agent gets what the hub has of its environment, and of this shell's: PATH, HOME, LANG, LC_*, TERM, ANTHROPIC_* and a few \
+    after_help = "At a terminal, approval requests are shown here, page by page if they are long. Type y to allow, n or n and a reason to deny, e to edit the input in $EDITOR \
+    and confirm the change, a to allow and add a rule, s to skip it. Elsewhere they stay open, and a line on stderr says how to answer them.\n\n\
+    Ctrl-C interrupts the turn; a second Ctrl-C exits and leaves the session running.\n\n\
+    Exits with 0 when the turn is complete, 1 when it failed, 130 when it was interrupted or you left; other codes are in docs/cli.md.\n\n\
+    The agent inherits the hub's environment, and from this shell: PATH, HOME, LANG, LC_*, TERM, ANTHROPIC_* and a few \
     more (docs/cli.md); --env adds one by name.\n\n\
     Examples:\n  plexus run \"Fix the failing test\"\n  plexus run --name fixer --dir ~/src/app --mode acceptEdits --env GITHUB_TOKEN \"Fix issue 12\""
 )]
 pub(crate) struct RunArgs {
-    /// What the agent is to do.
+    /// The prompt.
     pub(crate) prompt: String,
-    /// The name of its session [default: one that is free].
+    /// The name of the session [default: a free one].
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// Where it works [default: here].
+    /// The working directory [default: the current one].
     #[arg(long)]
     pub(crate) dir: Option<PathBuf>,
-    /// Its model [default: Claude Code's own choice].
+    /// The model [default: Claude Code's own choice].
     #[arg(long)]
     pub(crate) model: Option<String>,
-    /// What it may do by itself: default, acceptEdits or plan.
+    /// The permission mode: default, acceptEdits or plan.
     #[arg(long)]
     pub(crate) mode: Option<String>,
-    /// What is said at the gate: own_course, ask_all, approvals, plan or allow_all.
+    /// The policy for calls that no rule matches: own_course, ask_all, approvals, plan or allow_all.
     #[arg(long)]
     pub(crate) policy: Option<String>,
-    /// Give the agent this variable of the shell as well; may be repeated.
+    /// Pass this variable of the shell to the agent as well; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub(crate) env: Vec<String>,
     #[command(flatten)]

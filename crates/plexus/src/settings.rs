@@ -25,7 +25,7 @@ use notify::NotifyTable;
 /// Where everything lives.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct DataDirArg {
-    /// Where the hub keeps everything [default: the platform's data folder, such as ~/.local/share/plexus].
+    /// The data directory of the hub [default: the platform's data folder, such as ~/.local/share/plexus].
     #[arg(long, env = "PLEXUS_DATA_DIR")]
     pub(crate) data_dir: Option<PathBuf>,
 }

@@ -11,7 +11,7 @@ use crate::{output, up};
 /// Arguments of `plexus status`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Ends with 0 where a hub runs, with 8 where none does.\n\nExample:\n  plexus status || plexus up"
+    after_help = "Exits with 0 if a hub is running, with 8 if not.\n\nExample:\n  plexus status || plexus up"
 )]
 pub(crate) struct StatusArgs {
     #[command(flatten)]

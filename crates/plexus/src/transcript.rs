@@ -11,12 +11,12 @@ use crate::hub::{HubClient, block_on};
 use crate::settings::DataDirArg;
 use crate::terminal;
 
-/// What it is written as.
+/// The format of the output.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Format {
-    /// Markdown.
+    /// Markdown, with the decisions in line.
     Markdown,
-    /// One node of the conversation as JSON on each line.
+    /// One node of the conversation as JSON per line, with its decisions.
     Jsonl,
     /// A page for a browser, with the decisions in line.
     Html,
@@ -30,7 +30,7 @@ pub(crate) enum Format {
 pub(crate) struct TranscriptArgs {
     /// The session, by name or id.
     pub(crate) name: String,
-    /// What it is written as.
+    /// The format of the output.
     #[arg(long, value_enum, default_value = "markdown")]
     pub(crate) format: Format,
     #[command(flatten)]

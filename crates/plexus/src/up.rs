@@ -27,13 +27,13 @@ const SETTINGS: [&str; 3] = ["PLEXUS_LISTEN", "PLEXUS_CLAUDE", "PLEXUS_LOG"];
 
 /// Arguments of `plexus up`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  plexus up                      start a hub, unless one runs\n  \
+#[command(after_help = "Examples:\n  plexus up                      start a hub, unless one is running\n  \
     plexus up --systemd            print a unit that starts it when you log in\n  \
-    plexus up --systemd --install  put that unit in its place")]
+    plexus up --systemd --install  install that unit")]
 pub(crate) struct UpArgs {
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
-    /// Where it is to listen [default: as `plexus serve`].
+    /// The address to listen on [default: as `plexus serve`].
     #[arg(long)]
     pub(crate) listen: Option<SocketAddr>,
     /// The Claude Code program [default: as `plexus serve`].
@@ -42,7 +42,7 @@ pub(crate) struct UpArgs {
     /// Print a systemd user unit instead.
     #[arg(long)]
     pub(crate) systemd: bool,
-    /// Write that unit to where systemd looks for it.
+    /// Install that unit where systemd finds it.
     #[arg(long, requires = "systemd")]
     pub(crate) install: bool,
     #[command(flatten)]

@@ -4,7 +4,7 @@
 
 mod show;
 
-use std::io::{BufRead as _, IsTerminal as _};
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use plexus_core::{Caller, Door, Hub, ShutDown};
 use plexus_protocol::Principal;
 use plexus_server::{Config, Serving};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 
 use crate::cli::DemoArgs;
 use crate::error::{ExpectedError, system};
 use crate::output::print;
 use crate::review::Reviewed;
 use crate::serve::{Signals, log_to_stderr};
+use crate::typed::Typed;
 use show::{Events, Question};
 
 const PROMPT: &str = "Look around in this folder and leave me a note.";
@@ -42,7 +42,7 @@ async fn demo(args: &DemoArgs, folder: &Path) -> Result<(), ExpectedError> {
     let answers = if args.yes {
         Answers::AlwaysYes
     } else if std::io::stdin().is_terminal() {
-        Answers::Typed(typed_lines())
+        Answers::Typed(Typed::new())
     } else {
         Answers::FromElsewhere
     };
@@ -75,7 +75,7 @@ enum Answers {
     /// `--yes`.
     AlwaysYes,
     /// The person at this terminal.
-    Typed(mpsc::Receiver<String>),
+    Typed(Typed),
     /// The CLI or any other client.
     FromElsewhere,
 }
@@ -153,6 +153,8 @@ impl Guide {
                 Ok(())
             }
             Answers::Typed(lines) => {
+                // What was typed before the call was shown does not answer it.
+                lines.forget();
                 print("Type y to allow it, n to deny it, or n and a reason:");
                 let hub = Arc::clone(&self.hub);
                 let answer = tokio::select! {
@@ -198,10 +200,11 @@ async fn decided_elsewhere(hub: &Arc<Hub>, id: &str) {
 }
 
 /// The answer a person types; `None` when the terminal is closed, and then it may still come from elsewhere.
-async fn typed_answer(lines: &mut mpsc::Receiver<String>, id: &str, allow: Value) -> Option<Value> {
+async fn typed_answer(lines: &mut Typed, id: &str, allow: Value) -> Option<Value> {
     loop {
-        let line = lines.recv().await?;
-        match line.trim().split_once(' ').unwrap_or((line.trim(), "")) {
+        let line = lines.line().await?;
+        let (word, reason) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+        match (&*word.to_ascii_lowercase(), reason) {
             ("y" | "yes", "") => return Some(allow),
             ("n" | "no", "") => return Some(json!({"approval_id": id, "approve": false})),
             ("n" | "no", reason) => {
@@ -210,17 +213,4 @@ async fn typed_answer(lines: &mut mpsc::Receiver<String>, id: &str, allow: Value
             _ => print("Please type y, n, or n and a reason:"),
         }
     }
-}
-
-/// Reads the terminal on a thread of its own, since nothing can end such a read.
-fn typed_lines() -> mpsc::Receiver<String> {
-    let (sender, lines) = mpsc::channel(8);
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            if sender.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
-    lines
 }

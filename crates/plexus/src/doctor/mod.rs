@@ -20,7 +20,7 @@ use crate::terminal::one_line;
 /// Arguments of `plexus doctor`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Ends with 0 when nothing is wrong, with 1 else; what is merely worth knowing does not count.\n\nExample:\n  plexus doctor"
+    after_help = "Exits with 0 if nothing is wrong, else with 1; notes do not count.\n\nExample:\n  plexus doctor"
 )]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
@@ -102,13 +102,12 @@ fn looked(args: &DoctorArgs) -> Result<Vec<Finding>, ExpectedError> {
             return Ok(vec![wrong(
                 "settings",
                 error.to_string(),
-                "mend plexus.toml; see docs/configuration.md",
+                "fix plexus.toml; see docs/configuration.md",
             )]);
         }
     };
     let file = dir.join("plexus.toml");
-    let settings =
-        if file.exists() { format!("{} is read", file.display()) } else { "the usual ones".to_owned() };
+    let settings = if file.exists() { file.display().to_string() } else { "defaults".to_owned() };
     let mut findings = vec![ok("settings", settings), claude::look(&config.claude), places::data_dir(&dir)];
     findings.extend(places::private_files(&dir));
     findings.extend(block_on(hub::look(&HubClient::of(&args.data_dir)?, &config))?);

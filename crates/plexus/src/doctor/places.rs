@@ -10,17 +10,15 @@ use plexus_server::Config;
 
 use super::{Finding, note, ok, wrong};
 
-const MIB: u64 = 1024 * 1024;
-
 pub(super) fn data_dir(dir: &Path) -> Finding {
     const WHAT: &str = "data directory";
     match dir.metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            ok(WHAT, format!("{} is made at the first start", dir.display()))
+            ok(WHAT, format!("{} will be created at the first start", dir.display()))
         }
         Err(error) => wrong(WHAT, format!("{}: {error}", dir.display()), "choose another with --data-dir"),
         Ok(found) if !found.is_dir() => {
-            wrong(WHAT, format!("{} is no directory", dir.display()), "choose another with --data-dir")
+            wrong(WHAT, format!("{} is not a directory", dir.display()), "choose another with --data-dir")
         }
         Ok(found) => open_to_others(&found).map_or_else(
             || ok(WHAT, dir.display().to_string()),
@@ -108,18 +106,46 @@ pub(super) fn disk(config: &Config, dir: &Path) -> Finding {
     match std::fs::File::open(there).and_then(plexus_agent::free_bytes) {
         Ok(free) if free < reserve => {
             let found = format!(
-                "{} MiB are free, and {} are kept for decisions: no turn begins",
-                free / MIB,
-                reserve / MIB
+                "{} free, {} reserved for decisions: no turn can start",
+                amount(free),
+                amount(reserve)
             );
-            wrong("disk", found, "make room, or set `reserve_mb` under [limits] in plexus.toml")
+            wrong("disk", found, "free some space, or set `reserve_mb` under [limits] in plexus.toml")
         }
         Ok(free) if free < reserve.saturating_mul(4) => {
-            note("disk", format!("{} MiB are free", free / MIB), "make room")
+            note("disk", format!("{} free", amount(free)), "free some space")
         }
-        Ok(free) => ok("disk", format!("{} MiB are free", free / MIB)),
+        Ok(free) => ok("disk", format!("{} free", amount(free))),
         Err(error) => {
             wrong("disk", format!("{}: {error}", there.display()), "choose another place with --data-dir")
         }
+    }
+}
+
+/// An amount of bytes as people read it.
+fn amount(bytes: u64) -> String {
+    let tenths = |unit: u64| {
+        let tenths = u128::from(bytes) * 10 / u128::from(unit);
+        format!("{}.{}", tenths / 10, tenths % 10)
+    };
+    match bytes {
+        GIB.. => format!("{} GiB", tenths(GIB)),
+        _ => format!("{} MiB", tenths(MIB)),
+    }
+}
+
+const MIB: u64 = 1024 * 1024;
+const GIB: u64 = 1024 * MIB;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_short() {
+        assert_eq!(
+            [0, 300 * MIB + MIB / 2, 72_218 * MIB, u64::MAX].map(amount),
+            ["0.0 MiB", "300.5 MiB", "70.5 GiB", "17179869183.9 GiB"]
+        );
     }
 }

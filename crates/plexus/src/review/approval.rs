@@ -4,19 +4,29 @@
 
 use std::borrow::Cow;
 
-use plexus_core::call_digest;
 use plexus_protocol::loopback::TargetFile;
-use plexus_protocol::{Approval, ApprovalKind, AskedOf, Decider, Object, WentOn, visible};
+use plexus_protocol::{Approval, ApprovalKind, AskedOf, Decider, Object, WentOn};
 use serde_json::Value;
 
 use super::Reviewed;
 use super::diff::{self, Edit, Occurrences};
+use super::original::{Escapes, comparable, original};
 use super::question::{Question, questions};
 use super::row::{Row, Tone};
-use super::width::{exact, one_line};
+use super::width::exact;
+
+/// The lead of lines of a text: without one of their own they would look like fields, and a line of a command that runs like one that
+/// only describes it.
+const TEXT: &str = "| ";
 
 /// All rows of an approval.
 pub(crate) fn rows(reviewed: &Reviewed, now: u64) -> Vec<Row> {
+    let (approval, escapes) = original(&reviewed.approval);
+    let mut file = reviewed.file.clone();
+    if let Some(TargetFile::Text { text, .. }) = &mut file {
+        *text = comparable(text, escapes);
+    }
+    let reviewed = &Reviewed { approval, file };
     let approval = &reviewed.approval;
     let mut rows = head(approval, now);
     rows.push(Row::new(Tone::Plain, ""));
@@ -25,11 +35,12 @@ pub(crate) fn rows(reviewed: &Reviewed, now: u64) -> Vec<Row> {
     for (name, value) in &rest {
         rows.extend(field(name, value));
     }
-    if is_escaped(approval) {
-        rows.push(Row::new(
-            Tone::Warn,
-            "Control, direction or invisible characters in it are written as \\u{…}.",
-        ));
+    if escapes != Escapes::Literal || is_escaped(&rows) {
+        rows.push(Row::new(Tone::Warn, WRITTEN_OUT));
+        rows.push(Row::new(Tone::Warn, LITERAL));
+    }
+    if escapes == Escapes::Uncertain {
+        rows.push(Row::new(Tone::Warn, UNCERTAIN));
     }
     if approval.truncated {
         rows.push(Row::new(
@@ -40,21 +51,20 @@ pub(crate) fn rows(reviewed: &Reviewed, now: u64) -> Vec<Row> {
     rows
 }
 
-/// Whether the hub wrote characters of the input out: then it is not, literally, what the tool is given.
-fn is_escaped(approval: &Approval) -> bool {
-    approval.digest.as_ref().is_some_and(|given| *given != shown_digest(approval))
-}
+const WRITTEN_OUT: &str = "Control, direction or invisible characters in it are written as \\u{…}.";
+const LITERAL: &str = "Where it says \\u{ itself, the backslash is doubled: \\\\u{…}.";
+const UNCERTAIN: &str = "Some of the \\u{…} above may be literal text: the hub does not tell which.";
 
-/// The digest of the call as it is shown.
-pub(crate) fn shown_digest(approval: &Approval) -> String {
-    call_digest(&approval.tool_name, &approval.input, &approval.cwd)
+/// Whether anything was written out, or doubled so that it does not look so.
+fn is_escaped(rows: &[Row]) -> bool {
+    rows.iter().any(|row| row.text.contains("\\u{"))
 }
 
 /// What is asked, in one line.
 pub(crate) fn title(approval: &Approval) -> String {
     match approval.kind {
         ApprovalKind::Tool => {
-            format!("{} wants to use {}", approval.session_name, one_line(&approval.tool_name))
+            format!("{} wants to use {}", approval.session_name, exact(&approval.tool_name))
         }
         ApprovalKind::Question => format!("{} asks", approval.session_name),
         ApprovalKind::Plan => format!("{} shows a plan", approval.session_name),
@@ -140,7 +150,7 @@ fn body(reviewed: &Reviewed, rest: &mut Object) -> Vec<Row> {
             rows
         }
         "ExitPlanMode" => {
-            text(rest, "plan").map_or_else(Vec::new, |plan| Row::exact_lines(Tone::Plain, "  ", &plan))
+            text(rest, "plan").map_or_else(Vec::new, |plan| Row::exact_lines(Tone::Plain, TEXT, &plan))
         }
         "AskUserQuestion" => {
             let questions = questions(&approval.input);
@@ -169,7 +179,7 @@ fn question_rows((question, fields): (&Question, &Object)) -> Vec<Row> {
 }
 
 fn command_rows(command: &str) -> Vec<Row> {
-    let mut rows = Row::exact_lines(Tone::Strong, "  ", command);
+    let mut rows = Row::exact_lines(Tone::Strong, TEXT, command);
     if let Some(first) = rows.first_mut() {
         first.lead = Cow::Borrowed("$ ");
     }
@@ -180,23 +190,18 @@ fn path(rest: &mut Object) -> Vec<Row> {
     text(rest, "file_path").iter().map(|path| Row::exact(Tone::Strong, "  ", path)).collect()
 }
 
-/// A text as the hub shows texts, so that a file compares with what the hub shows of the input.
-fn comparable(text: &str) -> Cow<'_, str> {
-    visible(text).map_or(Cow::Borrowed(text), Cow::Owned)
-}
-
 fn written(file: Option<&TargetFile>, content: &str) -> Vec<Row> {
     let (said, rows) = match file {
         None => return diff::added(content),
         Some(TargetFile::Missing { .. }) => (Row::new(Tone::Dim, "a new file:"), diff::added(content)),
         Some(TargetFile::Unavailable { reason, .. }) => (unavailable(reason), diff::added(content)),
-        Some(TargetFile::Text { text, .. }) if comparable(text) == content => {
+        Some(TargetFile::Text { text, .. }) if text == content => {
             let said = Row::new(Tone::Dim, "the file already has this content:");
-            (said, Row::exact_lines(Tone::Plain, "  ", content))
+            (said, Row::exact_lines(Tone::Plain, TEXT, content))
         }
         Some(TargetFile::Text { text, .. }) => {
             let said = Row::new(Tone::Warn, "replaces the content of an existing file:");
-            (said, diff::numbered(&comparable(text), content))
+            (said, diff::numbered(text, content))
         }
     };
     std::iter::once(said).chain(rows).collect()
@@ -210,7 +215,7 @@ fn unavailable(reason: &str) -> Row {
 fn text_of(file: Option<&TargetFile>) -> (Option<String>, Option<Row>) {
     match file {
         None => (None, None),
-        Some(TargetFile::Text { text, .. }) => (Some(comparable(text).into_owned()), None),
+        Some(TargetFile::Text { text, .. }) => (Some(text.clone()), None),
         Some(TargetFile::Missing { .. }) => {
             (None, Some(Row::new(Tone::Warn, "there is no file at this path:")))
         }
@@ -250,7 +255,7 @@ fn text(rest: &mut Object, name: &str) -> Option<String> {
 }
 
 /// A field by its name, with all of its value.
-pub(super) fn field(name: &str, value: &Value) -> Vec<Row> {
+pub(crate) fn field(name: &str, value: &Value) -> Vec<Row> {
     let name = exact(name);
     let below = |shown: &str| {
         let mut rows = vec![Row { tone: Tone::Dim, lead: Cow::Borrowed("  "), text: format!("{name}:") }];
@@ -276,5 +281,34 @@ pub(crate) fn span(secs: u64) -> String {
         60..3600 => format!("{}m", secs / 60),
         3600..86_400 => format!("{}h", secs / 3600),
         _ => format!("{}d", secs / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn shown(tool: &str, input: Value) -> Vec<String> {
+        let id = "0b5c0000-0000-4000-8000-000000000000";
+        let kind = if tool == "AskUserQuestion" { "question" } else { "tool" };
+        let approval = json!({
+            "id": id, "session_id": id, "session_name": "a", "kind": kind, "tool_name": tool, "tool_use_id": "t",
+            "input": input, "status": "pending", "created_at": 0, "asked_of": {"kind": "operator"}, "cwd": "/",
+        });
+        let rows = rows(&Reviewed::read(json!({"approval": approval})).unwrap(), 0);
+        rows.iter().skip(3).map(|row| format!("{}{}", row.lead, row.text)).collect()
+    }
+
+    #[test]
+    fn a_line_of_a_text_cannot_pass_for_a_field_or_an_option() {
+        let command = json!({"command": "ls\ndescription: $(touch x)\n# no comment"});
+        let fields = json!({"command": "ls", "description": "$(touch x)\nno comment", "timeout": 5});
+        assert_eq!(shown("Bash", command), ["$ ls", "| description: $(touch x)", "| # no comment"]);
+        assert_eq!(shown("Bash", fields), ["$ ls", "# $(touch x)", "# no comment", "  timeout: 5"]);
+        let plan = json!({"plan": "Read\nmode: plan", "mode": "x"});
+        assert_eq!(shown("ExitPlanMode", plan), ["| Read", "| mode: plan", "  mode: x"]);
+        let asked = json!({"questions": [{"question": "Which?\n  1. none", "options": [{"label": "all"}]}]});
+        assert_eq!(shown("AskUserQuestion", asked), ["? Which?", "?   1. none", "    1. all"]);
     }
 }

@@ -2,14 +2,31 @@
 //! questions are shown as answers.
 
 use plexus_core::edited::{Mark, answers, input_change};
-use plexus_protocol::Object;
+use plexus_protocol::{Approval, ApprovalKind, Object};
 
 use super::approval::field;
+use super::original::{Escapes, original};
 use super::row::{Row, Tone};
 use super::width::exact;
 
 /// The lead of the row that names what did not change.
 const UNCHANGED: &str = "  unchanged: ";
+
+/// What an edit of an approval's input makes of it, in full. The editor is given what the hub shows: what it wrote out as `\u{…}` has
+/// become text, which is shown as the change it is.
+pub(crate) fn rows_of_edit(approval: &Approval, before: &Object, after: &Object) -> Vec<Row> {
+    let (asked, escapes) = original(approval);
+    if escapes == Escapes::Literal || approval.kind == ApprovalKind::Budget {
+        return rows_in_full(before, after);
+    }
+    let mut rows = rows_in_full(&asked.input, after);
+    rows.push(Row::new(
+        Tone::Warn,
+        "Characters that the hub had written as \\u{…} are now that text, shown as \\\\u{…}:",
+    ));
+    rows.push(Row::new(Tone::Warn, "the escapes are what will run, and not the characters."));
+    rows
+}
 
 /// The whole input that is about to run, with what was changed in it: nothing of it stays unseen.
 pub(crate) fn rows_in_full(before: &Object, after: &Object) -> Vec<Row> {

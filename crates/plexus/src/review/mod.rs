@@ -4,6 +4,7 @@
 pub(crate) mod approval;
 pub(crate) mod change;
 pub(crate) mod diff;
+pub(crate) mod original;
 pub(crate) mod page;
 pub(crate) mod question;
 pub(crate) mod row;
@@ -30,7 +31,7 @@ impl Reviewed {
         let mut approval: Approval = serde_json::from_value(found["approval"].take())?;
         // The hub has no digest for a budget request. The client's own still names what was read.
         if approval.digest.is_none() && !approval.truncated {
-            approval.digest = Some(approval::shown_digest(&approval));
+            approval.digest = Some(original::digest(&approval));
         }
         let file = serde_json::from_value(found["file"].take())?;
         Ok(Self { approval, file })

@@ -48,6 +48,13 @@ impl Seen {
     }
 }
 
+/// How many rows of a screen of this width and height are left above whichever of these prompts is longest.
+pub(crate) fn height_above((width, height): (usize, usize), prompts: &[String]) -> usize {
+    let rows = |prompt: &String| prompt.chars().count() / width.max(1) + 1;
+    // One row is for the line on which the prompt is answered.
+    height.saturating_sub(prompts.iter().map(rows).max().unwrap_or(1) + 1).max(1)
+}
+
 /// Rows that are printed page by page.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reading {
@@ -76,6 +83,12 @@ impl Reading {
     /// Whether every row was printed.
     pub(crate) fn all(&self) -> bool {
         self.next >= self.lines.len()
+    }
+
+    /// How far it is at most, in words: no progress takes more room.
+    pub(crate) fn longest_progress(&self) -> String {
+        let all = self.lines.len();
+        format!("{all} of {all} lines shown")
     }
 
     /// How far it is.
@@ -108,6 +121,14 @@ mod tests {
         seen.start(2, 80);
         seen.show(5, 5, 10);
         assert!(!seen.all(), "rows of another width are other rows");
+    }
+
+    #[test]
+    fn a_page_leaves_room_for_a_prompt_that_wraps() {
+        let prompts = ["Allow it? ".to_owned(), "x".repeat(59)];
+        assert_eq!(height_above((80, 24), &prompts), 22);
+        assert_eq!(height_above((20, 6), &prompts), 2, "the longest takes three rows");
+        assert_eq!(height_above((20, 2), &prompts), 1);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(crate) struct Question {
 
 impl Question {
     pub(super) fn rows(&self) -> Vec<Row> {
-        let mut rows = Row::exact_lines(Tone::Strong, "  ", &self.text);
+        let mut rows = Row::exact_lines(Tone::Strong, "? ", &self.text);
         for (number, (label, description)) in self.options.iter().enumerate() {
             rows.push(Row::exact(Tone::Plain, format!("    {}. ", number + 1), label));
             rows.extend(description.iter().flat_map(|it| Row::exact_lines(Tone::Dim, "       ", it)));

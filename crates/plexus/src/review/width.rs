@@ -1,6 +1,7 @@
 //! Text in columns: cut and wrapped by how wide it is drawn. What others wrote is made harmless on the way, as everywhere on
 //! a terminal (`crate::terminal`); the input of a call is written so that every character of it can be seen.
 
+use plexus_protocol::visible;
 use unicode_width::UnicodeWidthChar as _;
 
 use crate::terminal::safe;
@@ -11,12 +12,24 @@ const TAB: &str = "    ";
 const VISIBLE_TAB: &str = "→   ";
 /// What a blank at the end of a line is shown as in an input.
 const TRAILING_BLANK: char = '·';
+/// How many marks of an input may stand on one character.
+const MARKS: usize = 3;
 /// What a newline within one row is shown as.
 const NEWLINE: char = '⏎';
 
-/// `text` as it may be drawn, its lines still apart.
+/// `text` as it may be drawn, its lines still apart. Characters whose width terminals disagree about are written out, or left out
+/// where they only choose between two pictures of the same sign.
 pub(crate) fn clean(text: &str) -> String {
-    safe(text).replace('\t', TAB)
+    let mut out = String::with_capacity(text.len());
+    for c in safe(text).chars() {
+        match c {
+            '\t' => out.push_str(TAB),
+            '\u{fe00}'..='\u{fe0f}' => {}
+            c if is_joining(c) => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 /// `text` as it may be drawn in one line.
@@ -25,28 +38,59 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// `text` of an input in one row, with nothing in it that cannot be seen: tabs, newlines, blanks at the end of a line and spaces
-/// that are none are marked, characters that show as nothing are written as `\u{…}`, and so are our own marks.
+/// that are none are marked, characters that show as nothing or could mislead are written as `\u{…}`, and so are our own marks.
+///
+/// No two texts come out alike: backslashes before an escape, and before a `u{` that stands in the text, are doubled.
 pub(crate) fn exact(text: &str) -> String {
-    let safe = safe(text);
-    let mut out = String::with_capacity(safe.len());
-    let mut blanks = 0;
-    for c in safe.chars() {
-        if c == ' ' {
-            blanks += 1;
-            continue;
+    let mut out = String::with_capacity(text.len());
+    let (mut blanks, mut backslashes, mut marks) = (0, 0, 0);
+    // On a space or a sign, a mark makes another sign of it.
+    let mut takes_marks = false;
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        if c.width() == Some(0) {
+            marks += 1;
+        } else {
+            (marks, takes_marks) = (0, c.is_alphanumeric());
         }
-        let filler = if c == NEWLINE_CHARACTER { TRAILING_BLANK } else { ' ' };
-        out.extend(std::iter::repeat_n(filler, std::mem::take(&mut blanks)));
+        let escaped = (marks > 0 && !takes_marks) || marks > MARKS || is_written_out(c);
+        let doubled = escaped || (c == 'u' && rest.peek() == Some(&'{'));
+        if c != '\\' {
+            let times = if doubled { 2 } else { 1 };
+            out.extend(std::iter::repeat_n('\\', times * std::mem::take(&mut backslashes)));
+        }
+        if c != ' ' {
+            let filler = if c == NEWLINE_CHARACTER { TRAILING_BLANK } else { ' ' };
+            out.extend(std::iter::repeat_n(filler, std::mem::take(&mut blanks)));
+        }
         match c {
+            ' ' => blanks += 1,
+            '\\' => backslashes += 1,
             '\t' => out.push_str(VISIBLE_TAB),
             NEWLINE_CHARACTER => out.push(NEWLINE),
-            '→' | TRAILING_BLANK | NEWLINE => out.extend(c.escape_unicode()),
-            c if is_unseen(c) => out.extend(c.escape_unicode()),
+            c if escaped => out.extend(c.escape_unicode()),
             c => out.push(c),
         }
     }
+    out.extend(std::iter::repeat_n('\\', backslashes));
     out.extend(std::iter::repeat_n(TRAILING_BLANK, blanks));
     out
+}
+
+/// Whether a character of an input is shown by its number.
+fn is_written_out(c: char) -> bool {
+    !c.is_ascii_graphic()
+        && (matches!(c, '→' | TRAILING_BLANK | NEWLINE) || is_unseen(c) || is_joining(c) || is_misleading(c))
+}
+
+/// Whether the hub writes this character out.
+pub(super) fn is_misleading(c: char) -> bool {
+    visible(c.encode_utf8(&mut [0; 4])).is_some()
+}
+
+/// Halves of flags, tones of skin and parts of Korean syllables: terminals disagree about how wide they are with what is before them.
+fn is_joining(c: char) -> bool {
+    matches!(c, '\u{1160}'..='\u{11ff}' | '\u{d7b0}'..='\u{d7ff}' | '\u{1f1e6}'..='\u{1f1ff}' | '\u{1f3fb}'..='\u{1f3ff}')
 }
 
 const NEWLINE_CHARACTER: char = '\n';
@@ -58,13 +102,22 @@ fn is_unseen(c: char) -> bool {
             | '\u{e000}'..='\u{f8ff}' | '\u{1d159}' | '\u{1d173}'..='\u{1d17a}' | '\u{f0000}'..)
 }
 
+/// How many columns a text takes at most: some terminals draw arrows, dots and lines two columns wide.
+pub(crate) fn columns(text: &str) -> usize {
+    text.chars().map(columns_of).sum()
+}
+
+fn columns_of(c: char) -> usize {
+    c.width_cjk().unwrap_or(0)
+}
+
 /// Cuts a line that was made clean into pieces that fit into `width` columns.
 pub(crate) fn wrap(line: &str, width: usize) -> Vec<String> {
     let width = width.max(2);
     let mut pieces = Vec::new();
     let (mut piece, mut used) = (String::new(), 0);
     for c in line.chars() {
-        let wide = c.width().unwrap_or(0);
+        let wide = columns_of(c);
         if used + wide > width {
             pieces.push(std::mem::take(&mut piece));
             used = 0;
@@ -76,20 +129,30 @@ pub(crate) fn wrap(line: &str, width: usize) -> Vec<String> {
     pieces
 }
 
+/// The end of a line that was made clean, in at most `width` columns.
+pub(crate) fn end(line: &str, width: usize) -> &str {
+    let mut left = width;
+    let mut from = line.len();
+    for (at, c) in line.char_indices().rev() {
+        let Some(rest) = left.checked_sub(columns_of(c)) else { break };
+        (left, from) = (rest, at);
+    }
+    line.get(from..).unwrap_or_default()
+}
+
 /// The beginning of a line that was made clean, in at most `width` columns.
 pub(crate) fn cut(line: &str, width: usize) -> String {
-    let mut used = 0;
-    let fits = |c: &char| {
-        used += c.width().unwrap_or(0);
-        used <= width
-    };
-    let kept: String = line.chars().take_while(fits).collect();
-    if kept.len() == line.len() {
-        return kept;
+    if columns(line) <= width {
+        return line.to_owned();
     }
-    let mut kept = kept;
+    let mut left = width.saturating_sub(columns("…"));
+    let fits = |c: &char| {
+        let fits = columns_of(*c) <= left;
+        left = left.saturating_sub(columns_of(*c));
+        fits
+    };
+    let mut kept: String = line.chars().take_while(fits).collect();
     if width > 0 {
-        kept.pop();
         kept.push('…');
     }
     kept
@@ -106,6 +169,7 @@ mod tests {
             "a\\u{1b}[2J\\u{d}\\u{202e}b\\u{61c}c    d\n"
         );
         assert_eq!(one_line("a\nb"), "a⏎b");
+        assert_eq!(clean("\u{1f1f7}\u{1f1f2} 👍\u{1f3fd} ❤\u{fe0f}"), "\\u{1f1f7}\\u{1f1f2} 👍\\u{1f3fd} ❤");
     }
 
     #[test]
@@ -120,6 +184,13 @@ mod tests {
             ("→ · ⏎", "\\u{2192} \\u{b7} \\u{23ce}"),
             ("plain text, grüße 日本 e\u{301}", "plain text, grüße 日本 e\u{301}"),
             ("   ", "···"),
+            ("\u{1f1f7}\u{1f1f2}", "\\u{1f1f7}\\u{1f1f2}"),
+            ("👍\u{1f3fd}", "👍\\u{1f3fd}"),
+            ("\u{1100}\u{1161}", "\u{1100}\\u{1161}"),
+            ("a \u{332}b-\u{338}\u{301}", "a \\u{332}b-\\u{338}\\u{301}"),
+            ("\u{338}a", "\\u{338}a"),
+            ("a\\u{a0}b\\x \\\\ \\", "a\\\\u{a0}b\\x \\\\ \\"),
+            ("\\\u{a0} \\\\u{", "\\\\\\u{a0} \\\\\\\\u{"),
         ] {
             assert_eq!(exact(text), shown, "{text:?}");
         }
@@ -129,8 +200,10 @@ mod tests {
     fn lines_are_cut_by_columns_not_by_bytes() {
         assert_eq!(wrap("aあい", 3), ["aあ", "い"]);
         assert_eq!(wrap("", 3), [""]);
+        assert_eq!(wrap("→→→", 4), ["→→", "→"], "wherever these are two columns wide");
         assert_eq!(cut("あいう", 4), "あ…");
         assert_eq!(cut("abc", 3), "abc");
+        assert_eq!([end("abc", 2), end("aあ", 2), end("aあ", 1), end("abc", 9)], ["bc", "あ", "", "abc"]);
         assert_eq!(wrap(&"x".repeat(1_000_000), 80).len(), 12_500);
     }
 }

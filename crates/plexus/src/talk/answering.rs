@@ -12,7 +12,9 @@ use crate::approve::allow;
 use crate::client::CallError;
 use crate::error::ExpectedError;
 use crate::outcome::{self, Outcome};
+use crate::review::page::height_above;
 use crate::review::question::questions;
+use crate::review::width::exact;
 use crate::review::{self, Reading, Reviewed, Row};
 use crate::terminal::{now, one_line, size};
 use crate::{remember, show};
@@ -56,12 +58,10 @@ impl Asking {
                     .to_owned()
             }
             // In full: it allows calls that nobody has seen.
-            Self::Rule(Some(rule)) => {
-                format!("Rule to remember (q cancels) [{}]: ", one_line(rule, usize::MAX))
-            }
+            Self::Rule(Some(rule)) => format!("Rule to remember (q cancels) [{}]: ", exact(rule)),
             Self::Rule(None) => "Rule to remember, such as Bash(make:*) (q cancels): ".to_owned(),
             Self::Again(_) => "Press Enter to edit it again, or q to go back: ".to_owned(),
-            Self::Changed(_) => "Allow it with this input? y or n: ".to_owned(),
+            Self::Changed(_) => "Allow it with this input? y, or n to cancel the edit: ".to_owned(),
         })
     }
 }
@@ -135,22 +135,23 @@ impl Talk<'_> {
     }
 
     fn turn_page(&mut self, mut reading: Reading, next: Asking) {
-        let page = reading.page(size().1.saturating_sub(2));
+        let approval = self.open.front().map(|open| &open.approval);
+        let more = Asking::Pages(reading.clone(), Box::new(next.clone())).prompt(approval);
+        let prompts = [more, next.prompt(approval)].map(Option::unwrap_or_default);
+        let page = reading.page(height_above(size(), &prompts));
         self.screen.say(&page);
         self.asking = if reading.all() { next } else { Asking::Pages(reading, Box::new(next)) };
     }
 
-    /// An approval has come to its end, here or elsewhere.
-    pub(super) fn settled(&mut self, id: &str, said: Option<String>) {
+    /// An approval was resolved; `said` names the call and how it ended. What was answered here is no longer in the list.
+    pub(super) fn resolved(&mut self, id: &str, said: impl FnOnce(&Approval) -> String) {
         self.unread.retain(|unread| unread != id);
         let Some(place) = self.open.iter().position(|open| open.approval.id.to_string() == id) else {
             return;
         };
-        self.open.remove(place);
+        let Some(resolved) = self.open.remove(place) else { return };
         if place == 0 {
-            if let Some(said) = said {
-                self.screen.say(&format!("plexus: {said}"));
-            }
+            self.screen.say(&format!("plexus: {}", said(&resolved.approval)));
             // An answer that comes too late is not a message to the agent.
             self.typed.forget();
             self.next_question();
@@ -235,6 +236,19 @@ impl Talk<'_> {
     }
 
     async fn respond_always(&mut self, approval: &Approval, rule: &str) -> Result<(), ExpectedError> {
+        match remember::check(self.hub, approval.id, rule).await {
+            Ok(()) => {}
+            // The rule is asked for again.
+            Err(ExpectedError::Refused(why)) => {
+                self.screen.say(&format!("plexus: {}", one_line(&why, 400)));
+                return Ok(());
+            }
+            Err(error @ (ExpectedError::Lost(_) | ExpectedError::NoHub(_))) => {
+                self.disconnected(&error);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
         let mut answer = allow(approval);
         answer["remember"] = json!({"rule": rule});
         self.respond(approval, answer).await

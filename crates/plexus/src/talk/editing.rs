@@ -22,7 +22,7 @@ impl Talk<'_> {
             Ok(Edited::Same) => self.cancel_edit("the input was not changed: "),
             Ok(Edited::Changed(input)) => {
                 let mut rows = vec![Row::new(Tone::Strong, "This is what you changed:")];
-                rows.extend(change::rows_in_full(&before, &input));
+                rows.extend(change::rows_of_edit(approval, &before, &input));
                 self.typed.forget();
                 self.show_pages(&rows, Asking::Changed(input));
             }

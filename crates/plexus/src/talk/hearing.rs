@@ -1,7 +1,7 @@
 //! What is made of what was heard: events of the session, pieces of texts, and questions of those below it.
 
 use plexus_protocol::claudecode::{PollResult, Status};
-use plexus_protocol::{Approval, ApprovalStatus, SessionId};
+use plexus_protocol::{Approval, ApprovalStatus, Decider, SessionId};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -52,8 +52,12 @@ impl Talk<'_> {
                 Ok(None)
             }
             "approval_resolved" => {
-                // What was decided was shown with the event.
-                self.settled(event["approval_id"].as_str().unwrap_or_default(), None);
+                let status = serde_json::from_value(event["status"].clone());
+                let by = serde_json::from_value::<Decider>(event["by"].clone()).ok();
+                self.resolved(event["approval_id"].as_str().unwrap_or_default(), |approval| match status {
+                    Ok(status) => outcome::ended(approval, status, by.as_ref()),
+                    Err(_) => "the approval is no longer open".to_owned(),
+                });
                 Ok(None)
             }
             "complete" | "error" => {
@@ -133,7 +137,7 @@ impl Talk<'_> {
         };
         let id = approval.id.to_string();
         if approval.status != ApprovalStatus::Pending {
-            self.settled(&id, Some(outcome::ending(&approval)));
+            self.resolved(&id, |_| outcome::ending(&approval));
         } else if approval.session_id != self.id
             && approval.asked_of == plexus_protocol::AskedOf::Operator
             && self.is_below(approval.session_id).await?

@@ -48,7 +48,7 @@ mod tests {
             [read("e"), read("always"), read("s"), read("")],
             [Said::Edit, Said::Always, Said::Skip, Said::More]
         );
-        for unclear in ["yn", "y please", "1", "allow"] {
+        for unclear in ["yn", "y please", "1", "allow", "\u{1b}y", "\u{1b}]11;rgb:0\u{7}y"] {
             assert_eq!(read(unclear), Said::Unclear, "{unclear}");
         }
     }

@@ -3,16 +3,13 @@
 use plexus_protocol::{Approval, SessionId};
 use serde_json::{Value, json};
 
+use super::foot::fits_beside_prompt;
 use super::guards::shown_in_full;
-use super::model::Doubt;
-use super::model::{Mode, Model, Wanted};
+use super::model::{Doubt, Mode, Model, Wanted};
 use super::update::Effect;
 use crate::outcome::confirmed;
 use crate::review::approval::span;
-use crate::review::width::one_line;
-
-/// A rule up to this length fits on the last line beside what is asked; a longer one is shown in full before it counts.
-pub(super) const SHORT_RULE: usize = 24;
+use crate::review::width::{exact, one_line};
 
 /// Answers an approval.
 pub(super) fn answer(model: &mut Model, approval: &Approval, mut params: Value) -> Vec<Effect> {
@@ -65,7 +62,8 @@ pub(super) fn typed(model: &mut Model, wanted: Wanted, text: &str) -> Vec<Effect
             vec![Effect::Call { method: "loopback.escalate", params, answers: None, done }]
         }
         Wanted::Rule(_) if text.is_empty() => nothing(model),
-        Wanted::Rule(_) if one_line(text).chars().count() > SHORT_RULE => {
+        // It allows calls that nobody has seen: nobody adds it without having seen all of it.
+        Wanted::Rule(_) if !fits_beside_prompt(&exact(text), model.width) => {
             model.mode = Mode::Asking(Doubt::Remember(id, text.to_owned()));
             model.down = 0;
             Vec::new()

@@ -9,7 +9,7 @@ use super::keys::KEYS;
 use super::model::{Doubt, Mode, Model, Wanted};
 use super::view::{Paint, framed};
 use crate::review::Tone;
-use crate::review::width::{cut, one_line};
+use crate::review::width::{columns, cut, end, exact, one_line};
 
 /// The last line: what was said, what is asked, or the keys.
 pub(super) fn foot(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
@@ -19,27 +19,35 @@ pub(super) fn foot(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Pain
             (Tone::Dim, "a allow  d deny  e edit  r remember  tab pane  / filter  ? help  q quit".to_owned())
         }
         Mode::Typing(wanted, text) => {
-            let typed = one_line(text);
-            // The end of what is typed stays in sight.
-            let asked = prompt(wanted);
-            let room = usize::from(area.width).saturating_sub(asked.chars().count() + 2);
-            let over = typed.chars().count().saturating_sub(room);
-            (Tone::Strong, format!("{asked}{}_", typed.chars().skip(over).collect::<String>()))
+            let typed = if matches!(wanted, Wanted::Rule(_)) { exact(text) } else { one_line(text) };
+            (Tone::Strong, typing_line(&prompt(wanted), &typed, area.width.into()))
         }
+        Mode::Asking(_) if !model.said.is_empty() => (Tone::Warn, model.said.clone()),
         Mode::Asking(Doubt::Stop(id)) => {
             let name = model.session_of(Some(*id)).map_or_else(String::new, |it| it.name.to_string());
             (Tone::Strong, format!("Stop {name} and all below it? y / n"))
         }
-        Mode::Asking(Doubt::Edited(..)) if model.said.is_empty() => {
-            (Tone::Strong, "Allow it with the input as you changed it? y / n".to_owned())
-        }
-        Mode::Asking(Doubt::Remember(..)) if model.said.is_empty() => {
-            (Tone::Strong, "Allow it and add this rule? y / n".to_owned())
-        }
-        Mode::Asking(Doubt::Edited(..) | Doubt::Remember(..)) => (Tone::Warn, model.said.clone()),
+        Mode::Asking(Doubt::Edited(..)) => (Tone::Strong, "Allow it with this input? y / n".to_owned()),
+        Mode::Asking(Doubt::Remember(..)) => (Tone::Strong, "Allow it and add this rule? y / n".to_owned()),
     };
     frame.render_widget(Line::styled(cut(&text, area.width.into()), paint.tone(tone)), area);
 }
+
+/// Whether all of a typed text stays in sight on the last line.
+pub(super) fn fits_beside_prompt(typed: &str, width: usize) -> bool {
+    columns(typed) + CURSOR + width / 2 <= width
+}
+
+/// What is typed, behind as much of the prompt as there is room for, but at most half of the line where the text is long: then the end
+/// of the text stays in sight.
+fn typing_line(prompt: &str, typed: &str, width: usize) -> String {
+    let prompt = cut(prompt, (width / 2).max(width.saturating_sub(columns(typed) + CURSOR)));
+    let room = width.saturating_sub(columns(&prompt) + CURSOR);
+    format!("{prompt}{}_", end(typed, room))
+}
+
+/// Columns for the sign behind what is typed, and one to spare.
+const CURSOR: usize = 2;
 
 fn prompt(wanted: &Wanted) -> String {
     match wanted {
@@ -74,4 +82,27 @@ pub(super) fn help(frame: &mut Frame<'_>, paint: Paint) {
         .map(|(key, does)| Line::styled(format!(" {key:<10} {does}"), paint.tone(Tone::Plain)))
         .collect();
     frame.render_widget(Paragraph::new(lines), inner);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_what_is_typed_stays_in_sight_and_so_does_the_prompt() {
+        assert_eq!(typing_line("Why not? ", "no", 20), "Why not? no_");
+        assert_eq!(typing_line("Why not? (esc: back) ", "because", 20), "Why not? …because_");
+        assert_eq!(typing_line("Why not? ", "abcdefghijklmnopq", 20), "Why not? ijklmnopq_");
+    }
+
+    #[test]
+    fn a_rule_that_fits_is_seen_whole() {
+        for width in 0..100 {
+            for length in 0..100 {
+                let rule: String = ('a'..='z').cycle().take(length).collect();
+                let line = typing_line("Allow and remember this rule (esc: back): ", &rule, width);
+                assert!(!fits_beside_prompt(&rule, width) || line.ends_with(&format!("{rule}_")), "{line}");
+            }
+        }
+    }
 }

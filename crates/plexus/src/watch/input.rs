@@ -1,15 +1,21 @@
 //! Keys from the terminal, read by a thread of its own that can be ended for certain: while the user's editor has the
-//! terminal, nobody else reads from it.
+//! terminal, nobody else reads from it. What the bytes stand for is in `decode`.
 
 use std::io::{self, stdin};
 use std::os::fd::OwnedFd;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossterm::event::{Event as Input, poll, read};
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::retry_on_intr;
 use tokio::sync::mpsc::UnboundedSender;
+
+use super::decode::{Decoder, Input};
+
+/// How long an escape may be the beginning of a sequence; after that it was the key.
+const ESCAPE_WITHIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// How long a terminal may pause within a sequence.
+const SEQUENCE_WITHIN: Duration = Duration::from_secs(1);
 
 /// Something typed, and when: what stood on the screen then is what it was meant for.
 pub(crate) type Typed = (Instant, Input);
@@ -45,18 +51,33 @@ impl Drop for Keys {
 
 fn read_until(stopped: &OwnedFd, tell: &UnboundedSender<io::Result<Typed>>) -> io::Result<()> {
     let stdin = stdin();
+    let (mut decoder, mut last, mut bytes) = (Decoder::default(), Instant::now(), [0; 4096]);
     loop {
         let mut ready = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
-        retry_on_intr(|| rustix::event::poll(&mut ready, None))?;
+        let within = decoder.ends_with_escape().then_some(&ESCAPE_WITHIN);
+        let found = retry_on_intr(|| rustix::event::poll(&mut ready, within))?;
         if !ready[1].revents().is_empty() {
             return Ok(());
         }
-        if !ready[0].revents().contains(PollFlags::IN) {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal is gone"));
-        }
-        // It is readable, so this comes back at once; the wait only keeps a strange terminal from using up a processor.
-        while poll(Duration::from_millis(10))? {
-            if tell.send(Ok((Instant::now(), read()?))).is_err() {
+        let now = Instant::now();
+        let inputs = if found == 0 {
+            decoder.escape()
+        } else {
+            let read = match ready[0].revents().contains(PollFlags::IN) {
+                true => retry_on_intr(|| rustix::io::read(&stdin, &mut bytes))?,
+                false => 0,
+            };
+            let Some(read) = bytes.get(..read).filter(|read| !read.is_empty()) else {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal is gone"));
+            };
+            if now.saturating_duration_since(last) > SEQUENCE_WITHIN {
+                decoder.abandon();
+            }
+            last = now;
+            decoder.feed(read)
+        };
+        for input in inputs {
+            if tell.send(Ok((now, input))).is_err() {
                 return Ok(());
             }
         }

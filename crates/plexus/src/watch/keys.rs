@@ -45,6 +45,14 @@ pub(crate) fn pressed(model: &mut Model, key: KeyEvent, at: Instant) -> Vec<Effe
     if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
         return vec![Effect::Quit];
     }
+    // A key that answers is pressed alone: Ctrl-A is not `a`.
+    let held = key.modifiers - KeyModifiers::SHIFT;
+    let clears = held == KeyModifiers::CONTROL
+        && key.code == KeyCode::Char('u')
+        && matches!(model.mode, Mode::Typing(..));
+    if !held.is_empty() && !clears {
+        return Vec::new();
+    }
     match std::mem::replace(&mut model.mode, Mode::Moving) {
         Mode::Moving => moving(model, key, at),
         Mode::Help => Vec::new(),
@@ -91,7 +99,12 @@ fn moving(model: &mut Model, key: KeyEvent, at: Instant) -> Vec<Effect> {
                 model.said = said;
                 return Vec::new();
             }
-            return on_question(model, key, at);
+            let effects = on_question(model, key, at);
+            // A key that was pressed twice must not hide what the first one did.
+            if model.selected().is_none() && !said.is_empty() {
+                model.said = said;
+            }
+            return effects;
         }
         // What was confirmed stays in sight.
         _ => model.said = said,
@@ -193,9 +206,7 @@ fn typing(model: &mut Model, key: KeyEvent, wanted: Wanted, mut text: String) ->
         }
         KeyCode::Backspace => drop(text.pop()),
         KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => text.clear(),
-        KeyCode::Char(c) if !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => {
-            text.push(c)
-        }
+        KeyCode::Char(c) => text.push(c),
         _ => {}
     }
     if wanted == Wanted::Filter {
@@ -207,6 +218,8 @@ fn typing(model: &mut Model, key: KeyEvent, wanted: Wanted, mut text: String) ->
 }
 
 fn asking(model: &mut Model, key: KeyEvent, doubt: Doubt, at: Instant) -> Vec<Effect> {
+    // What was said about the key before this one must not hide the question.
+    model.said.clear();
     match key.code {
         KeyCode::Char('y') => {
             model.mode = Mode::Asking(doubt.clone());

@@ -3,6 +3,7 @@
 //! hub's streams and the signals come together in one loop.
 
 mod answers;
+mod decode;
 mod feed;
 mod foot;
 mod guards;
@@ -22,7 +23,6 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crossterm::event::Event as Input;
 use plexus_server::DataDir;
 use rustix::termios::{QueueSelector, tcflush};
 use serde_json::json;
@@ -36,6 +36,7 @@ use crate::editor::{self, EditError, Edited};
 use crate::error::{ExpectedError, system};
 use crate::serve::Signals;
 use crate::terminal::now;
+use decode::Input;
 use input::Keys;
 use model::Model;
 use outside::Outside;
@@ -115,7 +116,7 @@ impl Watching {
         let screen = Screen::take(paint).map_err(system)?;
         let (send, typed) = mpsc::unbounded_channel();
         let keys = Some(Keys::read(send.clone()).map_err(system)?);
-        let outside = Outside::new(DataDir::socket(dir), tell);
+        let outside = Outside::new(dir.to_owned(), tell);
         Ok(Self { dir: dir.to_owned(), model, screen, outside, told, keys, typed: (send, typed) })
     }
 
@@ -133,8 +134,6 @@ impl Watching {
                         match input {
                             Input::Key(key) => Some(Event::Key(key)),
                             Input::Paste(text) => Some(Event::Pasted(text)),
-                            Input::Resize(..) => Some(Event::Resized),
-                            _ => continue,
                         }
                     }
                     None => return Ok(()),

@@ -125,6 +125,8 @@ pub(crate) struct Model {
     pub(crate) reading: Option<ApprovalId>,
     /// How much of what is to be decided was on the screen.
     pub(crate) seen: Seen,
+    /// How many columns the screen has.
+    pub(crate) width: usize,
     /// How many rows of it the screen holds.
     pub(crate) page: usize,
     /// When the selected approval took its place without anyone choosing it.
@@ -169,6 +171,7 @@ impl Default for Model {
             read: HashMap::new(),
             reading: None,
             seen: Seen::default(),
+            width: 0,
             page: 1,
             came_at: None,
             answered: HashSet::new(),
@@ -239,7 +242,7 @@ impl Model {
         let (key, content, rows) = match &self.mode {
             Mode::Asking(Doubt::Edited(id, edited)) if approval.id == *id => {
                 let mut rows = vec![Row::new(Tone::Strong, "This is what you changed:")];
-                rows.extend(change::rows_in_full(&editable(approval), edited));
+                rows.extend(change::rows_of_edit(approval, &editable(approval), edited));
                 // Rare and short-lived: made anew each time.
                 (None, hash(&("edited", id.to_string(), input(edited))), rows)
             }
@@ -253,7 +256,7 @@ impl Model {
             _ => {
                 let key = Some((approval.id, width, approval.truncated));
                 if self.shown.of == key {
-                    self.seen.start(self.shown.content, width);
+                    self.start(self.shown.content, width);
                     return;
                 }
                 let reviewed = self.reviewed(approval);
@@ -267,7 +270,20 @@ impl Model {
             }
         };
         self.shown = Shown { of: key, content, rows: fit(&rows, width) };
+        self.start(content, width);
+    }
+
+    /// Rows that begin anew are read from the first one.
+    fn start(&mut self, content: u64, width: usize) {
         self.seen.start(content, width);
+        if self.seen.upto() == 0 && !self.seen.all() {
+            self.down = 0;
+        }
+    }
+
+    /// What stands on the screen to be decided, and where it is read.
+    pub(crate) fn subject(&self) -> (Option<ApprovalId>, u64, usize) {
+        (self.approval, self.shown.content, self.down)
     }
 
     /// What was made for an approval does not hold any more.

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use plexus_protocol::{Approval, ApprovalId, SessionId};
+use plexus_server::DataDir;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
@@ -11,22 +12,23 @@ use tokio::task::JoinSet;
 use super::feed;
 use super::update::Event;
 use crate::client::{CallError, Client};
-use crate::hub::ANSWERED_WITHIN;
+use crate::hub::{ANSWERED_WITHIN, HubClient};
 use crate::outcome::ending;
+use crate::remember;
 use crate::review::Reviewed;
 
 /// The hub, and where its answers go.
 pub(crate) struct Outside {
-    socket: PathBuf,
+    dir: PathBuf,
     tell: Sender<Event>,
     calls: JoinSet<()>,
     log: JoinSet<()>,
 }
 
 impl Outside {
-    /// For the hub at this socket.
-    pub(crate) fn new(socket: PathBuf, tell: Sender<Event>) -> Self {
-        Self { socket, tell, calls: JoinSet::new(), log: JoinSet::new() }
+    /// For the hub of this data directory.
+    pub(crate) fn new(dir: PathBuf, tell: Sender<Event>) -> Self {
+        Self { dir, tell, calls: JoinSet::new(), log: JoinSet::new() }
     }
 
     /// Follows the log of this session, and no other.
@@ -64,7 +66,14 @@ impl Outside {
         let (client, tell) = (self.client(), self.tell.clone());
         // Those that have ended are let go of here, so that they do not pile up.
         while self.calls.try_join_next().is_some() {}
+        let hub = HubClient { client: client.clone(), dir: self.dir.clone() };
         self.calls.spawn(async move {
+            if let (Some(id), Some(rule)) = (answers, params["remember"]["rule"].as_str())
+                && let Err(error) = remember::check(&hub, id, rule).await
+            {
+                let _ = tell.send(Event::NotAnswered(id, error.to_string())).await;
+                return;
+            }
             let event = match (soon(&client, method, params).await, answers) {
                 (Ok(answer), _) if answer["type"] == "already_resolved" => {
                     let first = before(&client, answers).await;
@@ -79,7 +88,7 @@ impl Outside {
     }
 
     fn client(&self) -> Client {
-        Client::Operator { socket: self.socket.clone() }
+        Client::Operator { socket: DataDir::socket(&self.dir) }
     }
 }
 

@@ -51,6 +51,7 @@ pub(crate) fn view(model: &mut Model, frame: &mut Frame<'_>, paint: Paint) {
         Layout::vertical([Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)])
             .areas(frame.area());
     (model.drawn, model.drawn_session) = (None, None);
+    model.width = frame.area().width.into();
     title(model, frame, top);
     let lists_high = (body.height / 3).max(5);
     let [lists, below] = Layout::vertical([Constraint::Length(lists_high), Constraint::Min(0)]).areas(body);
@@ -201,7 +202,8 @@ fn is_legible(area: Rect) -> bool {
 }
 
 fn question(model: &mut Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
-    let width = usize::from(area.width.saturating_sub(2));
+    // Where lines and dots are two columns wide, the border and the lead of a row take one more each.
+    let width = usize::from(area.width.saturating_sub(4));
     model.prepare(width);
     let (all, height) = (model.shown.rows.len(), usize::from(area.height.saturating_sub(2)));
     model.down = model.down.min(all.saturating_sub(height));

@@ -27,7 +27,16 @@ async fn methods_are_commands_with_flags_and_help() {
 async fn an_approval_is_answered_from_the_command_line() {
     let hub = TestHub::start().await;
     let (session, approval) = hub.asking_session("a").await;
-    let answered = hub.run(&["loopback", "respond", "--approval-id", &approval, "--approve", "true"]).await;
+    let allow = ["loopback", "respond", "--approval-id", &approval, "--approve", "true"];
+    let unseen = hub.run(&allow).await;
+    assert_eq!(unseen.status.code(), Some(2), "{}", text(&unseen.stderr));
+    assert!(
+        text(&unseen.stderr).contains("needs the digest of the call you read"),
+        "{}",
+        text(&unseen.stderr)
+    );
+    let digest = hub.digest(&approval).await;
+    let answered = hub.run(&[&allow[..], &["--digest", &digest]].concat()).await;
     assert!(answered.status.success(), "{}", text(&answered.stderr));
     let done = hub.call("claudecode.poll", json!({"session_id": session, "from_seq": 0})).await.unwrap();
     assert_eq!(done["pending_approvals"], json!([]));

@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 
+use plexus_testkit::pty::Pty;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::support::{LIMIT, plexus, run, text};
@@ -45,4 +46,22 @@ async fn the_command_it_shows_answers_it() {
     let answered = tokio::time::timeout(LIMIT, guided).await.expect("it ends");
     assert_eq!(answered, 2);
     assert!(demo.wait().await.unwrap().success());
+}
+
+#[tokio::test]
+async fn a_capital_y_allows_and_what_was_typed_before_the_question_does_not_answer_it() {
+    let home = tempfile::tempdir().unwrap();
+    let env = [
+        ("HOME", home.path().to_str().unwrap()),
+        ("TMPDIR", home.path().to_str().unwrap()),
+        ("TERM", "xterm"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let path = ("PATH".to_owned(), std::env::var("PATH").unwrap());
+    let env: Vec<(String, String)> = env.into_iter().chain([path]).collect();
+    let mut demo = Pty::start(env!("CARGO_BIN_EXE_plexus").as_ref(), &["demo"], home.path(), &env).unwrap();
+    demo.press("n too early\n").unwrap();
+    demo.expect("Type y to allow it").await.unwrap();
+    demo.press("Y\n").unwrap();
+    demo.expect("decided: allowed").await.unwrap();
 }

@@ -65,7 +65,7 @@ async fn e_opens_the_editor_until_what_it_leaves_is_json() {
     run.press("\n").unwrap();
     run.expect("- touch made").await.unwrap();
     run.expect("+ touch changed").await.unwrap();
-    run.expect("Allow it with this input? y or n: ").await.unwrap();
+    run.expect("Allow it with this input? y, or n to cancel the edit: ").await.unwrap();
     assert!(!hub.work().join("changed").exists(), "an edit alone answers nothing");
     run.press("y\n").unwrap();
     run.expect("Allowed: Bash touch changed (edited, a)").await.unwrap();
@@ -379,9 +379,9 @@ async fn what_cannot_be_seen_is_written_out_and_cannot_pass_for_a_line_of_ours()
     let shown = run.shown().replace('\r', "");
     for row in [
         "$ rm\\u{a0}-r\\u{200b} x··\n",
-        "\n  →   ls\n",
-        "\n  Allow it? y, n\n",
-        "\n  plexus: Allowed\n",
+        "\n| →   ls\n",
+        "\n| Allow it? y, n\n",
+        "\n| plexus: Allowed\n",
         "\n  because: it is safe\n",
     ] {
         assert!(shown.contains(row), "{row:?} in\n{shown}");
@@ -416,4 +416,54 @@ async fn a_frozen_hub_is_said_to_be_disconnected_and_answers_wait() {
     run.expect("Allowed: Bash touch made (a)").await.unwrap();
     assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
     assert!(hub.work().join("made").exists());
+}
+
+#[tokio::test]
+async fn a_rule_that_does_not_match_the_call_is_asked_for_again() {
+    let hub = TestHub::start().await;
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["made"])], "true");
+    run.expect("Allow it?").await.unwrap();
+    run.press("a\n").unwrap();
+    run.expect("[Bash(touch made)]: ").await.unwrap();
+    run.press("Bash(rm:*)\n").unwrap();
+    run.expect("`Bash(rm:*)` does not match this call; nothing was answered").await.unwrap();
+    run.expect("[Bash(touch made)]: ").await.unwrap();
+    assert!(!hub.work().join("made").exists());
+    let rules = hub.call("policy.list", json!({"name": "a"})).await.unwrap();
+    assert_eq!(rules["rules"], json!([]), "no rule was added");
+    run.press("Bash(touch:*)\n").unwrap();
+    run.expect("added the rule Bash(touch:*)").await.unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    assert!(hub.work().join("made").exists());
+}
+
+#[tokio::test]
+async fn an_edit_of_escaped_characters_says_that_the_escapes_will_run() {
+    let hub = TestHub::start().await;
+    let prompt = json!([{"tool": "Bash", "input": {"command": "true \u{1b}a"}}]).to_string();
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], "sed -i s/a/b/");
+    run.expect("$ true \\u{1b}a").await.unwrap();
+    run.expect("are written as \\u{…}").await.unwrap();
+    run.expect("Allow it?").await.unwrap();
+    run.press("e\n").unwrap();
+    run.expect("the escapes are what will run").await.unwrap();
+    run.expect("Allow it with this input?").await.unwrap();
+    run.press("n\n").unwrap();
+    run.expect("Allow it?").await.unwrap();
+    run.press("n\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+}
+
+#[tokio::test]
+async fn an_approval_that_is_resolved_elsewhere_while_it_is_read_is_named() {
+    let hub = TestHub::start().await;
+    let command = format!("touch made\n{}", "# line\n".repeat(60));
+    let prompt = json!([{"tool": "Bash", "input": {"command": command}}]).to_string();
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], "true");
+    run.expect("Enter shows more").await.unwrap();
+    let open = hub.call("loopback.pending", json!({})).await.unwrap()["approvals"].take();
+    hub.call("loopback.respond", json!({"approval_id": open[0]["id"], "approve": false})).await.unwrap();
+    run.expect("plexus: Denied by you: Bash touch made").await.unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    assert!(!hub.work().join("made").exists());
 }

@@ -21,6 +21,8 @@ pub(crate) struct Terminal {
     master: File,
     screen: Arc<Mutex<vt100::Parser>>,
     grown: watch::Receiver<()>,
+    /// All bytes that the program wrote.
+    all: Arc<Mutex<Vec<u8>>>,
     /// Whether the program ever had the whole screen.
     had_all: Arc<AtomicBool>,
     child: Running,
@@ -38,13 +40,18 @@ impl Drop for Running {
 
 impl Terminal {
     /// Starts a program in a terminal of 80 by 24.
-    pub(crate) fn start(mut command: Command) -> Self {
+    pub(crate) fn start(command: Command) -> Self {
+        Self::sized(command, 80, 24)
+    }
+
+    /// Starts a program in a terminal of this size.
+    pub(crate) fn sized(mut command: Command, width: u16, height: u16) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap();
         let slave = File::options().read(true).write(true).open(Path::new(name.to_str().unwrap())).unwrap();
-        tcsetwinsize(&master, size(80, 24)).unwrap();
+        tcsetwinsize(&master, size(width, height)).unwrap();
         let end = |slave: &File| Stdio::from(slave.try_clone().unwrap());
         command.stdin(end(&slave)).stdout(end(&slave)).stderr(end(&slave));
         // SAFETY: both are system calls that may be made between fork and exec.
@@ -56,24 +63,41 @@ impl Terminal {
             });
         }
         let child = Running(command.spawn().unwrap());
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(cells(24), cells(80), 0)));
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(cells(height), cells(width), 0)));
         let (grow, grown) = watch::channel(());
         let master = File::from(master);
         let had_all = Arc::new(AtomicBool::new(false));
+        let all = Arc::new(Mutex::new(Vec::new()));
+        let written = Arc::clone(&all);
         let (mut reader, seen, has_all) =
             (master.try_clone().unwrap(), Arc::clone(&screen), Arc::clone(&had_all));
         std::thread::spawn(move || {
             let mut piece = [0; 4096];
+            let mut waiting: Vec<u8> = Vec::new();
             // A terminal that nobody holds any more is an error to read from: the end.
             while let Ok(read @ 1..) = reader.read(&mut piece) {
+                written.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&piece[..read]);
+                waiting.extend_from_slice(&piece[..read]);
+                let whole = whole_frames(&waiting);
                 let mut parser = seen.lock().unwrap_or_else(PoisonError::into_inner);
-                parser.process(&piece[..read]);
+                parser.process(&waiting[..whole]);
+                waiting.drain(..whole);
                 has_all.fetch_or(parser.screen().alternate_screen(), Ordering::SeqCst);
                 drop(parser);
                 grow.send_replace(());
             }
         });
-        Self { master, screen, grown, had_all, child }
+        Self { master, screen, grown, all, had_all, child }
+    }
+
+    /// All bytes that the program wrote.
+    pub(crate) fn all(&self) -> Arc<Mutex<Vec<u8>>> {
+        Arc::clone(&self.all)
+    }
+
+    /// Whether the program wrote this.
+    pub(crate) fn wrote(&self, text: &str) -> bool {
+        String::from_utf8_lossy(&self.all.lock().unwrap_or_else(PoisonError::into_inner)).contains(text)
     }
 
     pub(crate) fn text(&self) -> String {
@@ -116,13 +140,19 @@ impl Terminal {
     pub(crate) async fn presses(&mut self, key: &str, what: &str, wanted: impl Fn(&str) -> bool) {
         let pressed = async {
             while !wanted(&self.text()) {
+                let before = self.text();
                 self.types(key);
                 let mut grown = self.grown.clone();
+                let changed = async {
+                    while self.text() == before {
+                        grown.changed().await?;
+                    }
+                    Ok::<_, watch::error::RecvError>(())
+                };
                 // Also where a key changes nothing: then it is pressed again.
                 let wait = std::time::Duration::from_millis(200);
-                let ended = matches!(tokio::time::timeout(wait, grown.changed()).await, Ok(Err(_)));
+                let ended = matches!(tokio::time::timeout(wait, changed).await, Ok(Err(_)));
                 assert!(!ended || wanted(&self.text()), "it has ended without: {what}\n{}", self.text());
-                self.grown = grown;
             }
         };
         if tokio::time::timeout(LIMIT, pressed).await.is_err() {
@@ -153,6 +183,15 @@ impl Terminal {
         let modes = tcgetattr(&master).unwrap().local_modes;
         assert!(modes.contains(LocalModes::ECHO | LocalModes::ICANON), "what is typed is seen again");
         status
+    }
+}
+
+/// How many of these bytes a terminal with synchronized updates shows now: all but a frame that has begun and not ended.
+fn whole_frames(bytes: &[u8]) -> usize {
+    let last = |mark: &[u8]| bytes.windows(mark.len()).rposition(|window| window == mark);
+    match (last(b"\x1b[?2026h"), last(b"\x1b[?2026l")) {
+        (Some(begun), ended) if ended.is_none_or(|ended| ended < begun) => begun,
+        _ => bytes.len(),
     }
 }
 

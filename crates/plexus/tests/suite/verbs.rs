@@ -6,6 +6,7 @@ use plexus_testkit::pty::Pty;
 use serde_json::{Value, json};
 
 use crate::support::{LIMIT, TestHub, plexus, text};
+use crate::terminal::Terminal;
 use crate::transcript;
 
 async fn compare(hub: &TestHub, name: &str, args: &[&str], words: &[(&str, &str)]) -> Output {
@@ -110,7 +111,7 @@ async fn an_edited_input_is_confirmed_runs_and_is_shown_everywhere() {
     broken.expect("the approval stays open").await.unwrap();
     assert_eq!(broken.end().await.unwrap(), 130);
     let mut refused = at_terminal(&hub, &edit, "sed -i s/made/changed/");
-    refused.expect("Allow it with this input? y or n: ").await.unwrap();
+    refused.expect("Allow it with this input? y allows, n leaves it open: ").await.unwrap();
     refused.press("n\n").unwrap();
     refused.expect("the approval stays open").await.unwrap();
     assert_eq!(refused.end().await.unwrap(), 130);
@@ -118,7 +119,7 @@ async fn an_edited_input_is_confirmed_runs_and_is_shown_everywhere() {
     let mut changed = at_terminal(&hub, &edit, "sed -i s/made/changed/");
     changed.expect("- touch made").await.unwrap();
     changed.expect("+ touch changed").await.unwrap();
-    changed.expect("Allow it with this input? y or n: ").await.unwrap();
+    changed.expect("Allow it with this input? y allows, n leaves it open: ").await.unwrap();
     changed.press("y\n").unwrap();
     changed.expect("Allowed: Bash touch changed (edited, a)").await.unwrap();
     assert_eq!(changed.end().await.unwrap(), 0);
@@ -144,14 +145,22 @@ async fn approve_shows_all_of_a_call_and_asks() {
     let whole = text(&hub.run(&["approvals", &approval[..8]]).await.stdout);
     assert!(whole.contains("touch made\n") && whole.contains(&hub.digest(&approval).await), "{whole}");
 
+    let mut leaves = at_terminal(&hub, &["approve", &approval], "true");
+    leaves.expect("n or q cancels: ").await.unwrap();
+    leaves.press("n\n").unwrap();
+    leaves.expect("nothing was answered; the approval stays open").await.unwrap();
+    assert_eq!(leaves.end().await.unwrap(), 130);
+
     let mut asks = at_terminal(&hub, &["approve", &approval], "true");
     asks.expect("22 of 45 lines shown").await.unwrap();
     asks.press("y\n").unwrap();
     asks.expect("cannot be allowed before all of it was shown").await.unwrap();
-    asks.expect("q cancels: ").await.unwrap();
+    asks.expect("22 of 45 lines shown; Enter shows more, n or q cancels: ").await.unwrap();
+    asks.press("\n").unwrap();
+    asks.expect("44 of 45 lines shown").await.unwrap();
     asks.press("\n").unwrap();
     asks.expect("touch made").await.unwrap();
-    asks.expect("Allow it? y or n: ").await.unwrap();
+    asks.expect("Allow it? y allows, n leaves it open: ").await.unwrap();
     assert!(!hub.work().join("made").exists());
     asks.press("y\n").unwrap();
     asks.expect("Allowed: Bash true").await.unwrap();
@@ -184,8 +193,9 @@ async fn always_makes_a_rule() {
     let hub = TestHub::start().await;
     let (session, approval) = hub.asking_session("a").await;
     let mut asks = at_terminal(&hub, &["approve", &approval, "--always"], "true");
-    asks.expect("rule for this session and all below it: Bash(touch made)").await.unwrap();
-    asks.expect("y or n: ").await.unwrap();
+    asks.expect("rule for this session and all below it:").await.unwrap();
+    asks.expect("  Bash(touch made)").await.unwrap();
+    asks.expect("n leaves it open: ").await.unwrap();
     asks.press("y\n").unwrap();
     asks.expect("added the rule Bash(touch made)").await.unwrap();
     assert_eq!(asks.end().await.unwrap(), 0, "{}", asks.shown());
@@ -194,6 +204,122 @@ async fn always_makes_a_rule() {
     assert_eq!(unnamed.status.code(), Some(2), "a rule that nobody saw: {}", text(&unnamed.stderr));
     let rules = hub.call("policy.list", json!({"session_id": session})).await.unwrap();
     assert_eq!(rules["rules"][0]["rule"], "Bash(touch made)");
+}
+
+#[tokio::test]
+async fn a_rule_that_does_not_match_the_call_answers_nothing() {
+    let hub = TestHub::start().await;
+    let (session, approval) = hub.asking_session("a").await;
+    let digest = hub.digest(&approval).await;
+    for rule in ["n", "Bash(rm:*)"] {
+        let refused = hub.run(&["approve", &approval, "--digest", &digest, "--always", rule]).await;
+        let said = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{said}");
+        assert!(said.contains(&format!("`{rule}` does not match this call; nothing was answered")), "{said}");
+    }
+    let rules = hub.call("policy.list", json!({"session_id": session})).await.unwrap();
+    assert_eq!(rules["rules"], json!([]), "no rule was made");
+    let allowed = hub.run(&["approve", &approval, "--digest", &digest, "--always", "Bash(touch:*)"]).await;
+    assert_eq!(allowed.status.code(), Some(0), "{}", text(&allowed.stderr));
+}
+
+#[tokio::test]
+async fn approve_asks_for_the_answers_to_a_question() {
+    let hub = TestHub::start().await;
+    let questions = json!([{"question": "Which?", "header": "h", "multiSelect": false,
+        "options": [{"label": "red", "description": "r"}, {"label": "blue", "description": "b"}]}]);
+    let prompt = json!([{"tool": "AskUserQuestion", "input": {"questions": questions}}]).to_string();
+    let create = json!({"name": "a", "working_dir": hub.work(), "prompt": prompt});
+    let session = hub.call("claudecode.create", create).await.unwrap()["id"].as_str().unwrap().to_owned();
+    let approval = hub.first_approval(&session).await;
+    let digest = hub.digest(&approval).await;
+    let script = hub.run(&["approve", &approval, "--digest", &digest]).await;
+    assert_eq!(script.status.code(), Some(2), "{}", text(&script.stderr));
+    assert!(text(&script.stderr).contains("answer it with --answers '{"), "{}", text(&script.stderr));
+    let mut leaves = at_terminal(&hub, &["approve", &approval], "true");
+    leaves.expect("Which? Answer (a number or words; nothing leaves it open): ").await.unwrap();
+    leaves.press("\n").unwrap();
+    leaves.expect("nothing was answered; the approval stays open").await.unwrap();
+    assert_eq!(leaves.end().await.unwrap(), 130, "{}", leaves.shown());
+    let given = ["approve", &approval, "--answers", "{\"Which?\": \"red\"}"];
+    let mut sends = at_terminal(&hub, &given, "true");
+    sends.expect("  Which?: red").await.unwrap();
+    sends.expect("Send these answers? y allows, n leaves it open: ").await.unwrap();
+    sends.press("n\n").unwrap();
+    assert_eq!(sends.end().await.unwrap(), 130, "{}", sends.shown());
+    let mut answers = at_terminal(&hub, &["approve", &approval], "true");
+    answers.expect("2. blue").await.unwrap();
+    answers.expect("nothing leaves it open): ").await.unwrap();
+    answers.press("2\n").unwrap();
+    answers.expect("Answered: blue (a)").await.unwrap();
+    assert_eq!(answers.end().await.unwrap(), 0, "{}", answers.shown());
+}
+
+#[tokio::test]
+async fn a_small_terminal_shows_every_line_above_its_prompt() {
+    let hub = TestHub::start().await;
+    let command = (1..=12).map(|number| format!("echo line-{number}\n")).collect::<String>() + "touch made";
+    let prompt = json!([{"tool": "Bash", "input": {"command": command}}]).to_string();
+    let create = json!({"name": "a", "working_dir": hub.work(), "prompt": prompt});
+    let session = hub.call("claudecode.create", create).await.unwrap()["id"].as_str().unwrap().to_owned();
+    let approval = hub.first_approval(&session).await;
+    let data_dir = hub.process.data_dir().to_str().unwrap().to_owned();
+    let start = |args: &[&str], width, height| {
+        let mut command = plexus(hub.folder.path());
+        command.args(args).args(["--data-dir", &data_dir]).env("TERM", "xterm");
+        Terminal::sized(command, width, height)
+    };
+    let mut small = start(&["approve", &approval], 20, 6);
+    let mut shown = std::collections::BTreeSet::new();
+    let last = |screen: &str| screen.lines().last().unwrap_or_default().trim_end().to_owned();
+    let mut prompt = String::new();
+    loop {
+        small
+            .until("the next prompt", |screen| {
+                let now = last(screen);
+                now != prompt && (now.ends_with("cancels:") || now.ends_with("open:"))
+            })
+            .await;
+        let screen = small.text();
+        prompt = last(&screen);
+        let on_screen = |number: &u32| screen.lines().any(|line| line.ends_with(&format!(" line-{number}")));
+        shown.extend((1..=12).filter(on_screen));
+        if prompt.ends_with("open:") {
+            break;
+        }
+        small.types("\r");
+    }
+    assert_eq!(shown.len(), 12, "every line was on the screen with its prompt: {shown:?}");
+    small.types("n\r");
+    small.shows("stays open").await;
+    let (_, other) = hub.asking_session("b").await;
+    let rule = "Bash(touch made)";
+    let mut narrow = start(&["approve", &other, "--always", rule], 40, 12);
+    narrow.shows("Allow it? y allows, n leaves it open:").await;
+    let screen = narrow.text();
+    for line in ["$ touch made", "rule for this session and all below it:", "  Bash(touch made)"] {
+        assert!(screen.lines().any(|shown| shown.trim_end() == line), "{line}\n{screen}");
+    }
+    narrow.types("y\r");
+    narrow.shows("added the rule Bash(touch made)").await;
+}
+
+#[tokio::test]
+async fn the_short_id_of_a_resolved_approval_says_how_it_ended() {
+    let hub = TestHub::start().await;
+    let (session, approval) = hub.asking_session("a").await;
+    assert!(hub.run(&["deny", &approval[..8]]).await.status.success());
+    over(&hub, &session).await;
+    for verb in [&["approve", &approval[..8], "--digest", "x"][..], &["deny", &approval[..8]]] {
+        let late = hub.run(verb).await;
+        assert_eq!(late.status.code(), Some(1));
+        let said = text(&late.stderr);
+        assert!(said.contains("no longer open: Denied by you: Bash touch made (a)"), "{said}");
+    }
+    let shown = text(&hub.run(&["approvals", &approval[..8]]).await.stdout);
+    assert!(shown.ends_with("no longer open: Denied by you: Bash touch made (a)\n"), "{shown}");
+    let other = hub.run(&["approve", "ffffffff", "--digest", "x"]).await;
+    assert!(text(&other.stderr).contains("no open approval's id begins with `ffffffff`"));
 }
 
 #[tokio::test]

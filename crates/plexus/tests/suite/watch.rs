@@ -100,7 +100,7 @@ async fn an_input_is_edited_and_the_call_runs_with_that() {
     let (session, _) = hub.asking_session("worker").await;
     let mut terminal = watch(&hub, &[("EDITOR", &editor)]);
     terminal.shows("$ touch made").await;
-    terminal.presses("e", "it is asked about", |screen| screen.contains("as you changed it?")).await;
+    terminal.presses("e", "it is asked about", |screen| screen.contains("Allow it with this input?")).await;
     terminal.shows("touch changed").await;
     assert!(!hub.work().join("changed").exists(), "an edit alone answers nothing");
     terminal.presses("y", "no question is open", answered).await;
@@ -277,4 +277,63 @@ async fn without_a_hub_or_a_terminal_it_says_so() {
     let output = hub.run(&["watch"]).await;
     assert_eq!(output.status.code(), Some(2));
     assert!(crate::support::text(&output.stderr).contains("needs a terminal"));
+}
+
+#[tokio::test]
+async fn a_reply_of_the_terminal_answers_nothing() {
+    let hub = TestHub::start().await;
+    let (_, approval) = hub.asking_session("worker").await;
+    let mut terminal = watch(&hub, &[]);
+    terminal.shows("$ touch made").await;
+    // The moment that a question has to have been there is over once a key opens a line.
+    terminal.presses("d", "the reason is asked for", |screen| screen.contains("Why not?")).await;
+    terminal.types("\u{1b}");
+    terminal.until("the line is gone", |screen| !screen.contains("Why not?")).await;
+    for reply in [
+        "\u{1b}P1$r0;a\u{1b}\\",
+        "\u{1b}]11;rgb:aaaa/aaaa/aaaa\u{7}",
+        "\u{1b}_Ga=a\u{1b}\\",
+        "\u{1b}[?2026;2$y",
+        "\u{1b}a",
+        "\u{1}",
+    ] {
+        terminal.types(reply);
+    }
+    terminal.types("/none");
+    terminal.until("all of it was read", |screen| screen.contains("/none")).await;
+    let found = hub.call("loopback.get", json!({"approval_id": approval})).await.unwrap();
+    assert_eq!(found["approval"]["status"], "pending", "{}", terminal.text());
+    terminal.types("\u{1b}");
+    terminal.shows("$ touch made").await;
+    terminal.presses("a", "no question is open", answered).await;
+}
+
+#[tokio::test]
+async fn a_rule_that_does_not_match_the_call_is_not_added() {
+    let hub = TestHub::start().await;
+    let (session, approval) = hub.asking_session("worker").await;
+    let mut terminal = watch(&hub, &[]);
+    terminal.shows("$ touch made").await;
+    terminal.presses("r", "a rule is asked for", |screen| screen.contains("remember this rule")).await;
+    terminal.types("\u{15}Bash(rm:*)\r");
+    terminal.shows("`Bash(rm:*)` does not match this call; nothing was answered").await;
+    let rules = hub.call("policy.list", json!({"session_id": session})).await.unwrap();
+    assert_eq!(rules["rules"], json!([]), "no rule was added");
+    let found = hub.call("loopback.get", json!({"approval_id": approval})).await.unwrap();
+    assert_eq!(found["approval"]["status"], "pending");
+    terminal.presses("r", "a rule is asked for", |screen| screen.contains("remember this rule")).await;
+    terminal.types("\u{15}Bash(touch:*)\r");
+    terminal.shows("added the rule Bash(touch:*)").await;
+}
+
+#[tokio::test]
+async fn a_row_that_is_drawn_too_wide_ends_at_the_edge() {
+    let hub = TestHub::start().await;
+    let mut terminal = watch(&hub, &[]);
+    terminal.shows(" 0 open").await;
+    assert!(terminal.wrote("\u{1b}[?7l") && !terminal.wrote("\u{1b}[?7h"), "lines do not wrap");
+    terminal.types("q");
+    let wrote = terminal.all();
+    assert!(terminal.gives_back().await.success());
+    assert!(String::from_utf8_lossy(&wrote.lock().unwrap()).contains("\u{1b}[?7h"), "lines wrap again");
 }

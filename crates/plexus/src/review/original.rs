@@ -1,0 +1,160 @@
+//! The call that was asked about, from what the hub shows of it. The hub writes characters that could mislead as `\u{…}` and leaves
+//! a text that says `\u{…}` literally as it is; the digest, which is of the call itself, tells the two apart.
+
+use plexus_core::call_digest;
+use plexus_protocol::{Approval, Object, visible};
+use serde_json::Value;
+
+use super::width::is_misleading;
+
+/// What is known about the `\u{…}` in what the hub shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Escapes {
+    /// All of them are literal text: the hub wrote nothing out.
+    Literal,
+    /// All of them stand for characters.
+    Characters,
+    /// Some stand for characters, and some may be literal text.
+    Uncertain,
+}
+
+/// The approval with the characters that the hub wrote out put back.
+pub(crate) fn original(approval: &Approval) -> (Approval, Escapes) {
+    let mut asked = approval.clone();
+    // Words about the call are no part of the digest.
+    for words in [&mut asked.reason, &mut asked.blocked_path].into_iter().flatten() {
+        *words = decoded(words);
+    }
+    for opinion in asked.passed.iter_mut().filter_map(|passed| passed.opinion.as_mut()) {
+        *opinion = decoded(opinion);
+    }
+    let given = approval.digest.as_deref();
+    if !approval.truncated && given.is_none_or(|given| given == digest(approval)) {
+        return (asked, Escapes::Literal);
+    }
+    // The hub shows the directory as it is.
+    asked.input = decoded_object(&approval.input);
+    asked.tool_name = decoded(&approval.tool_name);
+    let found = digest(&asked);
+    let escapes = if given == Some(&*found) { Escapes::Characters } else { Escapes::Uncertain };
+    (asked, escapes)
+}
+
+/// The digest of the call as it is shown.
+pub(crate) fn digest(approval: &Approval) -> String {
+    call_digest(&approval.tool_name, &approval.input, &approval.cwd)
+}
+
+/// A file's text, as it compares with an input of which this is known.
+pub(super) fn comparable(text: &str, escapes: Escapes) -> String {
+    match escapes {
+        Escapes::Literal | Escapes::Characters => text.to_owned(),
+        Escapes::Uncertain => decoded(&visible(text).unwrap_or_else(|| text.to_owned())),
+    }
+}
+
+fn decoded_object(fields: &Object) -> Object {
+    fields.iter().map(|(name, value)| (decoded(name), decoded_value(value))).collect()
+}
+
+fn decoded_value(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(decoded(text)),
+        Value::Array(items) => items.iter().map(decoded_value).collect(),
+        Value::Object(fields) => Value::Object(decoded_object(fields)),
+        other => other.clone(),
+    }
+}
+
+/// `text` with each `\u{…}` that the hub can have written put back.
+fn decoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("\\u{") {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let end = from.find('}').map_or(from.len(), |end| end + 1);
+        let (escape, after) = from.split_at(end);
+        match character(escape) {
+            Some(c) => {
+                out.push(c);
+                rest = after;
+            }
+            None => {
+                out.push('\\');
+                rest = from.get(1..).unwrap_or_default();
+            }
+        }
+    }
+    out + rest
+}
+
+/// The character that the hub writes in exactly this way.
+fn character(escape: &str) -> Option<char> {
+    let digits = escape.strip_prefix("\\u{")?.strip_suffix('}')?;
+    let c = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
+    (is_misleading(c) && c.escape_unicode().to_string() == escape).then_some(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::review::{Reviewed, rows};
+    use serde_json::json;
+
+    /// An approval as the hub shows this call.
+    fn shown(command: &str) -> Approval {
+        let id = "0b5c0000-0000-4000-8000-000000000000";
+        let mut input = json!({"command": command});
+        let digest = call_digest("Bash", input.as_object().unwrap(), "/");
+        plexus_protocol::shorten(&mut input, usize::MAX);
+        serde_json::from_value(json!({
+            "id": id, "session_id": id, "session_name": "a", "kind": "tool", "tool_name": "Bash", "tool_use_id": "t",
+            "input": input, "status": "pending", "created_at": 0, "asked_of": {"kind": "operator"}, "cwd": "/", "digest": digest,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn no_two_commands_are_shown_alike() {
+        let texts =
+            ["\u{a0}", "\\u{a0}", "\\\u{a0}", "\\\\u{a0}", "\u{1b}", "\\u{1b}", "\\\u{1b}", "\\\\u{1b}"];
+        let screens: Vec<Vec<String>> = texts
+            .iter()
+            .map(|text| {
+                let approval = shown(&format!("echo a{text}b"));
+                let rows = rows(&Reviewed { approval, file: None }, 0);
+                rows.iter().map(|row| format!("{}{}", row.lead, row.text)).collect()
+            })
+            .collect();
+        for (number, screen) in screens.iter().enumerate() {
+            let text = texts[number];
+            assert!(screen.iter().any(|row| row.contains("are written as \\u{…}")), "{text:?}: {screen:?}");
+            assert!(!screen.iter().any(|row| row.contains("may be literal")), "{text:?}: {screen:?}");
+            for other in &screens[number + 1..] {
+                assert_ne!(screen, other, "{text:?}");
+            }
+        }
+        assert!(screens[0].contains(&"$ echo a\\u{a0}b".to_owned()), "{:?}", screens[0]);
+        assert!(screens[1].contains(&"$ echo a\\\\u{a0}b".to_owned()), "{:?}", screens[1]);
+        assert!(screens[4].contains(&"$ echo a\\u{1b}b".to_owned()), "{:?}", screens[4]);
+        assert!(screens[5].contains(&"$ echo a\\\\u{1b}b".to_owned()), "{:?}", screens[5]);
+    }
+
+    #[test]
+    fn what_cannot_be_told_apart_is_said_and_plain_text_has_no_notice() {
+        let said = |command: &str| {
+            let rows = rows(&Reviewed { approval: shown(command), file: None }, 0);
+            rows.iter().map(|row| row.text.clone()).collect::<Vec<_>>().join("\n")
+        };
+        assert!(said("a\u{1b}b\\u{1b}c").contains("may be literal text"));
+        assert!(!said("echo \\n \\x41 ü").contains("\\u{"));
+    }
+
+    #[test]
+    fn only_what_the_hub_writes_is_put_back() {
+        assert_eq!(decoded("a\\u{1b}b\\u{41}c\\u{1B}\\u{\\u{7}"), "a\u{1b}b\\u{41}c\\u{1B}\\u{\u{7}");
+        assert_eq!(original(&shown("a\u{1b}")).1, Escapes::Characters);
+        assert_eq!(original(&shown("a\\u{1b}")).1, Escapes::Literal);
+    }
+}

@@ -1,0 +1,71 @@
+//! What keys and typed lines send to the hub, and what an answer from elsewhere does.
+
+use super::*;
+
+#[test]
+fn a_question_is_answered_by_numbers_or_words() {
+    let input = json!({"questions": [
+        {"question": "Which colour?", "options": [{"label": "red", "description": "as fire"}, {"label": "blue"}]},
+        {"question": "Why?", "options": []},
+    ]});
+    let mut screen = Screen::asking("AskUserQuestion", input);
+    screen.is_drawn_as("question", 80, 24);
+    assert_eq!(screen.types("a2\n"), []);
+    let answered = respond(&screen.types("it is calm\n"));
+    assert_eq!(answered["answers"], json!({"Which colour?": "blue", "Why?": "it is calm"}));
+}
+
+#[test]
+fn a_denial_takes_a_reason_or_none() {
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    let denied = respond(&screen.types("dnot now\n"));
+    assert_eq!((&denied["approve"], &denied["message"]), (&json!(false), &json!("not now")));
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    assert_eq!(respond(&screen.types("d\n"))["message"], Value::Null);
+}
+
+#[test]
+fn what_an_agent_is_asked_is_passed_on_with_an_opinion_or_none() {
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    assert_eq!(screen.press('p'), []);
+    assert!(screen.text(80, 24).contains("it is asked of you, and nobody is above you"));
+    let agent = json!({"kind": "session", "id": id(1)});
+    screen.model.approvals[0].asked_of = serde_json::from_value(agent.clone()).unwrap();
+    for (typed, opinion) in [("p\n", Value::Null), ("prather not\n", json!("rather not"))] {
+        let effects = screen.types(typed);
+        let [Effect::Call { method: "loopback.escalate", params, .. }] = &effects[..] else {
+            panic!("{effects:?}")
+        };
+        assert_eq!(*params, json!({"approval_id": id(101), "opinion": opinion}));
+    }
+    let mut passed = screen.model.approvals[0].clone();
+    let went = json!({"from": agent, "why": "escalated", "by": {"kind": "operator"}, "at": NOW});
+    passed.passed = vec![serde_json::from_value(went).unwrap()];
+    screen.happens(Event::Asked(Box::new(passed)));
+    let drawn = screen.text(80, 24);
+    assert!(drawn.contains(&format!("operator passed it on, past session:{}", id(1))), "{drawn}");
+}
+
+#[test]
+fn a_rule_is_suggested_and_asked_about() {
+    let mut screen = Screen::asking("Bash", json!({"command": "npm test"}));
+    screen.model.approvals[0].suggestions = Some(json!([{"type": "addRules", "behavior": "allow",
+        "rules": [{"toolName": "Bash", "ruleContent": "npm test:*"}], "destination": "session"}]));
+    assert_eq!(screen.press('r'), []);
+    assert!(screen.text(80, 24).contains("remember this rule (esc: back): Bash(npm test:*)_"));
+    assert_eq!(respond(&screen.press('\n'))["remember"]["rule"], "Bash(npm test:*)");
+}
+
+#[test]
+fn an_answer_from_elsewhere_takes_the_question_away_and_says_by_whom() {
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    screen.types("dbecause");
+    let mut ended = screen.model.approvals[0].clone();
+    ended.status = plexus_protocol::ApprovalStatus::Denied;
+    let decision = json!({"approve": false, "by": {"kind": "parent", "id": "boss"}, "right": "ancestor"});
+    ended.decision = Some(serde_json::from_value(decision).unwrap());
+    screen.happens(Event::Ended(Box::new(ended)));
+    assert!(screen.model.approvals.is_empty() && screen.model.mode == Mode::Moving);
+    let drawn = screen.text(80, 24);
+    assert!(drawn.contains("Denied by parent:boss: Bash ls (parser)"), "{drawn}");
+}

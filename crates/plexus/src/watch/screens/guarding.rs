@@ -1,0 +1,143 @@
+//! What is no answer: keys for something else, pastes, keys while the hub is disconnected or the list shows another.
+
+use super::*;
+
+#[test]
+fn with_a_filter_no_key_acts_on_what_the_list_does_not_show() {
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    screen.types("/docs\n");
+    screen.text(80, 24);
+    for key in ['a', 'd', 'e', 'r', 'E', 'p'] {
+        assert_eq!((screen.press(key), &screen.model.mode), (vec![], &Mode::Moving), "{key}");
+    }
+    // The approval passes by its tool, its session does not pass by its name.
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    screen.types("/bash\n");
+    let drawn = screen.text(80, 24);
+    assert!(drawn.contains("parser: Bash") && !drawn.contains("asks   parser"), "{drawn}");
+    for key in ['i', 's'] {
+        assert_eq!((screen.press(key), &screen.model.mode), (vec![], &Mode::Moving), "{key}");
+    }
+    assert!(screen.text(80, 24).contains("the list does not show this session"));
+    assert_eq!(respond(&screen.press('a'))["approval_id"], json!(id(101)), "what is shown is answered");
+}
+
+#[test]
+fn what_leaves_the_list_while_one_types_is_not_answered() {
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    screen.types("/parser\n");
+    screen.text(80, 24);
+    screen.types("dbecause");
+    let mut renamed = screen.model.approvals[0].clone();
+    renamed.session_name = serde_json::from_value(json!("other")).unwrap();
+    screen.happens(Event::Asked(Box::new(renamed)));
+    assert_eq!((screen.press('\n'), &screen.model.mode), (vec![], &Mode::Moving));
+}
+
+#[test]
+fn a_key_that_was_pressed_before_an_approval_came_does_not_answer_it() {
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    let pressed_at = screen.at;
+    let parser = session(2, "parser", 1, "awaiting_permission");
+    screen.happens(Event::Asked(Box::new(approval(2, &parser, "Bash", json!({"command": "rm -r x"})))));
+    let mut first = screen.model.approvals[0].clone();
+    first.status = plexus_protocol::ApprovalStatus::Withdrawn;
+    screen.happens(Event::Ended(Box::new(first)));
+    screen.text(80, 24);
+    let key = KeyEvent::new(KeyCode::Char('a'), KeyModifiers::NONE);
+    assert_eq!(update(&mut screen.model, Event::Key(key), pressed_at), []);
+}
+
+#[test]
+fn a_key_meant_for_one_question_does_not_answer_the_next() {
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    let parser = session(2, "parser", 1, "awaiting_permission");
+    screen.happens(Event::Asked(Box::new(approval(2, &parser, "Bash", json!({"command": "rm -r x"})))));
+    let mut first = screen.model.approvals[0].clone();
+    first.status = plexus_protocol::ApprovalStatus::Withdrawn;
+    screen.happens(Event::Ended(Box::new(first)));
+    screen.text(80, 24);
+    let key = KeyEvent::new(KeyCode::Char('a'), KeyModifiers::NONE);
+    let at = screen.at + Duration::from_millis(100);
+    assert_eq!(update(&mut screen.model, Event::Key(key), at), [], "the other one has only just come");
+    assert_eq!(respond(&screen.press('a'))["approval_id"], json!(id(102)));
+    assert_eq!(screen.press('a'), [], "once is enough");
+}
+
+#[test]
+fn only_what_stands_on_the_screen_is_answered() {
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    screen.types("\t\t");
+    assert!(screen.text(80, 24).contains("[Sessions]"), "the log is in its place");
+    assert_eq!(screen.press('a'), []);
+    assert!(screen.text(80, 24).contains("$ ls"), "now it is there");
+    assert_eq!(respond(&screen.press('a'))["approve"], true);
+}
+
+#[test]
+fn a_key_with_control_or_alt_answers_nothing() {
+    for modifiers in [KeyModifiers::CONTROL, KeyModifiers::ALT, KeyModifiers::SUPER, KeyModifiers::META] {
+        let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+        let press = |screen: &mut Screen, key: char| {
+            screen.happens(Event::Key(KeyEvent::new(KeyCode::Char(key), modifiers)))
+        };
+        for key in ['a', 'd', 'e', 'r', 'p', 'E', 'i', 's', 'q'] {
+            assert_eq!(
+                (press(&mut screen, key), &screen.model.mode),
+                (vec![], &Mode::Moving),
+                "{modifiers} {key}"
+            );
+        }
+        screen.press('s');
+        screen.text(80, 24);
+        assert_eq!(press(&mut screen, 'y'), [], "{modifiers}");
+        assert_eq!(screen.press('y').len(), 1, "the key alone still does");
+    }
+}
+
+#[test]
+fn a_paste_answers_nothing() {
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    assert_eq!(screen.happens(Event::Pasted("aaaa".to_owned())), []);
+    screen.press('d');
+    screen.happens(Event::Pasted("as said\nq".to_owned()));
+    assert_eq!(respond(&screen.press('\n'))["message"], "as said");
+}
+
+#[test]
+fn a_hub_that_is_disconnected_is_said_to_be_and_nothing_is_answered_meanwhile() {
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    screen.types("dnot");
+    screen.happens(Event::Away);
+    assert_eq!(screen.types(" now\n"), [], "what was typed waits");
+    assert!(screen.text(80, 24).contains("Disconnected. Reconnecting…"));
+    screen.happens(Event::Open(screen.model.approvals.clone()));
+    assert_eq!(respond(&screen.press('\n'))["message"], "not now");
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    screen.happens(Event::Away);
+    screen.text(80, 24);
+    for key in ['a', 'd', 'e', 'r', 'i', 's'] {
+        assert_eq!((screen.press(key), &screen.model.mode), (vec![], &Mode::Moving), "{key}");
+    }
+    assert!(screen.text(80, 24).contains("nothing can be answered before the hub is back"));
+    screen.happens(Event::Open(Vec::new()));
+    let drawn = screen.text(80, 24);
+    assert!(!drawn.contains("Disconnected. ") && drawn.contains("0 open"), "{drawn}");
+}
+
+#[test]
+fn stopping_asks_first_and_the_filter_narrows() {
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    assert_eq!(screen.press('s'), []);
+    assert!(screen.text(80, 24).contains("Stop parser and all below it? y / n"));
+    assert_eq!(screen.press('n'), []);
+    screen.press('s');
+    screen.text(80, 24);
+    let stopped = screen.press('y');
+    assert!(matches!(&stopped[..], [Effect::Call { method: "claudecode.stop", .. }]), "{stopped:?}");
+    screen.types("/doc\n");
+    let drawn = screen.text(80, 24);
+    assert!(drawn.contains("docs") && !drawn.contains("lead"), "{drawn}");
+    let docs: SessionId = id(3).parse().unwrap();
+    assert_eq!(screen.model.session, Some(docs));
+}

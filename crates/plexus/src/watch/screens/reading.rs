@@ -1,0 +1,161 @@
+//! Nothing is allowed before all of it was on the screen: long inputs, edits and rules, also when the width changes.
+
+use super::*;
+
+#[test]
+fn a_line_of_a_megabyte_is_read_in_parts_and_allowed_only_when_all_was_shown() {
+    let mut screen = Screen::asking("Bash", json!({"command": "x".repeat(8192)}));
+    screen.model.approvals[0].truncated = true;
+    screen.model.approvals[0].digest = None;
+    let id = screen.model.approvals[0].id;
+    assert_eq!(screen.press('a'), [Effect::Read(id)], "it is cut: all of it is read first");
+    assert_eq!(screen.press('a'), []);
+    assert_eq!(screen.press('\n'), [Effect::Read(id)], "enter tries again");
+    let mut whole = screen.model.approvals[0].clone();
+    whole.input.insert("command".to_owned(), "x".repeat(1_000_000).into());
+    let digest = plexus_core::call_digest("Bash", &whole.input, &whole.cwd);
+    (whole.truncated, whole.digest) = (false, Some(digest.clone()));
+    screen.happens(Event::Read(Box::new(Reviewed { approval: whole, file: None })));
+    let since = Instant::now();
+    for _ in 0..100 {
+        screen.text(80, 24);
+    }
+    assert!(since.elapsed() < Duration::from_secs(10), "it is cut up once, and not at every frame");
+    assert!(screen.text(80, 24).contains("of 13517"), "all of it can be reached:\n{}", screen.text(80, 24));
+    assert_eq!(screen.press('a'), [], "it was not shown");
+    screen.model.down = 13_100;
+    screen.text(80, 24);
+    assert_eq!(screen.press('a'), [], "its end was, but not what is before");
+    screen.model.down = 0;
+    for _ in 0..13_517 {
+        if screen.model.seen.all() {
+            break;
+        }
+        screen.press(' ');
+        screen.text(80, 24);
+    }
+    assert_eq!(respond(&screen.press('a'))["digest"], digest);
+}
+
+#[test]
+fn what_does_not_fit_is_allowed_only_after_its_last_row_was_shown() {
+    let mut screen = Screen::asking("Bash", long(20));
+    screen.is_drawn_as("long", 80, 24);
+    for key in ['a', 'r'] {
+        assert_eq!(screen.press(key), []);
+        assert!(screen.text(80, 24).contains("rows were shown: space reads on"), "{}", screen.text(80, 24));
+        assert_eq!(screen.model.mode, Mode::Moving);
+    }
+    screen.press(' ');
+    screen.press('?');
+    screen.text(80, 24);
+    screen.press('?');
+    assert_eq!(screen.press('a'), [], "under the help nothing was shown");
+    screen.text(80, 24);
+    assert_eq!(respond(&screen.press('a'))["approve"], true);
+    let mut small = Screen::asking("Bash", long(20));
+    small.model.seen.stop();
+    for _ in 0..30 {
+        small.text(40, 10);
+        if small.model.seen.all() {
+            break;
+        }
+        assert_eq!(small.press('a'), []);
+        small.press(' ');
+    }
+    assert_eq!(respond(&small.press('a'))["approve"], true, "a small screen only has more pages");
+    let mut tiny = Screen::asking("Bash", json!({"command": "ls"}));
+    tiny.text(15, 6);
+    assert_eq!(tiny.press('a'), [], "nothing can be read here");
+}
+
+#[test]
+fn what_fits_is_allowed_by_one_key_and_what_changed_is_read_again() {
+    let mut screen = Screen::asking("Bash", long(5));
+    let mut other = screen.model.approvals[0].clone();
+    other.input = long(20).as_object().unwrap().clone();
+    screen.happens(Event::Read(Box::new(Reviewed { approval: other, file: None })));
+    screen.text(80, 24);
+    assert_eq!(screen.press('a'), [], "it is another input by now");
+    let mut screen = Screen::asking("Bash", long(5));
+    let digest = screen.model.approvals[0].digest.clone();
+    assert_eq!(respond(&screen.press('a'))["digest"], json!(digest));
+    assert!(screen.text(80, 24).contains("parser: Bash …"), "{}", screen.text(80, 24));
+}
+
+#[test]
+fn an_edit_is_shown_in_full_and_confirmed() {
+    let mut screen = Screen::asking("Bash", json!({"command": "ls", "description": "look"}));
+    let effects = screen.press('e');
+    let [Effect::Edit(of, input)] = &effects[..] else { panic!("{effects:?}") };
+    let (of, mut input) = (*of, input.clone());
+    input.insert("command".to_owned(), json!("ls\u{a0}-a "));
+    screen.happens(Event::Edited(of, input.clone()));
+    screen.is_drawn_as("edited", 80, 24);
+    let key = KeyEvent::new(KeyCode::Char('y'), KeyModifiers::NONE);
+    let at = screen.at + Duration::from_millis(100);
+    assert_eq!(update(&mut screen.model, Event::Key(key), at), [], "it was typed for the editor");
+    let sent = respond(&screen.press('y'));
+    let digest = screen.model.approvals[0].digest.clone();
+    assert_eq!((&sent["updated_input"], &sent["digest"]), (&Value::Object(input.clone()), &json!(digest)));
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    input.insert("command".to_owned(), long(40)["command"].clone());
+    screen.happens(Event::Edited(of, input));
+    screen.text(80, 24);
+    assert_eq!(screen.press('y'), [], "not all of it was shown");
+    while !screen.model.seen.all() {
+        screen.press(' ');
+        screen.text(80, 24);
+    }
+    assert_eq!(respond(&screen.press('y'))["approve"], true);
+}
+
+#[test]
+fn a_message_goes_when_one_reads_on_and_the_question_is_asked_again() {
+    let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
+    let of = screen.model.approvals[0].id;
+    screen.happens(Event::Edited(of, long(40).as_object().unwrap().clone()));
+    screen.text(80, 24);
+    screen.press('y');
+    assert!(screen.text(80, 24).contains("rows were shown"), "{}", screen.text(80, 24));
+    screen.press(' ');
+    assert!(screen.text(80, 24).contains("Allow it with this input? y / n"), "{}", screen.text(80, 24));
+}
+
+#[test]
+fn an_edit_of_what_the_hub_wrote_out_is_said_to_run_as_text() {
+    let mut screen = Screen::asking("Bash", json!({"command": "echo \u{1b}a"}));
+    let effects = screen.press('e');
+    let [Effect::Edit(of, input)] = &effects[..] else { panic!("{effects:?}") };
+    let (of, mut input) = (*of, input.clone());
+    input.insert("command".to_owned(), json!("echo \\u{1b}b"));
+    screen.happens(Event::Edited(of, input));
+    let drawn = screen.text(80, 24);
+    assert!(drawn.contains("- echo \\u{1b}a") && drawn.contains("+ echo \\\\u{1b}b"), "{drawn}");
+    assert!(drawn.contains("the escapes are what will run"), "{drawn}");
+}
+
+#[test]
+fn what_was_half_read_begins_again_in_rows_of_another_width() {
+    let mut screen = Screen::asking("Bash", long(60));
+    screen.press(' ');
+    screen.text(80, 24);
+    assert!(screen.model.down > 0);
+    screen.text(100, 24);
+    assert_eq!(screen.model.down, 0, "its rows are others");
+    for _ in 0..10 {
+        screen.press(' ');
+        screen.text(100, 24);
+    }
+    assert_eq!(respond(&screen.press('a'))["approve"], true);
+}
+
+#[test]
+fn a_rule_that_does_not_fit_on_the_line_is_shown_in_full_first() {
+    let command = format!("make {}", "x".repeat(60));
+    let mut screen = Screen::asking("Bash", json!({"command": command}));
+    screen.press('r');
+    assert_eq!(screen.press('\n'), []);
+    assert!(screen.text(80, 24).contains(&format!("Bash({command})")), "{}", screen.text(80, 24));
+    assert_eq!(respond(&screen.press('y'))["remember"]["rule"], format!("Bash({command})"));
+}
