@@ -156,7 +156,7 @@ async fn without_a_wall_get_says_so_and_why() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A hub where no user namespace can be made.
+/// A hub where no namespace of one kind can be made.
 struct Refused {
     hub: Child,
     rpc: Rpc,
@@ -167,17 +167,26 @@ struct Refused {
 
 impl Refused {
     async fn start(config: &str) -> anyhow::Result<Self> {
+        Self::start_without("user", config, None).await
+    }
+
+    /// `granted` are the parts of a sandbox that an earlier hub has had.
+    async fn start_without(kind: &str, config: &str, granted: Option<&str>) -> anyhow::Result<Self> {
         let dir = tempfile::tempdir()?;
         let [data, work] = ["data", "work"].map(|name| dir.path().join(name));
         for folder in [&data, &work] {
             std::fs::create_dir(folder)?;
         }
         std::fs::write(data.join("plexus.toml"), config)?;
+        if let Some(granted) = granted {
+            std::fs::write(data.join("sandboxed"), granted)?;
+        }
         // The limit is that of one user namespace, and of those below it.
-        let serve =
-            "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" serve --listen 127.0.0.1:0 \"$@\"";
+        let serve = format!(
+            "echo 0 > /proc/sys/user/max_{kind}_namespaces && exec \"$0\" serve --listen 127.0.0.1:0 \"$@\""
+        );
         let mut hub = Command::new("unshare")
-            .args(["--user", "--map-root-user", "sh", "-c", serve])
+            .args(["--user", "--map-root-user", "sh", "-c", &serve])
             .arg(binaries::plexus()?)
             .arg("--data-dir")
             .arg(&data)
@@ -239,5 +248,26 @@ async fn where_none_is_granted_and_one_is_required_no_agent_starts() -> anyhow::
     assert_eq!(refused.kind.as_deref(), Some("no_wall"), "{refused:?}");
     let said = hub.ended().await?;
     assert!(said.contains("no agent is started"), "{said}");
+    Ok(())
+}
+
+/// An agent of an earlier hub has used up the PID namespaces.
+#[tokio::test]
+async fn where_a_part_is_refused_that_was_granted_before_no_agent_starts() -> anyhow::Result<()> {
+    for (granted, starts) in [(None, true), (Some(""), true), (Some(r#"["files","processes"]"#), false)] {
+        let hub = Refused::start_without("pid", "", granted).await?;
+        let door: &dyn Door = &hub.rpc;
+        let created = door.call("claudecode.create", json!({"name": "next", "working_dir": hub.work})).await;
+        match created {
+            Ok(_) => assert!(starts, "{granted:?}"),
+            Err(refused) => {
+                assert!(!starts, "{granted:?}: {refused:?}");
+                assert_eq!(refused.kind.as_deref(), Some("no_wall"), "{refused:?}");
+                assert!(refused.message.contains("PID namespace"), "{refused:?}");
+                assert!(refused.message.contains("plexus down"), "it says what to do: {refused:?}");
+            }
+        }
+        hub.ended().await?;
+    }
     Ok(())
 }
