@@ -39,4 +39,4 @@ pub use wall::{
     Inode, Protection, SandboxPart, Tracing, Wall, Walled, enter_wall, forbid_tracing, read_wall,
     try_sandbox, try_wall,
 };
-pub use watch::JournalWatch;
+pub use watch::{JournalWatch, try_inotify};

@@ -90,6 +90,20 @@ fn protection(what: &'static str, holds: &str, found: Protection) -> Finding {
     }
 }
 
+/// How the hub learns that an agent has written something. An agent can use up what its user may have.
+pub(super) fn inotify() -> Finding {
+    match plexus_agent::try_inotify() {
+        Ok(()) => ok("inotify", "the hub is notified of what agents write"),
+        Err(error) => note(
+            "inotify",
+            format!(
+                "no instance or watch is left for this user ({error}): the hub checks what agents write every 250 ms instead"
+            ),
+            "find what uses them (`lsof | grep inotify`), or raise fs.inotify.max_user_instances and max_user_watches",
+        ),
+    }
+}
+
 /// The shell that agents run their commands with.
 pub(super) fn shell() -> Finding {
     match find_bash() {
