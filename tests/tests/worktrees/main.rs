@@ -3,6 +3,7 @@
 
 mod checkout;
 mod cut_off;
+mod flood;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
