@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plexus_agent::{Inode, Wall, WallNeed};
+use plexus_agent::{Inode, SandboxPart, Wall};
 use plexus_files::{FileError, Helper, HelperError, ReadFile};
 use plexus_testkit::{binaries, skip};
 use rustix::fs::{CWD, Mode, mkfifoat};
@@ -19,7 +19,7 @@ struct Ground {
 
 /// A sandbox that hides `dir`.
 fn hiding(dir: PathBuf) -> Wall {
-    Wall { inode: Inode::of(&dir).ok(), hide: dir, show: None, need: WallNeed::Required }
+    Wall { inode: Inode::of(&dir).ok(), hide: dir, show: None, required: [SandboxPart::Files].into() }
 }
 
 impl Ground {

@@ -156,7 +156,7 @@ async fn without_a_wall_get_says_so_and_why() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A hub where no user namespace can be made.
+/// A hub of a user who may have nothing of one kind: no user namespace, say.
 struct Refused {
     hub: Child,
     rpc: Rpc,
@@ -167,17 +167,25 @@ struct Refused {
 
 impl Refused {
     async fn start(config: &str) -> anyhow::Result<Self> {
+        Self::start_without("max_user_namespaces", config, None).await
+    }
+
+    /// `granted` are the parts of a sandbox that an earlier hub has had.
+    async fn start_without(limit: &str, config: &str, granted: Option<&str>) -> anyhow::Result<Self> {
         let dir = tempfile::tempdir()?;
         let [data, work] = ["data", "work"].map(|name| dir.path().join(name));
         for folder in [&data, &work] {
             std::fs::create_dir(folder)?;
         }
         std::fs::write(data.join("plexus.toml"), config)?;
+        if let Some(granted) = granted {
+            std::fs::write(data.join("sandboxed"), granted)?;
+        }
         // The limit is that of one user namespace, and of those below it.
         let serve =
-            "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" serve --listen 127.0.0.1:0 \"$@\"";
+            format!("echo 0 > /proc/sys/user/{limit} && exec \"$0\" serve --listen 127.0.0.1:0 \"$@\"");
         let mut hub = Command::new("unshare")
-            .args(["--user", "--map-root-user", "sh", "-c", serve])
+            .args(["--user", "--map-root-user", "sh", "-c", &serve])
             .arg(binaries::plexus()?)
             .arg("--data-dir")
             .arg(&data)
@@ -198,6 +206,20 @@ impl Refused {
         Ok(Self { hub, rpc: Rpc::new(&url, token.trim()), stderr, work, _dir: dir })
     }
 
+    /// Creates a session and waits for the end of its turn.
+    async fn completes_a_turn(&self) -> anyhow::Result<String> {
+        let prompt = script(&json!([{"say": "done"}]));
+        let create = json!({"name": "turn", "working_dir": self.work, "prompt": prompt});
+        let session = text(&self.rpc.call("claudecode.create", create).await?["id"]);
+        let mut poll = json!({"status": "running", "total_events": 0});
+        while poll["status"] == "running" {
+            let next = json!({"session_id": session, "wait_ms": 30_000, "from_seq": poll["total_events"]});
+            poll = tokio::time::timeout(LIMIT, self.rpc.call("claudecode.poll", next)).await??;
+        }
+        assert_eq!(poll["status"], "complete", "{poll:#}");
+        Ok(session)
+    }
+
     /// Ends it in order; what it said.
     async fn ended(mut self) -> anyhow::Result<String> {
         let pid = self.hub.id().and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed()));
@@ -212,18 +234,10 @@ impl Refused {
 #[tokio::test]
 async fn where_none_is_granted_agents_start_with_a_warning() -> anyhow::Result<()> {
     let hub = Refused::start("").await?;
-    let prompt = script(&json!([{"say": "done"}]));
-    let create = json!({"name": "open", "working_dir": hub.work, "prompt": prompt});
-    let session = text(&hub.rpc.call("claudecode.create", create).await?["id"]);
+    let session = hub.completes_a_turn().await?;
     let view = get(&hub.rpc, &session).await?;
     assert_eq!(view["wall"], "none", "{view:#}");
     assert!(text(&view["wall_missing"]).contains("namespace"), "{view:#}");
-    let mut poll = json!({"status": "running", "total_events": 0});
-    while poll["status"] == "running" {
-        let next = json!({"session_id": session, "wait_ms": 30_000, "from_seq": poll["total_events"]});
-        poll = tokio::time::timeout(LIMIT, hub.rpc.call("claudecode.poll", next)).await??;
-    }
-    assert_eq!(poll["status"], "complete", "{poll:#}");
     hub.rpc.call("claudecode.stop", json!({"session_id": session})).await?;
     let said = hub.ended().await?;
     assert!(said.contains("this system grants no wall around agents"), "{said}");
@@ -239,5 +253,38 @@ async fn where_none_is_granted_and_one_is_required_no_agent_starts() -> anyhow::
     assert_eq!(refused.kind.as_deref(), Some("no_wall"), "{refused:?}");
     let said = hub.ended().await?;
     assert!(said.contains("no agent is started"), "{said}");
+    Ok(())
+}
+
+/// An agent of an earlier hub has used up the PID namespaces.
+#[tokio::test]
+async fn where_a_part_is_refused_that_was_granted_before_no_agent_starts() -> anyhow::Result<()> {
+    for (granted, starts) in [(None, true), (Some(""), true), (Some(r#"["files","processes"]"#), false)] {
+        let hub = Refused::start_without("max_pid_namespaces", "", granted).await?;
+        let door: &dyn Door = &hub.rpc;
+        let created = door.call("claudecode.create", json!({"name": "next", "working_dir": hub.work})).await;
+        match created {
+            Ok(_) => assert!(starts, "{granted:?}"),
+            Err(refused) => {
+                assert!(!starts, "{granted:?}: {refused:?}");
+                assert_eq!(refused.kind.as_deref(), Some("no_wall"), "{refused:?}");
+                assert!(refused.message.contains("PID namespace"), "{refused:?}");
+                assert!(refused.message.contains("plexus down"), "it says what to do: {refused:?}");
+            }
+        }
+        hub.ended().await?;
+    }
+    Ok(())
+}
+
+/// A child has used up what its user may have of inotify.
+#[tokio::test]
+async fn a_hub_without_inotify_starts_and_serves() -> anyhow::Result<()> {
+    for limit in ["max_inotify_instances", "max_inotify_watches"] {
+        let hub = Refused::start_without(limit, "", None).await?;
+        hub.completes_a_turn().await?;
+        let said = hub.ended().await?;
+        assert!(said.contains("inotify") && said.contains("250 ms"), "{limit}: {said}");
+    }
     Ok(())
 }

@@ -2,12 +2,14 @@
 //! directory, or of those above it, is removed or renamed (`F_NOTIFY`). inotify would do as well, but a user has few
 //! instances of it (128 by default), and a hub may have a thousand keepers.
 
+use std::collections::BTreeSet;
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, fstat, open};
+use rustix::fs::{Mode, OFlags, fstat, open, readlink};
 
 /// `DN_DELETE | DN_RENAME | DN_MULTISHOT` of `fcntl.h`, which `libc` does not have.
 const REMOVED_OR_RENAMED: libc::c_uint = 0x0000_0008 | 0x0000_0010 | 0x8000_0000;
@@ -18,7 +20,10 @@ pub struct DirWatch {
     path: PathBuf,
     /// Device and inode.
     identity: (u64, u64),
-    _watched: Vec<OwnedFd>,
+    /// Where the kernel says it is, links resolved.
+    place: Option<CString>,
+    dir: OwnedFd,
+    _above: Vec<OwnedFd>,
 }
 
 /// Whether a directory is still where it was.
@@ -31,46 +36,59 @@ pub enum DirState {
 }
 
 impl DirWatch {
-    /// Watches `dir` and that many of the directories above it. From here on this process gets SIGIO when something may have
+    /// Watches `dir` and all directories above it. From here on this process gets SIGIO when something may have
     /// changed, for which it has to have a handler: without one the signal ends the process.
     ///
     /// A system without `F_NOTIFY` sends nothing; the state can still be asked for.
-    pub fn new(dir: &Path, above: usize) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// When there is no such directory, or it cannot be read.
+    pub fn new(dir: &Path) -> io::Result<Self> {
         let path = std::path::absolute(dir)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let mut watched = Vec::new();
-        for folder in path.ancestors().take(above + 1) {
-            match open(folder, flags, Mode::empty()) {
-                Ok(folder) => watched.push(folder),
-                // One that may be entered and not read; what happens in it is not ours to see.
-                Err(_) if !watched.is_empty() => continue,
-                Err(error) => return Err(error.into()),
-            }
-        }
-        for folder in &watched {
-            // SAFETY: the descriptor is open, and the call takes two numbers.
-            unsafe { libc::fcntl(folder.as_raw_fd(), libc::F_NOTIFY, REMOVED_OR_RENAMED) };
-        }
-        let first = watched.first().ok_or(io::ErrorKind::NotFound)?;
-        let found = fstat(first)?;
-        Ok(Self { path, identity: (found.st_dev, found.st_ino), _watched: watched })
+        let dir = watch(&path)?;
+        let resolved = path.canonicalize()?;
+        // The path may lead through links: what they lead to can be renamed as well.
+        let folders: BTreeSet<&Path> = path.ancestors().skip(1).chain(resolved.ancestors().skip(1)).collect();
+        // What may be entered and not read is left out; what happens in it is not ours to see.
+        let above = folders.into_iter().filter_map(|folder| watch(folder).ok()).collect();
+        let found = fstat(&dir)?;
+        let place = place_of(&dir);
+        Ok(Self { path, identity: (found.st_dev, found.st_ino), place, dir, _above: above })
     }
 
-    /// Whether it is still there. What cannot be looked at for another reason counts as there.
+    /// Whether it is still there.
     pub fn state(&self) -> DirState {
-        match self.path.metadata() {
-            Ok(found) if (found.dev(), found.ino()) == self.identity => DirState::There,
-            Ok(_) => DirState::Gone,
+        let same = match self.path.metadata() {
+            Ok(found) => (found.dev(), found.ino()) == self.identity,
             Err(error) => match error.kind() {
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => DirState::Gone,
-                _ => DirState::There,
+                io::ErrorKind::NotFound
+                | io::ErrorKind::NotADirectory
+                | io::ErrorKind::StaleNetworkFileHandle => false,
+                // A directory above it may not be entered for now, say. Its own descriptor still tells whether it was renamed
+                // or deleted, which takes no permission.
+                _ => place_of(&self.dir) == self.place,
             },
-        }
+        };
+        if same { DirState::There } else { DirState::Gone }
     }
+}
+
+/// Opens a directory, and has the kernel report what is removed or renamed in it.
+fn watch(dir: &Path) -> io::Result<OwnedFd> {
+    let dir = open(dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    // SAFETY: the descriptor is open, and the call takes two numbers.
+    unsafe { libc::fcntl(dir.as_raw_fd(), libc::F_NOTIFY, REMOVED_OR_RENAMED) };
+    Ok(dir)
+}
+
+/// Where the kernel says that an open directory is; one that was deleted has a name of its own. `None` without `/proc`.
+fn place_of(dir: &OwnedFd) -> Option<CString> {
+    readlink(format!("/proc/self/fd/{}", dir.as_raw_fd()), Vec::new()).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -78,12 +96,17 @@ mod tests {
 
     /// Watches `home/a/b`, does something, and waits for the signal.
     fn after(change: impl FnOnce(&Path)) -> DirState {
+        after_in("a/b", change)
+    }
+
+    /// Watches this directory below a home directory, does something there, and waits for the signal.
+    fn after_in(watched: &str, change: impl FnOnce(&Path)) -> DirState {
         let home = tempfile::tempdir().unwrap();
-        let dir = home.path().join("a/b");
+        let dir = home.path().join(watched);
         std::fs::create_dir_all(&dir).unwrap();
         let signalled = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(signal_hook::consts::SIGIO, Arc::clone(&signalled)).unwrap();
-        let watch = DirWatch::new(&dir, 2).unwrap();
+        let watch = DirWatch::new(&dir).unwrap();
         assert_eq!(watch.state(), DirState::There);
         change(home.path());
         while !signalled.load(Ordering::Relaxed) {
@@ -107,6 +130,47 @@ mod tests {
             }),
             DirState::Gone
         );
+    }
+
+    /// A run is seven directories below the folder that the parent of the data directory is in.
+    #[test]
+    fn a_directory_is_gone_however_far_above_something_was_renamed() {
+        let moved = |home: &Path| std::fs::rename(home.join("a"), home.join("z")).unwrap();
+        assert_eq!(after_in("a/b/c/d/e/f/g/h/i", moved), DirState::Gone);
+    }
+
+    #[test]
+    fn what_a_link_leads_to_is_watched_as_well() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(home.path().join("real/deep/dir")).unwrap();
+        std::os::unix::fs::symlink(home.path().join("real/deep"), home.path().join("link")).unwrap();
+        let signalled = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(signal_hook::consts::SIGIO, Arc::clone(&signalled)).unwrap();
+        let watch = DirWatch::new(&home.path().join("link/dir")).unwrap();
+        std::fs::rename(home.path().join("real"), home.path().join("moved")).unwrap();
+        while !signalled.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+        assert_eq!(watch.state(), DirState::Gone);
+    }
+
+    #[test]
+    fn what_cannot_be_looked_at_is_gone_only_if_it_was_renamed_or_deleted() {
+        // A link that leads to itself cannot be followed: an error that does not say whether the directory is there.
+        let unreachable = |home: &Path, instead: &str| {
+            std::fs::rename(home.join("a"), home.join(instead)).unwrap();
+            std::os::unix::fs::symlink(home.join("a"), home.join("a")).unwrap();
+        };
+        assert_eq!(after(|home| unreachable(home, "c")), DirState::Gone);
+        let (home, forbidden) = (tempfile::tempdir().unwrap(), std::fs::Permissions::from_mode(0o000));
+        let dir = home.path().join("a/b");
+        std::fs::create_dir_all(&dir).unwrap();
+        signal_hook::flag::register(signal_hook::consts::SIGIO, Arc::default()).unwrap();
+        let watch = DirWatch::new(&dir).unwrap();
+        std::fs::set_permissions(home.path().join("a"), forbidden).unwrap();
+        let state = watch.state();
+        std::fs::set_permissions(home.path().join("a"), std::fs::Permissions::from_mode(0o700)).unwrap();
+        assert_eq!(state, DirState::There, "its permissions may be restored");
     }
 
     #[test]

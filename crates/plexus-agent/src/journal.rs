@@ -47,7 +47,7 @@ pub struct Journal {
 enum End {
     /// There may be more to read right now.
     NotReached,
-    /// The last read came to it; from there on inotify tells.
+    /// The last read came to it; from there on the watch reports growth.
     Reached,
 }
 
@@ -56,7 +56,7 @@ impl Journal {
     pub fn open(dir: &RunDir, offset: u64, watch: &JournalWatch) -> io::Result<Self> {
         let path = dir.journal();
         let file = File::open(&path)?;
-        let watched = watch.add(&path)?;
+        let watched = watch.add(&path);
         Ok(Self { file, offset, splitter: LineSplitter::new(offset, HELD), watched, end: End::NotReached })
     }
 

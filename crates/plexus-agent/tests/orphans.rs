@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Run, gone, within};
-use plexus_agent::{ProcessIdentity, WallNeed};
+use plexus_agent::ProcessIdentity;
 
 /// A child at work that does not listen to SIGINT or SIGTERM, and a process that it left behind.
 const DEAF: &str = "trap '' INT TERM; (setsid sh -c 'trap \"\" INT TERM HUP; echo $$; while :; do sleep 300; done' &); \
@@ -32,7 +32,7 @@ async fn a_keeper_whose_directory_is_deleted_ends_its_child_and_itself() {
 
 #[tokio::test]
 async fn so_it_does_behind_a_wall_and_without_a_hub() {
-    let mut run = Run::start_walled(DEAF, WallNeed::Wanted, None);
+    let mut run = Run::start_walled(DEAF, &[], None);
     let processes = started(&mut run).await;
     run.close_hub();
     std::fs::remove_dir_all(run.home.path().join("data")).unwrap();
@@ -73,7 +73,8 @@ async fn a_keeper_that_waits_for_its_word_leaves_without_its_directory() {
 
 #[tokio::test]
 async fn other_directories_may_come_and_go() {
-    let mut run = Run::start("exec cat");
+    let mut run = Run::start("echo started; exec cat");
+    assert_eq!(run.line().await, "started", "its keeper has read what it removes below");
     let beside = |path: &str| run.home.path().join(path);
     for other in ["data/runs/2", "data/other", "other"] {
         std::fs::create_dir_all(beside(other)).unwrap();

@@ -5,15 +5,16 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use common::{REACH, Run, User, within};
-use plexus_agent::{Protection, Tracing, Wall, WallNeed, Walled, read_wall, try_sandbox};
+use plexus_agent::{Protection, SandboxPart, Tracing, Wall, Walled, read_wall, try_sandbox};
 
 /// Whether the system grants what a test needs, by what it says of a sandbox around some directory.
 fn granted(test: &str, which: impl FnOnce(&Walled) -> Option<&Protection>) -> bool {
     let dir = tempfile::tempdir().unwrap();
-    let walled = try_sandbox(dir.path(), Tracing::Denied);
+    let walled = try_sandbox(dir.path(), Tracing::Denied, &BTreeSet::new());
     let held = matches!(which(&walled), Some(Protection::Held(_)));
     if !held {
         plexus_testkit::skip(test, &format!("wall: {walled:?}"));
@@ -24,6 +25,13 @@ fn granted(test: &str, which: impl FnOnce(&Walled) -> Option<&Protection>) -> bo
 fn signals(walled: &Walled) -> Option<&Protection> {
     match walled {
         Walled::Namespaces { signals, .. } => Some(signals),
+        Walled::None { .. } => None,
+    }
+}
+
+fn terminals(walled: &Walled) -> Option<&Protection> {
+    match walled {
+        Walled::Namespaces { terminals, .. } => Some(terminals),
         Walled::None { .. } => None,
     }
 }
@@ -96,7 +104,7 @@ async fn no_folder_above_the_data_directory_can_be_moved_whatever_its_mode() {
         let mut run = Run::start_hiding(user, prefix, script, |home| Wall {
             hide: home.join("own/share/hidden"),
             show: None,
-            need: WallNeed::Required,
+            required: [SandboxPart::Files].into(),
             inode: None,
         });
         assert_eq!(lines(&mut run).await, ["own/renamed"], "{user:?}");
@@ -268,7 +276,7 @@ async fn what_a_child_leaves_behind_is_told_to_end_before_it_is_killed() {
 
 #[tokio::test]
 async fn a_child_has_terminals_of_its_own_and_no_others() {
-    if !granted("a_child_has_terminals_of_its_own_and_no_others", signals) {
+    if !granted("a_child_has_terminals_of_its_own_and_no_others", terminals) {
         return;
     }
     for user in User::all() {
@@ -295,4 +303,57 @@ fn terminal(user: User) -> (Vec<rustix::fd::OwnedFd>, String) {
         std::os::unix::fs::chown(&path, Some(65534), Some(65534)).unwrap();
     }
     (held, path)
+}
+
+/// A user namespace with a small limit of PID namespaces, and the process that keeps it.
+struct FewNamespaces(std::process::Child);
+
+impl FewNamespaces {
+    fn new(limit: u32) -> Self {
+        use std::io::Read as _;
+        let script =
+            format!("echo {limit} > /proc/sys/user/max_pid_namespaces && echo ready && exec sleep 300");
+        let mut unshare = Command::new("unshare");
+        let mut holder =
+            unshare.args(["-Ur", "sh", "-c", &script]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        holder.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
+        Self(holder)
+    }
+
+    /// What starts a keeper in it.
+    fn prefix(&self) -> String {
+        format!("nsenter -t {} -U --preserve-credentials", self.0.id())
+    }
+}
+
+impl Drop for FewNamespaces {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_uses_up_the_pid_namespaces_does_not_weaken_the_next_sandbox() {
+    if !granted("an_agent_that_uses_up_the_pid_namespaces_does_not_weaken_the_next_sandbox", signals) {
+        return;
+    }
+    // The kernel gives namespaces back some time after their last process has ended, so the attacker tries on.
+    let few = FewNamespaces::new(4);
+    let script = "read -r go; for i in 1 2 3 4; do \
+                  (until unshare -Up --fork sh -c 'echo held; exec sleep 300'; do sleep 0.01; done) & done; wait";
+    let mut attacker = Run::start_under(User::This, &few.prefix(), script);
+    // What a hub requires once the system has granted it.
+    let required = [SandboxPart::Files, SandboxPart::Processes];
+    let mut before = Run::start_requiring(User::This, &few.prefix(), "echo started", &required);
+    assert_eq!(before.line().await, "started", "as long as there are some left");
+    before.exit().await;
+    attacker.outbox.append(r#"{"type":"go"}"#).unwrap();
+    for _ in 0..3 {
+        assert_eq!(attacker.line().await, "held", "with its own, these are all there are");
+    }
+    let next = Run::start_requiring(User::This, &few.prefix(), "touch started", &required);
+    let error = next.exit().await.error.expect("a reason");
+    assert!(error.contains("PID namespace"), "{error}");
+    assert!(!next.home.path().join("started").exists());
 }

@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 
 use common::{NONCE, Run, gone};
-use plexus_agent::{Inode, Streams, Wall, WallNeed, Walled, read_wall, sweep, try_wall};
+use plexus_agent::{Inode, SandboxPart, Streams, Wall, Walled, read_wall, sweep, try_wall};
 
 /// Whether there can be a wall; one that cannot be had is noted under the name of the test.
 fn granted(test: &str) -> bool {
@@ -41,7 +41,7 @@ async fn a_child_finds_its_own_config_and_nothing_else() {
          for act in 'echo x > data/runs/1/mcp.json' 'echo x > data/runs/1/outbox.jsonl' 'rm data/runs/1/mcp.json' \
          'mv data other' 'touch data/new' 'cat data/secret'; do sh -c \"$act\" 2> /dev/null && echo \"$act\"; done; \
          id -u; touch made; ls -d made; stat -c %u /; echo end",
-        WallNeed::Required,
+        &[SandboxPart::Files],
         None,
     );
     let own = rustix::process::geteuid().as_raw();
@@ -94,7 +94,7 @@ async fn a_child_cannot_get_around_it() {
          head -c 1 /proc/$keeper/environ 2> /dev/null | grep -q . && echo 'REACHED environ'; \
          for fd in /proc/self/fd/*; do case $(readlink $fd) in *data*) echo \"INHERITED $fd\";; esac; done; \
          echo end",
-        WallNeed::Required,
+        &[SandboxPart::Files],
         None,
     );
     let lines = lines(&mut run).await;
@@ -112,7 +112,7 @@ async fn stop_reaches_behind_it() {
         "(env -i setsid sh -c 'trap \"\" TERM HUP; echo $$; while :; do /bin/sleep 300; done' &); \
          (unshare -U setsid sh -c 'trap \"\" TERM HUP; echo $$; while :; do sleep 300; done' &); \
          echo $$; while :; do sleep 300; done",
-        WallNeed::Required,
+        &[SandboxPart::Files],
         None,
     );
     let tree = [run.process().await, run.process().await, run.process().await];
@@ -130,7 +130,7 @@ async fn a_child_behind_it_dies_with_its_keeper_and_is_found_by_its_mark() {
     }
     let mut run = Run::start_walled(
         "(setsid sh -c 'echo $$; while :; do sleep 300; done' &); echo $$; while :; do sleep 300; done",
-        WallNeed::Required,
+        &[SandboxPart::Files],
         None,
     );
     let tree = [run.process().await, run.process().await];
@@ -145,12 +145,12 @@ async fn a_child_behind_it_dies_with_its_keeper_and_is_found_by_its_mark() {
 #[tokio::test]
 async fn where_there_can_be_none_what_is_wanted_goes_on_and_what_is_required_does_not() {
     let nowhere = Path::new("/no/such/directory");
-    let mut run = Run::start_walled("echo started", WallNeed::Wanted, Some(nowhere));
+    let mut run = Run::start_walled("echo started", &[], Some(nowhere));
     assert_eq!(run.line().await, "started");
     let Some(Walled::None { reason }) = read_wall(&run.dir) else { panic!("{:?}", read_wall(&run.dir)) };
     assert!(reason.contains("No such file"), "{reason}");
 
-    let run = Run::start_walled("touch started", WallNeed::Required, Some(nowhere));
+    let run = Run::start_walled("touch started", &[SandboxPart::Files], Some(nowhere));
     let exit = run.exit().await;
     let error = exit.error.expect("a reason");
     assert!(error.contains("required") && error.contains("No such file"), "{error}");
@@ -164,7 +164,7 @@ async fn a_program_that_is_not_there_is_named_behind_it_as_well() {
         return;
     }
     let wall =
-        |home: &Path| Some(Wall { hide: home.join("data"), show: None, need: WallNeed::Wanted, inode: None });
+        |home: &Path| Some(Wall { hide: home.join("data"), show: None, required: [].into(), inode: None });
     let mut run = Run::prepare_behind(Path::new("/no/such/claude"), &[], Streams::Lines, wall);
     run.outbox.go(NONCE).unwrap();
     assert_eq!(run.exit().await.error.as_deref(), Some("/no/such/claude cannot be found"));
@@ -178,7 +178,7 @@ async fn a_directory_that_was_exchanged_is_not_hidden_in_place_of_the_real_one()
     let start = |inode_of: &str| {
         let wall = |home: &Path| {
             let inode = Some(Inode::of(&home.join(inode_of)).unwrap());
-            Some(Wall { hide: home.join("data"), show: None, need: WallNeed::Required, inode })
+            Some(Wall { hide: home.join("data"), show: None, required: [SandboxPart::Files].into(), inode })
         };
         let script = ["-c", "touch started; echo started"];
         let mut run = Run::prepare_behind(Path::new("/bin/sh"), &script, Streams::Lines, wall);

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plexus_files::{Helper, HelperError, Kind, ReadFile, Verb};
+use plexus_store::Places;
 use tokio::io::AsyncWrite;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::wall::Walls;
@@ -14,7 +14,9 @@ use crate::wall::Walls;
 pub use plexus_files::{FileError, FileRead};
 
 /// How many helpers of each kind run at a time. One that an agent makes hang holds its place until it is killed.
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 6;
+/// How many of them may work for callers other than the operator.
+const SHARED: usize = 4;
 /// How long a hub that shuts down waits for a helper.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
@@ -22,16 +24,16 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Files {
     helper: Helper,
-    reads: Semaphore,
-    looks: Semaphore,
-    makings: Semaphore,
+    reads: Places,
+    looks: Places,
+    makings: Places,
     closing: CancellationToken,
 }
 
 impl Files {
     /// Helpers in the same sandbox as the children, for a hub whose end `closing` announces.
     pub(crate) fn new(program: PathBuf, walls: &Walls, closing: CancellationToken) -> Self {
-        let places = || Semaphore::new(AT_ONCE);
+        let places = || Places::new(AT_ONCE, SHARED);
         let helper = Helper::new(program, walls.around(None));
         Self { helper, reads: places(), looks: places(), makings: places(), closing }
     }
@@ -64,7 +66,7 @@ impl Files {
             tokio::time::sleep(CLOSE_WITHIN).await;
         };
         let _place = tokio::select! {
-            place = places.acquire() => place.map_err(|error| HelperError::Failed(error.to_string()))?,
+            place = places.take() => place.map_err(|error| HelperError::Failed(error.to_string()))?,
             () = closed() => return Err(HelperError::TimedOut),
         };
         self.helper.call(verb, input, body, closed()).await

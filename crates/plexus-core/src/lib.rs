@@ -73,4 +73,4 @@ pub use settings::{ChildMcp, Settings};
 pub use shell::find_bash;
 pub use sign_in::SignedIn;
 pub use tokens::Known;
-pub use wall::{WallSetting, had_sandbox};
+pub use wall::{WallSetting, granted_before, regain_sandbox};

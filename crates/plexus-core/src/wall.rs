@@ -2,11 +2,13 @@
 //! the start), and what is said of it. How it is raised is `plexus-agent`'s, and whether it stands around a
 //! run its keeper says.
 
+use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plexus_agent::{
-    Inode, Protection as Protected, RunDir, Tracing, Wall, WallNeed, Walled, read_wall, try_sandbox,
+    Inode, Protection as Protected, RunDir, SandboxPart, Tracing, Wall, Walled, read_wall, try_sandbox,
 };
 use plexus_protocol::claudecode::{Protection, SandboxView, SessionView, Wall as Shown};
 use plexus_protocol::{Error, ErrorKind};
@@ -17,7 +19,7 @@ use crate::{Hub, Settings};
 /// Trying takes milliseconds on an idle machine; what takes longer than this counts as refused.
 const TRY_WITHIN: Duration = Duration::from_secs(30);
 
-/// The file in the data directory that says that this system has granted a sandbox before.
+/// The file in the data directory that lists the parts of a sandbox that this system has granted before, as JSON.
 const GRANTED_BEFORE: &str = "sandboxed";
 
 /// Whether children are kept from the hub's own files.
@@ -39,42 +41,57 @@ pub(crate) struct Walls {
     /// Which directory that is. It does not change while the hub runs, as its lock lies in it.
     inode: Option<Inode>,
     setting: WallSetting,
-    /// What the system grants.
+    /// What the system grants; none where it refuses a part that it granted before.
     granted: Walled,
-    before: Before,
-}
-
-/// Whether an earlier hub on this data directory had a sandbox for its children.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Before {
-    Granted,
-    Never,
+    /// Parts that the system has granted to this hub or an earlier one on the same data directory.
+    before: BTreeSet<SandboxPart>,
 }
 
 impl Walls {
     /// Tries whether the system grants one, unless nobody wants it.
     pub(crate) async fn tried(settings: &Settings) -> Self {
         let data_dir = settings.data_dir.clone();
+        let before = granted_before(&data_dir);
         let granted = match settings.wall {
             WallSetting::Off => Walled::None { reason: "`wall` in plexus.toml is \"off\"".to_owned() },
-            WallSetting::Wanted | WallSetting::Required => granted(data_dir.clone(), settings.tracing).await,
+            WallSetting::Wanted | WallSetting::Required => {
+                granted(data_dir.clone(), settings.tracing, before.clone()).await
+            }
         };
-        let before = before(&data_dir, &granted);
-        let inode = Inode::of(&data_dir).ok();
-        Self { data_dir, inode, setting: settings.wall, granted, before }
+        Self::new(data_dir, settings.wall, granted, before)
     }
 
-    /// Whether a child may be started without a sandbox. Once the system has granted one, none is: an agent could use up the
-    /// namespaces that its user may have, so that the next agent, or the next hub's agents, would be started without.
-    fn need(&self) -> Option<WallNeed> {
-        match (self.setting, &self.granted, self.before) {
-            (WallSetting::Off, ..) => None,
-            (WallSetting::Required, ..)
-            | (WallSetting::Wanted, Walled::Namespaces { .. }, _)
-            | (WallSetting::Wanted, Walled::None { .. }, Before::Granted) => Some(WallNeed::Required),
-            // What was refused once is not tried again for each child.
-            (WallSetting::Wanted, Walled::None { .. }, Before::Never) => None,
+    /// Notes which parts the system grants, for later hubs.
+    fn new(
+        data_dir: PathBuf,
+        setting: WallSetting,
+        granted: Walled,
+        mut before: BTreeSet<SandboxPart>,
+    ) -> Self {
+        if let Walled::Namespaces { parts, .. } = &granted
+            && !parts.is_subset(&before)
+        {
+            before.extend(parts);
+            if let Err(error) = note_granted(&data_dir, &before) {
+                tracing::warn!("{} cannot be written: {error}", data_dir.join(GRANTED_BEFORE).display());
+            }
         }
+        let inode = Inode::of(&data_dir).ok();
+        Self { data_dir, inode, setting, granted, before }
+    }
+
+    /// The parts of a sandbox without which no child is started; `None` where children are started without any. A part that
+    /// the system has granted once is required from then on: an agent could use up the namespaces that its user may have, so
+    /// that the next agent, or the next hub's agents, would be started without it.
+    fn required(&self) -> Option<BTreeSet<SandboxPart>> {
+        let mut required = self.before.clone();
+        match self.setting {
+            WallSetting::Off => return None,
+            WallSetting::Required => _ = required.insert(SandboxPart::Files),
+            WallSetting::Wanted => {}
+        }
+        // What was refused once is not tried again for each child.
+        (!required.is_empty()).then_some(required)
     }
 
     /// Why there are none.
@@ -88,39 +105,51 @@ impl Walls {
     /// What a child is started behind, and the hub's own file helpers; it may be shown one file of the data directory.
     /// `None` where the system grants no sandbox and children are started without one.
     pub(crate) fn around(&self, show: Option<&Path>) -> Option<Wall> {
-        let need = self.need()?;
-        Some(Wall { hide: self.data_dir.clone(), show: show.map(Path::to_owned), need, inode: self.inode })
+        let required = self.required()?;
+        let show = show.map(Path::to_owned);
+        Some(Wall { hide: self.data_dir.clone(), show, required, inode: self.inode })
     }
 
-    /// How to have agents started without a sandbox, where one is needed.
-    fn remedy(&self) -> &'static str {
-        match self.setting {
-            WallSetting::Required => "set `wall = \"wanted\"` in plexus.toml",
-            WallSetting::Wanted | WallSetting::Off => {
-                "set `wall = \"off\"` in plexus.toml (this system has granted a sandbox before, so its absence may be the work of an agent)"
-            }
+    /// What to do where a required sandbox, or a part of it, is refused.
+    fn remedy(&self) -> String {
+        if self.before.is_empty() {
+            return "allow user namespaces here, or set `wall = \"wanted\"` in plexus.toml".to_owned();
         }
+        regain_sandbox(&self.data_dir)
     }
 }
 
-/// Reads whether there was a sandbox before, and notes that there is one now.
-fn before(data_dir: &Path, granted: &Walled) -> Before {
-    let note = data_dir.join(GRANTED_BEFORE);
-    if let Walled::Namespaces { .. } = granted
-        && let Err(error) = std::fs::write(&note, "")
-    {
-        tracing::warn!("{} cannot be written: {error}", note.display());
+/// What to do where the system refuses a part of the sandbox that it granted before.
+pub fn regain_sandbox(data_dir: &Path) -> String {
+    format!(
+        "it was granted before, so an agent may have used up what its user may have: end all agents (`plexus down`) and start \
+         the hub again, or raise the limits (`sysctl user`). If the system was changed on purpose, delete {} and restart the \
+         hub: agents are then started with what the system grants",
+        data_dir.join(GRANTED_BEFORE).display()
+    )
+}
+
+/// The parts of a sandbox that a hub on this data directory has had for its agents. None is started without one of them
+/// from then on.
+pub fn granted_before(data_dir: &Path) -> BTreeSet<SandboxPart> {
+    match std::fs::read(data_dir.join(GRANTED_BEFORE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeSet::new(),
+        // An older version noted the sandbox as a whole.
+        Ok(note) if note.is_empty() => BTreeSet::from([SandboxPart::Files]),
+        // What cannot be read may require any of them.
+        Ok(note) => serde_json::from_slice(&note).unwrap_or_else(|_| SandboxPart::ALL.into()),
+        Err(_) => SandboxPart::ALL.into(),
     }
-    if had_sandbox(data_dir) { Before::Granted } else { Before::Never }
 }
 
-/// Whether a hub on this data directory has had a sandbox for its agents. None is started without one from then on.
-pub fn had_sandbox(data_dir: &Path) -> bool {
-    data_dir.join(GRANTED_BEFORE).exists()
+fn note_granted(data_dir: &Path, parts: &BTreeSet<SandboxPart>) -> io::Result<()> {
+    let draft = data_dir.join(format!(".{GRANTED_BEFORE}.new"));
+    std::fs::write(&draft, serde_json::to_vec(parts)?)?;
+    std::fs::rename(&draft, data_dir.join(GRANTED_BEFORE))
 }
 
-async fn granted(dir: PathBuf, tracing: Tracing) -> Walled {
-    let tried = tokio::task::spawn_blocking(move || try_sandbox(&dir, tracing));
+async fn granted(dir: PathBuf, tracing: Tracing, required: BTreeSet<SandboxPart>) -> Walled {
+    let tried = tokio::task::spawn_blocking(move || try_sandbox(&dir, tracing, &required));
     match tokio::time::timeout(TRY_WITHIN, tried).await {
         Ok(Ok(granted)) => granted,
         Ok(Err(error)) => Walled::None { reason: format!("it could not be tried: {error}") },
@@ -140,21 +169,25 @@ impl Hub {
     pub fn wall_warning(&self) -> Option<String> {
         let walls = self.walls();
         let reason = walls.missing().filter(|_| walls.setting != WallSetting::Off)?;
-        let so = match walls.need() {
-            Some(_) => format!("so no agent is started; allow user namespaces here, or {}", walls.remedy()),
-            None => "so agents can read the data directory, the operator's token in it included".to_owned(),
-        };
-        Some(format!("this system grants no wall around agents, {so} ({reason}); see docs/configuration.md"))
+        Some(match walls.required() {
+            None => format!(
+                "this system grants no wall around agents, so agents can read the data directory, the operator's token in it \
+                 included ({reason}); see docs/configuration.md"
+            ),
+            Some(_) => format!(
+                "no agent is started, as this system refuses a required part of the sandbox ({reason}); {}",
+                walls.remedy()
+            ),
+        })
     }
 
     /// Refuses to begin what would need a child that may not be started.
     pub(crate) fn check_wall(&self) -> Result<(), Error> {
         let walls = self.walls();
         match walls.missing() {
-            Some(reason) if walls.need().is_some() => {
+            Some(reason) if walls.required().is_some() => {
                 let message = format!(
-                    "no agent is started without a wall between it and the hub's data, and this system grants none \
-                     ({reason}): allow user namespaces here, or {}",
+                    "no agent is started, as this system refuses a required part of the sandbox ({reason}); {}",
                     walls.remedy()
                 );
                 Err(Error::new(ErrorKind::NoWall, message))
@@ -177,10 +210,11 @@ impl Hub {
             },
         };
         match walled {
-            Walled::Namespaces { signals, descriptors, memory } => {
+            Walled::Namespaces { signals, terminals, descriptors, memory, parts: _ } => {
                 view.wall = Some(Shown::Namespaces);
                 view.sandbox = Some(SandboxView {
                     signals: shown(signals),
+                    terminals: shown(terminals),
                     descriptors: shown(descriptors),
                     memory: shown(memory),
                 });
@@ -198,30 +232,56 @@ mod tests {
     use super::*;
 
     fn walls(setting: WallSetting, granted: Walled, dir: &Path) -> Walls {
-        let before = before(dir, &granted);
-        Walls { data_dir: dir.to_owned(), inode: Inode::of(dir).ok(), setting, granted, before }
+        Walls::new(dir.to_owned(), setting, granted, granted_before(dir))
     }
 
     fn refused() -> Walled {
         Walled::None { reason: "no namespaces are left".to_owned() }
     }
 
-    fn granted() -> Walled {
+    fn granted(parts: &[SandboxPart]) -> Walled {
         let held = || Protected::Held("a test".to_owned());
-        Walled::Namespaces { signals: held(), descriptors: held(), memory: held() }
+        Walled::Namespaces {
+            parts: parts.iter().copied().collect(),
+            signals: held(),
+            terminals: held(),
+            descriptors: held(),
+            memory: held(),
+        }
     }
 
     #[test]
-    fn a_sandbox_that_was_granted_once_is_needed_from_then_on() {
+    fn a_part_that_was_granted_once_is_required_from_then_on() {
+        use SandboxPart::{Files, Processes, Signals, Terminals};
+
         let dir = tempfile::tempdir().unwrap();
         let wanted = |granted| walls(WallSetting::Wanted, granted, dir.path());
-        assert_eq!(wanted(refused()).need(), None, "it never was");
-        assert_eq!(wanted(granted()).need(), Some(WallNeed::Required));
+        assert_eq!(wanted(refused()).required(), None, "it never was");
+        let required = |granted| wanted(granted).required().map(Vec::from_iter);
+        assert_eq!(required(granted(&[Files, Signals])), Some(vec![Files, Signals]));
+        assert_eq!(required(granted(&[Files, Terminals, Processes])).unwrap().len(), 4, "parts are added");
+        assert_eq!(required(granted(&[Files])).unwrap().len(), 4, "and never dropped");
         let lost = wanted(refused());
-        assert_eq!(lost.need(), Some(WallNeed::Required), "an agent may have used up the namespaces");
-        assert!(lost.remedy().contains("\"off\""));
+        assert!(lost.required().unwrap().contains(&Processes), "an agent may have used up the namespaces");
+        assert!(lost.remedy().contains("plexus down") && lost.remedy().contains("sandboxed"));
         let around = lost.around(None).expect("the hub's helpers do not go without either");
         assert_eq!((around.hide.as_path(), around.inode), (dir.path(), Inode::of(dir.path()).ok()));
-        assert_eq!(walls(WallSetting::Off, refused(), dir.path()).need(), None);
+        assert_eq!(walls(WallSetting::Off, refused(), dir.path()).required(), None);
+        std::fs::remove_file(dir.path().join("sandboxed")).unwrap();
+        assert_eq!(wanted(refused()).required(), None, "the operator accepts what the system grants");
+    }
+
+    #[test]
+    fn a_note_that_cannot_be_understood_requires_everything() {
+        let dir = tempfile::tempdir().unwrap();
+        let noted = |content: &str| {
+            std::fs::write(dir.path().join(GRANTED_BEFORE), content).unwrap();
+            granted_before(dir.path()).len()
+        };
+        assert_eq!(noted(""), 1, "an older version noted that the files were hidden");
+        assert_eq!(noted(r#"["files","processes"]"#), 2);
+        for unknown in ["{", r#"["files","tomorrow"]"#] {
+            assert_eq!(noted(unknown), SandboxPart::ALL.len());
+        }
     }
 }

@@ -19,8 +19,8 @@ use crate::frame;
 use crate::process::Envelope;
 use crate::request::Verb;
 
-/// Variables by which libgit2 finds the user's configuration. A helper gets no others.
-const ENVIRONMENT: [&str; 2] = ["HOME", "XDG_CONFIG_HOME"];
+/// What `~/` stands for in a repository's configuration. A helper gets no other variable.
+const ENVIRONMENT: [&str; 1] = ["HOME"];
 
 /// Why a helper process gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]

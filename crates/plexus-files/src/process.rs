@@ -53,6 +53,8 @@ pub fn serve() -> Result<(), ServeError> {
     let (json, length) = frame::read_head(&mut socket)?;
     let Envelope { hide, body_modified, request } = serde_json::from_slice(&json).map_err(io::Error::from)?;
     let body = (length > 0).then(|| body(&mut socket, length, body_modified)).transpose()?;
+    // SAFETY: this process has one thread so far, and none has used libgit2.
+    unsafe { plexus_worktree::read_repository_configuration_only() }.map_err(io::Error::other)?;
     let answer = match enclose(hide.as_ref(), request.kind().memory()) {
         Err(reason) => Err(HelperError::NoSandbox(reason)),
         Ok(()) => {

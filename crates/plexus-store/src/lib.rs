@@ -7,6 +7,7 @@
 mod arbor;
 mod change;
 mod model;
+mod places;
 mod sqlite;
 
 use async_trait::async_trait;
@@ -21,6 +22,7 @@ pub use model::{
     PermitStream, Removable, RuleAuthority, RuleChange, RuleRow, RunKey, RunRow, RunState, SessionConfig,
     SessionRow, Tally, TokenRow, TurnRow, TurnState, TurnStatus,
 };
+pub use places::{OnBehalf, Place, Places};
 #[cfg(debug_assertions)]
 pub use sqlite::faulty_disk;
 pub use sqlite::{AuditFile, Durability, SqliteStore};

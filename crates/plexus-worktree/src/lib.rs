@@ -7,6 +7,7 @@
 //! where there is nothing of the hub to be found. Only [`Record`] and [`Notes`] are the hub's own files.
 
 mod changes;
+mod configuration;
 mod copy;
 mod diff;
 mod error;
@@ -24,6 +25,7 @@ use git2::{Repository, RepositoryOpenFlags};
 use plexus_protocol::worktree::Worktree;
 
 pub use changes::{changes, is_unchanged};
+pub use configuration::read_repository_configuration_only;
 pub use diff::{WorktreeDiff, diff};
 pub use error::WorktreeError;
 pub use notes::{Note, Notes, Stage};

@@ -19,7 +19,7 @@ pub(crate) async fn orphaned(data_dir: Option<&Path>) {
 async fn gone(data_dir: Option<&Path>) {
     // The handler first: without one the signal of the watch would end this process.
     let (Some(dir), Ok(mut changed)) = (data_dir, signal(SignalKind::io())) else { return pending().await };
-    let Ok(watch) = DirWatch::new(dir, 1) else { return pending().await };
+    let Ok(watch) = DirWatch::new(dir) else { return pending().await };
     while watch.state() == DirState::There {
         if changed.recv().await.is_none() {
             return pending().await;

@@ -3,6 +3,7 @@
 
 mod checkout;
 mod cut_off;
+mod flood;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -323,5 +324,42 @@ async fn what_a_session_did_in_its_worktree_is_shown_as_a_diff() -> anyhow::Resu
     std::fs::remove_dir_all(&path)?;
     let refused = world.refused("claudecode.diff", json!({"session_id": session})).await?;
     assert_eq!(refused.kind.as_deref(), Some("worktree_failed"), "{refused}");
+    Ok(())
+}
+
+/// Any command of any session can write `~/.gitconfig`, and a FIFO is opened by whoever reads it.
+#[tokio::test]
+async fn the_user_s_git_configuration_does_not_hold_up_worktrees() -> anyhow::Result<()> {
+    let (world, checkout) = scripted().await?;
+    let home = &world.home;
+    let fifo = home.join("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR)?;
+    let ignored = home.join("ignored");
+    std::fs::write(&ignored, "work.txt\n")?;
+    let include = format!("[include]\n\tpath = {}\n", fifo.display());
+    let exclude = format!("[core]\n\texcludesFile = {}\n", ignored.display());
+    for config in [include, exclude] {
+        std::fs::write(home.join(".gitconfig"), config)?;
+        let session = world.create("fix", json!({"isolation": "worktree"})).await?;
+        let path = PathBuf::from(text(&worktree_of(&world, &session).await?["path"]));
+        std::fs::write(path.join("work.txt"), "done\n")?;
+        assert_eq!(worktree_of(&world, &session).await?["changes"]["files"], 1, "nor does it hide work");
+        let diff = world.call("claudecode.diff", json!({"session_id": session})).await?;
+        assert_eq!(diff["files"][0]["path"], "work.txt", "{diff:#}");
+        std::fs::remove_file(path.join("work.txt"))?;
+        assert_eq!(delete(&world, &session).await?["worktree"]["kept"], false);
+    }
+    // What the repository's own configuration says holds.
+    checkout
+        .repo()?
+        .config()?
+        .open_level(git2::ConfigLevel::Local)?
+        .set_str("core.excludesFile", "~/ignored")?;
+    let session = world.create("fix", json!({"isolation": "worktree"})).await?;
+    let path = PathBuf::from(text(&worktree_of(&world, &session).await?["path"]));
+    for file in ["work.txt", "other.txt"] {
+        std::fs::write(path.join(file), "done\n")?;
+    }
+    assert_eq!(worktree_of(&world, &session).await?["changes"]["files"], 1);
     Ok(())
 }

@@ -15,7 +15,7 @@ use rustix::process::{
 
 use crate::exit::Exit;
 use crate::launch::{Launch, Streams};
-use crate::wall::{Enclosure, Failed, Handle, Init, Plan, Then, Wall, WallNeed, Walled};
+use crate::wall::{Enclosure, Failed, Handle, Init, Plan, SandboxPart, Then, Wall, Walled};
 
 /// Our ends of the child's streams; reading from one never waits.
 pub(super) struct Ends {
@@ -54,17 +54,20 @@ impl Child {
             }
             Failed::Start(error) => format!("{} could not be started: {error}", launch.program.display()),
             Failed::Sandbox(fault) => {
-                format!("there is no wall around it, and one is required in plexus.toml ({})", fault.reason)
+                format!(
+                    "its sandbox, which is required, was refused by the system ({}); `plexus doctor` says what to do",
+                    fault.reason
+                )
             }
         };
         let Some(wall) = &launch.wall else {
             let (child, ends) = spawn(launch, None).map_err(said)?;
             return Ok(Started { child, ends, walled: None });
         };
-        let enclosure = Enclosure::all(launch.tracing);
+        let enclosure = Enclosure::all(launch.tracing, &wall.required);
         let started = enclosure.attempt(|enclosure| spawn(launch, Some((wall, enclosure))));
         let ((child, ends), walled) = match started {
-            Err(Failed::Sandbox(fault)) if wall.need == WallNeed::Wanted => {
+            Err(Failed::Sandbox(fault)) if fault.part == SandboxPart::Files && wall.required.is_empty() => {
                 (spawn(launch, None).map_err(said)?, Walled::None { reason: fault.reason })
             }
             started => started.map_err(said)?,

@@ -35,9 +35,6 @@ use crate::wall::forbid_tracing;
 /// How often what is left is killed again.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// A run is at `DIR/sessions/<id>/runs/<n>`. All of these are watched, and what `DIR` is in.
-const DIRECTORIES_ABOVE: usize = 5;
-
 /// Why a keeper gave up. The same words stand in `exit.json` and on its stderr.
 #[derive(Debug, thiserror::Error)]
 pub enum KeepError {
@@ -98,7 +95,7 @@ pub fn keep_within(dir: &Path, limits: Limits) -> Result<(), KeepError> {
     forbid_tracing().map_err(KeepError::Setup)?;
     let dir = RunDir::new(std::path::absolute(dir).map_err(KeepError::Setup)?);
     let signals = Signals::catch().map_err(KeepError::Setup)?;
-    let home = DirWatch::new(dir.path(), DIRECTORIES_ABOVE).map_err(KeepError::Setup)?;
+    let home = DirWatch::new(dir.path()).map_err(KeepError::Setup)?;
     let outcome = run(&dir, &home, &limits, &signals);
     if home.state() == DirState::Gone {
         // Another one in its place is not this run's to write to.

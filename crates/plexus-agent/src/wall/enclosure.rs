@@ -1,7 +1,11 @@
-//! How much of a sandbox is created: all of it where the system grants that, else without the part that was refused. Only the
-//! part that hides the hub's files cannot be left out here; what then becomes of the child is the caller's to decide.
+//! How much of a sandbox is created: all of it where the system grants that, else without the part that was refused, unless
+//! that part is required. The part that hides the hub's files is never left out here; the caller decides what becomes of a
+//! child without it.
 
+use std::collections::BTreeSet;
 use std::io;
+
+use serde::{Deserialize, Serialize};
 
 use super::filter::Filter;
 use super::processes::{Handle, Leash};
@@ -9,22 +13,31 @@ use super::protection::{Descriptors, Protection, Tracing, memory, tracing_is_all
 use super::{Plan, Signals, Walled, c_path, paths};
 
 /// A part of a sandbox that a system may refuse.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxPart {
+    /// The mounts that hide the hub's files, and the user namespaces that keep them in place.
     Files,
     /// Terminals of its own, in place of the user's.
     Terminals,
     /// The PID namespace.
     Processes,
-    /// What is done about signals without one.
+    /// Landlock's signal scope, where there is no PID namespace.
     Signals,
+    /// The system call filter against tracing.
     Descriptors,
+}
+
+impl SandboxPart {
+    /// All parts there are.
+    pub const ALL: [Self; 5] =
+        [Self::Files, Self::Terminals, Self::Processes, Self::Signals, Self::Descriptors];
 }
 
 /// Why a sandbox was not created.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    pub(crate) part: Part,
+    pub(crate) part: SandboxPart,
     pub(crate) reason: String,
 }
 
@@ -39,7 +52,7 @@ pub(crate) enum Failed {
 
 impl Failed {
     pub(crate) fn files(reason: impl ToString) -> Self {
-        Self::Sandbox(Fault { part: Part::Files, reason: reason.to_string() })
+        Self::Sandbox(Fault { part: SandboxPart::Files, reason: reason.to_string() })
     }
 }
 
@@ -47,6 +60,8 @@ impl Failed {
 #[derive(Debug, Clone)]
 pub(crate) struct Enclosure {
     tracing: Tracing,
+    /// Parts that are not left out.
+    required: BTreeSet<SandboxPart>,
     no_terminals: Option<String>,
     no_namespace: Option<String>,
     no_scope: Option<String>,
@@ -55,8 +70,9 @@ pub(crate) struct Enclosure {
 
 impl Enclosure {
     /// Everything that the setting asks for.
-    pub(crate) fn all(tracing: Tracing) -> Self {
-        Self { tracing, no_terminals: None, no_namespace: None, no_scope: None, no_filter: None }
+    pub(crate) fn all(tracing: Tracing, required: &BTreeSet<SandboxPart>) -> Self {
+        let required = required.clone();
+        Self { tracing, required, no_terminals: None, no_namespace: None, no_scope: None, no_filter: None }
     }
 
     /// Has `start` start a process with as much as the system grants, and reports what that is.
@@ -77,13 +93,16 @@ impl Enclosure {
     }
 
     /// Where the reason is kept for a part that can be left out.
-    fn refused(&mut self, part: Part) -> Option<&mut Option<String>> {
+    fn refused(&mut self, part: SandboxPart) -> Option<&mut Option<String>> {
+        if self.required.contains(&part) {
+            return None;
+        }
         match part {
-            Part::Files => None,
-            Part::Terminals => Some(&mut self.no_terminals),
-            Part::Processes => Some(&mut self.no_namespace),
-            Part::Signals => Some(&mut self.no_scope),
-            Part::Descriptors => Some(&mut self.no_filter),
+            SandboxPart::Files => None,
+            SandboxPart::Terminals => Some(&mut self.no_terminals),
+            SandboxPart::Processes => Some(&mut self.no_namespace),
+            SandboxPart::Signals => Some(&mut self.no_scope),
+            SandboxPart::Descriptors => Some(&mut self.no_filter),
         }
     }
 
@@ -93,9 +112,7 @@ impl Enclosure {
             plan.terminals =
                 paths::terminals()?.iter().map(|place| c_path(place)).collect::<io::Result<_>>()?;
         }
-        if self.no_filter.is_none() && Descriptors::needed(self.tracing) == Descriptors::Filter {
-            plan.filter = Filter::against_tracing();
-        }
+        plan.filter = self.filter();
         if self.no_namespace.is_some() {
             plan.signals = if self.no_scope.is_some() { Signals::Free } else { Signals::Scoped };
             return Ok((plan, None));
@@ -103,6 +120,23 @@ impl Enclosure {
         let (leash, handle) = Leash::new()?;
         plan.leash = Some(leash);
         Ok((plan, Some(handle)))
+    }
+
+    fn filter(&self) -> Option<Filter> {
+        let needed = self.no_filter.is_none() && Descriptors::needed(self.tracing) == Descriptors::Filter;
+        needed.then(Filter::against_tracing).flatten()
+    }
+
+    /// The parts of a sandbox that was created.
+    fn parts(&self) -> BTreeSet<SandboxPart> {
+        let optional = [
+            (SandboxPart::Terminals, self.no_terminals.is_none()),
+            (SandboxPart::Processes, self.no_namespace.is_none()),
+            (SandboxPart::Signals, self.no_namespace.is_some() && self.no_scope.is_none()),
+            (SandboxPart::Descriptors, self.filter().is_some()),
+        ];
+        let granted = optional.into_iter().filter_map(|(part, granted)| granted.then_some(part));
+        granted.chain([SandboxPart::Files]).collect()
     }
 
     fn walled(&self) -> Walled {
@@ -120,7 +154,17 @@ impl Enclosure {
             }
             (Descriptors::Filter, None) => Protection::Held("a system call filter".to_owned()),
         };
-        Walled::Namespaces { signals, descriptors, memory: memory(self.tracing) }
+        let terminals = match &self.no_terminals {
+            None => Protection::Held("terminals of its own".to_owned()),
+            Some(reason) => Protection::Open(reason.clone()),
+        };
+        Walled::Namespaces {
+            parts: self.parts(),
+            signals,
+            terminals,
+            descriptors,
+            memory: memory(self.tracing),
+        }
     }
 }
 
@@ -128,7 +172,9 @@ impl Enclosure {
 mod tests {
     use super::*;
 
-    fn refusing<'a>(refused: &'a [(Part, &'a str)]) -> impl FnMut(&Enclosure) -> Result<(), Failed> + 'a {
+    fn refusing<'a>(
+        refused: &'a [(SandboxPart, &'a str)],
+    ) -> impl FnMut(&Enclosure) -> Result<(), Failed> + 'a {
         let mut refused = refused.iter();
         move |_| match refused.next() {
             Some((part, reason)) => Err(Failed::Sandbox(Fault { part: *part, reason: (*reason).to_owned() })),
@@ -136,8 +182,12 @@ mod tests {
         }
     }
 
-    fn signals_after(refused: &[(Part, &str)]) -> Protection {
-        match Enclosure::all(Tracing::Denied).attempt(refusing(refused)).unwrap().1 {
+    fn all() -> Enclosure {
+        Enclosure::all(Tracing::Denied, &BTreeSet::new())
+    }
+
+    fn signals_after(refused: &[(SandboxPart, &str)]) -> Protection {
+        match all().attempt(refusing(refused)).unwrap().1 {
             Walled::Namespaces { signals, .. } => signals,
             walled @ Walled::None { .. } => panic!("{walled:?}"),
         }
@@ -146,17 +196,48 @@ mod tests {
     #[test]
     fn a_refused_part_is_left_out_and_named() {
         assert_eq!(signals_after(&[]), Protection::Held("a PID namespace".to_owned()));
-        let masked = (Part::Processes, "it is masked");
+        let masked = (SandboxPart::Processes, "it is masked");
         assert_eq!(signals_after(&[masked]), Protection::Held("Landlock, as it is masked".to_owned()));
-        let old = (Part::Signals, "too old");
+        let old = (SandboxPart::Signals, "too old");
         assert_eq!(signals_after(&[masked, old]), Protection::Open("it is masked; too old".to_owned()));
     }
 
     #[test]
+    fn a_required_part_is_not_left_out() {
+        for part in SandboxPart::ALL {
+            let enclosure = Enclosure::all(Tracing::Denied, &BTreeSet::from([part]));
+            let Err(Failed::Sandbox(fault)) = enclosure.attempt(refusing(&[(part, "used up")])) else {
+                panic!("{part:?}")
+            };
+            assert_eq!((fault.part, fault.reason.as_str()), (part, "used up"));
+        }
+        let others = BTreeSet::from([SandboxPart::Files, SandboxPart::Terminals]);
+        let enclosure = Enclosure::all(Tracing::Denied, &others);
+        assert!(enclosure.attempt(refusing(&[(SandboxPart::Processes, "it is masked")])).is_ok());
+    }
+
+    #[test]
+    fn the_parts_that_were_granted_are_named() {
+        let parts = |refused: &[(SandboxPart, &str)]| match all().attempt(refusing(refused)).unwrap().1 {
+            Walled::Namespaces { parts, .. } => parts,
+            walled @ Walled::None { .. } => panic!("{walled:?}"),
+        };
+        let has = |parts: &BTreeSet<_>| {
+            [SandboxPart::Files, SandboxPart::Terminals, SandboxPart::Processes, SandboxPart::Signals]
+                .map(|part| parts.contains(&part))
+        };
+        assert_eq!(has(&parts(&[])), [true, true, true, false]);
+        let masked = (SandboxPart::Processes, "it is masked");
+        assert_eq!(has(&parts(&[masked])), [true, true, false, true]);
+        let (none, old) = ((SandboxPart::Terminals, "none"), (SandboxPart::Signals, "too old"));
+        assert_eq!(has(&parts(&[none, masked, old])), [true, false, false, false]);
+    }
+
+    #[test]
     fn what_is_refused_again_or_hides_the_files_ends_the_attempt() {
-        let masked = (Part::Processes, "it is masked");
-        for refused in [&[masked, masked][..], &[(Part::Files, "no")]] {
-            assert!(Enclosure::all(Tracing::Denied).attempt(refusing(refused)).is_err());
+        let masked = (SandboxPart::Processes, "it is masked");
+        for refused in [&[masked, masked][..], &[(SandboxPart::Files, "no")]] {
+            assert!(all().attempt(refusing(refused)).is_err());
         }
     }
 }

@@ -10,6 +10,7 @@ mod protection;
 mod raise;
 mod scope;
 
+use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -23,7 +24,8 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::enclosure::{Enclosure, Failed, Fault, Part};
+pub use self::enclosure::SandboxPart;
+pub(crate) use self::enclosure::{Enclosure, Failed, Fault};
 use self::filter::Filter;
 pub use self::paths::Inode;
 use self::processes::Leash;
@@ -39,22 +41,13 @@ pub struct Wall {
     pub hide: PathBuf,
     /// A file in it that stays, to be read.
     pub show: Option<PathBuf>,
-    /// How much depends on it.
-    pub need: WallNeed,
+    /// Parts of the sandbox without which no child is started. Other parts are left out where the system refuses them; where
+    /// none is required, so is the whole.
+    pub required: BTreeSet<SandboxPart>,
     /// Which directory that was when the hub locked it. Where another one stands there now, that one is not hidden in
     /// its place: no child is started.
     #[serde(default)]
     pub inode: Option<Inode>,
-}
-
-/// What becomes of a child where the system grants no wall.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WallNeed {
-    /// It is started all the same.
-    Wanted,
-    /// It is not started.
-    Required,
 }
 
 /// What stands between a child and the hub's data.
@@ -63,9 +56,15 @@ pub enum WallNeed {
 pub enum Walled {
     /// A mount namespace in which it is hidden, and a user namespace that cannot change that.
     Namespaces {
+        /// The parts that the system granted.
+        #[serde(default)]
+        parts: BTreeSet<SandboxPart>,
         /// Processes outside, which it cannot signal.
         #[serde(default = "Protection::unknown")]
         signals: Protection,
+        /// The user's terminals, which it cannot write to.
+        #[serde(default = "Protection::unknown")]
+        terminals: Protection,
         /// The descriptors of Claude Code, which its tools cannot take.
         #[serde(default = "Protection::unknown")]
         descriptors: Protection,
@@ -99,16 +98,17 @@ pub fn forbid_tracing() -> io::Result<()> {
 
 /// Tries whether this system grants a wall around `dir`, in a process that ends at once; if not, says why.
 pub fn try_wall(dir: &Path) -> Result<(), String> {
-    match try_sandbox(dir, Tracing::Denied) {
+    match try_sandbox(dir, Tracing::Denied, &BTreeSet::new()) {
         Walled::Namespaces { .. } => Ok(()),
         Walled::None { reason } => Err(reason),
     }
 }
 
-/// Tries what this system grants around `dir`, in processes that end at once.
-pub fn try_sandbox(dir: &Path, tracing: Tracing) -> Walled {
-    let wall = Wall { hide: dir.to_owned(), show: None, need: WallNeed::Required, inode: None };
-    let tried = Enclosure::all(tracing).attempt(|enclosure| {
+/// Tries what this system grants around `dir`, in processes that end at once. Where it refuses a required part, it counts as
+/// granting none.
+pub fn try_sandbox(dir: &Path, tracing: Tracing, required: &BTreeSet<SandboxPart>) -> Walled {
+    let wall = Wall { hide: dir.to_owned(), show: None, required: required.clone(), inode: None };
+    let tried = Enclosure::all(tracing, required).attempt(|enclosure| {
         let plan = Plan::of(&wall, Path::new("/")).and_then(|plan| enclosure.add_to(plan));
         let (plan, _handle) = plan.map_err(Failed::files)?;
         let mut nothing = Command::new("/");
@@ -256,11 +256,11 @@ impl Raising {
         let step = steps[..count].last().copied().and_then(Step::named);
         let part = match step {
             Some(Step::Done) => return None,
-            Some(Step::Terminals) => Part::Terminals,
-            Some(Step::Processes) => Part::Processes,
-            Some(Step::Scope) => Part::Signals,
-            Some(Step::Filter) => Part::Descriptors,
-            _ => Part::Files,
+            Some(Step::Terminals) => SandboxPart::Terminals,
+            Some(Step::Processes) => SandboxPart::Processes,
+            Some(Step::Scope) => SandboxPart::Signals,
+            Some(Step::Filter) => SandboxPart::Descriptors,
+            _ => SandboxPart::Files,
         };
         let reason =
             step.map_or_else(|| format!("it was not begun: {error}"), |step| format!("{step}: {error}"));

@@ -241,7 +241,8 @@ impl Ids {
                 // SAFETY: nothing of this copy of the keeper is to be run any more.
                 unsafe { libc::_exit(code) }
             }
-            pid => Pid::from_raw(pid).ok_or_else(io::Error::last_os_error)?,
+            -1 => return Err(io::Error::last_os_error()),
+            pid => Pid::from_raw(pid).ok_or(Errno::SRCH)?,
         };
         // SAFETY: no file descriptors are unshared, and there is no other thread.
         let entered = unsafe { unshare_unsafe(UnshareFlags::NEWUSER | more) }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use plexus_agent::{
     Entry, Exit, Journal, JournalLimits, JournalWatch, Keeper, Launch, Outbox, ProcessIdentity, RunDir,
-    Streams, Tracing, Wall, WallNeed, descends_from, read_exit,
+    SandboxPart, Streams, Tracing, Wall, descends_from, read_exit,
 };
 
 pub const NONCE: &str = "a nonce";
@@ -74,12 +74,12 @@ impl Run {
         Self::prepare_with(program, args, Streams::Lines)
     }
 
-    /// A child that is `sh -c SCRIPT`, behind a wall around what keeper and hub have: all but `work`.
-    pub fn start_walled(script: &str, need: WallNeed, hide: Option<&Path>) -> Self {
+    /// A child that is `sh -c SCRIPT`, in a sandbox that hides what keeper and hub have.
+    pub fn start_walled(script: &str, required: &[SandboxPart], hide: Option<&Path>) -> Self {
         let wall = |home: &Path| {
             let hide = hide.map_or_else(|| home.join("data"), Path::to_owned);
             let show = hide.starts_with(home).then(|| hide.join("runs/1/mcp.json"));
-            Some(Wall { show, hide, need, inode: None })
+            Some(Wall { show, hide, required: required.iter().copied().collect(), inode: None })
         };
         let mut run = Self::prepare_behind(Path::new("/bin/sh"), &["-c", script], Streams::Lines, wall);
         run.outbox.go(NONCE).unwrap();
@@ -88,9 +88,15 @@ impl Run {
 
     /// As `start_walled`, with a keeper that is started by another command, such as `setpriv`.
     pub fn start_under(user: User, prefix: &str, script: &str) -> Self {
+        Self::start_requiring(user, prefix, script, &[SandboxPart::Files])
+    }
+
+    /// As `start_under`, with other parts of the sandbox that are required.
+    pub fn start_requiring(user: User, prefix: &str, script: &str, required: &[SandboxPart]) -> Self {
         Self::start_hiding(user, prefix, script, |home| {
             let hide = home.join("data");
-            Wall { show: Some(hide.join("runs/1/mcp.json")), hide, need: WallNeed::Required, inode: None }
+            let required = required.iter().copied().collect();
+            Wall { show: Some(hide.join("runs/1/mcp.json")), hide, required, inode: None }
         })
     }
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use plexus_protocol::{Approval, Error, MAX_TEXT_BYTES, Principal};
-use plexus_store::FeedKind;
+use plexus_store::{FeedKind, OnBehalf};
 use tokio::sync::watch;
 
 use super::PAGE;
 use crate::Hub;
 use crate::access::{Admitted, Needs};
 use crate::book::{Topic, next};
-use crate::hub::store_error;
+use crate::hub::{on_behalf_of, store_error};
 use crate::method::Caller;
 use crate::metrics::{Raised, Stream};
 use crate::view;
@@ -33,6 +33,7 @@ pub struct ApprovalFollower {
     to: Option<String>,
     after: u64,
     signal: watch::Receiver<()>,
+    behalf: OnBehalf,
     _counted: Raised,
 }
 
@@ -43,17 +44,18 @@ impl Hub {
         caller: Caller,
         after: Option<u64>,
     ) -> Result<ApprovalFollower, Error> {
-        let Admitted { principal, .. } = self.admit(caller, Needs::Watch).await?;
+        let behalf = on_behalf_of(&caller.principal);
+        let Admitted { principal, .. } = behalf.clone().perform(self.admit(caller, Needs::Watch)).await?;
         let all = matches!(principal, Principal::Operator | Principal::Token { .. });
         let to = (!all).then(|| principal.asked_as().key());
         let topic = to.clone().map_or(Topic::AnyFeed, Topic::Feed);
         let signal = self.signals().subscribe(topic);
         let after = match after {
             Some(after) => after,
-            None => self.store().feed_head().await.map_err(store_error)?,
+            None => behalf.clone().perform(self.store().feed_head()).await.map_err(store_error)?,
         };
         let _counted = self.metrics().listen(Stream::Approvals);
-        Ok(ApprovalFollower { hub: Arc::clone(self), to, after, signal, _counted })
+        Ok(ApprovalFollower { hub: Arc::clone(self), to, after, signal, behalf, _counted })
     }
 }
 
@@ -65,6 +67,10 @@ impl ApprovalFollower {
 
     /// What comes next, however long that takes. Cancel safe.
     pub async fn next(&mut self) -> Result<Vec<ApprovalTold>, Error> {
+        self.behalf.clone().perform(self.told()).await
+    }
+
+    async fn told(&mut self) -> Result<Vec<ApprovalTold>, Error> {
         loop {
             let store = self.hub.store();
             let rows = match &self.to {

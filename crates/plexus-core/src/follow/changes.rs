@@ -11,6 +11,7 @@ use tokio::time::sleep;
 use crate::Hub;
 use crate::access::Needs;
 use crate::book::{Topic, next};
+use crate::hub::on_behalf_of;
 use crate::method::Caller;
 use crate::metrics::{Raised, Stream};
 
@@ -26,7 +27,8 @@ pub struct ChangeFollower {
 impl Hub {
     /// Follows that something changed, from now on. For those who see every session.
     pub async fn follow_changes(self: &Arc<Self>, caller: Caller) -> Result<ChangeFollower, Error> {
-        let admitted = self.admit(caller, Needs::Read).await?;
+        let behalf = on_behalf_of(&caller.principal);
+        let admitted = behalf.perform(self.admit(caller, Needs::Read)).await?;
         if !matches!(admitted.principal, Principal::Operator | Principal::Token { .. }) {
             // When others are busy is nothing that an agent has to know.
             return Err(Error::new(ErrorKind::Forbidden, "this is for whoever sees every session"));

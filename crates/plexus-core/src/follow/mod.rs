@@ -10,7 +10,7 @@ mod live;
 use std::sync::Arc;
 
 use plexus_protocol::{Error, Object, SessionId};
-use plexus_store::{EventRow, SessionRow};
+use plexus_store::{EventRow, OnBehalf, SessionRow};
 use serde_json::json;
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::sync::{broadcast, watch};
@@ -25,7 +25,7 @@ use crate::Hub;
 use crate::access::Needs;
 use crate::book::next;
 use crate::housekeeping::{check_kept, gone};
-use crate::hub::store_error;
+use crate::hub::{on_behalf_of, store_error};
 use crate::method::Caller;
 use crate::metrics::{Raised, Stream};
 use crate::view;
@@ -80,6 +80,7 @@ pub struct SessionFollower {
     read: Vec<Arc<Followed>>,
     /// There was more to read than it took.
     behind: bool,
+    behalf: OnBehalf,
     _counted: Raised,
 }
 
@@ -91,9 +92,12 @@ impl Hub {
         session: SessionId,
         from: Option<Place>,
     ) -> Result<SessionFollower, Error> {
-        let caller = self.admit(caller, Needs::Read).await?;
-        let row = self.find_session(&caller, Some(session), None).await?;
-        self.follow_found(&row, from).await
+        let follow = async {
+            let caller = self.admit(caller.clone(), Needs::Read).await?;
+            let row = self.find_session(&caller, Some(session), None).await?;
+            self.follow_found(&row, from).await
+        };
+        on_behalf_of(&caller.principal).perform(follow).await
     }
 
     pub(crate) async fn follow_found(
@@ -109,7 +113,19 @@ impl Hub {
         let deltas = self.deltas().listen(session);
         let (hub, read) = (Arc::clone(self), Vec::new());
         let _counted = self.metrics().listen(Stream::Session);
-        Ok(SessionFollower { hub, session, place, live, grown, deltas, read, behind: false, _counted })
+        let behalf = OnBehalf::current();
+        Ok(SessionFollower {
+            hub,
+            session,
+            place,
+            live,
+            grown,
+            deltas,
+            read,
+            behind: false,
+            behalf,
+            _counted,
+        })
     }
 }
 
@@ -167,7 +183,8 @@ impl SessionFollower {
             Found::Next(events) => (events, false),
             Found::Past => {
                 let mut place = self.place;
-                (page(&self.hub, self.session, &mut place).await?, true)
+                let page = page(&self.hub, self.session, &mut place);
+                (self.behalf.clone().perform(page).await?, true)
             }
         };
         let mut bytes = 0;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use plexus_agent::JournalWatch;
 use plexus_protocol::{ApprovalKind, ApprovalStatus, Error, ErrorKind, Principal, SessionId};
-use plexus_store::{Change, Committed, Ledger, Store, StoreError};
+use plexus_store::{Change, Committed, Ledger, OnBehalf, Places, Store, StoreError};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -43,6 +43,19 @@ pub(crate) use refusal::store_error;
 /// How many sessions may hold much of what their child wrote, between reading and storing it.
 const READING_AT_ONCE: usize = 4;
 
+/// How many conversations are rendered at once, and how many of them for callers other than the operator.
+const RENDERED_AT_ONCE: (usize, usize) = (2, 1);
+
+/// Whose work a call of this caller is: the operator's, or that of one who shares with others.
+pub(crate) fn on_behalf_of(principal: &Principal) -> OnBehalf {
+    match principal {
+        Principal::Operator => OnBehalf::OPERATOR,
+        Principal::Token { .. } | Principal::Parent { .. } | Principal::Session { .. } => {
+            OnBehalf::caller(&principal.key())
+        }
+    }
+}
+
 /// What becomes of the children when a hub goes away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShutDown {
@@ -67,6 +80,7 @@ pub struct Hub {
     metrics: Arc<Metrics>,
     room: Room,
     reading: Arc<Semaphore>,
+    rendering: Places,
     disk: Disk,
     heads: Heads,
     watch: JournalWatch,
@@ -117,6 +131,7 @@ impl Hub {
             metrics,
             room: Room::default(),
             reading: Arc::new(Semaphore::new(READING_AT_ONCE)),
+            rendering: Places::new(RENDERED_AT_ONCE.0, RENDERED_AT_ONCE.1),
             disk,
             heads,
             watch,
@@ -192,6 +207,21 @@ impl Hub {
     /// The places for those who read much at once.
     pub(crate) fn reading(&self) -> &Arc<Semaphore> {
         &self.reading
+    }
+
+    /// Renders a conversation on a thread of its own: a long one takes its time.
+    pub(crate) async fn render<T: Send + 'static>(
+        &self,
+        render: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let internal = |error: String| Error::new(ErrorKind::Internal, error);
+        let place = self.rendering.take().await.map_err(|error| internal(error.to_string()))?;
+        let rendered = tokio::task::spawn_blocking(move || {
+            // The place is given up by this thread, not by a caller that may have gone meanwhile.
+            let _place = place;
+            render()
+        });
+        rendered.await.map_err(|error| internal(error.to_string()))
     }
 
     pub(crate) fn disk(&self) -> &Disk {
@@ -353,8 +383,12 @@ impl Hub {
         let method = self.registry.get(name).ok_or_else(|| method_not_found(name))?;
         // Whoever asks for itself does not look after others.
         let _here = (method.needs != Needs::Ask).then(|| self.way_up.enter(&caller.principal));
-        let caller = self.admit(caller, method.needs).await?;
-        self.registry.call(Arc::clone(self), caller, name, params).await
+        let behalf = on_behalf_of(&caller.principal);
+        let call = async {
+            let caller = self.admit(caller, method.needs).await?;
+            self.registry.call(Arc::clone(self), caller, name, params).await
+        };
+        behalf.perform(call).await
     }
 
     /// The methods this caller finds as tools on `/mcp`.

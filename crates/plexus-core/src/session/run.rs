@@ -12,7 +12,7 @@ use plexus_agent::{
 };
 use plexus_claude::SentId;
 use plexus_protocol::claudecode::Channel;
-use plexus_store::{BudgetRow, Change, RunKey, RunState};
+use plexus_store::{BudgetRow, Change, OnBehalf, RunKey, RunState};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -142,7 +142,9 @@ impl Owner {
         if self.run.is_some() {
             return Ok(());
         }
-        if let Some(message) = self.project_changed().await {
+        // What an agent makes hang is its own share, not the operator's.
+        let behalf = OnBehalf::caller(&format!("session:{}", self.row.id));
+        if let Some(message) = behalf.clone().perform(self.project_changed()).await {
             return self.fail_turn("project_changed", message).await;
         }
         let user = match self.hub.user_settings().counting() {
@@ -157,7 +159,7 @@ impl Owner {
         };
         let loaded = Loaded::of(&self.row.config, user);
         let env = environment(self.hub.settings(), self.row.id, &loaded.env);
-        let found = match self.conversation(&env).await {
+        let found = match behalf.perform(self.conversation(&env)).await {
             Ok(found) => found,
             Err(why) => {
                 return self

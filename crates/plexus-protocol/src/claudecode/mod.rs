@@ -127,6 +127,8 @@ pub enum Wall {
 pub struct SandboxView {
     /// Processes outside the sandbox, against signals.
     pub signals: Protection,
+    /// The user's terminals, against text and control sequences.
+    pub terminals: Protection,
     /// The descriptors of Claude Code, against the commands that it runs.
     pub descriptors: Protection,
     /// The memory of Claude Code, against the commands that it runs.

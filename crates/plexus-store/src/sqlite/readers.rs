@@ -4,19 +4,19 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rusqlite::Connection;
-use tokio::sync::Semaphore;
-
 use super::connection;
-use crate::StoreError;
+use crate::{Places, StoreError};
+use rusqlite::Connection;
 
 /// How many questions are answered at once.
-const READERS: usize = 4;
+const READERS: usize = 6;
+/// How many of them may be asked by callers other than the operator.
+const SHARED: usize = 4;
 
 /// The connections, and the places at them.
 pub(super) struct Readers {
     idle: Arc<Idle>,
-    places: Arc<Semaphore>,
+    places: Places,
 }
 
 struct Idle {
@@ -28,7 +28,7 @@ impl Readers {
     /// For a file that has been prepared. Connections are opened when they are needed.
     pub(super) fn new(path: PathBuf) -> Self {
         let idle = Arc::new(Idle { path, connections: Mutex::default() });
-        Self { idle, places: Arc::new(Semaphore::new(READERS)) }
+        Self { idle, places: Places::new(READERS, SHARED) }
     }
 
     /// Asks a question on a thread that may block. It sees what was committed before it began.
@@ -36,7 +36,7 @@ impl Readers {
         &self,
         question: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let place = Arc::clone(&self.places).acquire_owned().await;
+        let place = self.places.take().await;
         let place = place.map_err(|_| StoreError::Unavailable("the store is closed".to_owned()))?;
         let idle = Arc::clone(&self.idle);
         let answer = tokio::task::spawn_blocking(move || {

@@ -199,6 +199,44 @@ async fn closing_stores_what_is_queued_and_refuses_what_comes_later() {
     assert_eq!(words(&again).await, ["queued"]);
 }
 
+/// Each of many callers asks many questions that take as long as it likes.
+#[tokio::test]
+async fn a_flood_of_reads_leaves_the_operator_a_reader() {
+    use crate::OnBehalf;
+
+    let (_dir, store) = scratch(|_, _| Ok(()));
+    let store = Arc::new(store);
+    let (let_go, held) = std::sync::mpsc::channel::<()>();
+    let held = Arc::new(std::sync::Mutex::new(held));
+    let (began, mut beginning) = tokio::sync::mpsc::unbounded_channel();
+    let mut flood = Vec::new();
+    for caller in 0..10 {
+        for _ in 0..10 {
+            let (store, held, began) = (Arc::clone(&store), Arc::clone(&held), began.clone());
+            let read = async move {
+                let slow = move |_: &Connection| {
+                    let _ = began.send(());
+                    let _ = held.lock().unwrap().recv();
+                    Ok(())
+                };
+                store.readers.read(slow).await
+            };
+            flood.push(tokio::spawn(OnBehalf::caller(&format!("session:{caller}")).perform(read)));
+        }
+    }
+    for _ in 0..4 {
+        beginning.recv().await;
+    }
+    assert!(store.sessions().await.unwrap().is_empty());
+    assert!(store.living().await.unwrap().is_empty());
+    assert!(beginning.try_recv().is_err(), "the flood has all that it can have");
+    assert!(!flood.iter().any(tokio::task::JoinHandle::is_finished), "and still holds it");
+    drop(let_go);
+    for read in flood {
+        read.await.unwrap().unwrap();
+    }
+}
+
 #[tokio::test]
 async fn every_read_is_answered_by_an_index() {
     let (_dir, store) = scratch(|_, _| Ok(()));

@@ -112,6 +112,7 @@ fn looked(args: &DoctorArgs) -> Result<Vec<Finding>, ExpectedError> {
     findings.extend(places::private_files(&dir));
     findings.extend(block_on(hub::look(&HubClient::of(&args.data_dir)?, &config))?);
     findings.extend(places::sandbox(&config, &dir));
+    findings.push(places::inotify());
     findings.push(places::shell());
     findings.push(places::disk(&config, &dir));
     Ok(findings)

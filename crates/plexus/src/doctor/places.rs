@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use plexus_agent::{Protection, Walled};
-use plexus_core::{WallSetting, find_bash, had_sandbox};
+use plexus_core::{WallSetting, find_bash, granted_before, regain_sandbox};
 use plexus_server::Config;
 
 use super::{Finding, note, ok, wrong};
@@ -51,26 +51,26 @@ pub(super) fn sandbox(config: &Config, dir: &Path) -> Vec<Finding> {
     let mend = "see \"The wall\" in docs/configuration.md";
     let elsewhere = if dir.is_dir() { None } else { tempfile::tempdir().ok() };
     let tried = elsewhere.as_ref().map_or(dir, |elsewhere| elsewhere.path());
-    match (config.wall, plexus_agent::try_sandbox(tried, config.tracing)) {
+    let before = granted_before(dir);
+    match (config.wall, plexus_agent::try_sandbox(tried, config.tracing, &before)) {
         (WallSetting::Off, _) => {
             vec![note("wall", "`wall` in plexus.toml is \"off\": agents can read the operator's token", mend)]
         }
-        (_, Walled::Namespaces { signals, descriptors, memory }) => vec![
+        (_, Walled::Namespaces { signals, terminals, descriptors, memory, parts: _ }) => vec![
             ok("wall", "agents are kept from the data directory, wherever it is mounted now or later"),
             protection("signals", "agents cannot signal the hub or other agents", signals),
+            protection("terminals", "agents cannot write to your terminals", terminals),
             protection("descriptors", "an agent's commands cannot use its streams or trace it", descriptors),
             protection("memory", "an agent's commands cannot write its memory", memory),
         ],
+        (_, Walled::None { reason }) if !before.is_empty() => vec![wrong(
+            "wall",
+            format!("no agent is started, as this system refuses a part of the sandbox: {reason}"),
+            regain_sandbox(dir),
+        )],
         (WallSetting::Required, Walled::None { reason }) => {
             vec![wrong("wall", format!("required, and this system grants none: {reason}"), mend)]
         }
-        (WallSetting::Wanted, Walled::None { reason }) if had_sandbox(dir) => vec![wrong(
-            "wall",
-            format!(
-                "this system granted a sandbox before and grants none now, so no agent is started: {reason}"
-            ),
-            mend,
-        )],
         (WallSetting::Wanted, Walled::None { reason }) => vec![note(
             "wall",
             format!("this system grants none, so agents can read the operator's token: {reason}"),
@@ -85,6 +85,20 @@ fn protection(what: &'static str, holds: &str, found: Protection) -> Finding {
         Protection::Open(why) => {
             note(what, format!("not protected: {why}"), "see \"The wall\" in docs/configuration.md")
         }
+    }
+}
+
+/// How the hub learns that an agent has written something. An agent can use up what its user may have.
+pub(super) fn inotify() -> Finding {
+    match plexus_agent::try_inotify() {
+        Ok(()) => ok("inotify", "the hub is notified of what agents write"),
+        Err(error) => note(
+            "inotify",
+            format!(
+                "no instance or watch is left for this user ({error}): the hub checks what agents write every 250 ms instead"
+            ),
+            "find what uses them (`lsof | grep inotify`), or raise fs.inotify.max_user_instances and max_user_watches",
+        ),
     }
 }
 

@@ -50,11 +50,17 @@ async fn what_the_sandbox_protects_here_is_said_with_its_reason() {
         let why = format!("wall: {}", of(&found, "wall"));
         return plexus_testkit::skip("what_the_sandbox_protects_here_is_said_with_its_reason", &why);
     }
-    let tried = plexus_agent::try_sandbox(hub.process.data_dir(), plexus_agent::Tracing::Denied);
-    let plexus_agent::Walled::Namespaces { signals, descriptors, memory } = tried else {
+    let tried = plexus_agent::try_sandbox(
+        hub.process.data_dir(),
+        plexus_agent::Tracing::Denied,
+        &std::collections::BTreeSet::new(),
+    );
+    let plexus_agent::Walled::Namespaces { signals, terminals, descriptors, memory, .. } = tried else {
         panic!("{tried:?}")
     };
-    for (what, protection) in [("signals", signals), ("descriptors", descriptors), ("memory", memory)] {
+    for (what, protection) in
+        [("signals", signals), ("terminals", terminals), ("descriptors", descriptors), ("memory", memory)]
+    {
         let (health, said) = match protection {
             plexus_agent::Protection::Held(by) => ("ok", by),
             plexus_agent::Protection::Open(why) => ("note", why),

@@ -27,10 +27,11 @@ async fn render(hub: Arc<Hub>, caller: Admitted, params: RenderParams) -> Result
     let head =
         hub.find_conversation(&caller, params.node_id, params.session_id, params.name.as_deref()).await?;
     let (nodes, next) = hub.page(head, params.from, limit).await?;
-    let (text, messages) = match params.format.unwrap_or_default() {
+    let render = move || match params.format.unwrap_or_default() {
         Format::Text => (Some(text(&nodes)), None),
         Format::Markdown => (Some(markdown(&nodes)), None),
         Format::Messages => (None, Some(messages(&nodes))),
     };
+    let (text, messages) = hub.render(render).await?;
     Ok(RenderResult::Ok { text, messages, next })
 }

@@ -11,7 +11,7 @@ use plexus_protocol::claudecode::{CreateParams, CreateResult, PolicyName, Truste
 use plexus_protocol::policy::RuleGiven;
 use plexus_protocol::worktree::{Isolation, WorktreeIsolation};
 use plexus_protocol::{Error, ErrorKind, NodeId, Principal, SessionId, TreeId};
-use plexus_store::{Begins, Change, NewSession, Refusal, SessionConfig, StoreError};
+use plexus_store::{Begins, Change, NewSession, OnBehalf, Refusal, SessionConfig, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use super::chat_async::{begin, check_prompt};
@@ -119,7 +119,8 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
     // A caller that goes away takes this function with it, but not the task: what was begun is undone, or seen through.
     let gone = CancellationToken::new();
     let _tells_it = gone.clone().drop_guard();
-    let task = hub.tasks().spawn(isolated(Arc::clone(&hub), session, given, isolation, params.prompt, gone));
+    let making = isolated(Arc::clone(&hub), session, given, isolation, params.prompt, gone);
+    let task = hub.tasks().spawn(OnBehalf::current().perform(making));
     task.await.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the hub could not make the session")))
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plexus_protocol::claudecode::{DeleteResult, SessionParams};
 use plexus_protocol::worktree::{LeftBelow, LeftWorktree};
 use plexus_protocol::{Error, ErrorKind};
-use plexus_store::{Change, SessionRow};
+use plexus_store::{Change, OnBehalf, SessionRow};
 use serde_json::json;
 
 use super::stop::stop_tree;
@@ -31,7 +31,8 @@ async fn delete(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Resul
     let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
     let below = stop_tree(&hub, &session, "the session was deleted").await?;
     // Seen through, whether or not the caller waits for it.
-    let task = hub.tasks().spawn(forget(Arc::clone(&hub), caller, session, below));
+    let task =
+        hub.tasks().spawn(OnBehalf::current().perform(forget(Arc::clone(&hub), caller, session, below)));
     task.await
         .unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the hub could not delete the session")))
 }

@@ -37,18 +37,20 @@ async fn transcript(
     let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
     let from = params.from.unwrap_or(0);
     let (nodes, next) = hub.page(session.head, params.from, limit).await?;
-    let title = session.name.as_str();
-    let text = match params.format.unwrap_or_default() {
-        TranscriptFormat::Markdown if from == 0 => format!("# {title}\n\n{}", markdown(&nodes)),
-        TranscriptFormat::Markdown => markdown(&nodes),
-        TranscriptFormat::Jsonl => nodes.iter().map(line).collect(),
-        TranscriptFormat::Html => {
-            let begin = if from == 0 { page_begin(title) } else { String::new() };
-            let end = if next.is_none() { PAGE_END } else { "" };
-            format!("{begin}{}{end}", html(&nodes))
+    let render = move || {
+        let title = session.name.as_str();
+        match params.format.unwrap_or_default() {
+            TranscriptFormat::Markdown if from == 0 => format!("# {title}\n\n{}", markdown(&nodes)),
+            TranscriptFormat::Markdown => markdown(&nodes),
+            TranscriptFormat::Jsonl => nodes.iter().map(line).collect(),
+            TranscriptFormat::Html => {
+                let begin = if from == 0 { page_begin(title) } else { String::new() };
+                let end = if next.is_none() { PAGE_END } else { "" };
+                format!("{begin}{}{end}", html(&nodes))
+            }
         }
     };
-    Ok(TranscriptResult::Ok { text, next })
+    Ok(TranscriptResult::Ok { text: hub.render(render).await?, next })
 }
 
 fn line(node: &Node) -> String {

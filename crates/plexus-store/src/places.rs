@@ -1,0 +1,180 @@
+//! Places at what is scarce: connections of the store, helper processes. The operator and the hub itself may take all of them. Other
+//! callers share some, and each of them has one at a time: however much one caller asks for, the operator's call finds a place,
+//! and the other callers take turns with it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+
+tokio::task_local! {
+    /// On whose behalf the current task works; not set for the operator and the hub itself.
+    static CALLER: Arc<str>;
+}
+
+/// On whose behalf work is done, which decides the places that it can take.
+#[derive(Debug, Clone)]
+pub struct OnBehalf(Option<Arc<str>>);
+
+impl OnBehalf {
+    /// The operator, or the hub itself.
+    pub const OPERATOR: Self = Self(None);
+
+    /// A caller that shares places with others. The key tells callers apart.
+    pub fn caller(key: &str) -> Self {
+        Self(Some(key.into()))
+    }
+
+    /// Whose work the current task does. A task that was spawned does the hub's, unless it says otherwise.
+    pub fn current() -> Self {
+        Self(CALLER.try_with(Arc::clone).ok())
+    }
+
+    /// Does work as theirs.
+    pub async fn perform<F: Future>(self, work: F) -> F::Output {
+        match self.0 {
+            Some(caller) => CALLER.scope(caller, work).await,
+            None => work.await,
+        }
+    }
+}
+
+/// The places at one thing.
+#[derive(Debug)]
+pub struct Places {
+    all: Arc<Semaphore>,
+    /// Those of them that callers share.
+    shared: Arc<Semaphore>,
+    /// One place for each caller that has or waits for one.
+    turns: Mutex<HashMap<Arc<str>, Weak<Semaphore>>>,
+}
+
+/// A place that was taken; it is given up when this is dropped.
+#[derive(Debug)]
+pub struct Place {
+    _all: OwnedSemaphorePermit,
+    _shared: Option<[OwnedSemaphorePermit; 2]>,
+}
+
+impl Places {
+    /// `all` places, of which callers other than the operator share `shared`.
+    pub fn new(all: usize, shared: usize) -> Self {
+        let places = |count| Arc::new(Semaphore::new(count));
+        Self { all: places(all), shared: places(shared), turns: Mutex::default() }
+    }
+
+    /// Waits for a place for the current caller. Cancel safe.
+    ///
+    /// # Errors
+    /// When the places were closed.
+    pub async fn take(&self) -> Result<Place, AcquireError> {
+        let shared = match OnBehalf::current().0 {
+            None => None,
+            // The turn first: a caller waits with one call among the others, and with the rest of them for itself.
+            Some(caller) => Some([
+                self.turn(caller).acquire_owned().await?,
+                Arc::clone(&self.shared).acquire_owned().await?,
+            ]),
+        };
+        Ok(Place { _all: Arc::clone(&self.all).acquire_owned().await?, _shared: shared })
+    }
+
+    fn turn(&self, caller: Arc<str>) -> Arc<Semaphore> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turn) = turns.get(&caller).and_then(Weak::upgrade) {
+            return turn;
+        }
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        let turn = Arc::new(Semaphore::new(1));
+        turns.insert(caller, Arc::downgrade(&turn));
+        turn
+    }
+
+    /// Gives out no more places. Whoever waits for one gets an error.
+    pub fn close(&self) {
+        self.all.close();
+        self.shared.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::Poll;
+
+    use super::*;
+
+    /// Whether a place is free for this caller now.
+    async fn free(places: &Places, caller: Option<&str>) -> Option<Place> {
+        let mut taking = pin!(caller.map_or(OnBehalf::OPERATOR, OnBehalf::caller).perform(places.take()));
+        let polled = std::future::poll_fn(|context| Poll::Ready(taking.as_mut().poll(context))).await;
+        match polled {
+            Poll::Ready(taken) => Some(taken.unwrap()),
+            Poll::Pending => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn callers_leave_places_for_the_operator_and_for_each_other() {
+        let places = Places::new(4, 2);
+        let one = free(&places, Some("one")).await.expect("the first place");
+        assert!(free(&places, Some("one")).await.is_none(), "it has one already");
+        let two = free(&places, Some("two")).await.expect("a place beside it");
+        assert!(free(&places, Some("three")).await.is_none(), "the rest is the operator's");
+        let operators = [free(&places, None).await.unwrap(), free(&places, None).await.unwrap()];
+        assert!(free(&places, None).await.is_none());
+        drop((one, operators));
+        assert!(free(&places, Some("three")).await.is_some());
+        drop(two);
+        assert_eq!(places.shared.available_permits(), 2);
+        assert_eq!(places.all.available_permits(), 4);
+    }
+
+    #[tokio::test]
+    async fn another_caller_waits_for_one_call_of_each_at_most() {
+        let places = Arc::new(Places::new(2, 1));
+        let held = free(&places, Some("flood")).await.unwrap();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let wait = |caller: &'static str| {
+            let (places, order) = (Arc::clone(&places), Arc::clone(&order));
+            tokio::spawn(async move {
+                let place = OnBehalf::caller(caller).perform(places.take()).await.unwrap();
+                order.lock().unwrap().push(caller);
+                drop(place);
+            })
+        };
+        let mut waiting: Vec<_> = (0..20).map(|_| wait("flood")).collect();
+        tokio::task::yield_now().await;
+        waiting.push(wait("other"));
+        tokio::task::yield_now().await;
+        drop(held);
+        for waiting in waiting {
+            waiting.await.unwrap();
+        }
+        let position = order.lock().unwrap().iter().position(|caller| *caller == "other");
+        assert!(position.is_some_and(|position| position <= 1), "{position:?}");
+        drop(free(&places, Some("last")).await.unwrap());
+        assert_eq!(places.turns.lock().unwrap().len(), 1, "nobody is remembered who waits for nothing");
+    }
+
+    #[tokio::test]
+    async fn what_another_task_does_is_its_callers() {
+        let places = Arc::new(Places::new(2, 1));
+        let _held = free(&places, Some("one")).await.unwrap();
+        let in_another_task = async || {
+            let places = Arc::clone(&places);
+            let work = async move { free(&places, None).await.is_some() };
+            tokio::spawn(OnBehalf::current().perform(work)).await.unwrap()
+        };
+        assert!(!OnBehalf::caller("two").perform(in_another_task()).await, "it waits for the shared place");
+        assert!(in_another_task().await, "the hub's own work does not");
+    }
+
+    #[tokio::test]
+    async fn closed_places_are_taken_by_nobody() {
+        let places = Places::new(2, 1);
+        places.close();
+        assert!(places.take().await.is_err());
+        assert!(OnBehalf::caller("one").perform(places.take()).await.is_err());
+    }
+}

@@ -1,0 +1,64 @@
+//! Sessions that have the hub's tools make the hub's file helpers hang, as many as they can. The operator's call is served
+//! meanwhile.
+
+use git2::{Repository, Signature};
+use plexus_e2e::{text, until};
+use plexus_testkit::rpc::Rpc;
+use serde_json::json;
+
+use crate::checkout::{scripted, worktree_of};
+
+/// How many helpers may work for sessions at a time.
+const SHARED: usize = 4;
+
+/// The file helpers of a hub that run now.
+fn helpers(hub: u32) -> usize {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_helper = |process: &std::path::Path| {
+        let command = std::fs::read(process.join("cmdline")).unwrap_or_default();
+        let status = std::fs::read_to_string(process.join("status")).unwrap_or_default();
+        command.starts_with(b"plexus\0files") && status.contains(&format!("\nPPid:\t{hub}\n"))
+    };
+    processes.filter(|process| is_helper(&process.path())).count()
+}
+
+#[tokio::test]
+async fn a_flood_of_comparisons_that_hang_leaves_the_operator_a_place() -> anyhow::Result<()> {
+    let (world, _checkout) = scripted().await?;
+    let mine = world.create("mine", json!({"isolation": "worktree"})).await?;
+    let hostile = world.home.join("hostile");
+    let repo = Repository::init(&hostile)?;
+    let me = Signature::now("a tester", "tester@localhost")?;
+    let tree = repo.find_tree(repo.index()?.write_tree()?)?;
+    repo.commit(Some("HEAD"), &me, &me, "first", &tree, &[])?;
+    let mut doors = Vec::new();
+    for i in 0..=SHARED {
+        let params = json!({"hub_tools": true, "working_dir": hostile, "isolation": "worktree"});
+        let session = world.create(&format!("flood-{i}"), params).await?;
+        let given = world.call("loopback.configure", json!({"session_id": session})).await?;
+        let header = text(&given["mcp_config"]["mcpServers"]["plexus"]["headers"]["Authorization"]);
+        let token = header.trim_start_matches("Bearer ").to_owned();
+        let door = Rpc::new(world.hub.url(), &token);
+        let compared = door.call("claudecode.diff", json!({"session_id": session})).await?;
+        assert_eq!(compared["files"], json!([]), "a session may compare its own worktree");
+        doors.push((session, token));
+    }
+    // Whoever reads the repository's configuration waits for a writer of this.
+    let fifo = world.home.join("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR)?;
+    let config = repo.path().join("config");
+    let include = format!("{}[include]\n\tpath = {}\n", std::fs::read_to_string(&config)?, fifo.display());
+    std::fs::write(&config, include)?;
+    let mut flood = tokio::task::JoinSet::new();
+    for (session, token) in doors.iter().cycle().take(doors.len() * 3) {
+        let (rpc, params) = (Rpc::new(world.hub.url(), token), json!({"session_id": session}));
+        flood.spawn(async move { rpc.call("claudecode.diff", params).await });
+    }
+    let hub = world.hub.pid();
+    until("the flood to hang", || helpers(hub) >= SHARED).await?;
+    for _ in 0..3 {
+        assert_eq!(worktree_of(&world, &mine).await?["changes"]["files"], 0);
+        assert!(flood.try_join_next().is_none(), "the flood still holds what it has");
+    }
+    Ok(())
+}
