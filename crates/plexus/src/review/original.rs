@@ -7,12 +7,17 @@ use serde_json::Value;
 
 use super::width::is_misleading;
 
+/// How many escapes of an input are tried in all combinations.
+const TRIED: u32 = 10;
+/// How many bytes are hashed for that at most: it is done while a person waits.
+const TRIED_BYTES: usize = 4 * 1024 * 1024;
+
 /// What is known about the `\u{…}` in what the hub shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Escapes {
     /// All of them are literal text: the hub wrote nothing out.
     Literal,
-    /// All of them stand for characters.
+    /// Some or all stand for characters, and it is known which.
     Characters,
     /// Some stand for characters, and some may be literal text.
     Uncertain,
@@ -23,21 +28,62 @@ pub(crate) fn original(approval: &Approval) -> (Approval, Escapes) {
     let mut asked = approval.clone();
     // Words about the call are no part of the digest.
     for words in [&mut asked.reason, &mut asked.blocked_path].into_iter().flatten() {
-        *words = decoded(words);
+        *words = decoded(words, &mut || Meaning::Character);
     }
     for opinion in asked.passed.iter_mut().filter_map(|passed| passed.opinion.as_mut()) {
-        *opinion = decoded(opinion);
+        *opinion = decoded(opinion, &mut || Meaning::Character);
     }
     let given = approval.digest.as_deref();
     if !approval.truncated && given.is_none_or(|given| given == digest(approval)) {
         return (asked, Escapes::Literal);
     }
-    // The hub shows the directory as it is.
-    asked.input = decoded_object(&approval.input);
-    asked.tool_name = decoded(&approval.tool_name);
-    let found = digest(&asked);
-    let escapes = if given == Some(&*found) { Escapes::Characters } else { Escapes::Uncertain };
-    (asked, escapes)
+    let mut escapes = 0;
+    asked = with(asked, &approval.input, &approval.tool_name, &mut |number| {
+        escapes = number + 1;
+        Meaning::Character
+    });
+    if given == Some(&*digest(&asked)) {
+        return (asked, Escapes::Characters);
+    }
+    let bytes = serde_json::to_string(&approval.input).map_or(usize::MAX, |text| text.len());
+    let affordable = escapes <= TRIED && bytes.saturating_mul(1 << escapes.min(TRIED)) <= TRIED_BYTES;
+    let tried = if affordable && given.is_some() { 1_u32 << escapes } else { 0 };
+    for characters in 1..tried {
+        let mixed = with(asked.clone(), &approval.input, &approval.tool_name, &mut |number| {
+            if characters >> number & 1 == 1 { Meaning::Character } else { Meaning::Text }
+        });
+        if given == Some(&*digest(&mixed)) {
+            return (mixed, Escapes::Characters);
+        }
+    }
+    (asked, Escapes::Uncertain)
+}
+
+/// What an escape stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    /// The character.
+    Character,
+    /// Its own text.
+    Text,
+}
+
+/// The approval with this input and tool, in which each escape stands for what `meaning` says of its number. The hub shows the directory
+/// as it is.
+fn with(
+    mut approval: Approval,
+    input: &Object,
+    tool_name: &str,
+    meaning: &mut dyn FnMut(u32) -> Meaning,
+) -> Approval {
+    let mut number = 0;
+    let mut next = || {
+        number += 1;
+        meaning(number - 1)
+    };
+    approval.tool_name = decoded(tool_name, &mut next);
+    approval.input = decoded_object(input, &mut next);
+    approval
 }
 
 /// The digest of the call as it is shown.
@@ -49,25 +95,27 @@ pub(crate) fn digest(approval: &Approval) -> String {
 pub(super) fn comparable(text: &str, escapes: Escapes) -> String {
     match escapes {
         Escapes::Literal | Escapes::Characters => text.to_owned(),
-        Escapes::Uncertain => decoded(&visible(text).unwrap_or_else(|| text.to_owned())),
+        Escapes::Uncertain => {
+            decoded(&visible(text).unwrap_or_else(|| text.to_owned()), &mut || Meaning::Character)
+        }
     }
 }
 
-fn decoded_object(fields: &Object) -> Object {
-    fields.iter().map(|(name, value)| (decoded(name), decoded_value(value))).collect()
+fn decoded_object(fields: &Object, meaning: &mut dyn FnMut() -> Meaning) -> Object {
+    fields.iter().map(|(name, value)| (decoded(name, meaning), decoded_value(value, meaning))).collect()
 }
 
-fn decoded_value(value: &Value) -> Value {
+fn decoded_value(value: &Value, meaning: &mut dyn FnMut() -> Meaning) -> Value {
     match value {
-        Value::String(text) => Value::String(decoded(text)),
-        Value::Array(items) => items.iter().map(decoded_value).collect(),
-        Value::Object(fields) => Value::Object(decoded_object(fields)),
+        Value::String(text) => Value::String(decoded(text, meaning)),
+        Value::Array(items) => items.iter().map(|item| decoded_value(item, meaning)).collect(),
+        Value::Object(fields) => Value::Object(decoded_object(fields, meaning)),
         other => other.clone(),
     }
 }
 
-/// `text` with each `\u{…}` that the hub can have written put back.
-fn decoded(text: &str) -> String {
+/// `text` with each `\u{…}` that the hub can have written put back, unless it means its own text.
+fn decoded(text: &str, meaning: &mut dyn FnMut() -> Meaning) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("\\u{") {
@@ -75,7 +123,7 @@ fn decoded(text: &str) -> String {
         out.push_str(before);
         let end = from.find('}').map_or(from.len(), |end| end + 1);
         let (escape, after) = from.split_at(end);
-        match character(escape) {
+        match character(escape).filter(|_| meaning() == Meaning::Character) {
             Some(c) => {
                 out.push(c);
                 rest = after;
@@ -147,13 +195,17 @@ mod tests {
             let rows = rows(&Reviewed { approval: shown(command), file: None }, 0);
             rows.iter().map(|row| row.text.clone()).collect::<Vec<_>>().join("\n")
         };
-        assert!(said("a\u{1b}b\\u{1b}c").contains("may be literal text"));
+        let many = format!("{}\\u{{1b}}", "\u{1b}".repeat(TRIED as usize));
+        assert!(said(&many).contains("may be literal text"));
+        let mixed = said("a\u{1b}b\\u{1b}c");
+        assert!(mixed.contains("a\\u{1b}b\\\\u{1b}c") && !mixed.contains("may be literal text"), "{mixed}");
         assert!(!said("echo \\n \\x41 ü").contains("\\u{"));
     }
 
     #[test]
     fn only_what_the_hub_writes_is_put_back() {
-        assert_eq!(decoded("a\\u{1b}b\\u{41}c\\u{1B}\\u{\\u{7}"), "a\u{1b}b\\u{41}c\\u{1B}\\u{\u{7}");
+        let all = |text: &str| decoded(text, &mut || Meaning::Character);
+        assert_eq!(all("a\\u{1b}b\\u{41}c\\u{1B}\\u{\\u{7}"), "a\u{1b}b\\u{41}c\\u{1B}\\u{\u{7}");
         assert_eq!(original(&shown("a\u{1b}")).1, Escapes::Characters);
         assert_eq!(original(&shown("a\\u{1b}")).1, Escapes::Literal);
     }
