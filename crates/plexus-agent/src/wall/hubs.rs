@@ -1,10 +1,13 @@
 //! The data directories of all hubs of a user, as a folder of links, one for each. An agent of one hub must not read the token of
 //! another either: every sandbox hides the directories that are listed when it is created, and the list itself.
 
+use std::collections::BTreeSet;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
+
+use super::paths;
 
 /// Lists a data directory. Entries of directories that no longer exist are removed.
 ///
@@ -26,8 +29,34 @@ pub fn list_data_dir(list: &Path, data_dir: &Path) -> io::Result<()> {
     std::fs::rename(draft, list.join(name))
 }
 
+/// Where the data directories of other hubs and their list can be reached, besides what is hidden with `own`.
+pub(super) fn others(list: &Path, own: &[PathBuf]) -> io::Result<BTreeSet<PathBuf>> {
+    let mut found = BTreeSet::new();
+    for dir in listed(list)?.into_iter().chain(list.is_dir().then(|| list.to_owned())) {
+        found.extend(paths::leading_to(&dir)?);
+    }
+    let mut others = BTreeSet::new();
+    // Outer ones first: what lies in one is hidden with it.
+    for path in found {
+        if own.iter().chain(&others).any(|hidden| path.starts_with(hidden)) {
+            continue;
+        }
+        if let Some(inner) = own.iter().find(|own| own.starts_with(&path)) {
+            return Err(inside(inner, &path));
+        }
+        others.insert(path);
+    }
+    Ok(others)
+}
+
+fn inside(dir: &Path, other: &Path) -> io::Error {
+    let message =
+        format!("{} lies in the data directory of another hub, {}; move it", dir.display(), other.display());
+    io::Error::other(message)
+}
+
 /// The directories that are listed and exist.
-pub(super) fn listed(list: &Path) -> io::Result<Vec<PathBuf>> {
+fn listed(list: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(list) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,

@@ -201,7 +201,7 @@ impl Plan {
         let mut fastened: BTreeSet<PathBuf> =
             leading.first().map(|dir| paths::above(dir)).into_iter().flatten().collect();
         let others = match &wall.hubs {
-            Some(list) => others(list, &leading)?,
+            Some(list) => hubs::others(list, &leading)?,
             None => BTreeSet::new(),
         };
         fastened.extend(others.iter().flat_map(|other| paths::above(other)));
@@ -280,32 +280,6 @@ impl Raising {
             step.map_or_else(|| format!("it was not begun: {error}"), |step| format!("{step}: {error}"));
         Some(Fault { part, reason })
     }
-}
-
-/// Where the data directories of other hubs and their list can be reached, besides what is hidden with `own`.
-fn others(list: &Path, own: &[PathBuf]) -> io::Result<BTreeSet<PathBuf>> {
-    let mut found = BTreeSet::new();
-    for dir in hubs::listed(list)?.into_iter().chain(list.is_dir().then(|| list.to_owned())) {
-        found.extend(paths::leading_to(&dir)?);
-    }
-    let mut others = BTreeSet::new();
-    // Outer ones first: what lies in one is hidden with it.
-    for path in found {
-        if own.iter().chain(&others).any(|hidden| path.starts_with(hidden)) {
-            continue;
-        }
-        if let Some(inner) = own.iter().find(|own| own.starts_with(&path)) {
-            return Err(inside(inner, &path));
-        }
-        others.insert(path);
-    }
-    Ok(others)
-}
-
-fn inside(dir: &Path, other: &Path) -> io::Error {
-    let message =
-        format!("{} lies in the data directory of another hub, {}; move it", dir.display(), other.display());
-    io::Error::other(message)
 }
 
 fn exchanged(dir: &Path) -> io::Error {
