@@ -19,7 +19,13 @@ struct Ground {
 
 /// A sandbox that hides `dir`.
 fn hiding(dir: PathBuf) -> Wall {
-    Wall { inode: Inode::of(&dir).ok(), hide: dir, show: None, required: [SandboxPart::Files].into() }
+    Wall {
+        inode: Inode::of(&dir).ok(),
+        hide: dir,
+        show: None,
+        required: [SandboxPart::Files].into(),
+        hubs: None,
+    }
 }
 
 impl Ground {

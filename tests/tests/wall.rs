@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use anyhow::Context as _;
 use plexus_e2e::{LIMIT, Setup, World, over_channels, processes_of, script, text, until};
+use plexus_testkit::hubproc::{HubOptions, HubProcess};
 use plexus_testkit::model::{Step, tool_results};
 use plexus_testkit::rpc::{Door, Rpc};
 use plexus_testkit::{binaries, clean_env, skip};
@@ -286,5 +287,40 @@ async fn a_hub_without_inotify_starts_and_serves() -> anyhow::Result<()> {
         let said = hub.ended().await?;
         assert!(said.contains("inotify") && said.contains("250 ms"), "{limit}: {said}");
     }
+    Ok(())
+}
+
+/// Two hubs of one user. What an agent of the first finds is seen by the eyes of its file helper, which has the same sandbox.
+#[tokio::test]
+async fn the_data_directory_of_another_hub_is_hidden_from_agents_that_start_later() -> anyhow::Result<()> {
+    let world = Setup::scripted().world("another hub").await?.context("always there")?;
+    let session = world.create("first", json!({})).await?;
+    if get(&*world.door, &session).await?["wall"] == "none" {
+        skip("the_data_directory_of_another_hub_is_hidden_from_agents_that_start_later", "wall");
+        return Ok(());
+    }
+    let other = world.home.join("other/data");
+    for folder in ["sessions", "../ordinary"] {
+        std::fs::create_dir_all(other.join(folder))?;
+    }
+    let create = async |name: &str, working_dir: PathBuf| {
+        world.call("claudecode.create", json!({"name": name, "working_dir": working_dir})).await
+    };
+    create("before", other.join("sessions")).await.context("no hub has it yet")?;
+    let env = clean_env(&world.home, "http://127.0.0.1:9");
+    let claude = binaries::scripted_agent()?;
+    let options = HubOptions { data_dir: other.clone(), claude, extra_args: Vec::new(), env };
+    let second = HubProcess::start(options).await?;
+    let refused = create("after", other.join("sessions")).await.expect_err("it is hidden");
+    assert!(format!("{refused:#}").contains("working_dir"), "{refused:#}");
+    create("beside", world.home.join("other/ordinary")).await.context("what is beside it is not")?;
+    // The second hub lists itself for the first, and the first for the second.
+    let list = world.home.join(".local/state/plexus/hubs");
+    assert_eq!(list.read_dir()?.count(), 2);
+    let rpc = Rpc::new(second.url(), &second.token()?);
+    let of_the_first = world.hub.data_dir().join("sessions");
+    std::fs::create_dir_all(&of_the_first)?;
+    let create = json!({"name": "first", "working_dir": of_the_first});
+    assert!(rpc.call("claudecode.create", create).await.is_err(), "it is hidden from the other hub's, too");
     Ok(())
 }

@@ -36,7 +36,7 @@ pub use run_dir::RunDir;
 pub use supervise::{Keeper, parent_ended, sweep_all};
 pub use tree::{SESSION_ID_VARIABLE, descends_from, sweep};
 pub use wall::{
-    Inode, Protection, SandboxPart, Tracing, Wall, Walled, enter_wall, forbid_tracing, read_wall,
-    try_sandbox, try_wall,
+    Inode, Protection, SandboxPart, Tracing, Wall, Walled, enter_wall, forbid_tracing, list_data_dir,
+    read_wall, try_sandbox, try_wall,
 };
 pub use watch::{JournalWatch, try_inotify};

@@ -106,6 +106,7 @@ async fn no_folder_above_the_data_directory_can_be_moved_whatever_its_mode() {
             show: None,
             required: [SandboxPart::Files].into(),
             inode: None,
+            hubs: None,
         });
         assert_eq!(lines(&mut run).await, ["own/renamed"], "{user:?}");
         assert!(run.home.path().join("own/share/hidden/secret").exists());
@@ -356,4 +357,52 @@ async fn an_agent_that_uses_up_the_pid_namespaces_does_not_weaken_the_next_sandb
     let error = next.exit().await.error.expect("a reason");
     assert!(error.contains("PID namespace"), "{error}");
     assert!(!next.home.path().join("started").exists());
+}
+
+/// Two hubs of one user: neither one's agents find the other's token.
+#[tokio::test]
+async fn the_data_directories_of_other_hubs_are_hidden_as_well() {
+    if !granted("the_data_directories_of_other_hubs_are_hidden_as_well", signals) {
+        return;
+    }
+    let prefix = "sh -c 'mkdir -p \"$HOME/state/hubs\" \"$HOME/elsewhere/other/inner\" \"$HOME/ordinary\" \
+                  && echo the secret > \"$HOME/elsewhere/other/secret\" && echo mine > \"$HOME/ordinary/file\" \
+                  && ln -s \"$HOME/elsewhere/other\" \"$HOME/state/hubs/1\" \
+                  && ln -s \"$HOME/elsewhere/other/inner\" \"$HOME/state/hubs/2\" \
+                  && ln -s \"$HOME/data\" \"$HOME/state/hubs/3\" && ln -s /no/such \"$HOME/state/hubs/4\" \
+                  && exec \"$0\" \"$@\"'";
+    let script = "cat elsewhere/other/secret; ls -A elsewhere/other state/hubs; rm state/hubs/1; touch state/hubs/5; \
+                  for folder in elsewhere/other elsewhere state/hubs state; do mv $folder moved && echo MOVED $folder; done; \
+                  cat ordinary/file; ls data/runs/1; echo end";
+    for user in User::all() {
+        let mut run = Run::start_hiding(user, prefix, script, |home| Wall {
+            hide: home.join("data"),
+            show: Some(home.join("data/runs/1/mcp.json")),
+            required: [SandboxPart::Files].into(),
+            inode: None,
+            hubs: Some(home.join("state/hubs")),
+        });
+        let seen = lines(&mut run).await;
+        assert_eq!(seen, ["elsewhere/other:", "", "state/hubs:", "mine", "mcp.json"], "{user:?}");
+        assert!(run.home.path().join("elsewhere/other/secret").exists());
+        assert_eq!(run.home.path().join("state/hubs").read_dir().unwrap().count(), 4);
+    }
+}
+
+#[tokio::test]
+async fn a_data_directory_in_that_of_another_hub_starts_no_agent() {
+    if !granted("a_data_directory_in_that_of_another_hub_starts_no_agent", signals) {
+        return;
+    }
+    let prefix = "sh -c 'mkdir -p /$HOME/hubs && ln -s \"$HOME\" \"$HOME/hubs/1\" && exec \"$0\" \"$@\"'";
+    let run = Run::start_hiding(User::This, prefix, "touch started", |home| Wall {
+        hide: home.join("data"),
+        show: None,
+        required: [SandboxPart::Files].into(),
+        inode: None,
+        hubs: Some(home.join("hubs")),
+    });
+    let error = run.exit().await.error.expect("a reason");
+    assert!(error.contains("another hub"), "{error}");
+    assert!(!run.home.path().join("started").exists());
 }

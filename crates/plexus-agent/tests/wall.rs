@@ -163,8 +163,9 @@ async fn a_program_that_is_not_there_is_named_behind_it_as_well() {
     if !granted("a_program_that_is_not_there_is_named_behind_it_as_well") {
         return;
     }
-    let wall =
-        |home: &Path| Some(Wall { hide: home.join("data"), show: None, required: [].into(), inode: None });
+    let wall = |home: &Path| {
+        Some(Wall { hide: home.join("data"), show: None, required: [].into(), inode: None, hubs: None })
+    };
     let mut run = Run::prepare_behind(Path::new("/no/such/claude"), &[], Streams::Lines, wall);
     run.outbox.go(NONCE).unwrap();
     assert_eq!(run.exit().await.error.as_deref(), Some("/no/such/claude cannot be found"));
@@ -178,7 +179,13 @@ async fn a_directory_that_was_exchanged_is_not_hidden_in_place_of_the_real_one()
     let start = |inode_of: &str| {
         let wall = |home: &Path| {
             let inode = Some(Inode::of(&home.join(inode_of)).unwrap());
-            Some(Wall { hide: home.join("data"), show: None, required: [SandboxPart::Files].into(), inode })
+            Some(Wall {
+                hide: home.join("data"),
+                show: None,
+                required: [SandboxPart::Files].into(),
+                inode,
+                hubs: None,
+            })
         };
         let script = ["-c", "touch started; echo started"];
         let mut run = Run::prepare_behind(Path::new("/bin/sh"), &script, Streams::Lines, wall);

@@ -39,6 +39,8 @@ pub struct Settings {
     pub session_env: Vec<String>,
     /// The user's own Claude Code settings, of which children get a little; `None` for nothing of them.
     pub user_settings: Option<PathBuf>,
+    /// Where the user's hubs list their data directories, so that each hides all of them from its children.
+    pub hubs_list: Option<PathBuf>,
     /// Whether children are kept from the hub's own files.
     pub wall: WallSetting,
     /// Whether the processes of a child may trace each other.

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plexus_agent::{
-    Inode, Protection as Protected, RunDir, SandboxPart, Tracing, Wall, Walled, read_wall, try_sandbox,
+    Inode, Protection as Protected, RunDir, SandboxPart, Tracing, Wall, Walled, list_data_dir, read_wall,
+    try_sandbox,
 };
 use plexus_protocol::claudecode::{Protection, SandboxView, SessionView, Wall as Shown};
 use plexus_protocol::{Error, ErrorKind};
@@ -40,6 +41,8 @@ pub(crate) struct Walls {
     data_dir: PathBuf,
     /// Which directory that is. It does not change while the hub runs, as its lock lies in it.
     inode: Option<Inode>,
+    /// The list of all hubs' data directories.
+    hubs: Option<PathBuf>,
     setting: WallSetting,
     /// What the system grants; none where it refuses a part that it granted before.
     granted: Walled,
@@ -58,7 +61,16 @@ impl Walls {
                 granted(data_dir.clone(), settings.tracing, before.clone()).await
             }
         };
-        Self::new(data_dir, settings.wall, granted, before)
+        if let Some(hubs) = &settings.hubs_list
+            && let Err(error) = list_data_dir(hubs, &data_dir)
+        {
+            let hubs = hubs.display();
+            tracing::warn!(
+                "{hubs} cannot be written, so other hubs' agents can read this data directory: {error}"
+            );
+        }
+        let hubs = settings.hubs_list.clone();
+        Self { hubs, ..Self::new(data_dir, settings.wall, granted, before) }
     }
 
     /// Notes which parts the system grants, for later hubs.
@@ -77,7 +89,7 @@ impl Walls {
             }
         }
         let inode = Inode::of(&data_dir).ok();
-        Self { data_dir, inode, setting, granted, before }
+        Self { data_dir, inode, hubs: None, setting, granted, before }
     }
 
     /// The parts of a sandbox without which no child is started; `None` where children are started without any. A part that
@@ -106,8 +118,8 @@ impl Walls {
     /// `None` where the system grants no sandbox and children are started without one.
     pub(crate) fn around(&self, show: Option<&Path>) -> Option<Wall> {
         let required = self.required()?;
-        let show = show.map(Path::to_owned);
-        Some(Wall { hide: self.data_dir.clone(), show, required, inode: self.inode })
+        let (show, hubs) = (show.map(Path::to_owned), self.hubs.clone());
+        Some(Wall { hide: self.data_dir.clone(), show, required, inode: self.inode, hubs })
     }
 
     /// What to do where a required sandbox, or a part of it, is refused.

@@ -52,6 +52,8 @@ pub struct Config {
     pub clean_env: bool,
     /// The user's own Claude Code settings, of which agents get a little.
     pub user_settings: Option<PathBuf>,
+    /// Where the user's hubs list their data directories, so that each hides all of them from its agents.
+    pub hubs_list: Option<PathBuf>,
     /// Whether children are kept from the hub's own files.
     pub wall: WallSetting,
     /// Whether the processes of a child may trace each other.
@@ -111,6 +113,7 @@ impl Config {
             clean_env: false,
             session_env: Vec::new(),
             user_settings: None,
+            hubs_list: None,
             wall: WallSetting::default(),
             tracing: Tracing::default(),
             child_mcp: ChildMcp::Relay,
@@ -325,6 +328,7 @@ async fn start_core(
         clean_env: config.clean_env,
         session_env: config.session_env,
         user_settings: config.user_settings,
+        hubs_list: config.hubs_list,
         wall: config.wall,
         tracing: config.tracing,
         child_mcp: config.child_mcp,

@@ -204,6 +204,7 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
         clean_env: file.clean_env,
         session_env: file.session_env,
         user_settings: users_own(file.clean_env, file.user_settings),
+        hubs_list: hubs_list(),
         wall: match file.wall {
             WallName::Wanted => WallSetting::Wanted,
             WallName::Required => WallSetting::Required,
@@ -273,6 +274,13 @@ fn users_own(clean_env: bool, wanted: Option<bool>) -> Option<PathBuf> {
     let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = of("CLAUDE_CONFIG_DIR").or_else(|| of("HOME").map(|home| home.join(".claude")))?;
     Some(folder.join("settings.json"))
+}
+
+/// Where the hubs of this user list their data directories.
+fn hubs_list() -> Option<PathBuf> {
+    let of = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = of("XDG_STATE_HOME").or_else(|| of("HOME").map(|home| home.join(".local/state")))?;
+    Some(state.join("plexus/hubs"))
 }
 
 /// A folder for worktrees that has nothing to do with the data directory.

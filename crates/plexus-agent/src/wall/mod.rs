@@ -4,6 +4,7 @@
 
 mod enclosure;
 mod filter;
+mod hubs;
 mod paths;
 mod processes;
 mod protection;
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 pub use self::enclosure::SandboxPart;
 pub(crate) use self::enclosure::{Enclosure, Failed, Fault};
 use self::filter::Filter;
+pub use self::hubs::list_data_dir;
 pub use self::paths::Inode;
 use self::processes::Leash;
 pub(crate) use self::processes::{Handle, Init};
@@ -48,6 +50,9 @@ pub struct Wall {
     /// its place: no child is started.
     #[serde(default)]
     pub inode: Option<Inode>,
+    /// The list of all hubs' data directories, which are hidden as well, as far as there are any when the sandbox is created.
+    #[serde(default)]
+    pub hubs: Option<PathBuf>,
 }
 
 /// What stands between a child and the hub's data.
@@ -107,7 +112,7 @@ pub fn try_wall(dir: &Path) -> Result<(), String> {
 /// Tries what this system grants around `dir`, in processes that end at once. Where it refuses a required part, it counts as
 /// granting none.
 pub fn try_sandbox(dir: &Path, tracing: Tracing, required: &BTreeSet<SandboxPart>) -> Walled {
-    let wall = Wall { hide: dir.to_owned(), show: None, required: required.clone(), inode: None };
+    let wall = Wall { hide: dir.to_owned(), show: None, required: required.clone(), inode: None, hubs: None };
     let tried = Enclosure::all(tracing, required).attempt(|enclosure| {
         let plan = Plan::of(&wall, Path::new("/")).and_then(|plan| enclosure.add_to(plan));
         let (plan, _handle) = plan.map_err(Failed::files)?;
@@ -193,12 +198,21 @@ impl Plan {
         {
             return Err(exchanged(&wall.hide));
         }
-        let fastened = leading.first().map(|dir| paths::above(dir)).unwrap_or_default();
-        let c_paths = |paths: &[PathBuf]| paths.iter().map(|path| c_path(path)).collect::<io::Result<_>>();
+        let mut fastened: BTreeSet<PathBuf> =
+            leading.first().map(|dir| paths::above(dir)).into_iter().flatten().collect();
+        let others = match &wall.hubs {
+            Some(list) => hubs::others(list, &leading)?,
+            None => BTreeSet::new(),
+        };
+        fastened.extend(others.iter().flat_map(|other| paths::above(other)));
+        let c_paths = |paths: &mut dyn Iterator<Item = &PathBuf>| {
+            paths.map(|path| c_path(path)).collect::<io::Result<_>>()
+        };
         let show = wall.show.as_ref().map(|file| Shown::of(file, &wall.hide)).transpose()?;
         Ok(Self {
-            covers: c_paths(&leading)?,
-            fastened: c_paths(&fastened)?,
+            covers: c_paths(&mut leading.iter().chain(&others))?,
+            // In this order each folder comes after those around it.
+            fastened: c_paths(&mut fastened.iter())?,
             show,
             ids: Ids::of_this_process()?,
             cwd: c_path(cwd)?,

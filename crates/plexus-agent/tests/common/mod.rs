@@ -79,7 +79,7 @@ impl Run {
         let wall = |home: &Path| {
             let hide = hide.map_or_else(|| home.join("data"), Path::to_owned);
             let show = hide.starts_with(home).then(|| hide.join("runs/1/mcp.json"));
-            Some(Wall { show, hide, required: required.iter().copied().collect(), inode: None })
+            Some(Wall { show, hide, required: required.iter().copied().collect(), inode: None, hubs: None })
         };
         let mut run = Self::prepare_behind(Path::new("/bin/sh"), &["-c", script], Streams::Lines, wall);
         run.outbox.go(NONCE).unwrap();
@@ -96,7 +96,7 @@ impl Run {
         Self::start_hiding(user, prefix, script, |home| {
             let hide = home.join("data");
             let required = required.iter().copied().collect();
-            Wall { show: Some(hide.join("runs/1/mcp.json")), hide, required, inode: None }
+            Wall { show: Some(hide.join("runs/1/mcp.json")), hide, required, inode: None, hubs: None }
         })
     }
 
