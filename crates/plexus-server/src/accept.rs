@@ -2,6 +2,7 @@
 //! too long, or has to make room for another. `axum::serve` waits for peers without limit, so this is written on hyper itself.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,9 +38,16 @@ pub(crate) trait Entrance: Send + 'static {
     /// The next connection.
     fn accept(&mut self) -> impl Future<Output = io::Result<Self::Raw>> + Send;
 
+    /// The address of the other end, where it has one.
+    fn peer(raw: &Self::Raw) -> Option<SocketAddr>;
+
     /// Does what comes before HTTP.
     fn open(&self, raw: Self::Raw) -> impl Future<Output = io::Result<Self::Io>> + Send + 'static;
 }
+
+/// The address of the other end of a connection, as a request knows it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) Option<SocketAddr>);
 
 /// Serves a door until `close`; returns when the requests in progress then are answered.
 pub(crate) async fn serve<E: Entrance>(
@@ -58,8 +66,9 @@ pub(crate) async fn serve<E: Entrance>(
         match accepted {
             Ok(raw) => {
                 let connection = waiting.enter();
+                let peer = Peer(E::peer(&raw));
                 let opened = entrance.open(raw);
-                connections.spawn(attend(opened, router.clone(), connection, limits, close.clone()));
+                connections.spawn(attend(opened, router.clone(), connection, peer, limits, close.clone()));
             }
             Err(error) if is_of_the_peer(&error) => {}
             Err(error) => {
@@ -86,6 +95,7 @@ async fn attend<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     opened: impl Future<Output = io::Result<I>> + Send,
     router: Router,
     connection: Arc<Connection>,
+    peer: Peer,
     limits: DoorLimits,
     close: CancellationToken,
 ) {
@@ -102,6 +112,7 @@ async fn attend<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let service = service_fn(move |request: http::Request<Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(Arc::clone(&of_this));
+        request.extensions_mut().insert(peer);
         // A router is always ready.
         router.clone().call(request)
     });

@@ -1,17 +1,19 @@
 //! How the hub proves that it is the program behind its port. Any program of the user, an agent's command among them, can listen there
 //! while no hub runs. The hub signs a nonce with a key that only it can read; pages and relays demand that before they send a token.
 
-use axum::Json;
+use std::net::SocketAddr;
+
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use http::{HeaderMap, Uri, header};
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, UnparsedPublicKey,
 };
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 
+use crate::accept::Peer;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::doors::{Doors, Way};
 use crate::refusal::Refusal;
@@ -47,9 +49,10 @@ impl Identity {
         HubKey(hex(self.pair.public_key().as_ref()))
     }
 
-    fn prove(&self, host: &str, nonce: &str) -> Option<Proof> {
-        let signature = self.pair.sign(&self.random, statement(host, nonce).as_bytes()).ok()?;
-        Some(Proof { key: self.public().0, signature: hex(signature.as_ref()) })
+    fn prove(&self, host: &str, peer: SocketAddr, nonce: &str) -> Option<Proof> {
+        let statement = statement(host, peer, nonce);
+        let signature = self.pair.sign(&self.random, statement.as_bytes()).ok()?;
+        Some(Proof { key: self.public().0, peer, signature: hex(signature.as_ref()) })
     }
 }
 
@@ -58,10 +61,12 @@ impl Identity {
 pub struct HubKey(pub String);
 
 /// What the hub answers a nonce with.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Proof {
     /// For peers that do not know it yet.
     pub key: String,
+    /// The address that the hub sees at the other end of the connection. It is the other end's own, unless a program in between relays.
+    pub peer: SocketAddr,
     signature: String,
 }
 
@@ -77,27 +82,29 @@ impl HubKey {
             return false;
         };
         UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key)
-            .verify(statement(host, nonce).as_bytes(), &signature)
+            .verify(statement(host, proof.peer, nonce).as_bytes(), &signature)
             .is_ok()
     }
 }
 
 /// What is signed. The host is part of it: a program on the hub's old port cannot pass on what the hub signs at its new one.
-fn statement(host: &str, nonce: &str) -> String {
-    format!("plexus hub\n{}\n{nonce}", host.to_ascii_lowercase())
+fn statement(host: &str, peer: SocketAddr, nonce: &str) -> String {
+    format!("plexus hub\n{}\n{peer}\n{nonce}", host.to_ascii_lowercase())
 }
 
 /// `GET /identity?nonce=…`, for everybody.
-pub(crate) async fn get(State(doors): State<Doors>, headers: HeaderMap, uri: Uri) -> Response {
-    let Way::Tcp(site) = &doors.way else { return Refusal::NotFound.into_response() };
+pub(crate) async fn get(
+    State(doors): State<Doors>,
+    Extension(Peer(peer)): Extension<Peer>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Response {
+    let (Way::Tcp(site), Some(peer)) = (&doors.way, peer) else { return Refusal::NotFound.into_response() };
     let host = only(&headers, header::HOST).filter(|host| site.may_sign_for(host));
     let nonce = uri.query().and_then(|query| query.strip_prefix("nonce=")).filter(|nonce| is_nonce(nonce));
     let (Some(host), Some(nonce)) = (host, nonce) else { return Refusal::NotFound.into_response() };
-    match doors.identity.prove(host, nonce) {
-        Some(Proof { key, signature }) => {
-            let answer = Json(json!({"key": key, "signature": signature}));
-            ([(header::CACHE_CONTROL, "no-store")], answer).into_response()
-        }
+    match doors.identity.prove(host, peer, nonce) {
+        Some(proof) => ([(header::CACHE_CONTROL, "no-store")], Json(proof)).into_response(),
         None => Refusal::Unavailable.into_response(),
     }
 }
@@ -139,14 +146,21 @@ mod tests {
         let dir = DataDir::open(folder.path()).unwrap();
         let identity = Identity::open(&dir).unwrap();
         let (key, nonce) = (identity.public(), nonce().unwrap());
-        let proof = identity.prove("127.0.0.1:4445", &nonce).unwrap();
+        let peer = "127.0.0.1:50000".parse().unwrap();
+        let mut proof = identity.prove("127.0.0.1:4445", peer, &nonce).unwrap();
         assert!(key.proves(&proof, "127.0.0.1:4445", &nonce));
         assert!(!key.proves(&proof, "127.0.0.1:4446", &nonce));
         assert!(!key.proves(&proof, "127.0.0.1:4445", &super::nonce().unwrap()));
+        proof.peer.set_port(50_001);
+        assert!(!key.proves(&proof, "127.0.0.1:4445", &nonce), "the peer is part of it");
         let stranger = Identity::open(&DataDir::open(other.path()).unwrap()).unwrap();
-        assert!(!key.proves(&stranger.prove("127.0.0.1:4445", &nonce).unwrap(), "127.0.0.1:4445", &nonce));
+        assert!(!key.proves(
+            &stranger.prove("127.0.0.1:4445", peer, &nonce).unwrap(),
+            "127.0.0.1:4445",
+            &nonce
+        ));
         for signature in ["", "0", "zz", "00"] {
-            let forged = Proof { key: key.0.clone(), signature: signature.to_owned() };
+            let forged = Proof { key: key.0.clone(), peer, signature: signature.to_owned() };
             assert!(!key.proves(&forged, "127.0.0.1:4445", &nonce));
         }
         assert_eq!(Identity::open(&dir).unwrap().public(), key, "it stays the same");

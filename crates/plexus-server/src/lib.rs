@@ -13,6 +13,7 @@ mod connections;
 mod console;
 mod data_dir;
 mod doors;
+mod foreign;
 mod identity;
 mod limits;
 mod links;

@@ -6,23 +6,52 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// The first link on the way to `path` that this user, and so an agent, can replace. Components that do not exist yet are no links.
+/// As many links are followed as the kernel follows.
+const MOST_LINKS: usize = 40;
+
+/// The first link on the way to `path` that this user, and so an agent, can replace. Links that it cannot replace are followed.
+/// Components that do not exist yet are no links.
 ///
 /// # Errors
-/// When a directory on the way cannot be searched.
+/// When a directory on the way cannot be searched, or links lead in a circle.
 pub(crate) fn replaceable_link(path: &Path) -> io::Result<Option<PathBuf>> {
+    first_link(path, |folder| access(folder, Access::WRITE_OK).is_ok())
+}
+
+/// The first link in a folder that `may_write` is true for.
+fn first_link(path: &Path, may_write: impl Fn(&Path) -> bool) -> io::Result<Option<PathBuf>> {
     let mut walked = PathBuf::new();
-    for component in path.components() {
-        let writable = access(&walked, Access::WRITE_OK).is_ok();
+    let mut ahead: Vec<PathBuf> = components(path);
+    let mut links = 0;
+    while let Some(component) = ahead.pop() {
+        let writable = may_write(&walked);
+        let here = walked.clone();
         walked.push(component);
-        match walked.symlink_metadata() {
-            Ok(found) if found.is_symlink() && writable => return Ok(Some(walked)),
-            Ok(_) => {}
+        let found = match walked.symlink_metadata() {
+            Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
+        };
+        if !found.is_symlink() {
+            continue;
         }
+        links += 1;
+        if writable {
+            return Ok(Some(walked));
+        }
+        if links > MOST_LINKS {
+            return Err(io::Error::other("too many symbolic links"));
+        }
+        ahead.extend(components(&walked.read_link()?));
+        // A target that starts at the root replaces what was walked; any other starts in the folder of the link.
+        walked = here;
     }
     Ok(None)
+}
+
+/// The components of a path, the first one last.
+fn components(path: &Path) -> Vec<PathBuf> {
+    path.components().rev().map(|component| PathBuf::from(component.as_os_str())).collect()
 }
 
 #[cfg(test)]
@@ -30,6 +59,24 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn a_link_behind_one_that_cannot_be_replaced_is_found() {
+        let (fixed, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let link = folder.path().join("link");
+        std::fs::create_dir_all(folder.path().join("real/data")).unwrap();
+        symlink("real", &link).unwrap();
+        symlink(folder.path().join("link"), fixed.path().join("absolute")).unwrap();
+        symlink(Path::new("..").join(folder.path().file_name().unwrap()), fixed.path().join("relative"))
+            .unwrap();
+        symlink("circle", fixed.path().join("circle")).unwrap();
+        let is_folder = |dir: &Path| dir.canonicalize().ok() == folder.path().canonicalize().ok();
+        let found = |path: &str| first_link(&fixed.path().join(path), is_folder);
+        assert_eq!(found("absolute/data").unwrap(), Some(link));
+        assert!(found("relative/link/data").unwrap().is_some());
+        assert_eq!(found("relative/real/data").unwrap(), None);
+        assert!(found("circle").is_err());
+    }
 
     #[test]
     fn a_link_anywhere_on_the_way_is_found() {

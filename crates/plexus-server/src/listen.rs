@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::DataDir;
 use crate::accept::Entrance;
+use crate::foreign::{Foreign, foreign};
 
 /// How long a hub that was killed may seem to hold connections.
 const LET_GO_WITHIN: Duration = Duration::from_secs(1);
@@ -24,10 +25,10 @@ pub enum ListenError {
     /// Another program has the port.
     #[error("{0} is in use by another program; choose another with --listen (127.0.0.1:0 takes a free port)")]
     InUse(SocketAddr),
-    /// Another program holds connections that it accepted at this port. It could relay the hub's proof to those peers.
+    /// Another program has sockets at this port. It could take connections that are meant for the hub, and relay the hub's proof.
     #[error(
-        "another program holds connections at {0}, which it accepted while no hub ran; end that program (`ss -tnp` names \
-         it), or choose another port with --listen"
+        "another program has sockets at {0}, which it opened while no hub ran; end that program (`ss -tanpB` names it), or \
+         choose another port with --listen"
     )]
     Held(SocketAddr),
     /// Anything else.
@@ -71,38 +72,26 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, ListenError> {
         _ => ListenError::Io { address, source },
     };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let port = listener.local_addr().map_err(failed)?.port();
+    let bound = listener.local_addr().map_err(failed)?;
     // A process that a killed hub had just forked holds copies of the hub's connections until it calls `exec`.
     let give_up_at = Instant::now() + LET_GO_WITHIN;
-    while holds_connections(port) {
-        if Instant::now() >= give_up_at {
-            return Err(ListenError::Held(address));
+    loop {
+        match foreign(bound) {
+            Ok(Foreign::None) => return Ok(listener),
+            Ok(Foreign::Some) if Instant::now() < give_up_at => tokio::time::sleep(LOOK_AGAIN).await,
+            Ok(Foreign::Some) => return Err(ListenError::Held(address)),
+            Ok(Foreign::Unknown) => {
+                tracing::info!(
+                    "this kernel (before 6.8) does not say whether another program has bound the hub's port"
+                );
+                return Ok(listener);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "it cannot be seen whether another program has bound the hub's port");
+                return Ok(listener);
+            }
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
     }
-    Ok(listener)
-}
-
-/// Whether a process holds connections at a port that nobody has accepted a connection at since it was bound.
-fn holds_connections(port: u16) -> bool {
-    ["/proc/net/tcp", "/proc/net/tcp6"]
-        .iter()
-        .any(|table| std::fs::read_to_string(table).is_ok_and(|table| is_held(&table, port)))
-}
-
-/// Whether a table of TCP sockets has an established connection of this local port that belongs to a process. One that waits to
-/// be accepted belongs to none, and has no inode.
-fn is_held(table: &str, port: u16) -> bool {
-    const LOCAL: usize = 1;
-    const STATE: usize = 3;
-    const INODE: usize = 9;
-    const ESTABLISHED: &str = "01";
-    let local = format!(":{port:04X}");
-    table.lines().skip(1).any(|line| {
-        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-        let field = |number: usize| fields.get(number).copied().unwrap_or_default();
-        field(LOCAL).ends_with(&local) && field(STATE) == ESTABLISHED && field(INODE) != "0"
-    })
 }
 
 impl Entrance for TcpListener {
@@ -116,6 +105,10 @@ impl Entrance for TcpListener {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
         }
         Ok(stream)
+    }
+
+    fn peer(stream: &TcpStream) -> Option<SocketAddr> {
+        stream.peer_addr().ok()
     }
 
     fn open(&self, stream: TcpStream) -> impl Future<Output = io::Result<TcpStream>> + Send + 'static {
@@ -165,7 +158,11 @@ mod tests {
         drop(held);
         let own = bind(port).await.unwrap();
         let _queued = TcpStream::connect(port).await.unwrap();
-        assert!(!holds_connections(port.port()), "one that waits at our own door is no other program's");
+        assert_ne!(
+            foreign(port).unwrap(),
+            Foreign::Some,
+            "one that waits at our own door is no other program's"
+        );
         drop(own);
     }
 }

@@ -2,6 +2,7 @@
 //! other users, and anything that stems from a child of the hub, are turned away before a byte is read.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -63,6 +64,10 @@ impl Entrance for CheckedSocket {
                 Err(reason) => tracing::warn!(reason, "a connection to hub.sock was refused"),
             }
         }
+    }
+
+    fn peer(_: &UnixStream) -> Option<SocketAddr> {
+        None
     }
 
     fn open(&self, stream: UnixStream) -> impl Future<Output = io::Result<UnixStream>> + Send + 'static {

@@ -111,6 +111,10 @@ impl Entrance for TlsListener {
         Ok(stream)
     }
 
+    fn peer(stream: &TcpStream) -> Option<SocketAddr> {
+        stream.peer_addr().ok()
+    }
+
     fn open(&self, stream: TcpStream) -> impl Future<Output = io::Result<Self::Io>> + Send + 'static {
         self.acceptor.accept(stream)
     }

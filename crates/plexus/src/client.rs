@@ -2,6 +2,7 @@
 //! It tells apart what was never sent from what may have been done, since only the first may always be tried again.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -103,12 +104,12 @@ impl Client {
         body: String,
     ) -> Result<(StatusCode, Bytes), CallError> {
         let request = self.signed(request).body(Full::new(Bytes::from(body))).map_err(unsendable)?;
-        let stream = self.dial().await?;
+        let (stream, local) = self.connect().await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(lost)?;
         // The connection works for as long as it is polled, and is dropped with this call.
         let answer = async {
             if let Self::Child { authority, key: Some(key), .. } = self {
-                demand_proof(&mut sender, authority, key).await?;
+                demand_proof(&mut sender, authority, local, key).await?;
             }
             receive(sender.send_request(request).await.map_err(lost)?).await
         };
@@ -122,14 +123,20 @@ impl Client {
 
     /// A connection.
     pub(crate) async fn dial(&self) -> Result<Box<dyn Wire>, CallError> {
+        Ok(self.connect().await?.0)
+    }
+
+    /// A connection, and the address of this end where it has one.
+    async fn connect(&self) -> Result<(Box<dyn Wire>, Option<SocketAddr>), CallError> {
         match self {
             Self::Operator { socket } | Self::Parent { socket, .. } => {
-                Ok(Box::new(UnixStream::connect(socket).await.map_err(CallError::NotReached)?))
+                Ok((Box::new(UnixStream::connect(socket).await.map_err(CallError::NotReached)?), None))
             }
             Self::Child { authority, .. } => {
                 let stream = TcpStream::connect(authority).await.map_err(CallError::NotReached)?;
                 stream.set_nodelay(true).map_err(CallError::NotReached)?;
-                Ok(Box::new(stream))
+                let local = stream.local_addr().map_err(CallError::NotReached)?;
+                Ok((Box::new(stream), Some(local)))
             }
         }
     }
@@ -151,11 +158,12 @@ pub(crate) trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire for T {}
 
-/// Has the peer of a connection prove that it is the hub: while no hub runs, another program may listen at its port. Nothing that
-/// counts was sent before, so the call may be tried again.
+/// Has the peer of a connection prove that it is the hub: another program may have its port, or the connection. A proof that was relayed
+/// from the hub names the other program's connection and not this one. Nothing that counts was sent before, so the call may be tried again.
 async fn demand_proof(
     sender: &mut SendRequest<Full<Bytes>>,
     authority: &str,
+    local: Option<SocketAddr>,
     key: &HubKey,
 ) -> Result<(), CallError> {
     let nonce = nonce().map_err(CallError::NotReached)?;
@@ -168,7 +176,7 @@ async fn demand_proof(
     };
     let proof = tokio::time::timeout(PROVEN_WITHIN, answered).await.ok().flatten();
     match proof {
-        Some(proof) if key.proves(&proof, authority, &nonce) => Ok(()),
+        Some(proof) if Some(proof.peer) == local && key.proves(&proof, authority, &nonce) => Ok(()),
         _ => Err(CallError::NotReached(io::Error::other(
             "what listens at its port did not prove to be the hub",
         ))),

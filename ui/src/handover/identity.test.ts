@@ -14,9 +14,9 @@ async function publicKey(pair: CryptoKeyPair): Promise<string> {
 /** A program at the hub's address that signs what it is asked for, as the hub at `host`. */
 function listen(pair: CryptoKeyPair, host: string, key?: string): void {
   vi.stubGlobal('fetch', async (path: string) => {
-    const statement = `plexus hub\n${host}\n${path.replace('/identity?nonce=', '')}`;
+    const statement = `plexus hub\n${host}\n127.0.0.1:50000\n${path.replace('/identity?nonce=', '')}`;
     const made = await crypto.subtle.sign({ name: 'ECDSA', hash: 'SHA-256' }, pair.privateKey, new TextEncoder().encode(statement));
-    return new Response(JSON.stringify({ key: key ?? (await publicKey(pair)), signature: hex(new Uint8Array(made)) }));
+    return new Response(JSON.stringify({ key: key ?? (await publicKey(pair)), peer: '127.0.0.1:50000', signature: hex(new Uint8Array(made)) }));
   });
 }
 

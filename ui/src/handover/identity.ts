@@ -18,10 +18,10 @@ export async function provenKey(expected: string | null, host: string = location
       redirect: 'error',
       signal: AbortSignal.timeout(PATIENCE),
     });
-    const { key, signature } = (await response.json()) as { key: string; signature: string };
+    const { key, peer, signature } = (await response.json()) as { key: string; peer: string; signature: string };
     if (expected !== null && key !== expected) return null;
     const imported = await crypto.subtle.importKey('raw', bytes(key), ALGORITHM, false, ['verify']);
-    const statement = new TextEncoder().encode(`plexus hub\n${host.toLowerCase()}\n${nonce}`);
+    const statement = new TextEncoder().encode(`plexus hub\n${host.toLowerCase()}\n${peer}\n${nonce}`);
     const right = await crypto.subtle.verify({ name: 'ECDSA', hash: 'SHA-256' }, imported, bytes(signature), statement);
     return right ? key : null;
   } catch {

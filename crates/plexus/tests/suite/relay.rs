@@ -1,11 +1,14 @@
 //! `plexus mcp`: MCP on stdio, whatever the hub does meanwhile.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::{Arc, Mutex};
 
 use plexus_testkit::impostor::Impostor;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
 use crate::support::{LIMIT, TestHub, plexus};
@@ -167,6 +170,61 @@ async fn another_program_at_the_hubs_port_neither_decides_nor_learns_the_token()
         .await
         .unwrap();
     assert_eq!(relay.result(1).await, json!({"behavior": "deny", "message": "no"}));
+}
+
+/// A program between a relay and the hub, which passes all bytes on in both directions and writes down what the relay sends.
+async fn between(hub: SocketAddr, relays: TcpListener, heard: Arc<Mutex<Vec<u8>>>) {
+    while let Ok((relay, _)) = relays.accept().await {
+        let heard = Arc::clone(&heard);
+        tokio::spawn(async move {
+            let (mut from_relay, mut to_relay) = relay.into_split();
+            let (mut from_hub, mut to_hub) = TcpStream::connect(hub).await.unwrap().into_split();
+            let answers = tokio::spawn(async move { tokio::io::copy(&mut from_hub, &mut to_relay).await });
+            let mut piece = [0; 4096];
+            while let Ok(count @ 1..) = from_relay.read(&mut piece).await {
+                heard.lock().unwrap().extend_from_slice(&piece[..count]);
+                to_hub.write_all(&piece[..count]).await.unwrap();
+            }
+            answers.abort();
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_proof_that_another_program_passes_on_from_the_hub_is_none() {
+    let relays = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = relays.local_addr().unwrap().to_string();
+    // The hub signs for this host, as it does for its own where a program has taken a connection at the hub's port.
+    let hub = TestHub::with_settings(&format!("[console]\nallowed_hosts = [\"{address}\"]\n")).await;
+    let (_, token) = hub.outside_session("outside").await;
+    let heard: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let hub_address = hub.process.url().trim_start_matches("http://").parse().unwrap();
+    tokio::spawn(between(hub_address, relays, Arc::clone(&heard)));
+    let (key, url) = (hub_key(&hub), format!("http://{address}"));
+    let env = [("PLEXUS_HUB_URL", url.as_str()), ("PLEXUS_TOKEN", &token), ("PLEXUS_HUB_KEY", &key)];
+    let mut relay = Relay::start(hub.folder.path(), &[], &env).await;
+    relay.call_tool(1, "loopback_permit", permit("t1")).await;
+    let text = || String::from_utf8_lossy(&heard.lock().unwrap()).into_owned();
+    let until = tokio::time::Instant::now() + LIMIT;
+    while text().matches("GET /identity?nonce=").count() < 3 {
+        assert!(tokio::time::Instant::now() < until, "the relay asks who is there");
+        assert_eq!(relay.next().await["method"], "notifications/progress", "nothing is decided");
+    }
+    assert!(!text().contains(&token), "{}", text());
+}
+
+#[tokio::test]
+async fn a_hub_does_not_share_its_port_with_a_program_that_bound_it_before() {
+    let mut hub = TestHub::start().await;
+    let url = hub.process.url().to_owned();
+    let address: SocketAddr = url.trim_start_matches("http://").parse().unwrap();
+    hub.process.kill9().await.unwrap();
+    // Bound as the hub binds it, and not listening: the kernel would pair it with a peer whose port it guesses.
+    let impostor = tokio::net::TcpSocket::new_v4().unwrap();
+    impostor.set_reuseaddr(true).unwrap();
+    impostor.bind(address).unwrap();
+    hub.process.restart().await.unwrap();
+    assert_ne!(hub.process.url(), url);
 }
 
 #[tokio::test]
