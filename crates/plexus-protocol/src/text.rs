@@ -2,6 +2,7 @@
 //! that could mislead a person or a terminal made visible.
 
 use serde_json::{Map, Value};
+use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};
 
 /// Where a text field is cut unless the reader asks otherwise.
 pub const MAX_TEXT_BYTES: usize = 8 * 1024;
@@ -79,10 +80,18 @@ pub fn visible(text: &str) -> Option<String> {
     Some(clean)
 }
 
+/// Control and format characters, separators of lines, characters that Unicode assigns to nothing, and letters that are drawn as nothing.
 fn is_misleading(c: char) -> bool {
-    (c.is_control() && !matches!(c, '\n' | '\t'))
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+    use GeneralCategory::{
+        Control, Format, LineSeparator, ParagraphSeparator, PrivateUse, Surrogate, Unassigned,
+    };
+    if c.is_ascii() {
+        return c.is_ascii_control() && !matches!(c, '\n' | '\t');
+    }
+    matches!(
+        c.general_category(),
+        Control | Format | LineSeparator | ParagraphSeparator | PrivateUse | Surrogate | Unassigned
+    ) || matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{e0100}'..='\u{e01ef}')
 }
 
 #[cfg(test)]
@@ -115,5 +124,49 @@ mod tests {
         assert_eq!(visible("rm \u{1b}[2K\u{202e}x").as_deref(), Some("rm \\u{1b}[2K\\u{202e}x"));
         assert_eq!(visible("a\u{3164}\u{ad}\u{e0100}b").as_deref(), Some("a\\u{3164}\\u{ad}\\u{e0100}b"));
         assert_eq!(visible("plain\n\ttext ü"), None);
+        assert_eq!(visible("日本語 العربية ❤\u{fe0f} é e\u{301} 🚀"), None, "writing is not touched");
+    }
+
+    #[test]
+    fn whatever_is_drawn_as_nothing_or_stands_for_nothing_is_made_visible() {
+        let unseen = [
+            '\u{85}',
+            '\u{ad}',
+            '\u{61c}',
+            '\u{115f}',
+            '\u{1160}',
+            '\u{180e}',
+            '\u{200b}',
+            '\u{200d}',
+            '\u{200f}',
+            '\u{2028}',
+            '\u{202e}',
+            '\u{2060}',
+            '\u{2065}',
+            '\u{206f}',
+            '\u{3164}',
+            '\u{e000}',
+            '\u{fdd0}',
+            '\u{feff}',
+            '\u{ffa0}',
+            '\u{fff0}',
+            '\u{fff9}',
+            '\u{ffff}',
+            '\u{378}',
+            '\u{13430}',
+            '\u{1bca0}',
+            '\u{1bca3}',
+            '\u{1d173}',
+            '\u{e0001}',
+            '\u{e0041}',
+            '\u{e0100}',
+            '\u{e0fff}',
+            '\u{f0000}',
+            '\u{10ffff}',
+        ];
+        for c in unseen {
+            let escaped = format!("\\u{{{:x}}}", u32::from(c));
+            assert_eq!(visible(&format!("a{c}b")), Some(format!("a{escaped}b")));
+        }
     }
 }

@@ -1,7 +1,7 @@
 /** Texts that others wrote, as they may be shown: what could mislead the eye is written out. */
 
-/** Control characters but tab and newline, what changes the direction of writing or cannot be seen, blanks that are not the space, and halves of pairs. */
-const MISLEADING = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Zs}\p{Default_Ignorable_Code_Point}\u2800]/gu;
+/** Control characters but tab and newline, characters that Unicode assigns to nothing, what changes the direction of writing or cannot be seen, blanks that are not the space, and halves of pairs. */
+const MISLEADING = /[\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Zs}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
 export function visible(text: string): string {
   return text.replace(MISLEADING, (character) => (' \t\n'.includes(character) ? character : `\\u{${character.codePointAt(0)!.toString(16)}}`));
