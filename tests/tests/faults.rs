@@ -431,7 +431,7 @@ async fn a_hub_that_cannot_have_its_directory_says_so() -> anyhow::Result<()> {
     // A disk without room from the start.
     let full = dir.path().join("full");
     let output = serve(&full, "127.0.0.1:0", &["prlimit", "--fsize=0"]).await?;
-    said(&output, 6, &["plexus.db"]);
+    said(&output, 4, &["identity.key"]);
     // And one with a database that is none of ours, which is left as it is.
     let foreign = dir.path().join("foreign");
     std::fs::create_dir(&foreign)?;
