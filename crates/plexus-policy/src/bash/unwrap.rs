@@ -131,12 +131,27 @@ pub(crate) fn is_harmless(assignment: &Assignment, alone: Alone) -> bool {
     let name = assignment.name.as_str();
     // The shell itself reads on in another way when its language changes.
     if HARMLESS.contains(&name) && (alone == Alone::No || !name.starts_with('L')) {
-        return !zsh::computes_value(assignment);
+        return !zsh::computes_value(assignment)
+            && assignment.value.literal().is_some_and(|value| is_plain_value(name, value));
     }
     // Variables of a script's own are written small; those few that programs know are not among them.
     alone == Alone::Yes
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
         && !zsh::steers(name)
+}
+
+/// Whether a value of such a variable is text to every program. `make` evaluates the values of all variables as its own
+/// code, scripts put them into commands, and the C library opens files that some of them name.
+fn is_plain_value(name: &str, value: &str) -> bool {
+    let signs: &[u8] = match name {
+        "DEBUG" => b"_.,:*-",
+        "LANGUAGE" => b"_.:@-",
+        "RUST_LOG" => b"_.,:=-",
+        "TZ" => b"_+-/",
+        _ => b"_.@-",
+    };
+    !value.starts_with(['-', '/', '.'])
+        && value.bytes().all(|b| b.is_ascii_alphanumeric() || signs.contains(&b))
 }
 
 /// Whether an assignment stands without a command: it then stays in the shell and is not handed on.
