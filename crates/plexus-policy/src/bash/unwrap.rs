@@ -5,6 +5,7 @@ use super::commands::{HARMLESS, RUNNERS, SHELLS};
 use super::hazards::hazards;
 use super::reader;
 use super::script::{Assignment, Part, Script, Word, base_name};
+use super::wrappers::command_inside;
 use super::zsh;
 
 /// What is left of a part when a wrapper is taken off it.
@@ -114,7 +115,7 @@ pub(crate) fn must_be_named(part: &Part) -> Vec<usize> {
         }
         Some(Inner::Script(_)) => None,
         None if SHELLS.contains(&name) && part.words.get(1).is_none_or(|word| !plain(word)) => None,
-        None => part.words.iter().skip(1).position(plain).map(|at| at + 1),
+        None => command_inside(&part.words),
     };
     let mut named = places(&part.words);
     named.push(inside.unwrap_or(usize::MAX));

@@ -50,12 +50,28 @@ impl Search<'_, '_> {
         })
     }
 
+    fn lies_in_other_repository(&self, path: &str) -> bool {
+        let (Some(path), Ok(cwd)) =
+            (paths::target(Path::new(path), self.call.cwd), paths::resolve(self.call.cwd))
+        else {
+            return true;
+        };
+        let other = |real: &Path| real.ancestors().take_while(|folder| *folder != cwd).any(is_repository);
+        path.real.iter().any(|real| other(real))
+    }
+
     /// The words of a git command that name a repository in the working directory: git takes a name that is no
     /// configured remote for a path.
     pub(super) fn local_repositories(&self, part: &Part) -> Vec<usize> {
         let text = |at: usize| part.words.get(at).and_then(Word::literal);
-        if text(0).map(base_name) != Some("git") {
-            return Vec::new();
+        match text(0).map(base_name) {
+            Some("git") => {}
+            // These look for a repository where their operands are.
+            Some("hg" | "svn") => {
+                let is_other = |at: &usize| text(*at).is_some_and(|path| self.lies_in_other_repository(path));
+                return (1..part.words.len()).filter(is_other).collect();
+            }
+            _ => return Vec::new(),
         }
         let takes = |at: &usize| text(*at).is_some_and(|word| TAKE_REPOSITORY.contains(&word));
         let Some(subcommand) = (1..part.words.len()).find(takes) else { return Vec::new() };
