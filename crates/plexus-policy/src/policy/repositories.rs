@@ -19,45 +19,39 @@ impl Search<'_, '_> {
     /// Whether a line changes to a folder and starts a version control program there that would read settings other than
     /// those of the working directory's repository.
     pub(super) fn enters_repository(&self, script: &Script) -> bool {
-        let runs_program = |part: &Part| {
-            let name = |word: &Word| word.literal().map(base_name).unwrap_or_default().to_owned();
-            part.words
-                .iter()
-                .map(name)
-                .any(|name| PROGRAMS.contains(&name.as_str()) || name.starts_with("git-"))
-        };
-        script.parts.iter().any(runs_program)
+        let programs: Vec<&Part> = script.parts.iter().filter(|part| runs_program(part)).collect();
+        !programs.is_empty()
             && script
                 .parts
                 .iter()
                 .filter_map(|part| moving(&part.words))
-                .any(|to| self.is_other_repository(to))
+                .any(|to| self.is_other_repository(to, &programs))
     }
 
     /// Whether the operands of a `cd` lead to a folder that belongs to another repository, or whose repository cannot be
-    /// known before it runs.
-    fn is_other_repository(&self, operands: &[Word]) -> bool {
+    /// known before it runs, or from which a word of these programs leads to one.
+    fn is_other_repository(&self, operands: &[Word], programs: &[&Part]) -> bool {
         let to = match operands {
             [to] => to.literal().filter(|to| !to.starts_with(['-', '+'])),
             _ => None,
         };
-        let folders = to.and_then(|to| paths::target(Path::new(to), self.call.cwd));
-        let (Some(folders), Ok(cwd)) = (folders, paths::resolve(self.call.cwd)) else { return true };
-        folders.real.iter().any(|real| {
-            !real.is_dir()
-                || !real.starts_with(&cwd)
-                || real.ancestors().take_while(|folder| *folder != cwd).any(is_repository)
-        })
+        let Some(to) = to else { return true };
+        let folder = self.call.cwd.join(to);
+        let words = || programs.iter().flat_map(|part| &part.words[1..]).filter_map(Word::literal);
+        !folder.is_dir()
+            || self.lies_in_other_repository(&folder)
+            || words().any(|word| self.lies_in_other_repository(&folder.join(word)))
     }
 
-    fn lies_in_other_repository(&self, path: &str) -> bool {
-        let (Some(path), Ok(cwd)) =
-            (paths::target(Path::new(path), self.call.cwd), paths::resolve(self.call.cwd))
+    /// Whether a path leads out of the working directory, or to another repository in it.
+    fn lies_in_other_repository(&self, path: &Path) -> bool {
+        let (Some(path), Ok(cwd)) = (paths::target(path, self.call.cwd), paths::resolve(self.call.cwd))
         else {
             return true;
         };
-        let other = |real: &Path| real.ancestors().take_while(|folder| *folder != cwd).any(is_repository);
-        path.real.iter().any(|real| other(real))
+        path.real.iter().any(|real| {
+            !real.starts_with(&cwd) || real.ancestors().take_while(|folder| *folder != cwd).any(is_repository)
+        })
     }
 
     /// The words of a git command that name a repository in the working directory: git takes a name that is no
@@ -68,7 +62,8 @@ impl Search<'_, '_> {
             Some("git") => {}
             // These look for a repository where their operands are.
             Some("hg" | "svn") => {
-                let is_other = |at: &usize| text(*at).is_some_and(|path| self.lies_in_other_repository(path));
+                let is_other =
+                    |at: &usize| text(*at).is_some_and(|path| self.lies_in_other_repository(Path::new(path)));
                 return (1..part.words.len()).filter(is_other).collect();
             }
             _ => return Vec::new(),
@@ -83,6 +78,15 @@ impl Search<'_, '_> {
         };
         (subcommand + 1..part.words.len()).filter(is_local).collect()
     }
+}
+
+/// Whether a command starts a version control program, perhaps through a wrapper.
+fn runs_program(part: &Part) -> bool {
+    let is_program = |word: &Word| {
+        let name = word.literal().map(base_name).unwrap_or_default();
+        PROGRAMS.contains(&name) || name.starts_with("git-")
+    };
+    part.words.iter().any(is_program)
 }
 
 /// The operands of a command that changes the directory.
