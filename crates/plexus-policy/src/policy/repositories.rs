@@ -15,6 +15,9 @@ const PROGRAMS: [&str; 12] =
 /// Subcommands of git that take a repository for an operand.
 const TAKE_REPOSITORY: [&str; 7] = ["clone", "fetch", "ls-remote", "pull", "push", "remote", "submodule"];
 
+/// How many words of a command are looked up on disk; one with more needs approval.
+const MAX_WORDS: usize = 200;
+
 impl Search<'_, '_> {
     /// Whether a line changes to a folder and starts a version control program there that would read settings other than
     /// those of the working directory's repository.
@@ -38,7 +41,8 @@ impl Search<'_, '_> {
         let Some(to) = to else { return true };
         let folder = self.call.cwd.join(to);
         let words = || programs.iter().flat_map(|part| &part.words[1..]).filter_map(Word::literal);
-        !folder.is_dir()
+        words().nth(MAX_WORDS).is_some()
+            || !folder.is_dir()
             || self.lies_in_other_repository(&folder)
             || words().any(|word| self.lies_in_other_repository(&folder.join(word)))
     }
@@ -59,6 +63,7 @@ impl Search<'_, '_> {
     pub(super) fn local_repositories(&self, part: &Part) -> Vec<usize> {
         let text = |at: usize| part.words.get(at).and_then(Word::literal);
         match text(0).map(base_name) {
+            Some("hg" | "svn") if part.words.len() > MAX_WORDS => return vec![usize::MAX],
             Some("git") => {}
             // These look for a repository where their operands are.
             Some("hg" | "svn") => {
@@ -70,6 +75,9 @@ impl Search<'_, '_> {
         }
         let takes = |at: &usize| text(*at).is_some_and(|word| TAKE_REPOSITORY.contains(&word));
         let Some(subcommand) = (1..part.words.len()).find(takes) else { return Vec::new() };
+        if part.words.len() > MAX_WORDS {
+            return vec![usize::MAX];
+        }
         let is_local = |at: &usize| {
             text(*at).is_some_and(|name| {
                 let spellings = [name.to_owned(), format!("{name}.git")];
