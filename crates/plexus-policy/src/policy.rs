@@ -2,6 +2,7 @@
 //! beats ask beats allow, at whatever level; an allow counts as far as the authority reaches of whoever gave it.
 
 mod allow;
+mod repositories;
 mod restrict;
 mod scope;
 

@@ -106,6 +106,10 @@ fn rows(text: &str) -> Vec<Row> {
 /// Those of the rows that are, or are not, allowed, with the reason.
 fn verdicts(rows: &[Row]) -> Vec<(VerdictEffect, String)> {
     let folder = tempfile::tempdir().expect("a folder");
+    // `src` belongs to the working directory's repository, `sub` and `ev` are repositories of their own.
+    for path in [".git", "src", "packages/a", "sub/.git", "ev/objects", "ev/HEAD", "src/in/.git"] {
+        std::fs::create_dir_all(folder.path().join(path)).expect("a folder in the project");
+    }
     let home = Some(Path::new("/home/somebody"));
     let judge = |row: &Row| {
         let policy = policy(&row.rules, folder.path());

@@ -378,3 +378,11 @@ fn every_scope_of_a_chain_has_to_cover_the_call() {
     let chain = ScopeChain::new(scope("Bash(find src:*)"), vec![scope("Bash"), scope("Bash(find:*)")]);
     assert!(chain.may_allow(&call("Bash", &json!({"command": "find src"}))));
 }
+
+#[test]
+fn a_quoted_or_padded_star_does_not_become_the_whole_tool() {
+    for text in ["Bash(* )", "Bash('*')", "Bash('*'\"\")"] {
+        assert!(text.parse::<Rule>().is_err(), "{text}");
+    }
+    assert_eq!("Bash(*)".parse::<Rule>().map(|rule| rule.to_string()), Ok("Bash".to_owned()));
+}

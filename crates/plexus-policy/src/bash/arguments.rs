@@ -8,8 +8,9 @@ use std::ops::ControlFlow;
 use super::hazards::{Hazard, HazardKind, hazards};
 use super::operands::{Operand, OperandJudge};
 use super::options::{
-    self, AfterDashes, Effect, Input, Operands, OptionSpec, Order, Style, Table, Takes, Trust,
+    self, AfterDashes, Effect, Input, OperandAccess, Operands, OptionSpec, Order, Style, Table, Takes, Trust,
 };
+use super::repository;
 use super::script::{Expansion, Piece, Word};
 use super::values::ValueCheck;
 
@@ -24,6 +25,7 @@ pub(super) fn with_table(words: &[Word], table: &Table) -> Vec<Hazard> {
 }
 
 /// One pass over the words of a command.
+#[derive(Default)]
 struct Arguments<'w> {
     words: &'w [Word],
     at: usize,
@@ -33,6 +35,10 @@ struct Arguments<'w> {
     /// There was an option with which the command takes no code from its input.
     alone: bool,
     judge: OperandJudge,
+    /// How many subcommands were entered.
+    level: usize,
+    /// An option stood behind the last of them.
+    opted: bool,
 }
 
 /// What to do with the word after this one.
@@ -46,7 +52,7 @@ enum Next {
 
 impl<'w> Arguments<'w> {
     fn new(words: &'w [Word], at: usize) -> Self {
-        Self { words, at, found: Vec::new(), lost: false, alone: false, judge: OperandJudge::default() }
+        Self { words, at, ..Self::default() }
     }
 
     fn hazard(&mut self, at: usize, kind: HazardKind) {
@@ -72,6 +78,7 @@ impl<'w> Arguments<'w> {
             let next = if text == "--" && !self.lost && table.after_dashes != AfterDashes::NotKnown {
                 return self.behind_dashes(table);
             } else if is_option(table, text) {
+                self.opted = true;
                 self.option(table, text, at)
             } else if let Some(end) = self.operand(table, word, at) {
                 return end;
@@ -95,7 +102,11 @@ impl<'w> Arguments<'w> {
             Input::Data => false,
             Input::Code => true,
             Input::CodeWithoutOperand => !self.judge.saw_operand(),
+            Input::WritesOutput => false,
         };
+        if table.input == Input::WritesOutput && self.judge.saw_operand() && !self.alone {
+            self.hazard(self.words.len() - 1, HazardKind::Reaches);
+        }
         if takes_code && !self.alone {
             self.hazard(usize::MAX, HazardKind::Reaches);
         }
@@ -120,6 +131,7 @@ impl<'w> Arguments<'w> {
             self.lost = true;
             return ControlFlow::Continue(());
         }
+        self.repository(table, word, at);
         match self.judge.judge(table.operands, Operand::Unknown(word)) {
             Ok(()) if matches!(table.operands, Operands::Script) => return ControlFlow::Break(()),
             Ok(()) => {}
@@ -170,6 +182,7 @@ impl<'w> Arguments<'w> {
             self.hazard(at, HazardKind::Runs);
             return Some(std::mem::take(self).program(at));
         }
+        self.repository(table, word, at);
         let operand = word.literal().map_or(Operand::Unknown(word), Operand::Known);
         if let Err(kind) = self.judge.judge(table.operands, operand) {
             self.hazard(at, kind);
@@ -183,6 +196,18 @@ impl<'w> Arguments<'w> {
         None
     }
 
+    /// An operand that leads into a repository's own folder: what is written there runs at git's next command.
+    fn repository(&mut self, table: &Table, word: &Word, at: usize) {
+        let leads_there = match table.access {
+            OperandAccess::Reads => false,
+            OperandAccess::May => repository::leads_into(word),
+            OperandAccess::Writes => word.is_computed() || repository::leads_into(word),
+        };
+        if leads_there {
+            self.hazard(at, HazardKind::Reaches);
+        }
+    }
+
     fn subcommand(&mut self, table: &Table, word: &Word, at: usize) -> Vec<Hazard> {
         let Some(inner) = word.literal().and_then(|name| table.subcommand(name)).filter(|_| !self.lost)
         else {
@@ -191,6 +216,12 @@ impl<'w> Arguments<'w> {
             let rest = std::mem::take(self);
             return rest.against(&Table::default());
         };
+        // `git remote -v` lists and `git remote -v remove x` does not: a rule for the former does not cover the latter.
+        if self.level > 0 && self.opted {
+            self.hazard(at, HazardKind::Reaches);
+        }
+        self.level += 1;
+        self.opted = false;
         match inner.trust {
             Trust::NamedWrites => self.hazard(at, HazardKind::Reaches),
             Trust::NamedRuns => self.hazard(at, HazardKind::Runs),
@@ -227,12 +258,6 @@ impl<'w> Arguments<'w> {
                 None => self.not_known(table, "", 1),
             }
         }
-    }
-}
-
-impl Default for Arguments<'_> {
-    fn default() -> Self {
-        Self::new(&[], 0)
     }
 }
 

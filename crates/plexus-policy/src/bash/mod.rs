@@ -13,6 +13,7 @@ mod options;
 mod reach;
 mod reader;
 mod redirects;
+mod repository;
 mod script;
 mod scripts;
 mod suspects;

@@ -3,6 +3,7 @@
 
 use super::hazards::HazardKind;
 use super::options::Operands;
+use super::repository::is_remote;
 use super::script::{Expansion, Word};
 use super::scripts;
 use super::values::ValueCheck;
@@ -21,6 +22,8 @@ pub(super) struct OperandJudge {
     seen: usize,
     scripted: bool,
     reads_setting: bool,
+    /// The database is no file.
+    in_memory: bool,
 }
 
 type Judged = Result<(), HazardKind>;
@@ -73,8 +76,15 @@ impl OperandJudge {
             Operands::Sed => runs(nth > 0 || known.is_some_and(scripts::is_plain_sed)),
             // An operand such as `a=b` is an assignment to awk, and a program in another place: all are looked at.
             Operands::Awk => runs(known.map_or(nth > 0, scripts::is_plain_awk)),
-            Operands::Sql => runs(nth == 0 || known.is_some_and(scripts::is_plain_sql)),
-            Operands::Git => runs(!start.contains("::")),
+            Operands::Sql if nth == 0 => {
+                self.in_memory = known == Some(":memory:");
+                Ok(())
+            }
+            Operands::Sql => runs(known.is_some_and(|statement| {
+                scripts::is_plain_sql(statement) && (self.in_memory || scripts::only_reads_sql(statement))
+            })),
+            Operands::Remote(at) if at.holds(nth) => runs(known.is_some_and(is_remote)),
+            Operands::Git | Operands::Remote(_) => runs(!start.contains("::")),
             Operands::GitConfig => {
                 if nth == 0 && matches!(known, Some("get" | "list")) {
                     self.reads_setting = true;

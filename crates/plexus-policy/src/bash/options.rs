@@ -6,6 +6,7 @@ mod read;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use super::repository::RemoteAt;
 use super::values::ValueCheck;
 
 /// Every command with a table.
@@ -55,12 +56,14 @@ pub(super) struct Table {
     options: HashMap<&'static str, OptionSpec>,
     subcommands: HashMap<&'static str, usize>,
     pub(super) style: Style,
+    pub(super) attached: Attached,
+    pub(super) access: OperandAccess,
     pub(super) order: Order,
     pub(super) operands: Operands,
     pub(super) after_dashes: AfterDashes,
     pub(super) trust: Trust,
     pub(super) input: Input,
-    /// Options with which the command takes no code from its input.
+    /// Options with which the command takes no code from its input and writes no file by itself.
     pub(super) alone: Vec<&'static str>,
 }
 
@@ -76,6 +79,30 @@ pub(super) enum Style {
     SingleDash,
     /// Only words exactly as the table has them, perhaps with `=value`.
     Exact,
+}
+
+/// Whether the rest of a cluster is the value of a short option, as in `-n5`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Attached {
+    /// Most probably: where the rest could be options that are not harmless, it is not covered.
+    #[default]
+    Probably,
+    /// Certainly: the command reads its options as getopt does.
+    Getopt,
+    /// No: every letter is an option, and a value stands in the next word. A number is harmless as either.
+    Never,
+}
+
+/// What the command does with the files that its operands name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum OperandAccess {
+    /// It may write them: none may certainly lead into a repository's own folder.
+    #[default]
+    May,
+    /// It reads them.
+    Reads,
+    /// It is there to write them: none may lead there, whatever a variable in it holds.
+    Writes,
 }
 
 /// Whether options may follow operands.
@@ -101,7 +128,7 @@ pub(super) enum Trust {
     NamedRuns,
 }
 
-/// What the command takes its standard input for.
+/// What the command takes its standard input for, and whether it writes a file by itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Input {
     #[default]
@@ -110,6 +137,8 @@ pub(super) enum Input {
     Code,
     /// The same, unless an operand names a script.
     CodeWithoutOperand,
+    /// Data; but the command writes a file that its operands choose, unless one of the options in `alone` is given.
+    WritesOutput,
 }
 
 /// What the operands are.
@@ -136,8 +165,10 @@ pub(super) enum Operands {
     Awk,
     /// The first is a database, the others are SQL; without any the SQL is read from somewhere else.
     Sql,
-    /// Repositories and revisions of git: none may name a transport that runs a program.
+    /// Revisions and files of git: none may name a transport that runs a program.
     Git,
+    /// The same, and these are repositories: only a remote's name or an address on the network is harmless.
+    Remote(RemoteAt),
     /// `git config KEY` reads, `git config KEY VALUE` writes.
     GitConfig,
 }

@@ -74,6 +74,8 @@ pub(crate) struct Word {
     expansion: Expansion,
     /// Nothing is known of what follows.
     blurred: bool,
+    /// Some of it comes from a variable or a command, and not only from a pattern of file names.
+    computed: bool,
 }
 
 /// A stretch of a word.
@@ -106,7 +108,7 @@ impl Word {
 
     /// A word, or several, of which nothing is known.
     pub(crate) fn unknown() -> Self {
-        Self { pieces: vec![Piece::Any], expansion: Expansion::Many, ..Self::default() }
+        Self { pieces: vec![Piece::Any], expansion: Expansion::Many, computed: true, ..Self::default() }
     }
 
     /// Makes the rest of the word unknown, whatever is pushed.
@@ -126,10 +128,17 @@ impl Word {
     }
 
     pub(crate) fn push(&mut self, piece: Piece, expansion: Expansion) {
+        let piece_is_computed = piece == Piece::Any && expansion != Expansion::Each;
         if !self.blurred && (piece != Piece::Any || self.pieces.last() != Some(&Piece::Any)) {
             self.pieces.push(piece);
         }
+        self.computed |= piece_is_computed;
         self.expansion = self.expansion.max(expansion);
+    }
+
+    /// Whether some of it comes from a variable or a command: such a part may hold any path.
+    pub(crate) fn is_computed(&self) -> bool {
+        self.computed
     }
 
     pub(crate) fn pieces(&self) -> &[Piece] {

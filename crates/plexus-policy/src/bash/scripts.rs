@@ -139,6 +139,34 @@ pub(super) fn is_plain_sql(statement: &str) -> bool {
     !commands && !names.any(|name| risks.contains(&name))
 }
 
+/// Whether a statement for sqlite3 that is plain writes nothing. The database may be any file, and a new one is created.
+pub(super) fn only_reads_sql(statement: &str) -> bool {
+    let small = statement.to_ascii_lowercase();
+    if small.trim_start().starts_with('.') {
+        return true;
+    }
+    let names: Vec<&str> =
+        small.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|name| !name.is_empty()).collect();
+    let writes = ["alter", "analyze", "create", "delete", "drop", "insert", "into", "reindex", "update"];
+    let shows = [
+        "collation_list",
+        "compile_options",
+        "database_list",
+        "foreign_key_list",
+        "index_info",
+        "index_list",
+        "index_xinfo",
+        "integrity_check",
+        "quick_check",
+        "table_info",
+        "table_list",
+        "table_xinfo",
+    ];
+    let plain_pragma = |at: usize| names.get(at + 1).is_some_and(|name| shows.contains(name));
+    !names.iter().any(|name| writes.contains(name))
+        && (0..names.len()).filter(|at| names[*at] == "pragma").all(plain_pragma)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,6 +285,32 @@ mod tests {
             "BEGIN{print |& \"sh\"}",
         ] {
             assert!(!is_plain_awk(program), "{program}");
+        }
+    }
+
+    #[test]
+    fn a_statement_that_writes_is_told_from_one_that_reads() {
+        for statement in [
+            "select replace(a, 'x', 'y'), updated_at from t",
+            "with t as (select 1) select * from t",
+            "explain query plan select 1",
+            "pragma table_info(t)",
+            ".schema",
+        ] {
+            assert!(only_reads_sql(statement), "{statement}");
+        }
+        for statement in [
+            "create table t(a)",
+            "INSERT INTO t values (1)",
+            "replace into t values (1)",
+            "select 1; drop table t",
+            "with x as (select 1) delete from t",
+            "pragma user_version(5)",
+            "pragma journal_mode=wal",
+            "pragma main.user_version=5",
+            "update t set a=1",
+        ] {
+            assert!(!only_reads_sql(statement), "{statement}");
         }
     }
 

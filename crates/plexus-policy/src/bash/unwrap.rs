@@ -5,6 +5,7 @@ use super::commands::{HARMLESS, RUNNERS, SHELLS};
 use super::hazards::hazards;
 use super::reader;
 use super::script::{Assignment, Part, Script, Word, base_name};
+use super::wrappers::command_inside;
 use super::zsh;
 
 /// What is left of a part when a wrapper is taken off it.
@@ -114,7 +115,7 @@ pub(crate) fn must_be_named(part: &Part) -> Vec<usize> {
         }
         Some(Inner::Script(_)) => None,
         None if SHELLS.contains(&name) && part.words.get(1).is_none_or(|word| !plain(word)) => None,
-        None => part.words.iter().skip(1).position(plain).map(|at| at + 1),
+        None => command_inside(&part.words),
     };
     let mut named = places(&part.words);
     named.push(inside.unwrap_or(usize::MAX));
@@ -131,12 +132,27 @@ pub(crate) fn is_harmless(assignment: &Assignment, alone: Alone) -> bool {
     let name = assignment.name.as_str();
     // The shell itself reads on in another way when its language changes.
     if HARMLESS.contains(&name) && (alone == Alone::No || !name.starts_with('L')) {
-        return !zsh::computes_value(assignment);
+        return !zsh::computes_value(assignment)
+            && assignment.value.literal().is_some_and(|value| is_plain_value(name, value));
     }
     // Variables of a script's own are written small; those few that programs know are not among them.
     alone == Alone::Yes
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
         && !zsh::steers(name)
+}
+
+/// Whether a value of such a variable is text to every program. `make` evaluates the values of all variables as its own
+/// code, scripts put them into commands, and the C library opens files that some of them name.
+fn is_plain_value(name: &str, value: &str) -> bool {
+    let signs: &[u8] = match name {
+        "DEBUG" => b"_.,:*-",
+        "LANGUAGE" => b"_.:@-",
+        "RUST_LOG" => b"_.,:=-",
+        "TZ" => b"_+-/",
+        _ => b"_.@-",
+    };
+    !value.starts_with(['-', '/', '.'])
+        && value.bytes().all(|b| b.is_ascii_alphanumeric() || signs.contains(&b))
 }
 
 /// Whether an assignment stands without a command: it then stays in the shell and is not handed on.

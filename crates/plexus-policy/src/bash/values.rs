@@ -1,5 +1,7 @@
 //! Which values of an option are harmless: some options are harmless with any value, some only with a few.
 
+use super::repository;
+use super::script::Word;
 use super::scripts;
 
 /// What a value has to be.
@@ -8,7 +10,7 @@ pub(super) enum ValueCheck {
     Any,
     /// A number, perhaps with a unit.
     Number,
-    /// A word that is no path and no list of settings.
+    /// A word that is no path, no file with code or settings, and no list of settings.
     Name,
     /// Standard output or nowhere.
     Discard,
@@ -16,7 +18,7 @@ pub(super) enum ValueCheck {
     Text,
     /// The same, and it names no file to write (`%output{file}`).
     Format,
-    /// A file on this machine: `host:file` makes tar run a remote shell.
+    /// A file on this machine outside `.git`: `host:file` makes tar run a remote shell.
     Local,
     /// A file's mode, which may begin with a dash.
     Mode,
@@ -24,9 +26,15 @@ pub(super) enum ValueCheck {
     Form,
     /// A sed script that only edits what it prints.
     Sed,
+    /// A revision, which is handed to git and must not be an option there.
+    Revision,
     /// One of these, written `one|two`.
     OneOf(&'static str),
 }
+
+/// Endings of files that programs load.
+const LOADED: [&str; 12] =
+    [".json", ".js", ".cjs", ".mjs", ".ts", ".py", ".rb", ".so", ".dylib", ".toml", ".yaml", ".yml"];
 
 impl ValueCheck {
     /// The check that a table names behind an option.
@@ -41,6 +49,7 @@ impl ValueCheck {
             "LOCAL" => Self::Local,
             "MODE" => Self::Mode,
             "FORM" => Self::Form,
+            "REV" => Self::Revision,
             "SED" => Self::Sed,
             _ if name.contains('|') => Self::OneOf(name),
             _ => return None,
@@ -59,13 +68,15 @@ impl ValueCheck {
                 matches!(value, "." | "..")
                     || value.starts_with(|c: char| c.is_ascii_alphanumeric() || "_*^!".contains(c))
                         && value.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.,:+-*^!~ ".contains(&b))
+                        && !LOADED.iter().any(|ending| value.to_ascii_lowercase().ends_with(ending))
             }
             Self::Discard => matches!(value, "-" | "/dev/null" | "/dev/stdout" | "/dev/stderr"),
             Self::Text => !value.starts_with('@'),
             Self::Format => !value.starts_with('@') && !value.to_ascii_lowercase().contains("%output"),
-            Self::Local => !value.contains(':'),
+            Self::Local => !value.contains(':') && !repository::leads_into(&Word::text(value)),
             Self::Mode => value.bytes().all(|b| b"-/+=,ugoarwxstX01234567".contains(&b)),
             Self::Form => !value.contains(['@', '<']),
+            Self::Revision => !value.starts_with('-'),
             Self::Sed => scripts::is_plain_sed(value),
             Self::OneOf(names) => names.split('|').any(|name| name == value),
         }

@@ -118,6 +118,30 @@ pub(super) fn may_take_next(wrapper: &str, word: &str) -> bool {
         && word != "--"
 }
 
+/// The word that a rule for a wrapper has to name so that it names the command inside: a word behind an option may be the
+/// option's value, and the first operands may be the wrapper's own. There is none where the command may stand anywhere.
+pub(super) fn command_inside(words: &[Word]) -> Option<usize> {
+    let name = words.first().and_then(Word::literal).map(base_name)?;
+    if ANYWHERE.contains(&name) {
+        return None;
+    }
+    let text = |at: usize| words.get(at).and_then(Word::literal);
+    let mut own = OWN_OPERANDS.iter().find(|(wrapper, _)| *wrapper == name).map_or(0, |(_, own)| *own);
+    let mut last = None;
+    for at in (1..words.len()).filter(|at| text(*at).is_none_or(|word| !word.starts_with('-'))) {
+        last = Some(at);
+        let may_be_value = text(at - 1).is_some_and(|previous| at > 1 && may_take_next(name, previous));
+        if may_be_value || text(at).is_some_and(|word| word.contains('=')) {
+            continue;
+        }
+        if own == 0 {
+            return Some(at);
+        }
+        own -= 1;
+    }
+    last
+}
+
 /// The places among these words behind which another command may begin.
 pub(super) fn insides(words: &[Word]) -> Vec<(usize, Inside)> {
     let Some(name) = words.first().and_then(Word::literal).map(base_name) else { return Vec::new() };

@@ -39,9 +39,9 @@ impl Policy {
 }
 
 /// One look for the rules that allow a call.
-struct Search<'p, 'c> {
+pub(super) struct Search<'p, 'c> {
     policy: &'p Policy,
-    call: &'c Call<'c>,
+    pub(super) call: &'c Call<'c>,
     /// Which levels may allow this call; asked once each.
     authority: Vec<OnceCell<bool>>,
     by: Vec<Place>,
@@ -127,6 +127,9 @@ impl<'p, 'c> Search<'p, 'c> {
         if let Some(doubt) = script.doubts.first() {
             return Err(doubt.why().to_owned());
         }
+        if self.enters_repository(script) {
+            return Err("it changes to a folder that has, or may have, a repository of its own".to_owned());
+        }
         let moves = script.moves();
         for part in &script.parts {
             self.part(part, moves, wrappers)?;
@@ -150,6 +153,7 @@ impl<'p, 'c> Search<'p, 'c> {
         if name.literal() == Some("cd") && (moves > 1 || !self.stays_inside(part)) {
             named.push(usize::MAX);
         }
+        named.extend(self.local_repositories(part));
         // A variable that may matter has to be named as well.
         let before = if telling.is_some() { part.assignments.len() } else { 0 };
         let line =

@@ -96,7 +96,8 @@ fn command(text: &str) -> Result<CommandPattern, Fault> {
         }
         tail = Tail::Words;
     }
-    if segments == [""] {
+    // A lone star would be written down again as the rule for the whole tool.
+    if segments == [""] || segments == ["", ""] && tail == Tail::End {
         return fault(0, "a command");
     }
     // An empty word could not be told from no word at all when the rule is written down again.

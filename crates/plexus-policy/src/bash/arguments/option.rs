@@ -2,7 +2,7 @@
 
 use super::{Arguments, Next, start_of};
 use crate::bash::hazards::HazardKind;
-use crate::bash::options::{self, Effect, OptionSpec, Style, Table, Takes, Then};
+use crate::bash::options::{self, Attached, Effect, OptionSpec, Style, Table, Takes, Then};
 use crate::bash::script::{Expansion, Word};
 use crate::bash::values::ValueCheck;
 
@@ -82,6 +82,11 @@ impl Arguments<'_> {
                     if option.then == Then::Own {
                         return Next::Own;
                     }
+                }
+                Takes::Attached(_) | Takes::Value(_) if !may_be_value(table, rest) => {
+                    self.effect(option, at, None);
+                    self.not_known(table, text, at);
+                    return Next::Word;
                 }
                 Takes::Attached(_) if rest.is_empty() => self.effect(option, at, None),
                 Takes::Attached(check) | Takes::Value(check) if !rest.is_empty() => {
@@ -172,5 +177,19 @@ impl Arguments<'_> {
         let runs = name.starts_with("--") && table.may_abbreviate_a_runner(name);
         self.hazard(at, if runs { HazardKind::Runs } else { HazardKind::Reaches });
         self.lost = true;
+    }
+}
+
+/// Whether the rest of a cluster is harmless as the value of the option before it: because it certainly is that value, or
+/// because it would be harmless as options, too.
+fn may_be_value(table: &Table, rest: &str) -> bool {
+    let number = rest.bytes().all(|b| b.is_ascii_digit());
+    let harmless = |letter: char| {
+        table.option(&format!("-{letter}")).is_none_or(|option| option.effect == Effect::Harmless)
+    };
+    match table.attached {
+        Attached::Getopt => true,
+        Attached::Never => number,
+        Attached::Probably => number || rest.chars().all(harmless),
     }
 }

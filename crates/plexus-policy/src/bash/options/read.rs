@@ -1,8 +1,10 @@
 //! Reads the text of option tables. Each line that it cannot read is named, so that a test can insist on none.
 
 use super::{
-    AfterDashes, Book, Effect, Input, Operands, OptionSpec, Order, Style, Table, Takes, Then, Trust,
+    AfterDashes, Attached, Book, Effect, Input, OperandAccess, Operands, OptionSpec, Order, Style, Table,
+    Takes, Then, Trust,
 };
+use crate::bash::repository::RemoteAt;
 use crate::bash::values::ValueCheck;
 
 /// Adds the tables of a text, and says which lines cannot be read.
@@ -44,7 +46,9 @@ fn enter(book: &mut Book, parent: Option<usize>, name: &'static str) -> usize {
     };
     let at = *names.entry(name).or_insert(next);
     if at == next {
-        book.tables.push(Table::default());
+        // Subcommands read their options as the command does.
+        let attached = parent.and_then(|parent| book.tables.get(parent)).map(|parent| parent.attached);
+        book.tables.push(Table { attached: attached.unwrap_or_default(), ..Table::default() });
     }
     at
 }
@@ -67,6 +71,10 @@ fn directive(book: &mut Book, at: usize, line: &'static str) -> Option<()> {
         "runs" => table.trust = Trust::NamedRuns,
         "options-first" => table.order = Order::OptionsFirst,
         "style" => table.style = style(rest)?,
+        "attached" => table.attached = attached(rest)?,
+        "reads" => table.access = OperandAccess::Reads,
+        "writes" if rest.is_empty() => table.access = OperandAccess::Writes,
+        "writes" if rest == "output" => table.input = Input::WritesOutput,
         "operands" => table.operands = operands(rest)?,
         "input" if rest == "code" => table.input = Input::Code,
         "input" if rest == "code-without-operand" => table.input = Input::CodeWithoutOperand,
@@ -92,6 +100,14 @@ fn style(name: &str) -> Option<Style> {
         "single-dash" => Style::SingleDash,
         "old-cluster" => Style::OldCluster,
         "exact" => Style::Exact,
+        _ => return None,
+    })
+}
+
+fn attached(name: &str) -> Option<Attached> {
+    Some(match name {
+        "getopt" => Attached::Getopt,
+        "never" => Attached::Never,
         _ => return None,
     })
 }
@@ -122,6 +138,12 @@ fn operands(text: &'static str) -> Option<Operands> {
         "awk" => Operands::Awk,
         "sql" => Operands::Sql,
         "git" => Operands::Git,
+        "remote" => Operands::Remote(match rest {
+            "first" => RemoteAt::First,
+            "all" => RemoteAt::All,
+            "later" => RemoteAt::Later,
+            _ => return None,
+        }),
         "git-config" => Operands::GitConfig,
         _ => return None,
     })
