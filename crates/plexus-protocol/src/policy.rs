@@ -185,7 +185,7 @@ impl From<AnswerEffect> for Effect {
 }
 
 /// Result of `policy.preview`.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum PreviewResult {
     /// What would become of it. Nothing was made.

@@ -80,11 +80,12 @@ pub(crate) fn run(args: &ApproveArgs) -> Result<(), ExpectedError> {
             return Err(ExpectedError::Usage(message.to_owned()));
         }
         let mut answer = answer(args, approval)?;
-        if let Some(rule) = answer["remember"]["rule"].as_str() {
-            remember::check(&hub, approval.id, rule).await?;
-        }
         match &args.digest {
-            Some(digest) if approval.digest.as_ref() == Some(digest) => {}
+            Some(digest) if approval.digest.as_ref() == Some(digest) => {
+                if let Some(rule) = answer["remember"]["rule"].as_str() {
+                    remember::check_alone(&hub, approval.id, rule).await?;
+                }
+            }
             Some(_) => {
                 let message = "this is another call than the one with that digest; read it again with `plexus approvals`";
                 return Err(ExpectedError::Refused(message.to_owned()));
@@ -137,6 +138,10 @@ async fn confirm_at_terminal(
 ) -> Result<(), ExpectedError> {
     let mut typed = Typed::new();
     let approval = &reviewed.approval;
+    let others = match answer["remember"]["rule"].as_str() {
+        Some(rule) => remember::check(hub, approval.id, rule).await?,
+        None => Vec::new(),
+    };
     let (mut rows, mut question) = (review::rows(reviewed, now()), "Allow it?".to_owned());
     if args.edit {
         let before = editable(approval);
@@ -150,6 +155,14 @@ async fn confirm_at_terminal(
         let lines = ["rule for this session and all below it:", RULE_ALLOWS];
         let [name, what] = lines.map(|line| review::Row::new(review::Tone::Warn, line));
         rows.extend([name, review::Row::exact(review::Tone::Warn, "  ", rule), what]);
+        for other in others {
+            let line = "The rule also allows this call, which is open now:";
+            rows.extend([
+                review::Row::new(review::Tone::Warn, ""),
+                review::Row::new(review::Tone::Warn, line),
+            ]);
+            rows.extend(review::rows(&hub.review(&other.to_string()).await?, now()));
+        }
     }
     if let Some(given) = answer["answers"].as_object() {
         rows.push(review::Row::new(review::Tone::Strong, "your answers:"));

@@ -1,7 +1,7 @@
 //! What is said after an answer: what was answered to what, also when somebody else was first.
 
 use plexus_protocol::loopback::Answered;
-use plexus_protocol::{Approval, ApprovalKind, ApprovalStatus, Decider};
+use plexus_protocol::{Approval, ApprovalKind, ApprovalStatus, Decider, Decision, Object};
 use serde_json::Value;
 
 use crate::terminal::{one_line, tool_line};
@@ -31,8 +31,7 @@ pub(crate) fn of(approval: &Approval, given: &Value, answered: &Answered) -> Out
             Outcome::Done(format!("{}{also}", confirmed(approval, given)))
         }
         Answered::AlreadyResolved { status, decision, .. } => {
-            let by = decision.as_ref().map(|decision| &decision.by);
-            let first = ended(approval, *status, by);
+            let first = ended(approval, *status, decision.as_ref().map(Resolution::of).unwrap_or_default());
             Outcome::TooLate(format!("{first}. Your answer came too late and did not count."))
         }
         Answered::Error { message, .. } => Outcome::Refused(one_line(message, 400)),
@@ -64,13 +63,32 @@ pub(crate) fn confirmed(approval: &Approval, given: &Value) -> String {
 
 /// How a resolved approval ended.
 pub(crate) fn ending(approval: &Approval) -> String {
-    ended(approval, approval.status, approval.decision.as_ref().map(|decision| &decision.by))
+    let decision = approval.decision.as_ref().map(Resolution::of).unwrap_or_default();
+    ended(approval, approval.status, decision)
 }
 
-/// How an approval ended, and by whom: "Denied by parent:boss: Bash npm test (worker)".
-pub(crate) fn ended(approval: &Approval, status: ApprovalStatus, by: Option<&Decider>) -> String {
+/// What is known of a decision: by whom it was made, and the input that the tool gets instead of its own.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Resolution<'a> {
+    pub(crate) by: Option<&'a Decider>,
+    pub(crate) updated_input: Option<&'a Object>,
+}
+
+impl<'a> Resolution<'a> {
+    fn of(decision: &'a Decision) -> Self {
+        Self { by: Some(&decision.by), updated_input: decision.updated_input.as_ref() }
+    }
+}
+
+/// How an approval ended, by whom and with which input: "Denied by parent:boss: Bash npm test (worker)".
+pub(crate) fn ended(approval: &Approval, status: ApprovalStatus, decision: Resolution<'_>) -> String {
+    let Resolution { by, updated_input } = decision;
+    let edited = updated_input.filter(|_| {
+        status == ApprovalStatus::Allowed && matches!(approval.kind, ApprovalKind::Tool | ApprovalKind::Plan)
+    });
     let how = match status {
         ApprovalStatus::Pending => "Open",
+        ApprovalStatus::Allowed if approval.kind == ApprovalKind::Question => "Answered",
         ApprovalStatus::Allowed => "Allowed",
         ApprovalStatus::Denied => "Denied",
         ApprovalStatus::Expired => "Expired",
@@ -81,10 +99,12 @@ pub(crate) fn ended(approval: &Approval, status: ApprovalStatus, by: Option<&Dec
         Some(Decider::Operator) => " by you".to_owned(),
         Some(by) => format!(" by {}", one_line(&by.key(), WIDTH)),
     };
-    format!("{how}{by}: {} ({})", what(approval, &approval.input), approval.session_name)
+    let mark = if edited.is_some() { "edited, " } else { "" };
+    let input = edited.unwrap_or(&approval.input);
+    format!("{how}{by}: {} ({mark}{})", what(approval, input), approval.session_name)
 }
 
-fn what(approval: &Approval, input: &plexus_protocol::Object) -> String {
+fn what(approval: &Approval, input: &Object) -> String {
     let tool = one_line(&approval.tool_name, 40);
     match approval.kind {
         ApprovalKind::Budget => "more of a budget".to_owned(),
@@ -125,9 +145,21 @@ mod tests {
     #[test]
     fn somebody_who_was_first_is_named() {
         let by = Decider::Parent { id: "boss".to_owned() };
+        let decision = Resolution { by: Some(&by), updated_input: None };
         assert_eq!(
-            ended(&approval("tool"), ApprovalStatus::Denied, Some(&by)),
+            ended(&approval("tool"), ApprovalStatus::Denied, decision),
             "Denied by parent:boss: Bash npm test (a)"
         );
+    }
+
+    #[test]
+    fn what_ran_is_named_and_not_what_was_asked_for() {
+        let edited = json!({"command": "npm ci"});
+        let decision = Resolution { by: Some(&Decider::Operator), updated_input: edited.as_object() };
+        let said = |kind, status| ended(&approval(kind), status, decision);
+        assert_eq!(said("tool", ApprovalStatus::Allowed), "Allowed by you: Bash npm ci (edited, a)");
+        assert_eq!(said("tool", ApprovalStatus::Denied), "Denied by you: Bash npm test (a)");
+        assert_eq!(said("plan", ApprovalStatus::Allowed), "Allowed by you: the plan (edited, a)");
+        assert_eq!(said("question", ApprovalStatus::Allowed), "Answered by you: the question (a)");
     }
 }

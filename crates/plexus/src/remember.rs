@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use plexus_policy::{Call, RuleEffect, RuleEntry, covers};
+use plexus_protocol::policy::PreviewResult;
 use plexus_protocol::{Approval, ApprovalId};
 use serde_json::{Value, json};
 
@@ -20,16 +21,36 @@ pub(crate) fn suggested(approval: &Approval) -> Option<String> {
 }
 
 /// Asks the hub whether this rule matches the call of this approval. A rule that does not is an error, and must not be sent with an
-/// answer.
-pub(crate) async fn check(hub: &HubClient, id: ApprovalId, rule: &str) -> Result<(), ExpectedError> {
+/// answer. Gives the other open approvals that the rule would allow at once.
+pub(crate) async fn check(
+    hub: &HubClient,
+    id: ApprovalId,
+    rule: &str,
+) -> Result<Vec<ApprovalId>, ExpectedError> {
     let asked = json!({"approval_id": id, "rule": rule});
-    let preview: Value = hub.call_soon("policy.preview", asked).await?;
-    // An answer to a resolved approval does not count; the hub then says who was first.
-    if preview["covers"] == true || preview["type"] == "already_resolved" {
-        return Ok(());
+    match hub.call_soon("policy.preview", asked).await? {
+        PreviewResult::Ok { covers: true, settles, .. } => Ok(settles),
+        // An answer to a resolved approval does not count; the hub then says who was first.
+        PreviewResult::AlreadyResolved { .. } => Ok(Vec::new()),
+        PreviewResult::Ok { .. } => {
+            let rule = one_line(&exact(rule), 200);
+            Err(ExpectedError::Refused(format!("`{rule}` does not match this call; nothing was answered")))
+        }
     }
-    let rule = one_line(&exact(rule), 200);
-    Err(ExpectedError::Refused(format!("`{rule}` does not match this call; nothing was answered")))
+}
+
+/// As [`check`], where no other call can be shown: a rule that would allow open calls which nobody has read is an error, too.
+pub(crate) async fn check_alone(hub: &HubClient, id: ApprovalId, rule: &str) -> Result<(), ExpectedError> {
+    let others = check(hub, id, rule).await?;
+    let Some(other) = others.first() else { return Ok(()) };
+    let (rule, count) = (one_line(&exact(rule), 200), others.len());
+    let calls = if count == 1 { "another open call".to_owned() } else { format!("{count} other open calls") };
+    Err(ExpectedError::Refused(format!(
+        "`{rule}` would also allow {calls}, such as {other}; nothing was answered. Answer {} first, or use `plexus approve {id} \
+         --always RULE` in a terminal, which shows {}",
+        if count == 1 { "it" } else { "them" },
+        if count == 1 { "it" } else { "them" },
+    )))
 }
 
 /// Whether the rule allows the call. Only commands are judged here: where a path leads is for the hub to say.

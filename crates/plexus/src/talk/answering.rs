@@ -236,7 +236,7 @@ impl Talk<'_> {
     }
 
     async fn respond_always(&mut self, approval: &Approval, rule: &str) -> Result<(), ExpectedError> {
-        match remember::check(self.hub, approval.id, rule).await {
+        match remember::check_alone(self.hub, approval.id, rule).await {
             Ok(()) => {}
             // The rule is asked for again.
             Err(ExpectedError::Refused(why)) => {

@@ -10,6 +10,7 @@ use super::answering::Asking;
 use super::screen::Manner;
 use crate::error::ExpectedError;
 use crate::follow::Told;
+use crate::outcome::Resolution;
 use crate::{outcome, output};
 
 impl Talk<'_> {
@@ -55,7 +56,10 @@ impl Talk<'_> {
                 let status = serde_json::from_value(event["status"].clone());
                 let by = serde_json::from_value::<Decider>(event["by"].clone()).ok();
                 self.resolved(event["approval_id"].as_str().unwrap_or_default(), |approval| match status {
-                    Ok(status) => outcome::ended(approval, status, by.as_ref()),
+                    Ok(status) => {
+                        let updated_input = event["updated_input"].as_object();
+                        outcome::ended(approval, status, Resolution { by: by.as_ref(), updated_input })
+                    }
                     Err(_) => "the approval is no longer open".to_owned(),
                 });
                 Ok(None)

@@ -69,7 +69,7 @@ impl Outside {
         let hub = HubClient { client: client.clone(), dir: self.dir.clone() };
         self.calls.spawn(async move {
             if let (Some(id), Some(rule)) = (answers, params["remember"]["rule"].as_str())
-                && let Err(error) = remember::check(&hub, id, rule).await
+                && let Err(error) = remember::check_alone(&hub, id, rule).await
             {
                 let _ = tell.send(Event::NotAnswered(id, error.to_string())).await;
                 return;

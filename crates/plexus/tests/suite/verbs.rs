@@ -3,6 +3,7 @@
 use std::process::Output;
 
 use plexus_testkit::pty::Pty;
+use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 
 use crate::support::{LIMIT, TestHub, plexus, text};
@@ -221,6 +222,45 @@ async fn a_rule_that_does_not_match_the_call_answers_nothing() {
     assert_eq!(rules["rules"], json!([]), "no rule was made");
     let allowed = hub.run(&["approve", &approval, "--digest", &digest, "--always", "Bash(touch:*)"]).await;
     assert_eq!(allowed.status.code(), Some(0), "{}", text(&allowed.stderr));
+}
+
+#[tokio::test]
+async fn a_rule_allows_no_open_call_that_was_not_shown() {
+    let hub = TestHub::start().await;
+    let (session, token) = hub.outside_session("a").await;
+    let asks = |number: u32| {
+        let rpc = Rpc::new(hub.process.url(), &token);
+        let input = json!({"command": format!("touch file-{number}")});
+        let call = json!({"tool_name": "Bash", "input": input, "tool_use_id": format!("t{number}")});
+        tokio::spawn(async move { rpc.call("loopback.permit", call).await })
+    };
+    let first = asks(1);
+    let approval = hub.first_approval(&session).await;
+    let digest = hub.digest(&approval).await;
+    let second = asks(2);
+    let pending = async || hub.call("loopback.pending", json!({})).await.unwrap()["approvals"].take();
+    while pending().await.as_array().unwrap().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let always = ["--always", "Bash(touch:*)"];
+    let refused = hub.run(&[&["approve", &approval, "--digest", &digest], &always[..]].concat()).await;
+    let said = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("would also allow another open call") && said.contains("nothing was answered"),
+        "{said}"
+    );
+    assert_eq!(pending().await.as_array().unwrap().len(), 2);
+
+    let mut shows = at_terminal(&hub, &[&["approve", &approval], &always[..]].concat(), "true");
+    shows.expect("The rule also allows this call, which is open now:").await.unwrap();
+    shows.expect("$ touch file-2").await.unwrap();
+    shows.expect("Allow it? y allows, n leaves it open: ").await.unwrap();
+    shows.press("y\n").unwrap();
+    assert_eq!(shows.end().await.unwrap(), 0, "{}", shows.shown());
+    for decision in [first, second] {
+        assert_eq!(decision.await.unwrap().unwrap()["behavior"], "allow");
+    }
 }
 
 #[tokio::test]
