@@ -64,10 +64,12 @@ pub(crate) async fn answers(typed: &mut Typed, rows: &[Row], questions: &[Questi
 
 /// Shows all rows in pages that leave room for this prompt; `No` if it was cancelled before the last page.
 async fn show(typed: &mut Typed, rows: &[Row], question: &str) -> Confirmed {
-    let size = size();
-    let mut reading = Reading::of(rows, size.0);
-    let page = height_above(size, &[more(&reading.longest_progress()), question.to_owned()]);
+    let mut reading = Reading::of(rows, size().0);
     loop {
+        // The terminal may have been resized while the last page was read.
+        let size = size();
+        reading.resize(size.0);
+        let page = height_above(size, &[more(&reading.longest_progress()), question.to_owned()]);
         output::say(&reading.page(page));
         if reading.all() {
             break;

@@ -135,10 +135,12 @@ impl Talk<'_> {
     }
 
     fn turn_page(&mut self, mut reading: Reading, next: Asking) {
+        let size = size();
+        reading.resize(size.0);
         let approval = self.open.front().map(|open| &open.approval);
         let more = Asking::Pages(reading.clone(), Box::new(next.clone())).prompt(approval);
         let prompts = [more, next.prompt(approval)].map(Option::unwrap_or_default);
-        let page = reading.page(height_above(size(), &prompts));
+        let page = reading.page(height_above(size, &prompts));
         self.screen.say(&page);
         self.asking = if reading.all() { next } else { Asking::Pages(reading, Box::new(next)) };
     }
