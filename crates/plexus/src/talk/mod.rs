@@ -32,7 +32,7 @@ use crate::review::Reviewed;
 use crate::show::Events;
 use crate::stored::Stored;
 use crate::terminal::age;
-use crate::typed::Typed;
+use crate::typed::{Typed, Unasked};
 
 /// How often the line that shows the time is drawn.
 const TICK: Duration = Duration::from_secs(1);
@@ -163,8 +163,14 @@ impl<'a> Talk<'a> {
         Ok(())
     }
 
-    /// Talks until it is over, and says how the latest turn ended.
+    /// Talks until it is over, and says how the latest turn ended. No line that was typed meanwhile is left to the shell.
     pub(crate) async fn go_on(&mut self, start: &Start) -> Result<Status, ExpectedError> {
+        let ended = self.talk(start).await;
+        self.typed.forget_at_end();
+        ended
+    }
+
+    async fn talk(&mut self, start: &Start) -> Result<Status, ExpectedError> {
         if let Some(status) = self.over(self.turn) {
             return Ok(status);
         }
@@ -200,6 +206,8 @@ impl<'a> Talk<'a> {
                 _ = ticks.tick() => {
                     if self.connection == Connection::Lost {
                         self.reconnect().await?;
+                    } else if !wanted {
+                        self.refuse_messages();
                     }
                     None
                 }
@@ -209,6 +217,14 @@ impl<'a> Talk<'a> {
                 return Ok(status);
             }
             self.draw_bottom();
+        }
+    }
+
+    /// Says so when a line was typed that nobody asked for: it is not sent, and not left to the shell either.
+    fn refuse_messages(&mut self) {
+        if self.screen.manner == Manner::Person && self.typed.forget_unasked() == Unasked::Lines {
+            let name = &self.name;
+            self.screen.say(&format!("plexus: run takes no messages; `plexus attach {name}` sends one"));
         }
     }
 
