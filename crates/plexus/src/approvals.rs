@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use plexus_protocol::{ApprovalStatus, AskedOf};
 use serde_json::{Value, json};
 
@@ -33,6 +34,7 @@ const LINES: usize = 16;
 )]
 pub(crate) struct ApprovalsArgs {
     /// Show the whole of this one, by any unambiguous prefix of its id.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,

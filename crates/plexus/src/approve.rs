@@ -2,6 +2,7 @@
 //! elsewhere the digest of what was read has to be given. The answer carries that digest in both cases.
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use plexus_protocol::loopback::Answered;
 use plexus_protocol::{Approval, ApprovalKind, ApprovalStatus, Object};
 use serde_json::{Value, json};
@@ -35,6 +36,7 @@ const RULE_ALLOWS: &str = "Calls that match the rule will be allowed without ask
 )]
 pub(crate) struct ApproveArgs {
     /// The approval, by any unambiguous prefix of its id.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) id: String,
     /// A message to the agent.
     #[arg(short, long)]
