@@ -79,6 +79,8 @@ pub(crate) enum Doubt {
     Edited(ApprovalId, Object),
     /// The call runs, and so does whatever matches this rule, which is too long for the last line.
     Remember(ApprovalId, String),
+    /// These words, none of the options, are the answer to the first of these questions.
+    OwnWords { approval: ApprovalId, questions: Vec<Question>, given: Object, words: String },
 }
 
 /// What the keys mean now.

@@ -243,7 +243,9 @@ pub(super) fn about(mode: &Mode) -> Option<ApprovalId> {
             | Wanted::Answer { approval: id, .. },
             _,
         )
-        | Mode::Asking(Doubt::Edited(id, _) | Doubt::Remember(id, _)) => Some(*id),
+        | Mode::Asking(
+            Doubt::Edited(id, _) | Doubt::Remember(id, _) | Doubt::OwnWords { approval: id, .. },
+        ) => Some(*id),
         Mode::Typing(Wanted::Filter, _) | Mode::Asking(Doubt::Stop(_)) | Mode::Moving | Mode::Help => None,
     }
 }
