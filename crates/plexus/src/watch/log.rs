@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::review::{Row, Tone};
 use crate::show::{Requested, changed};
+use crate::terminal::one_line;
 
 /// How many rows are kept.
 const KEPT: usize = 2_000;
@@ -116,7 +117,7 @@ fn about(input: &Value) -> String {
     let told = ["command", "file_path", "pattern", "url", "query", "description", "prompt"];
     told.iter()
         .find_map(|name| input[name].as_str())
-        .map_or_else(|| short(&input.to_string()), |text| short(text.lines().next().unwrap_or_default()))
+        .map_or_else(|| short(&input.to_string()), |text| one_line(text, TEXT_BYTES))
 }
 
 fn output(value: &Value) -> String {
@@ -156,5 +157,13 @@ mod tests {
         assert_eq!(shown(&log), ["5", "6"]);
         log.scroll(100);
         assert_eq!(shown(&log), ["9", "10"]);
+    }
+
+    #[test]
+    fn a_command_of_several_lines_is_shown_with_all_of_them() {
+        let mut log = Log::default();
+        log.add(&json!({"type": "tool_use", "tool_name": "Bash", "input": {"command": "true\nrm -r /\n"}}));
+        let shown: Vec<String> = log.rows.iter().map(|row| format!("{}{}", row.lead, row.text)).collect();
+        assert_eq!(shown, ["▶ Bash true⏎rm -r /"]);
     }
 }
