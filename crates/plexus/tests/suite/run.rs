@@ -1,0 +1,526 @@
+//! `plexus run` and `attach` at a real terminal, and without one.
+
+use plexus_testkit::pty::{CTRL_C, CTRL_D, Pty};
+use serde_json::{Value, json};
+
+use crate::support::{TestHub, text};
+
+/// A prompt for the scripted agent that touches these files, one after the other.
+fn touch(files: &[&str]) -> String {
+    let steps =
+        files.iter().map(|file| json!({"tool": "Bash", "input": {"command": format!("touch {file}")}}));
+    json!(steps.collect::<Vec<_>>()).to_string()
+}
+
+fn at_terminal(hub: &TestHub, args: &[&str], editor: &str) -> Pty {
+    let env = [
+        ("HOME", hub.folder.path().to_str().unwrap().to_owned()),
+        ("PATH", std::env::var("PATH").unwrap()),
+        ("TERM", "xterm".to_owned()),
+        ("EDITOR", editor.to_owned()),
+        ("PLEXUS_DATA_DIR", hub.process.data_dir().to_str().unwrap().to_owned()),
+        ("SECRET", "s3cret".to_owned()),
+        ("WANTED", "w4nted".to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value));
+    Pty::start(env!("CARGO_BIN_EXE_plexus").as_ref(), args, &hub.work(), &env).unwrap()
+}
+
+async fn events(hub: &TestHub, name: &str) -> String {
+    hub.call("claudecode.poll", json!({"name": name, "from_seq": 0})).await.unwrap()["events"].to_string()
+}
+
+#[tokio::test]
+async fn y_lets_a_call_run_and_n_with_a_reason_does_not() {
+    let hub = TestHub::start().await;
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["one", "two"])], "true");
+    run.expect("a wants to use Bash").await.unwrap();
+    run.expect("touch one").await.unwrap();
+    run.expect("Allow it?").await.unwrap();
+    assert!(!hub.work().join("one").exists(), "not before it is answered");
+    run.press("perhaps\n").unwrap();
+    run.expect("Allow it?").await.unwrap();
+    run.press("y\n").unwrap();
+    run.expect("touch two").await.unwrap();
+    run.expect("Allow it?").await.unwrap();
+    run.press("n not that one\n").unwrap();
+    run.expect("* complete").await.unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    assert!(hub.work().join("one").exists() && !hub.work().join("two").exists());
+    assert!(events(&hub, "a").await.contains("not that one"), "the agent reads why");
+}
+
+#[tokio::test]
+async fn e_opens_the_editor_until_what_it_leaves_is_json() {
+    let hub = TestHub::start().await;
+    let script = hub.folder.path().join("editor");
+    let lines = "#!/bin/sh\nif [ -e ../again ]; then echo '{\"command\": \"touch changed\"}' >\"$1\"; else touch ../again; echo '{' >\"$1\"; fi\n";
+    std::fs::write(&script, lines).unwrap();
+    let editor = format!("sh {}", script.display());
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["made"])], &editor);
+    run.expect("Allow it?").await.unwrap();
+    run.press("e\n").unwrap();
+    run.expect("not a JSON object").await.unwrap();
+    run.expect("Press Enter").await.unwrap();
+    run.press("\n").unwrap();
+    run.expect("- touch made").await.unwrap();
+    run.expect("+ touch changed").await.unwrap();
+    run.expect("Allow it with this input? y, or n to cancel the edit: ").await.unwrap();
+    assert!(!hub.work().join("changed").exists(), "an edit alone answers nothing");
+    run.press("y\n").unwrap();
+    run.expect("Allowed: Bash touch changed (edited, a)").await.unwrap();
+    run.expect("= allowed by you, edited").await.unwrap();
+    run.expect("+ touch changed").await.unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    assert!(hub.work().join("changed").exists() && !hub.work().join("made").exists());
+}
+
+#[tokio::test]
+async fn a_makes_a_rule_and_s_leaves_a_question_to_others() {
+    let hub = TestHub::start().await;
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["made", "made", "other"])], "true");
+    run.expect("Allow it?").await.unwrap();
+    run.press("a\n").unwrap();
+    run.expect("[Bash(touch made)]").await.unwrap();
+    run.press("\n").unwrap();
+    // The second one runs by the rule.
+    run.expect("touch other").await.unwrap();
+    run.expect("Allow it?").await.unwrap();
+    run.press("s\n").unwrap();
+    run.expect("plexus approve ").await.unwrap();
+    let open = hub.call("loopback.pending", json!({})).await.unwrap()["approvals"].take();
+    hub.call("loopback.respond", json!({"approval_id": open[0]["id"], "approve": true})).await.unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    assert!(hub.work().join("other").exists());
+}
+
+#[tokio::test]
+async fn what_is_typed_while_the_agent_works_never_reaches_the_shell() {
+    let hub = TestHub::start().await;
+    let env = [
+        ("HOME", hub.folder.path().to_str().unwrap().to_owned()),
+        ("PATH", std::env::var("PATH").unwrap()),
+        ("TERM", "xterm".to_owned()),
+        ("PROMPT", touch(&["made"])),
+        ("PLEXUS", env!("CARGO_BIN_EXE_plexus").to_owned()),
+        ("PLEXUS_DATA_DIR", hub.process.data_dir().to_str().unwrap().to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value));
+    let script =
+        "\"$PLEXUS\" run --name a \"$PROMPT\"; echo run has ended; read -r line; echo \"shell: $line.\"";
+    let mut shell = Pty::start("/bin/sh".as_ref(), &["-c", script], &hub.work(), &env).unwrap();
+    shell.expect("Allow it?").await.unwrap();
+    shell.press("s\n").unwrap();
+    shell.expect("plexus approve ").await.unwrap();
+    shell.press("touch pwned\n").unwrap();
+    shell.expect("run takes no messages; `plexus attach a` sends one").await.unwrap();
+    // Not even a line that is not finished.
+    shell.press("rm -r ").unwrap();
+    shell.expect("rm -r ").await.unwrap();
+    let open = hub.call("loopback.pending", json!({})).await.unwrap()["approvals"].take();
+    hub.call("loopback.respond", json!({"approval_id": open[0]["id"], "approve": true})).await.unwrap();
+    shell.expect("run has ended").await.unwrap();
+    shell.press("typed for the shell\n").unwrap();
+    shell.expect("shell: typed for the shell.").await.unwrap();
+    assert_eq!(shell.end().await.unwrap(), 0, "{}", shell.shown());
+}
+
+#[tokio::test]
+async fn what_is_not_an_option_is_confirmed_before_it_is_sent() {
+    let hub = TestHub::start().await;
+    let options = json!([{"label": "red"}, {"label": "blue"}, {"label": "green"}]);
+    let one = json!({"question": "Which colour?", "options": options});
+    let several = json!({"question": "Which others?", "options": options, "multiSelect": true});
+    let prompt = json!([{"tool": "AskUserQuestion", "input": {"questions": [one, several]}}]).to_string();
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], "true");
+    run.expect("Which colour? Answer (a number or words").await.unwrap();
+    run.press("4\n").unwrap();
+    run.expect("choose 1 to 3").await.unwrap();
+    run.expect("Which colour? Answer").await.unwrap();
+    run.press("n\n").unwrap();
+    run.expect("Send \"n\" as your answer? y or n: ").await.unwrap();
+    run.press("n\n").unwrap();
+    run.expect("Which colour? Answer").await.unwrap();
+    run.press("rather pink\n").unwrap();
+    run.expect("Send \"rather pink\" as your answer? y or n: ").await.unwrap();
+    run.press("y\n").unwrap();
+    run.expect("Which others? Answer (a number, several such as 1,3, or words").await.unwrap();
+    run.press("1,3\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    let events = events(&hub, "a").await;
+    assert!(events.contains("rather pink") && events.contains("red, green"), "{events}");
+}
+
+#[tokio::test]
+async fn what_was_typed_for_one_question_never_answers_another() {
+    let hub = TestHub::start().await;
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["one", "two"])], "true");
+    run.expect("s(kip): ").await.unwrap();
+    // Typed, but not sent off, when somebody else decides.
+    run.press("y").unwrap();
+    run.expect("y").await.unwrap();
+    let open = hub.call("loopback.pending", json!({})).await.unwrap()["approvals"].take();
+    hub.call("loopback.respond", json!({"approval_id": open[0]["id"], "approve": false})).await.unwrap();
+    run.expect("touch two").await.unwrap();
+    run.expect("Allow it?").await.unwrap();
+    run.press("\n").unwrap();
+    run.expect("Allow it?").await.unwrap();
+    run.press("n\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    assert!(!hub.work().join("one").exists() && !hub.work().join("two").exists());
+}
+
+#[tokio::test]
+async fn ctrl_c_interrupts_the_turn() {
+    let hub = TestHub::start().await;
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["made"])], "true");
+    run.expect("Allow it?").await.unwrap();
+    run.press(CTRL_C).unwrap();
+    run.expect("interrupting the turn").await.unwrap();
+    assert_eq!(run.end().await.unwrap(), 130, "{}", run.shown());
+    let session = hub.call("claudecode.get", json!({"name": "a"})).await.unwrap();
+    assert_eq!(session["session"]["status"], "interrupted");
+    assert!(!hub.work().join("made").exists());
+}
+
+#[tokio::test]
+async fn an_agent_gets_what_is_named_of_the_shell_and_not_the_rest() {
+    let hub = TestHub::start().await;
+    let prompt = json!([{"tool": "Bash", "input": {"command": "env >seen"}}]).to_string();
+    let mut run = at_terminal(&hub, &["run", "--name", "a", "--env", "WANTED", &prompt], "true");
+    run.expect("Allow it?").await.unwrap();
+    run.press("y\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    let seen = std::fs::read_to_string(hub.work().join("seen")).unwrap();
+    assert!(seen.contains("WANTED=w4nted") && !seen.contains("s3cret"), "{seen}");
+}
+
+#[tokio::test]
+async fn nothing_an_agent_says_moves_the_cursor() {
+    let hub = TestHub::start().await;
+    let hostile = "\u{1b}[2Jgone\u{202e}\r";
+    let prompt = json!([{"say": hostile}, {"tool": "Bash", "input": {"command": format!("true {hostile}")}}])
+        .to_string();
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], "true");
+    run.expect("Allow it?").await.unwrap();
+    run.press("n\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0);
+    let shown = run.shown();
+    assert!(
+        !shown.contains("\u{1b}[2J") && !shown.contains('\u{202e}') && shown.contains("\\u{1b}[2Jgone"),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
+async fn attached_one_answers_and_says_what_is_next() {
+    let hub = TestHub::start().await;
+    let (_, _) = hub.asking_session("a").await;
+    let mut attached = at_terminal(&hub, &["attach", "a"], "true");
+    attached.expect("touch made").await.unwrap();
+    attached.expect("Allow it?").await.unwrap();
+    attached.press("y\n").unwrap();
+    attached.expect("* complete").await.unwrap();
+    attached.expect("a> ").await.unwrap();
+    attached.press("[{\"say\":\"hello again\"}]\n").unwrap();
+    attached.expect("hello again").await.unwrap();
+    attached.expect("* complete").await.unwrap();
+    attached.expect("a> ").await.unwrap();
+    attached.press(CTRL_D).unwrap();
+    assert_eq!(attached.end().await.unwrap(), 0, "{}", attached.shown());
+}
+
+#[tokio::test]
+async fn without_a_terminal_a_question_stays_open_and_is_told() {
+    let hub = TestHub::start().await;
+    let prompt = touch(&["made"]);
+    let words = ["run", "--name", "a", &prompt];
+    let (ran, ()) = tokio::join!(hub.run(&words), async {
+        let waited = async {
+            loop {
+                let wait = hub.call("loopback.wait", json!({"cursor": 0, "timeout_ms": 1000})).await.unwrap();
+                if let Some(id) = wait["approvals"][0]["id"].as_str() {
+                    return id.to_owned();
+                }
+            }
+        };
+        let id = tokio::time::timeout(crate::support::LIMIT, waited).await.expect("it asks");
+        let refused = hub.run(&["approve", &id[..8]]).await;
+        assert_eq!(refused.status.code(), Some(2), "nobody said what was read: {}", text(&refused.stderr));
+        assert!(hub.run(&["approve", &id[..8], "--digest", &hub.digest(&id).await]).await.status.success());
+    });
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    assert!(
+        text(&ran.stderr).contains("plexus: a waits for an answer: `plexus approve "),
+        "{}",
+        text(&ran.stderr)
+    );
+    assert!(text(&ran.stdout).starts_with("> Bash touch made\n"), "{}", text(&ran.stdout));
+    assert!(!text(&ran.stdout).contains('\u{1b}'));
+}
+
+#[tokio::test]
+async fn the_exit_code_tells_how_the_turn_ended() {
+    let hub = TestHub::start().await;
+    let failed = hub.run(&["run", "[{\"result_error\":\"the model is away\"}]"]).await;
+    assert_eq!(failed.status.code(), Some(1), "{}", text(&failed.stderr));
+    let json = hub.run(&["run", "--name", "b", "--json", "[{\"say\":\"hi\"}]"]).await;
+    assert_eq!(json.status.code(), Some(0));
+    let lines: Vec<Value> =
+        text(&json.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["event"]["type"], "start");
+    assert_eq!(lines.last().unwrap()["status"], "complete");
+    let usage = hub.run(&["run", "--env", "NOT_SET", "x"]).await;
+    assert_eq!(usage.status.code(), Some(2), "{}", text(&usage.stderr));
+    let taken = hub.run(&["run", "--name", "b", "x"]).await;
+    assert_eq!(taken.status.code(), Some(1), "{}", text(&taken.stderr));
+}
+
+#[tokio::test]
+async fn a_second_ctrl_c_leaves_the_turn_to_itself() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let hub = TestHub::start().await;
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["made"])], "true");
+    run.expect("Allow it?").await.unwrap();
+    // A hub that does not answer: the interrupt is under way for as long as this takes.
+    let pid = Pid::from_raw(hub.process.pid().cast_signed()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    run.press(CTRL_C).unwrap();
+    run.expect("interrupting the turn").await.unwrap();
+    run.press(CTRL_C).unwrap();
+    run.expect("left; a goes on").await.unwrap();
+    let code = run.end().await;
+    kill_process(pid, Signal::CONT).unwrap();
+    assert_eq!(code.unwrap(), 130);
+}
+
+#[tokio::test]
+async fn a_verb_that_meets_a_frozen_hub_names_it_and_ends() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let hub = TestHub::start().await;
+    let pid = Pid::from_raw(hub.process.pid().cast_signed()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    let met = hub.run(&["ls"]).await;
+    kill_process(pid, Signal::CONT).unwrap();
+    assert_eq!(met.status.code(), Some(1), "{met:?}");
+    let said = text(&met.stderr);
+    assert!(
+        said.contains("has not responded") && said.contains(&format!("kill -CONT {}", hub.process.pid())),
+        "{said}"
+    );
+    assert_eq!(hub.run(&["ls"]).await.status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_question_is_answered_by_number_or_in_words() {
+    let hub = TestHub::start().await;
+    let colour = json!({"question": "Which colour?", "options": [{"label": "red"}, {"label": "blue"}]});
+    let size = json!({"question": "Which size?", "options": []});
+    let prompt = json!([{"tool": "AskUserQuestion", "input": {"questions": [colour, size]}}]).to_string();
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], "true");
+    run.expect("2. blue").await.unwrap();
+    run.expect("Answer").await.unwrap();
+    run.press("2\n").unwrap();
+    run.expect("Which size? Answer").await.unwrap();
+    run.press("rather large\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    let events = events(&hub, "a").await;
+    assert!(events.contains("blue") && events.contains("rather large"), "{events}");
+}
+
+#[tokio::test]
+async fn an_editor_that_changes_nothing_fails_or_leaves_rubbish_answers_nothing() {
+    let hub = TestHub::start().await;
+    let broken = "sh -c 'echo \"{\" >\"$1\"' x";
+    for (editor, said) in [
+        ("true", "the input was not changed"),
+        ("false", "ended with exit status: 1"),
+        (
+            "sh -c 'echo \"{\\\"command\\\": \\\"touch stolen\\\"}\" >\"$1\"; exit 3' x",
+            "ended with exit status: 3",
+        ),
+        ("sh -c 'kill -9 $$' x", "ended with"),
+        ("sh -c ': >\"$1\"' x", "not a JSON object"),
+        (broken, "not a JSON object"),
+    ] {
+        let mut run = at_terminal(&hub, &["run", &touch(&["made"])], editor);
+        run.expect("Allow it?").await.unwrap();
+        run.press("e\n").unwrap();
+        run.expect(said).await.unwrap();
+        if said.starts_with("not a JSON") {
+            run.expect("q to go back").await.unwrap();
+            run.press("q\n").unwrap();
+        }
+        run.expect("nothing was answered; the approval stays open").await.unwrap();
+        run.expect("Allow it? y,").await.unwrap();
+        assert_eq!(
+            hub.call("loopback.pending", json!({})).await.unwrap()["approvals"][0]["status"],
+            "pending"
+        );
+        run.press("n\n").unwrap();
+        assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+        assert!(!hub.work().join("made").exists() && !hub.work().join("stolen").exists(), "{editor}");
+    }
+}
+
+#[tokio::test]
+async fn after_a_refused_edit_the_requested_input_is_shown_again() {
+    let hub = TestHub::start().await;
+    let rules = json!({"rules": [{"rule": "Bash(rm:*)", "effect": "deny"}]});
+    hub.call("policy.add", rules).await.unwrap();
+    let editor = "sh -c 'echo \"{\\\"command\\\": \\\"rm made\\\"}\" >\"$1\"' x";
+    let mut run = at_terminal(&hub, &["run", &touch(&["made"])], editor);
+    run.expect("Allow it?").await.unwrap();
+    run.press("e\n").unwrap();
+    run.expect("Allow it with this input?").await.unwrap();
+    run.press("y\n").unwrap();
+    run.expect("denied by").await.unwrap();
+    // What `y` would allow now is what stands directly above the prompt.
+    run.expect("$ touch made").await.unwrap();
+    run.expect("Allow it? y,").await.unwrap();
+    run.press("n\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+}
+
+#[tokio::test]
+async fn neither_no_nor_quit_is_taken_for_a_rule() {
+    let hub = TestHub::start().await;
+    let mut run = at_terminal(&hub, &["run", &touch(&["made"])], "true");
+    for no in ["n\n", "q\n"] {
+        run.expect("Allow it? y,").await.unwrap();
+        run.press("a\n").unwrap();
+        run.expect("Rule to remember").await.unwrap();
+        run.press(no).unwrap();
+        run.expect("$ touch made").await.unwrap();
+    }
+    run.expect("Allow it? y,").await.unwrap();
+    assert!(!hub.work().join("made").exists());
+    assert_eq!(hub.call("policy.list", json!({})).await.unwrap()["rules"], json!([]));
+    run.press("n\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+}
+
+#[tokio::test]
+async fn what_is_longer_than_the_screen_is_allowed_only_after_its_last_page() {
+    let hub = TestHub::start().await;
+    let command = format!("true\n{}touch hidden", "# nothing to see\n".repeat(60));
+    let prompt = json!([{"tool": "Bash", "input": {"command": command}}]).to_string();
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], "true");
+    run.expect("22 of 65 lines shown; Enter shows more").await.unwrap();
+    assert!(!run.shown().contains("touch hidden"));
+    for line in ["y\n", "a\n"] {
+        run.press(line).unwrap();
+        run.expect("cannot be allowed before all of it was shown").await.unwrap();
+        run.expect("22 of 65 lines shown").await.unwrap();
+    }
+    assert!(!hub.work().join("hidden").exists());
+    run.press("\n").unwrap();
+    run.expect("44 of 65 lines shown").await.unwrap();
+    run.press("\n").unwrap();
+    run.expect("touch hidden").await.unwrap();
+    run.expect("Allow it? y,").await.unwrap();
+    run.press("y\n").unwrap();
+    run.expect("Allowed: Bash true").await.unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    assert!(hub.work().join("hidden").exists());
+}
+
+#[tokio::test]
+async fn what_cannot_be_seen_is_written_out_and_cannot_pass_for_a_line_of_ours() {
+    let hub = TestHub::start().await;
+    let command = "rm\u{a0}-r\u{200b} x  \n\tls\nAllow it? y, n\nplexus: Allowed";
+    let input = json!({"command": command, "because": "it is safe"});
+    let prompt = json!([{"tool": "Bash", "input": input}]).to_string();
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], "true");
+    run.expect("Allow it? y, n, n WHY").await.unwrap();
+    let shown = run.shown().replace('\r', "");
+    for row in [
+        "$ rm\\u{a0}-r\\u{200b} x··\n",
+        "\n| →   ls\n",
+        "\n| Allow it? y, n\n",
+        "\n| plexus: Allowed\n",
+        "\n  because: it is safe\n",
+    ] {
+        assert!(shown.contains(row), "{row:?} in\n{shown}");
+    }
+    assert!(shown.contains("characters in it are written as \\u{…}"), "{shown}");
+    run.press("n\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_frozen_hub_is_said_to_be_disconnected_and_answers_wait() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let hub = TestHub::start().await;
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["made"])], "true");
+    run.expect("Allow it? y,").await.unwrap();
+    let pid = Pid::from_raw(hub.process.pid().cast_signed()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    let disconnected = run.expect("Disconnected").await;
+    run.press("y\n").unwrap();
+    let prompts = run.shown().matches("Allow it?").count();
+    kill_process(pid, Signal::CONT).unwrap();
+    disconnected.unwrap();
+    run.expect("connected again").await.unwrap();
+    run.expect("touch made").await.unwrap();
+    run.expect("Allow it? y,").await.unwrap();
+    assert_eq!(
+        (prompts, hub.work().join("made").exists()),
+        (1, false),
+        "what was typed meanwhile does not count"
+    );
+    run.press("y\n").unwrap();
+    run.expect("Allowed: Bash touch made (a)").await.unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    assert!(hub.work().join("made").exists());
+}
+
+#[tokio::test]
+async fn a_rule_that_does_not_match_the_call_is_asked_for_again() {
+    let hub = TestHub::start().await;
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["made"])], "true");
+    run.expect("Allow it?").await.unwrap();
+    run.press("a\n").unwrap();
+    run.expect("[Bash(touch made)]: ").await.unwrap();
+    run.press("Bash(rm:*)\n").unwrap();
+    run.expect("`Bash(rm:*)` does not match this call; nothing was answered").await.unwrap();
+    run.expect("[Bash(touch made)]: ").await.unwrap();
+    assert!(!hub.work().join("made").exists());
+    let rules = hub.call("policy.list", json!({"name": "a"})).await.unwrap();
+    assert_eq!(rules["rules"], json!([]), "no rule was added");
+    run.press("Bash(touch:*)\n").unwrap();
+    run.expect("added the rule Bash(touch:*)").await.unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    assert!(hub.work().join("made").exists());
+}
+
+#[tokio::test]
+async fn an_edit_of_escaped_characters_says_that_the_escapes_will_run() {
+    let hub = TestHub::start().await;
+    let prompt = json!([{"tool": "Bash", "input": {"command": "true \u{1b}a"}}]).to_string();
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], "sed -i s/a/b/");
+    run.expect("$ true \\u{1b}a").await.unwrap();
+    run.expect("are written as \\u{…}").await.unwrap();
+    run.expect("Allow it?").await.unwrap();
+    run.press("e\n").unwrap();
+    run.expect("the escapes are what will run").await.unwrap();
+    run.expect("Allow it with this input?").await.unwrap();
+    run.press("n\n").unwrap();
+    run.expect("Allow it?").await.unwrap();
+    run.press("n\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+}
+
+#[tokio::test]
+async fn an_approval_that_is_resolved_elsewhere_while_it_is_read_is_named() {
+    let hub = TestHub::start().await;
+    let command = format!("touch made\n{}", "# line\n".repeat(60));
+    let prompt = json!([{"tool": "Bash", "input": {"command": command}}]).to_string();
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], "true");
+    run.expect("Enter shows more").await.unwrap();
+    let open = hub.call("loopback.pending", json!({})).await.unwrap()["approvals"].take();
+    hub.call("loopback.respond", json!({"approval_id": open[0]["id"], "approve": false})).await.unwrap();
+    run.expect("plexus: Denied by you: Bash touch made").await.unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    assert!(!hub.work().join("made").exists());
+}
