@@ -134,7 +134,9 @@ pub(crate) async fn find(hub: &HubClient, typed: &str) -> Result<Reviewed, Expec
 async fn resolved(hub: &HubClient, typed: &str) -> Result<String, ExpectedError> {
     let unknown = || {
         let typed = one_line(typed, 60);
-        ExpectedError::Refused(format!("no open approval's id begins with `{typed}`"))
+        ExpectedError::Refused(format!(
+            "no open approval's id begins with `{typed}`; `plexus approvals` lists the open ones"
+        ))
     };
     if typed.len() < SHORTEST_RESOLVED {
         return Err(unknown());

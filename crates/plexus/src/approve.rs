@@ -213,8 +213,8 @@ async fn edited(hub: &HubClient, before: &Object, typed: &mut Typed) -> Result<O
             Err(EditError::Invalid { why, text }) => {
                 output::say(&format!("plexus: this is not a JSON object: {}", one_line(&why, 200)));
                 typed.forget();
-                prompt("Press Enter to edit it again, or q to cancel: ");
-                if line(typed).await.is_none_or(|line| line == "q") {
+                prompt("Press Enter to edit it again, or n to cancel: ");
+                if line(typed).await.is_none_or(|line| matches!(line.as_str(), "n" | "q")) {
                     return Err(left_open(""));
                 }
                 again = Some(text);

@@ -65,7 +65,7 @@ impl Asking {
             // In full: it allows calls that nobody has seen.
             Self::Rule(Some(rule)) => format!("Rule to remember (q cancels) [{}]: ", exact(rule)),
             Self::Rule(None) => "Rule to remember, such as Bash(make:*) (q cancels): ".to_owned(),
-            Self::Again(_) => "Press Enter to edit it again, or q to go back: ".to_owned(),
+            Self::Again(_) => "Press Enter to edit it again, or n to go back: ".to_owned(),
             Self::Changed(_) => "Allow it with this input? y, or n to cancel the edit: ".to_owned(),
         })
     }
@@ -211,7 +211,9 @@ impl Talk<'_> {
                 Said::No(None) => self.asking = Asking::Answers(given),
                 _ => {}
             },
-            Asking::Again(text) if line.trim() != "q" => self.edit(approval, Some(&text)).await?,
+            Asking::Again(text) if !matches!(line.trim(), "n" | "q") => {
+                self.edit(approval, Some(&text)).await?
+            }
             Asking::Again(_) => self.cancel_edit(""),
             Asking::Changed(input) => match question::read(&line) {
                 Said::Yes => {

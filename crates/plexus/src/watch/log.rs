@@ -97,8 +97,9 @@ fn rows(event: &Value) -> Vec<Row> {
             let mut rows = Row::lines(tone, "  ", &output);
             if rows.len() > RESULT_LINES {
                 let more = rows.len() - RESULT_LINES;
+                let lines = if more == 1 { "line" } else { "lines" };
                 rows.truncate(RESULT_LINES);
-                rows.push(Row::led(Tone::Dim, "  ", &format!("… {more} lines more")));
+                rows.push(Row::led(Tone::Dim, "  ", &format!("… {more} {lines} more")));
             }
             rows
         }
@@ -157,6 +158,15 @@ mod tests {
         assert_eq!(shown(&log), ["5", "6"]);
         log.scroll(100);
         assert_eq!(shown(&log), ["9", "10"]);
+    }
+
+    #[test]
+    fn a_result_says_how_many_lines_are_left_out() {
+        for (lines, last) in [(6, "x"), (7, "… 1 line more"), (8, "… 2 lines more")] {
+            let mut log = Log::default();
+            log.add(&json!({"type": "tool_result", "output": vec!["x"; lines].join("\n")}));
+            assert_eq!(log.rows.back().unwrap().text, last);
+        }
     }
 
     #[test]

@@ -348,8 +348,8 @@ async fn an_editor_that_changes_nothing_fails_or_leaves_rubbish_answers_nothing(
         run.press("e\n").unwrap();
         run.expect(said).await.unwrap();
         if said.starts_with("not a JSON") {
-            run.expect("q to go back").await.unwrap();
-            run.press("q\n").unwrap();
+            run.expect("n to go back").await.unwrap();
+            run.press("n\n").unwrap();
         }
         run.expect("nothing was answered; the approval stays open").await.unwrap();
         run.expect("Allow it? y,").await.unwrap();

@@ -106,8 +106,8 @@ async fn an_edited_input_is_confirmed_runs_and_is_shown_everywhere() {
     assert_eq!(same.end().await.unwrap(), 130);
     let mut broken = at_terminal(&hub, &edit, "sh -c 'echo \"{\" >\"$1\"' x");
     broken.expect("not a JSON object").await.unwrap();
-    broken.expect("q to cancel: ").await.unwrap();
-    broken.press("q\n").unwrap();
+    broken.expect("n to cancel: ").await.unwrap();
+    broken.press("n\n").unwrap();
     broken.expect("the approval stays open").await.unwrap();
     assert_eq!(broken.end().await.unwrap(), 130);
     let mut refused = at_terminal(&hub, &edit, "sed -i s/made/changed/");
