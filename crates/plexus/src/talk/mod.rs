@@ -31,7 +31,7 @@ use crate::ls;
 use crate::review::Reviewed;
 use crate::show::Events;
 use crate::stored::Stored;
-use crate::terminal::age;
+use crate::terminal::{age, hub_advice};
 use crate::typed::{Typed, Unasked};
 
 /// How often the line that shows the time is drawn.
@@ -92,6 +92,8 @@ pub(crate) struct Talk<'a> {
     unread: VecDeque<String>,
     asking: Asking,
     connection: Connection,
+    /// When the hub was lost last.
+    lost_at: Instant,
     /// Events as lines, with what later ones refer to.
     shown: Events,
     turn: u64,
@@ -125,6 +127,7 @@ impl<'a> Talk<'a> {
             unread: VecDeque::new(),
             asking: Asking::Nothing,
             connection: Connection::Live,
+            lost_at: Instant::now(),
             shown: Events::default(),
             turn: start.turn,
             status: start.status,
@@ -234,7 +237,8 @@ impl<'a> Talk<'a> {
 
     fn draw_bottom(&mut self) {
         if self.connection == Connection::Lost {
-            self.screen.set_bottom(Bottom::Progress("[disconnected] ".to_owned()));
+            let advice = hub_advice(self.lost_at.elapsed().as_secs());
+            self.screen.set_bottom(Bottom::Progress(format!("[disconnected]{advice} ")));
         } else if let Some(prompt) = self.asking.prompt(self.open.front().map(|open| &open.approval)) {
             // Drawn once: what is being typed stands behind it.
             if !self.screen.asks() {
