@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use plexus_protocol::{ApprovalStatus, AskedOf};
 use serde_json::{Value, json};
 
@@ -33,6 +34,7 @@ const LINES: usize = 16;
 )]
 pub(crate) struct ApprovalsArgs {
     /// Show the whole of this one, by any unambiguous prefix of its id.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
@@ -132,7 +134,9 @@ pub(crate) async fn find(hub: &HubClient, typed: &str) -> Result<Reviewed, Expec
 async fn resolved(hub: &HubClient, typed: &str) -> Result<String, ExpectedError> {
     let unknown = || {
         let typed = one_line(typed, 60);
-        ExpectedError::Refused(format!("no open approval's id begins with `{typed}`"))
+        ExpectedError::Refused(format!(
+            "no open approval's id begins with `{typed}`; `plexus approvals` lists the open ones"
+        ))
     };
     if typed.len() < SHORTEST_RESOLVED {
         return Err(unknown());

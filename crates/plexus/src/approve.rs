@@ -2,6 +2,7 @@
 //! elsewhere the digest of what was read has to be given. The answer carries that digest in both cases.
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use plexus_protocol::loopback::Answered;
 use plexus_protocol::{Approval, ApprovalKind, ApprovalStatus, Object};
 use serde_json::{Value, json};
@@ -35,6 +36,7 @@ const RULE_ALLOWS: &str = "Calls that match the rule will be allowed without ask
 )]
 pub(crate) struct ApproveArgs {
     /// The approval, by any unambiguous prefix of its id.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) id: String,
     /// A message to the agent.
     #[arg(short, long)]
@@ -224,8 +226,8 @@ async fn edited(hub: &HubClient, before: &Object, typed: &mut Typed) -> Result<O
             Err(EditError::Invalid { why, text }) => {
                 output::say(&format!("plexus: this is not a JSON object: {}", one_line(&why, 200)));
                 typed.forget();
-                prompt("Press Enter to edit it again, or q to cancel: ");
-                if line(typed).await.is_none_or(|line| line == "q") {
+                prompt("Press Enter to edit it again, or n to cancel: ");
+                if line(typed).await.is_none_or(|line| matches!(line.as_str(), "n" | "q")) {
                     return Err(left_open(""));
                 }
                 again = Some(text);

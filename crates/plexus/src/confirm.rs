@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::output;
 use crate::review::page::height_above;
-use crate::review::question::Question;
+use crate::review::question::{Question, Reply, send_own_words};
 use crate::review::{Reading, Row};
 use crate::terminal::{one_line, size};
 use crate::typed::Typed;
@@ -47,7 +47,7 @@ pub(crate) async fn confirm(typed: &mut Typed, rows: &[Row], question: &str) -> 
 pub(crate) async fn answers(typed: &mut Typed, rows: &[Row], questions: &[Question]) -> Option<Object> {
     let ask = |question: &Question| {
         let text = one_line(&question.text, 80);
-        format!("{text} Answer (a number or words; nothing leaves it open): ")
+        format!("{text} Answer ({}; nothing leaves it open): ", question.forms())
     };
     let longest = questions.iter().map(ask).max_by_key(String::len)?;
     if show(typed, rows, &longest).await == Confirmed::No {
@@ -55,19 +55,41 @@ pub(crate) async fn answers(typed: &mut Typed, rows: &[Row], questions: &[Questi
     }
     let mut given = Object::new();
     for question in questions {
-        prompt(&ask(question));
-        let line = line(typed).await.filter(|line| !line.is_empty())?;
-        given.insert(question.text.clone(), Value::String(question.answer(&line)));
+        let answer = loop {
+            prompt(&ask(question));
+            let line = line(typed).await.filter(|line| !line.is_empty())?;
+            match question.read(&line) {
+                Reply::Answer(answer) => break answer,
+                Reply::OwnWords(words) if sends(typed, &words).await? == Confirmed::Yes => break words,
+                Reply::OwnWords(_) => {}
+                Reply::Invalid(why) => output::say(&format!("plexus: {why}")),
+            }
+        };
+        given.insert(question.text.clone(), Value::String(answer));
     }
     Some(given)
 }
 
+/// Asks whether to send words that are none of the options; `None` after the last line and after Ctrl-C.
+async fn sends(typed: &mut Typed, words: &str) -> Option<Confirmed> {
+    loop {
+        prompt(&send_own_words(words));
+        match line(typed).await?.to_ascii_lowercase().as_str() {
+            "y" | "yes" => return Some(Confirmed::Yes),
+            "n" | "no" | "q" => return Some(Confirmed::No),
+            _ => {}
+        }
+    }
+}
+
 /// Shows all rows in pages that leave room for this prompt; `No` if it was cancelled before the last page.
 async fn show(typed: &mut Typed, rows: &[Row], question: &str) -> Confirmed {
-    let size = size();
-    let mut reading = Reading::of(rows, size.0);
-    let page = height_above(size, &[more(&reading.longest_progress()), question.to_owned()]);
+    let mut reading = Reading::of(rows, size().0);
     loop {
+        // The terminal may have been resized while the last page was read.
+        let size = size();
+        reading.resize(size.0);
+        let page = height_above(size, &[more(&reading.longest_progress()), question.to_owned()]);
         output::say(&reading.page(page));
         if reading.all() {
             break;

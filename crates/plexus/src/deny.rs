@@ -1,6 +1,7 @@
 //! `plexus deny`: a call does not run, and the agent reads why.
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 
 use crate::approvals::find;
@@ -17,6 +18,7 @@ use crate::{outcome, output};
 )]
 pub(crate) struct DenyArgs {
     /// The approval, by any unambiguous prefix of its id.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) id: String,
     /// The reason; the agent reads it.
     #[arg(short, long)]

@@ -123,6 +123,9 @@ pub(crate) fn explain(error: CallError, dir: &Path) -> ExpectedError {
     match error {
         CallError::NotReached(_) => ExpectedError::NoHub(dir.to_owned()),
         CallError::Lost(why) => ExpectedError::Lost(why),
+        CallError::Refused { ref kind, .. } if kind == "session_not_found" => {
+            ExpectedError::Refused(format!("{error}; `plexus ls` lists the sessions"))
+        }
         CallError::Refused { .. } => ExpectedError::Refused(error.to_string()),
     }
 }

@@ -117,6 +117,7 @@ fn result(event: &Value, inner: &str) -> String {
     let first = one_line(whole.lines().next().unwrap_or_default(), WIDTH);
     let more = match whole.lines().count() {
         0 | 1 => String::new(),
+        2 => " (and 1 line more)".to_owned(),
         lines => format!(" (and {} lines more)", lines - 1),
     };
     let mark = if event["is_error"] == true { "  !" } else { "  |" };
@@ -146,6 +147,8 @@ mod tests {
         assert_eq!(event(&call).unwrap(), "> Bash ls⏎ls");
         let ran = json!({"type": "tool_result", "output": "a\nb\nc\n", "is_error": false});
         assert_eq!(event(&ran).unwrap(), "  | a (and 2 lines more)");
+        let two = json!({"type": "tool_result", "output": "a\nb\n", "is_error": false});
+        assert_eq!(event(&two).unwrap(), "  | a (and 1 line more)");
         let refused =
             json!({"type": "tool_result", "output": [{"type": "text", "text": "no"}], "is_error": true});
         assert_eq!(event(&refused).unwrap(), "  ! no");

@@ -92,6 +92,14 @@ pub(crate) fn size() -> (usize, usize) {
     (width.max(16), height)
 }
 
+/// After how many seconds without the hub a user is told how to start it.
+const LONG_WITHOUT_HUB: u64 = 10;
+
+/// What to do about a hub that has been disconnected for so many seconds; nothing at first, since it may be restarting.
+pub(crate) fn hub_advice(secs: u64) -> &'static str {
+    if secs < LONG_WITHOUT_HUB { "" } else { " Is the hub running? Try `plexus up`." }
+}
+
 /// Seconds since 1970, now.
 pub(crate) fn now() -> u64 {
     std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs())
@@ -121,6 +129,12 @@ mod tests {
         let input = json!({"b": 1});
         assert_eq!(tool_line("Other", input.as_object().unwrap(), 80), "{\"b\":1}");
         assert_eq!(one_line("abcdef", 4), "abc…");
+    }
+
+    #[test]
+    fn a_hub_that_stays_away_is_to_be_started() {
+        assert_eq!(hub_advice(9), "");
+        assert!(hub_advice(10).contains("`plexus up`"));
     }
 
     #[test]

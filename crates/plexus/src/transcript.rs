@@ -25,7 +25,7 @@ pub(crate) enum Format {
 /// Arguments of `plexus transcript`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plexus transcript fixer\n  plexus transcript fixer --format html > fixer.html"
+    after_help = "Markdown and HTML hold control and bidirectional characters as escapes such as \\u{1b}.\n\nExamples:\n  plexus transcript fixer\n  plexus transcript fixer --format html > fixer.html"
 )]
 pub(crate) struct TranscriptArgs {
     /// The session, by name or id.
@@ -48,8 +48,11 @@ pub(crate) fn run(args: &TranscriptArgs) -> Result<(), ExpectedError> {
         while let Some(place) = from {
             let params = json!({"session_id": session.id, "format": format, "from": place});
             let TranscriptResult::Ok { text, next } = hub.call("claudecode.transcript", params).await?;
-            // In a file it is what was said; on a terminal nothing of it may move the cursor.
-            let shown = if stdout.is_terminal() { terminal::safe(&text) } else { text.as_str().into() };
+            // A file is shown on a terminal sooner or later. JSON escapes control characters itself.
+            let shown = match args.format {
+                Format::Jsonl if !stdout.is_terminal() => text.as_str().into(),
+                Format::Markdown | Format::Jsonl | Format::Html => terminal::safe(&text),
+            };
             stdout.write_all(shown.as_bytes()).map_err(system)?;
             from = next;
         }

@@ -3,7 +3,9 @@
 
 use std::io::BufRead as _;
 
-use rustix::termios::{QueueSelector, tcflush};
+use rustix::io::ioctl_fionread;
+use rustix::process::getpgrp;
+use rustix::termios::{QueueSelector, tcflush, tcgetpgrp};
 use tokio::sync::mpsc;
 
 /// The lines of stdin.
@@ -51,4 +53,36 @@ impl Typed {
         // No terminal, nothing to forget.
         let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
     }
+
+    /// Forgets lines that nobody asked for, and says whether there were any. It does not wait for input.
+    pub(crate) fn forget_unasked(&mut self) -> Unasked {
+        let waiting = ioctl_fionread(std::io::stdin()).is_ok_and(|bytes| bytes > 0);
+        if !is_foreground() || (!waiting && self.lines.is_empty()) {
+            return Unasked::Nothing;
+        }
+        self.forget();
+        Unasked::Lines
+    }
+
+    /// Forgets what was typed for this program, so that the shell does not run it when this program has ended.
+    pub(crate) fn forget_at_end(&mut self) {
+        if is_foreground() {
+            self.forget();
+        }
+    }
+}
+
+/// What was typed although nothing was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unasked {
+    /// At least one line.
+    Lines,
+    /// No line.
+    Nothing,
+}
+
+/// Whether this program has the terminal. Input that is typed while it runs in the background is for another program, and the
+/// system stops a background program that touches it.
+fn is_foreground() -> bool {
+    tcgetpgrp(std::io::stdin()).is_ok_and(|group| group == getpgrp())
 }

@@ -58,6 +58,9 @@ pub(crate) fn height_above((width, height): (usize, usize), prompts: &[String]) 
 /// Rows that are printed page by page.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reading {
+    rows: Vec<Row>,
+    /// The width that the lines were cut for.
+    width: usize,
     lines: Vec<String>,
     next: usize,
 }
@@ -69,7 +72,14 @@ impl Reading {
             .iter()
             .map(|row| format!("{}{}", row.lead, row.text).trim_end().to_owned())
             .collect();
-        Self { lines, next: 0 }
+        Self { rows: rows.to_vec(), width, lines, next: 0 }
+    }
+
+    /// Call this before each page: a terminal whose width has changed wraps the lines differently, so reading starts over.
+    pub(crate) fn resize(&mut self, width: usize) {
+        if self.width != width {
+            *self = Self::of(&self.rows, width);
+        }
     }
 
     /// The next page, of this height at most.
@@ -141,5 +151,16 @@ mod tests {
             (reading.page(2), reading.page(9), reading.all()),
             ("2\n3".to_owned(), "4".to_owned(), true)
         );
+    }
+
+    #[test]
+    fn reading_starts_over_when_the_width_changes() {
+        let mut reading = Reading::of(&[Row::new(Tone::Plain, &"x".repeat(40))], 80);
+        assert_eq!((reading.page(9), reading.all()), ("x".repeat(40), true));
+        reading.resize(80);
+        assert!(reading.all(), "the same width");
+        reading.resize(20);
+        assert!(!reading.all(), "the lines wrap differently");
+        assert_eq!((reading.page(1).len(), reading.all()), (20, false));
     }
 }

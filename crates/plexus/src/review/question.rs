@@ -4,6 +4,7 @@ use plexus_protocol::Object;
 use serde_json::Value;
 
 use super::row::{Row, Tone};
+use super::width::exact;
 
 /// One question of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +13,27 @@ pub(crate) struct Question {
     pub(crate) text: String,
     /// What it offers, and what it says of each.
     pub(crate) options: Vec<(String, Option<String>)>,
+    pub(crate) choice: Choice,
+}
+
+/// How many options an answer may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// One.
+    One,
+    /// One or more (`multiSelect`).
+    Several,
+}
+
+/// What a typed line is to a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// Its answer.
+    Answer(String),
+    /// None of its options: to be confirmed before it is sent.
+    OwnWords(String),
+    /// No answer, and why.
+    Invalid(String),
 }
 
 impl Question {
@@ -24,20 +46,48 @@ impl Question {
         rows
     }
 
-    /// The answer that someone typed: numbers of options, or words of their own.
-    pub(crate) fn answer(&self, typed: &str) -> String {
-        let chosen: Option<Vec<&str>> = typed
-            .split([',', ' '])
-            .filter(|part| !part.is_empty())
+    /// What is asked for, after the question: the forms that an answer may have.
+    pub(crate) fn forms(&self) -> &'static str {
+        match (self.options.is_empty(), self.choice) {
+            (true, _) => "words",
+            (false, Choice::One) => "a number or words",
+            (false, Choice::Several) => "a number, several such as 1,3, or words",
+        }
+    }
+
+    /// Reads what someone typed: numbers of options, an option, or words of their own.
+    pub(crate) fn read(&self, typed: &str) -> Reply {
+        let own = if self.options.is_empty() { Reply::Answer } else { Reply::OwnWords };
+        if self.options.iter().any(|(label, _)| label == typed) {
+            return Reply::Answer(typed.to_owned());
+        }
+        let parts: Vec<&str> = typed.split([',', ' ']).filter(|part| !part.is_empty()).collect();
+        let is_number =
+            |part: &&str| part.strip_prefix('-').unwrap_or(part).bytes().all(|byte| byte.is_ascii_digit());
+        if self.options.is_empty() || parts.is_empty() || !parts.iter().all(is_number) {
+            return own(typed.to_owned());
+        }
+        let chosen: Option<Vec<&str>> = parts
+            .iter()
             .map(|part| {
                 let number: usize = part.parse().ok()?;
                 self.options.get(number.checked_sub(1)?).map(|(label, _)| label.as_str())
             })
             .collect();
-        chosen
-            .filter(|labels| !labels.is_empty())
-            .map_or_else(|| typed.to_owned(), |labels| labels.join(", "))
+        let all = self.options.len();
+        match (chosen, self.choice) {
+            (None, _) => Reply::Invalid(format!("choose 1 to {all}")),
+            (Some(labels), Choice::One) if labels.len() > 1 => {
+                Reply::Invalid(format!("choose one of 1 to {all}: this question takes one answer"))
+            }
+            (Some(labels), _) => Reply::Answer(labels.join(", ")),
+        }
     }
+}
+
+/// The prompt that confirms an answer which is none of the options.
+pub(crate) fn send_own_words(words: &str) -> String {
+    format!("Send \"{}\" as your answer? y or n: ", exact(words))
 }
 
 /// The questions in the input of AskUserQuestion; none when one of them cannot be read.
@@ -48,7 +98,8 @@ pub(crate) fn questions(input: &Object) -> Vec<Question> {
             let description = option["description"].as_str().map(str::to_owned);
             Some((option["label"].as_str()?.to_owned(), description))
         });
-        Some(Question { text, options: options.collect() })
+        let choice = if value["multiSelect"] == true { Choice::Several } else { Choice::One };
+        Some(Question { text, options: options.collect(), choice })
     };
     let all = input.get("questions").and_then(Value::as_array);
     all.and_then(|all| all.iter().map(one).collect()).unwrap_or_default()
@@ -59,10 +110,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_stands_for_what_can_be_chosen() {
+    fn a_number_stands_for_an_option_and_other_words_are_to_be_confirmed() {
         let options = vec![("red".to_owned(), None), ("blue".to_owned(), None)];
-        let question = Question { text: "Which?".to_owned(), options };
-        let said = ["2", "1, 2", "3", "green, 2"].map(|typed| question.answer(typed));
-        assert_eq!(said, ["blue", "red, blue", "3", "green, 2"]);
+        let one = Question { text: "Which?".to_owned(), options, choice: Choice::One };
+        let several = Question { choice: Choice::Several, ..one.clone() };
+        let open = Question { options: Vec::new(), ..one.clone() };
+        let answer = |text: &str| Reply::Answer(text.to_owned());
+        let own = |text: &str| Reply::OwnWords(text.to_owned());
+        assert_eq!(
+            [one.read("2"), one.read("blue"), several.read("1, 2")],
+            ["blue", "blue", "red, blue"].map(answer)
+        );
+        assert_eq!(
+            ["n", "q", "green, 2", "2nd", ","].map(|typed| one.read(typed)),
+            ["n", "q", "green, 2", "2nd", ","].map(own)
+        );
+        for typed in ["0", "3", "-1", "1,3", "99999999999999999999999"] {
+            assert_eq!(several.read(typed), Reply::Invalid("choose 1 to 2".to_owned()), "{typed}");
+        }
+        assert!(matches!(one.read("1,2"), Reply::Invalid(_)), "one answer only");
+        assert_eq!(["3", "large"].map(|typed| open.read(typed)), ["3", "large"].map(answer));
     }
 }

@@ -13,7 +13,7 @@ use crate::client::CallError;
 use crate::error::ExpectedError;
 use crate::outcome::{self, Outcome};
 use crate::review::page::height_above;
-use crate::review::question::questions;
+use crate::review::question::{Reply, questions, send_own_words};
 use crate::review::width::exact;
 use crate::review::{self, Reading, Reviewed, Row};
 use crate::terminal::{now, one_line, size};
@@ -32,6 +32,8 @@ pub(super) enum Asking {
     Rule(Option<String>),
     /// Answers; these were given already.
     Answers(Object),
+    /// Whether to send these words, none of the options, as the next answer.
+    OwnWords(Object, String),
     /// Whether to edit this text again.
     Again(String),
     /// Whether to allow the call with this input.
@@ -51,16 +53,19 @@ impl Asking {
             Self::Decision => "Allow it? y, n, n WHY, e(dit), a(lways), s(kip): ".to_owned(),
             Self::Answers(given) => {
                 let questions = questions(&approval?.input);
-                let text =
-                    questions.get(given.len()).map(|question| question.text.as_str()).unwrap_or_default();
-                format!("{} Answer (a number or words; nothing leaves it open): ", one_line(text, 80))
+                let (text, forms) = questions
+                    .get(given.len())
+                    .map(|question| (question.text.as_str(), question.forms()))
+                    .unwrap_or(("", "words"));
+                format!("{} Answer ({forms}; nothing leaves it open): ", one_line(text, 80))
                     .trim_start()
                     .to_owned()
             }
+            Self::OwnWords(_, words) => send_own_words(words),
             // In full: it allows calls that nobody has seen.
             Self::Rule(Some(rule)) => format!("Rule to remember (q cancels) [{}]: ", exact(rule)),
             Self::Rule(None) => "Rule to remember, such as Bash(make:*) (q cancels): ".to_owned(),
-            Self::Again(_) => "Press Enter to edit it again, or q to go back: ".to_owned(),
+            Self::Again(_) => "Press Enter to edit it again, or n to go back: ".to_owned(),
             Self::Changed(_) => "Allow it with this input? y, or n to cancel the edit: ".to_owned(),
         })
     }
@@ -135,10 +140,12 @@ impl Talk<'_> {
     }
 
     fn turn_page(&mut self, mut reading: Reading, next: Asking) {
+        let size = size();
+        reading.resize(size.0);
         let approval = self.open.front().map(|open| &open.approval);
         let more = Asking::Pages(reading.clone(), Box::new(next.clone())).prompt(approval);
         let prompts = [more, next.prompt(approval)].map(Option::unwrap_or_default);
-        let page = reading.page(height_above(size(), &prompts));
+        let page = reading.page(height_above(size, &prompts));
         self.screen.say(&page);
         self.asking = if reading.all() { next } else { Asking::Pages(reading, Box::new(next)) };
     }
@@ -189,23 +196,24 @@ impl Talk<'_> {
                 ("", Some(rule)) => self.respond_always(approval, &rule).await?,
                 (rule, _) => self.respond_always(approval, rule).await?,
             },
-            Asking::Answers(mut answers) => {
+            Asking::Answers(given) => {
                 let questions = questions(&approval.input);
-                match questions.get(answers.len()).filter(|_| !line.trim().is_empty()) {
+                let asked = questions.get(given.len()).filter(|_| !line.trim().is_empty());
+                match asked.map(|question| question.read(line.trim())) {
                     None => self.skip(),
-                    Some(one) => {
-                        answers.insert(one.text.clone(), Value::String(one.answer(line.trim())));
-                        if answers.len() < questions.len() {
-                            self.asking = Asking::Answers(answers);
-                        } else {
-                            let mut answer = allow(approval);
-                            answer["answers"] = Value::Object(answers);
-                            self.respond(approval, answer).await?;
-                        }
-                    }
+                    Some(Reply::Answer(answer)) => self.answer_question(approval, given, answer).await?,
+                    Some(Reply::OwnWords(words)) => self.asking = Asking::OwnWords(given, words),
+                    Some(Reply::Invalid(why)) => self.screen.say(&format!("plexus: {why}")),
                 }
             }
-            Asking::Again(text) if line.trim() != "q" => self.edit(approval, Some(&text)).await?,
+            Asking::OwnWords(given, words) => match question::read(&line) {
+                Said::Yes => self.answer_question(approval, given, words).await?,
+                Said::No(None) => self.asking = Asking::Answers(given),
+                _ => {}
+            },
+            Asking::Again(text) if !matches!(line.trim(), "n" | "q") => {
+                self.edit(approval, Some(&text)).await?
+            }
             Asking::Again(_) => self.cancel_edit(""),
             Asking::Changed(input) => match question::read(&line) {
                 Said::Yes => {
@@ -218,6 +226,26 @@ impl Talk<'_> {
             },
         }
         Ok(())
+    }
+
+    /// Files an answer under the question that it is for; after the last one, sends them all.
+    async fn answer_question(
+        &mut self,
+        approval: &Approval,
+        mut given: Object,
+        answer: String,
+    ) -> Result<(), ExpectedError> {
+        let questions = questions(&approval.input);
+        if let Some(question) = questions.get(given.len()) {
+            given.insert(question.text.clone(), Value::String(answer));
+        }
+        if given.len() < questions.len() {
+            self.asking = Asking::Answers(given);
+            return Ok(());
+        }
+        let mut answer = allow(approval);
+        answer["answers"] = Value::Object(given);
+        self.respond(approval, answer).await
     }
 
     fn skip(&mut self) {

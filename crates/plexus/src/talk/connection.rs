@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use plexus_protocol::ApprovalStatus;
+use tokio::time::Instant;
 
 use super::screen::Bottom;
 use super::{Connection, Talk};
@@ -44,6 +45,7 @@ impl Talk<'_> {
             return;
         }
         self.connection = Connection::Lost;
+        self.lost_at = Instant::now();
         self.screen.set_bottom(Bottom::Empty);
         self.screen.say(&format!("plexus: Disconnected ({why}). Reconnecting…"));
     }

@@ -31,8 +31,8 @@ use crate::ls;
 use crate::review::Reviewed;
 use crate::show::Events;
 use crate::stored::Stored;
-use crate::terminal::age;
-use crate::typed::Typed;
+use crate::terminal::{age, hub_advice};
+use crate::typed::{Typed, Unasked};
 
 /// How often the line that shows the time is drawn.
 const TICK: Duration = Duration::from_secs(1);
@@ -92,6 +92,8 @@ pub(crate) struct Talk<'a> {
     unread: VecDeque<String>,
     asking: Asking,
     connection: Connection,
+    /// When the hub was lost last.
+    lost_at: Instant,
     /// Events as lines, with what later ones refer to.
     shown: Events,
     turn: u64,
@@ -125,6 +127,7 @@ impl<'a> Talk<'a> {
             unread: VecDeque::new(),
             asking: Asking::Nothing,
             connection: Connection::Live,
+            lost_at: Instant::now(),
             shown: Events::default(),
             turn: start.turn,
             status: start.status,
@@ -163,8 +166,14 @@ impl<'a> Talk<'a> {
         Ok(())
     }
 
-    /// Talks until it is over, and says how the latest turn ended.
+    /// Talks until it is over, and says how the latest turn ended. No line that was typed meanwhile is left to the shell.
     pub(crate) async fn go_on(&mut self, start: &Start) -> Result<Status, ExpectedError> {
+        let ended = self.talk(start).await;
+        self.typed.forget_at_end();
+        ended
+    }
+
+    async fn talk(&mut self, start: &Start) -> Result<Status, ExpectedError> {
         if let Some(status) = self.over(self.turn) {
             return Ok(status);
         }
@@ -200,6 +209,8 @@ impl<'a> Talk<'a> {
                 _ = ticks.tick() => {
                     if self.connection == Connection::Lost {
                         self.reconnect().await?;
+                    } else if !wanted {
+                        self.refuse_messages();
                     }
                     None
                 }
@@ -212,13 +223,22 @@ impl<'a> Talk<'a> {
         }
     }
 
+    /// Says so when a line was typed that nobody asked for: it is not sent, and not left to the shell either.
+    fn refuse_messages(&mut self) {
+        if self.screen.manner == Manner::Person && self.typed.forget_unasked() == Unasked::Lines {
+            let name = &self.name;
+            self.screen.say(&format!("plexus: run takes no messages; `plexus attach {name}` sends one"));
+        }
+    }
+
     fn busy(&self) -> bool {
         matches!(self.status, Status::Running | Status::AwaitingPermission)
     }
 
     fn draw_bottom(&mut self) {
         if self.connection == Connection::Lost {
-            self.screen.set_bottom(Bottom::Progress("[disconnected] ".to_owned()));
+            let advice = hub_advice(self.lost_at.elapsed().as_secs());
+            self.screen.set_bottom(Bottom::Progress(format!("[disconnected]{advice} ")));
         } else if let Some(prompt) = self.asking.prompt(self.open.front().map(|open| &open.approval)) {
             // Drawn once: what is being typed stands behind it.
             if !self.screen.asks() {

@@ -1,6 +1,6 @@
 //! From what was typed to a call of the hub: denials with their reasons, opinions, rules, time, amounts and answers to questions.
 
-use plexus_protocol::{Approval, SessionId};
+use plexus_protocol::{Approval, Object, SessionId};
 use serde_json::{Value, json};
 
 use super::foot::fits_beside_prompt;
@@ -9,6 +9,7 @@ use super::model::{Doubt, Mode, Model, Wanted};
 use super::update::Effect;
 use crate::outcome::confirmed;
 use crate::review::approval::span;
+use crate::review::question::{Question, Reply};
 use crate::review::width::{exact, one_line};
 
 /// Answers an approval.
@@ -81,20 +82,43 @@ pub(super) fn typed(model: &mut Model, wanted: Wanted, text: &str) -> Vec<Effect
             };
             answer(model, &approval, json!({"approve": true, "updated_input": {"more": more}}))
         }
-        Wanted::Answer { approval: id, mut questions, mut given } => {
+        Wanted::Answer { approval: id, questions, given } => {
             if text.is_empty() || questions.is_empty() {
                 return nothing(model);
             }
-            let question = questions.remove(0);
-            given.insert(question.text.clone(), Value::String(question.answer(text)));
-            if questions.is_empty() {
-                return answer(model, &approval, json!({"approve": true, "answers": given}));
+            match questions[0].read(text) {
+                Reply::Answer(text) => answer_question(model, &approval, questions, given, text),
+                Reply::OwnWords(words) => {
+                    model.mode = Mode::Asking(Doubt::OwnWords { approval: id, questions, given, words });
+                    Vec::new()
+                }
+                Reply::Invalid(why) => {
+                    model.said = why;
+                    model.mode =
+                        Mode::Typing(Wanted::Answer { approval: id, questions, given }, String::new());
+                    Vec::new()
+                }
             }
-            model.mode = Mode::Typing(Wanted::Answer { approval: id, questions, given }, String::new());
-            Vec::new()
         }
         Wanted::Filter => Vec::new(),
     }
+}
+
+/// Files an answer under the first of these questions; after the last one, sends them all.
+pub(super) fn answer_question(
+    model: &mut Model,
+    approval: &Approval,
+    mut questions: Vec<Question>,
+    mut given: Object,
+    text: String,
+) -> Vec<Effect> {
+    let question = questions.remove(0);
+    given.insert(question.text, Value::String(text));
+    if questions.is_empty() {
+        return answer(model, approval, json!({"approve": true, "answers": given}));
+    }
+    model.mode = Mode::Typing(Wanted::Answer { approval: approval.id, questions, given }, String::new());
+    Vec::new()
 }
 
 fn nothing(model: &mut Model) -> Vec<Effect> {

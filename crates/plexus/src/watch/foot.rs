@@ -18,6 +18,9 @@ pub(super) fn foot(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Pain
         Mode::Moving | Mode::Help => {
             (Tone::Dim, "a allow  d deny  e edit  r remember  tab pane  / filter  ? help  q quit".to_owned())
         }
+        Mode::Typing(Wanted::Answer { .. }, text) if text.is_empty() && !model.said.is_empty() => {
+            (Tone::Warn, format!("{} (esc: back) _", model.said))
+        }
         Mode::Typing(wanted, text) => {
             let typed = if matches!(wanted, Wanted::Rule(_)) { exact(text) } else { one_line(text) };
             (Tone::Strong, typing_line(&prompt(wanted), &typed, area.width.into()))
@@ -28,6 +31,9 @@ pub(super) fn foot(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Pain
             (Tone::Strong, format!("Stop {name} and all below it? y / n"))
         }
         Mode::Asking(Doubt::Edited(..)) => (Tone::Strong, "Allow it with this input? y / n".to_owned()),
+        Mode::Asking(Doubt::OwnWords { words, .. }) => {
+            (Tone::Strong, format!("Send this as your answer? y / n: \"{}\"", exact(words)))
+        }
         Mode::Asking(Doubt::Remember(..)) => (Tone::Strong, "Allow it and add this rule? y / n".to_owned()),
     };
     frame.render_widget(Line::styled(cut(&text, area.width.into()), paint.tone(tone)), area);
@@ -57,8 +63,9 @@ fn prompt(wanted: &Wanted) -> String {
         Wanted::Time(_) => "Keep it open for how many seconds from now? ".to_owned(),
         Wanted::More(_) => "How much more? ".to_owned(),
         Wanted::Answer { questions, .. } => {
-            let asked = questions.first().map_or_else(String::new, |question| one_line(&question.text));
-            format!("{} (number or words): ", cut(&asked, 40))
+            let (asked, forms) =
+                questions.first().map_or_else(Default::default, |it| (one_line(&it.text), it.forms()));
+            format!("{} ({forms}): ", cut(&asked, 40))
         }
         Wanted::Filter => "/".to_owned(),
     }

@@ -187,6 +187,10 @@ fn ask_answers(model: &mut Model, approval: &Approval) {
 }
 
 fn typing(model: &mut Model, key: KeyEvent, wanted: Wanted, mut text: String) -> Vec<Effect> {
+    if matches!(wanted, Wanted::Answer { .. }) {
+        // Why the answer before this one was not taken.
+        model.said.clear();
+    }
     match key.code {
         KeyCode::Esc => {
             if wanted == Wanted::Filter {
@@ -241,6 +245,14 @@ fn asking(model: &mut Model, key: KeyEvent, doubt: Doubt, at: Instant) -> Vec<Ef
                 Doubt::Remember(id, rule) => {
                     confirmed(model, id, json!({"approve": true, "remember": {"rule": rule}}))
                 }
+                Doubt::OwnWords { approval, questions, given, words } => {
+                    if model.drawn != Some(approval) || !shown_in_full(model) {
+                        return Vec::new();
+                    }
+                    let Some(approval) = model.open(approval).cloned() else { return Vec::new() };
+                    model.mode = Mode::Moving;
+                    answers::answer_question(model, &approval, questions, given, words)
+                }
             }
         }
         KeyCode::PageDown | KeyCode::PageUp | KeyCode::Char(' ' | 'b') => {
@@ -253,6 +265,11 @@ fn asking(model: &mut Model, key: KeyEvent, doubt: Doubt, at: Instant) -> Vec<Ef
             model.forget_rows();
             model.down = 0;
             model.said = match doubt {
+                Doubt::OwnWords { approval, questions, given, .. } => {
+                    let wanted = Wanted::Answer { approval, questions, given };
+                    model.mode = Mode::Typing(wanted, String::new());
+                    String::new()
+                }
                 Doubt::Stop(_) => "nothing was done".to_owned(),
                 Doubt::Edited(..) | Doubt::Remember(..) => {
                     "nothing was answered; the approval stays open".to_owned()

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::review::{Row, Tone};
 use crate::show::{Requested, changed};
+use crate::terminal::one_line;
 
 /// How many rows are kept.
 const KEPT: usize = 2_000;
@@ -96,8 +97,9 @@ fn rows(event: &Value) -> Vec<Row> {
             let mut rows = Row::lines(tone, "  ", &output);
             if rows.len() > RESULT_LINES {
                 let more = rows.len() - RESULT_LINES;
+                let lines = if more == 1 { "line" } else { "lines" };
                 rows.truncate(RESULT_LINES);
-                rows.push(Row::led(Tone::Dim, "  ", &format!("… {more} lines more")));
+                rows.push(Row::led(Tone::Dim, "  ", &format!("… {more} {lines} more")));
             }
             rows
         }
@@ -116,7 +118,7 @@ fn about(input: &Value) -> String {
     let told = ["command", "file_path", "pattern", "url", "query", "description", "prompt"];
     told.iter()
         .find_map(|name| input[name].as_str())
-        .map_or_else(|| short(&input.to_string()), |text| short(text.lines().next().unwrap_or_default()))
+        .map_or_else(|| short(&input.to_string()), |text| one_line(text, TEXT_BYTES))
 }
 
 fn output(value: &Value) -> String {
@@ -156,5 +158,22 @@ mod tests {
         assert_eq!(shown(&log), ["5", "6"]);
         log.scroll(100);
         assert_eq!(shown(&log), ["9", "10"]);
+    }
+
+    #[test]
+    fn a_result_says_how_many_lines_are_left_out() {
+        for (lines, last) in [(6, "x"), (7, "… 1 line more"), (8, "… 2 lines more")] {
+            let mut log = Log::default();
+            log.add(&json!({"type": "tool_result", "output": vec!["x"; lines].join("\n")}));
+            assert_eq!(log.rows.back().unwrap().text, last);
+        }
+    }
+
+    #[test]
+    fn a_command_of_several_lines_is_shown_with_all_of_them() {
+        let mut log = Log::default();
+        log.add(&json!({"type": "tool_use", "tool_name": "Bash", "input": {"command": "true\nrm -r /\n"}}));
+        let shown: Vec<String> = log.rows.iter().map(|row| format!("{}{}", row.lead, row.text)).collect();
+        assert_eq!(shown, ["▶ Bash true⏎rm -r /"]);
     }
 }

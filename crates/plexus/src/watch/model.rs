@@ -79,6 +79,8 @@ pub(crate) enum Doubt {
     Edited(ApprovalId, Object),
     /// The call runs, and so does whatever matches this rule, which is too long for the last line.
     Remember(ApprovalId, String),
+    /// These words, none of the options, are the answer to the first of these questions.
+    OwnWords { approval: ApprovalId, questions: Vec<Question>, given: Object, words: String },
 }
 
 /// What the keys mean now.
@@ -99,6 +101,8 @@ pub(crate) enum Mode {
 pub(crate) struct Model {
     /// Whether the hub can be reached.
     pub(crate) hub: HubIs,
+    /// When it was first seen to be away, in Unix seconds.
+    pub(crate) away_since: Option<u64>,
     /// All sessions, each followed by those below it.
     pub(crate) sessions: Vec<SessionView>,
     /// All open approvals, oldest first.
@@ -158,6 +162,7 @@ impl Default for Model {
     fn default() -> Self {
         Self {
             hub: HubIs::Away,
+            away_since: None,
             sessions: Vec::new(),
             approvals: Vec::new(),
             log: Log::default(),

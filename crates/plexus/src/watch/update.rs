@@ -84,6 +84,9 @@ pub(crate) fn update(model: &mut Model, event: Event, at: Instant) -> Vec<Effect
         Event::Resized => Vec::new(),
         Event::Tick(now) => {
             model.now = now;
+            if model.hub == HubIs::Away {
+                model.away_since.get_or_insert(now);
+            }
             // Of what is shown only what expires grows old.
             if model.selected().is_some_and(|approval| approval.expires_at.is_some()) {
                 model.forget_rows();
@@ -99,6 +102,7 @@ pub(crate) fn update(model: &mut Model, event: Event, at: Instant) -> Vec<Effect
                 model.said = "connected again".to_owned();
             }
             model.hub = HubIs::Here;
+            model.away_since = None;
             model.reading = None;
             // Files may have changed meanwhile: they are read again.
             model.read.clear();
@@ -243,7 +247,9 @@ pub(super) fn about(mode: &Mode) -> Option<ApprovalId> {
             | Wanted::Answer { approval: id, .. },
             _,
         )
-        | Mode::Asking(Doubt::Edited(id, _) | Doubt::Remember(id, _)) => Some(*id),
+        | Mode::Asking(
+            Doubt::Edited(id, _) | Doubt::Remember(id, _) | Doubt::OwnWords { approval: id, .. },
+        ) => Some(*id),
         Mode::Typing(Wanted::Filter, _) | Mode::Asking(Doubt::Stop(_)) | Mode::Moving | Mode::Help => None,
     }
 }

@@ -15,6 +15,7 @@ use super::model::{Doubt, HubIs, Mode, Model, Pane};
 use crate::review::approval::span;
 use crate::review::width::{cut, one_line};
 use crate::review::{Row, Tone};
+use crate::terminal::hub_advice;
 
 /// From this height on there is room for question and log at once.
 const TALL: u16 = 36;
@@ -89,8 +90,11 @@ pub(crate) fn view(model: &mut Model, frame: &mut Frame<'_>, paint: Paint) {
 fn title(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let cost = model.sessions.iter().fold(0.0, |sum, session| sum + session.cost_usd);
     let hub = match model.hub {
-        HubIs::Here => "",
-        HubIs::Away => "  Disconnected. Reconnecting…",
+        HubIs::Here => String::new(),
+        HubIs::Away => {
+            let secs = model.away_since.map_or(0, |since| model.now.saturating_sub(since));
+            format!("  Disconnected. Reconnecting…{}", hub_advice(secs))
+        }
     };
     let filter =
         if model.filter.is_empty() { String::new() } else { format!("  /{}", one_line(&model.filter)) };

@@ -95,6 +95,63 @@ async fn a_makes_a_rule_and_s_leaves_a_question_to_others() {
 }
 
 #[tokio::test]
+async fn what_is_typed_while_the_agent_works_never_reaches_the_shell() {
+    let hub = TestHub::start().await;
+    let env = [
+        ("HOME", hub.folder.path().to_str().unwrap().to_owned()),
+        ("PATH", std::env::var("PATH").unwrap()),
+        ("TERM", "xterm".to_owned()),
+        ("PROMPT", touch(&["made"])),
+        ("PLEXUS", env!("CARGO_BIN_EXE_plexus").to_owned()),
+        ("PLEXUS_DATA_DIR", hub.process.data_dir().to_str().unwrap().to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value));
+    let script =
+        "\"$PLEXUS\" run --name a \"$PROMPT\"; echo run has ended; read -r line; echo \"shell: $line.\"";
+    let mut shell = Pty::start("/bin/sh".as_ref(), &["-c", script], &hub.work(), &env).unwrap();
+    shell.expect("Allow it?").await.unwrap();
+    shell.press("s\n").unwrap();
+    shell.expect("plexus approve ").await.unwrap();
+    shell.press("touch pwned\n").unwrap();
+    shell.expect("run takes no messages; `plexus attach a` sends one").await.unwrap();
+    // Not even a line that is not finished.
+    shell.press("rm -r ").unwrap();
+    shell.expect("rm -r ").await.unwrap();
+    let open = hub.call("loopback.pending", json!({})).await.unwrap()["approvals"].take();
+    hub.call("loopback.respond", json!({"approval_id": open[0]["id"], "approve": true})).await.unwrap();
+    shell.expect("run has ended").await.unwrap();
+    shell.press("typed for the shell\n").unwrap();
+    shell.expect("shell: typed for the shell.").await.unwrap();
+    assert_eq!(shell.end().await.unwrap(), 0, "{}", shell.shown());
+}
+
+#[tokio::test]
+async fn what_is_not_an_option_is_confirmed_before_it_is_sent() {
+    let hub = TestHub::start().await;
+    let options = json!([{"label": "red"}, {"label": "blue"}, {"label": "green"}]);
+    let one = json!({"question": "Which colour?", "options": options});
+    let several = json!({"question": "Which others?", "options": options, "multiSelect": true});
+    let prompt = json!([{"tool": "AskUserQuestion", "input": {"questions": [one, several]}}]).to_string();
+    let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], "true");
+    run.expect("Which colour? Answer (a number or words").await.unwrap();
+    run.press("4\n").unwrap();
+    run.expect("choose 1 to 3").await.unwrap();
+    run.expect("Which colour? Answer").await.unwrap();
+    run.press("n\n").unwrap();
+    run.expect("Send \"n\" as your answer? y or n: ").await.unwrap();
+    run.press("n\n").unwrap();
+    run.expect("Which colour? Answer").await.unwrap();
+    run.press("rather pink\n").unwrap();
+    run.expect("Send \"rather pink\" as your answer? y or n: ").await.unwrap();
+    run.press("y\n").unwrap();
+    run.expect("Which others? Answer (a number, several such as 1,3, or words").await.unwrap();
+    run.press("1,3\n").unwrap();
+    assert_eq!(run.end().await.unwrap(), 0, "{}", run.shown());
+    let events = events(&hub, "a").await;
+    assert!(events.contains("rather pink") && events.contains("red, green"), "{events}");
+}
+
+#[tokio::test]
 async fn what_was_typed_for_one_question_never_answers_another() {
     let hub = TestHub::start().await;
     let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["one", "two"])], "true");
@@ -291,8 +348,8 @@ async fn an_editor_that_changes_nothing_fails_or_leaves_rubbish_answers_nothing(
         run.press("e\n").unwrap();
         run.expect(said).await.unwrap();
         if said.starts_with("not a JSON") {
-            run.expect("q to go back").await.unwrap();
-            run.press("q\n").unwrap();
+            run.expect("n to go back").await.unwrap();
+            run.press("n\n").unwrap();
         }
         run.expect("nothing was answered; the approval stays open").await.unwrap();
         run.expect("Allow it? y,").await.unwrap();

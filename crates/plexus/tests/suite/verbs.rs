@@ -107,8 +107,8 @@ async fn an_edited_input_is_confirmed_runs_and_is_shown_everywhere() {
     assert_eq!(same.end().await.unwrap(), 130);
     let mut broken = at_terminal(&hub, &edit, "sh -c 'echo \"{\" >\"$1\"' x");
     broken.expect("not a JSON object").await.unwrap();
-    broken.expect("q to cancel: ").await.unwrap();
-    broken.press("q\n").unwrap();
+    broken.expect("n to cancel: ").await.unwrap();
+    broken.press("n\n").unwrap();
     broken.expect("the approval stays open").await.unwrap();
     assert_eq!(broken.end().await.unwrap(), 130);
     let mut refused = at_terminal(&hub, &edit, "sed -i s/made/changed/");
@@ -290,6 +290,13 @@ async fn approve_asks_for_the_answers_to_a_question() {
     let mut answers = at_terminal(&hub, &["approve", &approval], "true");
     answers.expect("2. blue").await.unwrap();
     answers.expect("nothing leaves it open): ").await.unwrap();
+    answers.press("3\n").unwrap();
+    answers.expect("choose 1 to 2").await.unwrap();
+    answers.expect("nothing leaves it open): ").await.unwrap();
+    answers.press("q\n").unwrap();
+    answers.expect("Send \"q\" as your answer? y or n: ").await.unwrap();
+    answers.press("n\n").unwrap();
+    answers.expect("nothing leaves it open): ").await.unwrap();
     answers.press("2\n").unwrap();
     answers.expect("Answered: blue (a)").await.unwrap();
     assert_eq!(answers.end().await.unwrap(), 0, "{}", answers.shown());
@@ -342,6 +349,74 @@ async fn a_small_terminal_shows_every_line_above_its_prompt() {
     }
     narrow.types("y\r");
     narrow.shows("added the rule Bash(touch made)").await;
+}
+
+#[tokio::test]
+async fn a_terminal_that_is_resized_shows_every_line_above_its_prompt() {
+    let hub = TestHub::start().await;
+    let command = (1..=60).map(|number| format!("echo line-{number}\n")).collect::<String>() + "touch made";
+    let prompt = json!([{"tool": "Bash", "input": {"command": command}}]).to_string();
+    let create = json!({"name": "a", "working_dir": hub.work(), "prompt": prompt});
+    let session = hub.call("claudecode.create", create).await.unwrap()["id"].as_str().unwrap().to_owned();
+    let approval = hub.first_approval(&session).await;
+    for (width, height) in [(40, 12), (80, 12)] {
+        let mut command = plexus(hub.folder.path());
+        command.args(["approve", &approval, "--data-dir"]).arg(hub.process.data_dir()).env("TERM", "xterm");
+        let mut terminal = Terminal::sized(command, 80, 24);
+        let mut shown = std::collections::BTreeSet::new();
+        let collect = |screen: &str, shown: &mut std::collections::BTreeSet<u32>| {
+            let on_screen = |number: &u32| screen.lines().any(|it| it.ends_with(&format!(" line-{number}")));
+            shown.extend((1..=60).filter(on_screen));
+        };
+        terminal.shows("q cancels:").await;
+        collect(&terminal.text(), &mut shown);
+        if width != 80 {
+            // The lines wrap differently, so nothing counts that was shown before.
+            shown.clear();
+        }
+        terminal.resize(width, height);
+        let last = |screen: &str| screen.lines().last().unwrap_or_default().trim_end().to_owned();
+        let asks = |screen: &str| last(screen).ends_with("cancels:") || last(screen).ends_with("open:");
+        // With how many lines were shown: the same prompt is that of the page before.
+        let prompt = |screen: &str| screen.rfind("-- ").map(|at| screen[at..].trim_end().to_owned());
+        while !last(&terminal.text()).ends_with("open:") {
+            let before = prompt(&terminal.text());
+            terminal.types("\r");
+            terminal.until("the next prompt", |screen| prompt(screen) != before && asks(screen)).await;
+            collect(&terminal.text(), &mut shown);
+        }
+        assert_eq!(shown.len(), 60, "every line was on the screen with its prompt: {shown:?}");
+        terminal.types("n\r");
+        terminal.shows("stays open").await;
+    }
+}
+
+#[tokio::test]
+async fn an_empty_id_is_no_id() {
+    let hub = TestHub::start().await;
+    let (_, approval) = hub.asking_session("a").await;
+    for verb in [&["approve", "", "--digest", "x"][..], &["deny", ""], &["approvals", ""]] {
+        let refused = hub.run(verb).await;
+        assert_eq!(refused.status.code(), Some(2), "{verb:?}: {}", text(&refused.stderr));
+    }
+    assert!(hub.run(&["approvals", &approval[..1]]).await.status.success(), "one character is a prefix");
+}
+
+#[tokio::test]
+async fn a_transcript_in_a_file_holds_no_control_characters() {
+    let hub = TestHub::start().await;
+    let prompt = json!([{"say": "red \u{1b}[31m bell \u{7} turned \u{202e}evil"}]).to_string();
+    let create = json!({"name": "a", "working_dir": hub.work(), "prompt": prompt});
+    let session = hub.call("claudecode.create", create).await.unwrap()["id"].as_str().unwrap().to_owned();
+    over(&hub, &session).await;
+    for format in ["markdown", "html"] {
+        let written = text(&hub.run(&["transcript", "a", "--format", format]).await.stdout);
+        assert!(written.contains("evil"), "{written}");
+        assert!(!written.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{format}: {written:?}");
+    }
+    let lines = text(&hub.run(&["transcript", "a", "--format", "jsonl"]).await.stdout);
+    assert!(lines.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{lines}");
+    assert!(!lines.contains(['\u{1b}', '\u{7}']), "{lines:?}");
 }
 
 #[tokio::test]

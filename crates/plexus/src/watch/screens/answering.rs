@@ -16,6 +16,27 @@ fn a_question_is_answered_by_numbers_or_words() {
 }
 
 #[test]
+fn what_is_not_an_option_is_confirmed_before_it_is_sent() {
+    let input =
+        json!({"questions": [{"question": "Which?", "options": [{"label": "red"}, {"label": "blue"}]}]});
+    let mut screen = Screen::asking("AskUserQuestion", input);
+    screen.text(80, 24);
+    assert_eq!(screen.types("a3\n"), []);
+    assert!(screen.text(80, 24).contains("choose 1 to 2"), "{}", screen.text(80, 24));
+    assert_eq!(screen.types("n\n"), []);
+    assert!(
+        screen.text(80, 24).contains("Send this as your answer? y / n: \"n\""),
+        "{}",
+        screen.text(80, 24)
+    );
+    assert_eq!(screen.types("n"), []);
+    assert!(screen.text(80, 24).contains("Which? (a number or words): _"), "{}", screen.text(80, 24));
+    assert_eq!(screen.types("pink\n"), []);
+    screen.text(80, 24);
+    assert_eq!(respond(&screen.types("y"))["answers"], json!({"Which?": "pink"}));
+}
+
+#[test]
 fn a_denial_takes_a_reason_or_none() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     let denied = respond(&screen.types("dnot now\n"));

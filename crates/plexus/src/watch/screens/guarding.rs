@@ -111,6 +111,11 @@ fn a_hub_that_is_disconnected_is_said_to_be_and_nothing_is_answered_meanwhile() 
     screen.happens(Event::Away);
     assert_eq!(screen.types(" now\n"), [], "what was typed waits");
     assert!(screen.text(80, 24).contains("Disconnected. Reconnecting…"));
+    let advice = "Reconnecting… Is the hub running? Try `plexus up`.";
+    for (secs, advised) in [(1, false), (10, false), (11, true)] {
+        screen.happens(Event::Tick(NOW + secs));
+        assert_eq!(screen.text(80, 24).contains(advice), advised, "{}", screen.text(80, 24));
+    }
     screen.happens(Event::Open(screen.model.approvals.clone()));
     assert_eq!(respond(&screen.press('\n'))["message"], "not now");
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
