@@ -268,17 +268,14 @@ async fn a_change_of_a_file_has_the_numbers_of_the_file_and_a_write_is_a_diff() 
 async fn keys_work_after_check_boxes_and_lists_and_stay_letters_in_text_fields() -> anyhow::Result<()> {
     let test = "keys_work_after_check_boxes_and_lists_and_stay_letters_in_text_fields";
     let Some(desk) = desk(test, Look::WIDE).await? else { return Ok(()) };
-    asks(
-        &desk,
-        "worker",
-        vec![
-            bash("true one"),
-            bash("true two"),
-            json!({"tool": "ExitPlanMode", "input": {"plan": "# Do it"}}),
-        ],
-    )
-    .await?;
-    open(&desk, 3).await?;
+    // One after the other, so that the list has them in this order.
+    let plan = json!({"tool": "ExitPlanMode", "input": {"plan": "# Do it"}});
+    for (count, (name, call)) in
+        (1..).zip([("worker", bash("true one")), ("second", bash("true two")), ("planner", plan)])
+    {
+        asks(&desk, name, vec![call]).await?;
+        open(&desk, count).await?;
+    }
     choose(&desk, "true one").await?;
     desk.run("await page.getByRole('checkbox').first().check()", json!({})).await?;
     desk.press(&["j"]).await?;
@@ -289,7 +286,7 @@ async fn keys_work_after_check_boxes_and_lists_and_stay_letters_in_text_fields()
     let typed = "const reason = page.getByLabel('Reason'); await reason.waitFor(); await page.keyboard.type('adj'); return reason.inputValue()";
     assert_eq!(desk.run(typed, json!({})).await?, json!("adj"));
     desk.press(&["Enter"]).await?;
-    desk.run("await page.getByTestId('confirmed').getByText('Denied: Bash true two (worker). Reason: adj').waitFor()", json!({})).await?;
+    desk.run("await page.getByTestId('confirmed').getByText('Denied: Bash true two (second). Reason: adj').waitFor()", json!({})).await?;
     choose(&desk, "Do it").await?;
     let select = "const then = page.getByLabel('then'); await then.click(); await then.selectOption('acceptEdits'); \
         return then.evaluate((element) => element === document.activeElement)";

@@ -48,8 +48,10 @@ class Router {
     location.hash = href(route);
   }
 
-  /** Goes there in place of where one is: going back does not lead here. */
+  /** Goes there in place of where one is, within the same view: going back does not lead here. */
   replace(route: Route): void {
+    // The reply to an answer may arrive after the person has gone to another view, and must not lead away from there.
+    if (parse(location.hash).view !== route.view) return;
     history.replaceState(null, '', href(route));
     this.route = route;
   }
