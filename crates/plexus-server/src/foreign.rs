@@ -137,7 +137,7 @@ fn socket(message: &[u8]) -> Option<Socket> {
     Some(Socket { state: message[1], local: SocketAddr::new(local, port), inode })
 }
 
-/// The number at a place that the caller knows to be there.
+/// The four bytes from `at` as a number. The caller has checked the length.
 fn number(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }

@@ -90,7 +90,7 @@ impl Places {
         turn
     }
 
-    /// Gives out no more places. Whoever waits for one gets an error.
+    /// Closes the places: every waiting and later call of [`Self::take`] returns an error.
     pub fn close(&self) {
         self.all.close();
         self.shared.close();

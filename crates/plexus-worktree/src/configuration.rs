@@ -1,5 +1,5 @@
 //! Which git configuration libgit2 reads: that of the repository alone. Every command of every session can write the user's
-//! (`~/.gitconfig`), and what it includes is opened by whoever reads it: a FIFO there would hold up all worktrees of the hub.
+//! (`~/.gitconfig`), and libgit2 opens every file that it includes: a FIFO there would block the worktrees of all sessions.
 
 use git2::{ConfigLevel, opts};
 

@@ -92,7 +92,7 @@ pub(crate) fn size() -> (usize, usize) {
     (width.max(16), height)
 }
 
-/// After how many seconds without the hub a user is told how to start it.
+/// The message about a missing hub names `plexus up` after this many seconds.
 const LONG_WITHOUT_HUB: u64 = 10;
 
 /// What to do about a hub that has been disconnected for so many seconds; nothing at first, since it may be restarting.

@@ -1,20 +1,23 @@
 //! Another program at the hub's port while no hub runs. A page that was signed in gives it nothing that could be used at the hub, and goes
 //! on when the hub is back.
 
-use plexus_e2e::browser::{Look, Window};
+use plexus_e2e::browser::Look;
 use plexus_e2e::{Setup, until};
 use plexus_testkit::impostor::Impostor;
 use serde_json::json;
 
-use crate::desk::link;
+use crate::desk::Desk;
+
+/// A page that is signed in; `None` where there is no browser.
+async fn signed_in(test: &str) -> anyhow::Result<Option<Desk>> {
+    let Some(world) = Setup::scripted().world(test).await? else { return Ok(None) };
+    Desk::open(world, test, Look::WIDE).await
+}
 
 #[tokio::test]
 async fn an_open_page_sends_no_token_to_another_program_at_the_hubs_port() -> anyhow::Result<()> {
     let test = "an_open_page_sends_no_token_to_another_program_at_the_hubs_port";
-    let Some(mut world) = Setup::scripted().world(test).await? else { return Ok(()) };
-    let Some(window) = Window::open(test, &[world.hub.url()], Look::WIDE).await? else { return Ok(()) };
-    let enter = "await page.goto(args); await page.locator('[data-state=live]').waitFor()";
-    window.run(enter, json!(link(&world).await?)).await?;
+    let Some(Desk { mut world, window }) = signed_in(test).await? else { return Ok(()) };
 
     let url = world.hub.url().to_owned();
     world.hub.kill9().await?;
@@ -40,17 +43,15 @@ async fn an_open_page_sends_no_token_to_another_program_at_the_hubs_port() -> an
     assert_eq!(world.hub.url(), url, "the port is free again");
     // Else only the part behind the `#` changes, and nothing is loaded.
     window.run("await page.goto('about:blank')", json!({})).await?;
-    window.run(enter, json!(link(&world).await?)).await?;
-    window.close().await
+    let desk = Desk { world, window };
+    desk.sign_in(0).await?;
+    desk.window.close().await
 }
 
 #[tokio::test]
 async fn a_page_goes_on_once_the_hub_is_back_at_its_port() -> anyhow::Result<()> {
     let test = "a_page_goes_on_once_the_hub_is_back_at_its_port";
-    let Some(mut world) = Setup::scripted().world(test).await? else { return Ok(()) };
-    let Some(window) = Window::open(test, &[world.hub.url()], Look::WIDE).await? else { return Ok(()) };
-    let enter = "await page.goto(args); await page.locator('[data-state=live]').waitFor()";
-    window.run(enter, json!(link(&world).await?)).await?;
+    let Some(Desk { mut world, window }) = signed_in(test).await? else { return Ok(()) };
     let url = world.hub.url().to_owned();
     world.hub.kill9().await?;
     let impostor = Impostor::listen(&url).await?;
