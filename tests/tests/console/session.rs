@@ -34,7 +34,10 @@ async fn a_session_is_started_spoken_to_forked_and_stopped_from_the_page(
     desk.look_at("a step").await?;
     desk.click("Allow").await?;
     desk.run(
-        "await page.goBack(); await page.getByTestId('stream').getByText('It is made.').waitFor()",
+        // The text comes before the end of its turn, and a message before that end would belong to the turn.
+        "await page.goBack(); await page.getByTestId('stream').getByText('It is made.').waitFor(); \
+         await page.locator('[data-kind=end]').waitFor(); \
+         await page.getByText('working', {exact: true}).waitFor({state: 'hidden'})",
         json!({}),
     )
     .await?;
