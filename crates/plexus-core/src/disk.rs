@@ -75,11 +75,6 @@ impl Disk {
         let _ = state.wait_for(|state| *state == State::Room).await;
     }
 
-    /// Whether there is room, as far as is known.
-    pub(crate) fn has_room(&self) -> bool {
-        *self.state.borrow() == State::Room
-    }
-
     /// The task that looks.
     pub(crate) async fn watch(hub: Arc<Hub>) {
         let closing = hub.closing().clone();

@@ -47,6 +47,8 @@ mod shell;
 mod sign_in;
 mod sync;
 mod target_file;
+#[cfg(test)]
+mod test_support;
 mod tokens;
 mod tree;
 mod view;

@@ -22,9 +22,8 @@ pub(crate) struct JudgedCall {
 }
 
 impl JudgedCall {
-    #[cfg(test)]
-    pub(crate) fn new(tool_name: &str, input: Value, cwd: PathBuf) -> Self {
-        Self { tool_name: tool_name.to_owned(), input, cwd, home: None }
+    pub(crate) fn new(tool_name: &str, input: Value, cwd: PathBuf, home: Option<PathBuf>) -> Self {
+        Self { tool_name: tool_name.to_owned(), input, cwd, home }
     }
 
     pub(crate) fn as_call(&self) -> Call<'_> {
@@ -84,8 +83,7 @@ impl Lineage {
 impl Hub {
     /// A call of the session that this is the lineage of.
     pub(crate) fn call_of(&self, of: &Lineage, tool_name: &str, input: &Object, cwd: &str) -> JudgedCall {
-        let (tool_name, input, home) = (tool_name.to_owned(), Value::Object(input.clone()), self.home_of(of));
-        JudgedCall { tool_name, input, cwd: cwd.into(), home }
+        JudgedCall::new(tool_name, Value::Object(input.clone()), cwd.into(), self.settings().home_of(of))
     }
 
     /// The lineage of a session; without anyone in it, not even itself, where it cannot be followed: then nothing is allowed.

@@ -103,7 +103,7 @@ impl Hub {
         let mode = session.config.permission_mode;
         let lineage = self.known_lineage(session).await.map_err(store_error)?;
         let input = Value::Object(input.clone());
-        let judge = policies.judge(&lineage, || self.home_of(&lineage));
+        let judge = policies.judge(&lineage, || self.settings().home_of(&lineage));
         Ok(judge.judge(tool_name, &input, Path::new(cwd), Some(mode.as_str())))
     }
 

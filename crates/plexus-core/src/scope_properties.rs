@@ -187,7 +187,7 @@ proptest! {
         let covered_down_to = |at: usize| drawn[..=at].iter().all(|one| scope_covers(one, &call));
 
         // By an answer.
-        let judged = JudgedCall::new(tool_name, input.clone(), PathBuf::from(cwd));
+        let judged = JudgedCall::new(tool_name, input.clone(), PathBuf::from(cwd), None);
         for (at, row) in rows.iter().enumerate() {
             prop_assert_eq!(lineage.may_allow(row.id, &judged), covered_down_to(at));
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use plexus_protocol::SessionId;
 
+use crate::lineage::Lineage;
 use crate::{Limits, NotifySettings, Retention, Tracing, WallSetting};
 
 /// How children on the `mcp` channel that the hub starts itself reach it.
@@ -35,6 +36,8 @@ pub struct Settings {
     pub operator_token: String,
     /// Children inherit nothing of the hub's environment; for tests.
     pub clean_env: bool,
+    /// The user's home directory: what `~` means to a session that is not given another.
+    pub home: Option<PathBuf>,
     /// Environment variables that a session may give to those it makes, besides harmless ones.
     pub session_env: Vec<String>,
     /// The user's own Claude Code settings, of which children get a little; `None` for nothing of them.
@@ -79,6 +82,12 @@ impl Settings {
     /// Where everything of a session lives that is no row of the store.
     pub fn session_dir(&self, session: SessionId) -> PathBuf {
         self.data_dir.join("sessions").join(session.to_string())
+    }
+
+    /// What `~` means to a session.
+    pub(crate) fn home_of(&self, lineage: &Lineage) -> Option<PathBuf> {
+        let given = lineage.itself().and_then(|session| session.config.env.get("HOME").map(PathBuf::from));
+        given.or_else(|| self.home.clone().filter(|_| !self.clean_env))
     }
 
     /// Where the runs of a session live.

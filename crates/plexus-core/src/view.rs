@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::Hub;
 use crate::budgets;
-use crate::session::{trouble_of, waits_for_more};
+use crate::session::{trouble_of, waits_for_budget};
 use crate::tree::Seen;
 
 /// How much of a text goes into a line for people.
@@ -92,7 +92,7 @@ pub(crate) fn attention(
     let asked = open.map(Attention::from);
     let running = turn.filter(|(status, _)| *status == TurnStatus::Running);
     let trouble = running.and_then(|(_, progress)| trouble_of(progress));
-    let waits = running.filter(|(_, progress)| waits_for_more(progress)).map(|_| Attention::Budget);
+    let waits = running.filter(|(_, progress)| waits_for_budget(progress)).map(|_| Attention::Budget);
     asked.chain(waits).chain(trouble).collect::<BTreeSet<_>>().into_iter().collect()
 }
 

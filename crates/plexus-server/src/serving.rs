@@ -326,6 +326,7 @@ async fn start_core(
         hub_key: identity.public().0,
         operator_token: dir.operator_token()?,
         clean_env: config.clean_env,
+        home: std::env::var_os("HOME").map(PathBuf::from),
         session_env: config.session_env,
         user_settings: config.user_settings,
         hubs_list: config.hubs_list,

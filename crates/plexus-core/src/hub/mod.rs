@@ -25,15 +25,14 @@ use crate::disk::Disk;
 use crate::files::Files;
 use crate::follow::{Deltas, LiveSessions};
 use crate::limits::Room;
-use crate::lineage::Lineage;
 use crate::loading::UserSettings;
 use crate::method::{Caller, Method, Registry, ToolUser, method_not_found};
 use crate::metrics::Metrics;
 use crate::notify::Notifier;
 use crate::permit::Attachments;
-use crate::policies::{Judge, Policies};
+use crate::policies::Policies;
 use crate::positions::Positions;
-use crate::session::{self, SessionHandle};
+use crate::session::{self, SessionHandle, Shared, shutting_down};
 use crate::sign_in::Links;
 use crate::wall::Walls;
 use crate::way_up::WayUp;
@@ -67,7 +66,7 @@ pub enum ShutDown {
 
 /// The hub. Shared by every task and door; it owns no child: each session's task does.
 pub struct Hub {
-    settings: Settings,
+    settings: Arc<Settings>,
     /// This program, for what is started outside the sandbox: keepers and file helpers.
     own_program: PathBuf,
     registry: Registry,
@@ -78,7 +77,7 @@ pub struct Hub {
     live_sessions: LiveSessions,
     positions: Positions,
     metrics: Arc<Metrics>,
-    room: Room,
+    room: Arc<Room>,
     reading: Arc<Semaphore>,
     rendering: Places,
     disk: Disk,
@@ -86,9 +85,9 @@ pub struct Hub {
     watch: JournalWatch,
     walls: Walls,
     files: Files,
-    policies: Policies,
+    policies: Arc<Policies>,
     user_settings: UserSettings,
-    way_up: WayUp,
+    way_up: Arc<WayUp>,
     links: Links,
     notifier: Option<Notifier>,
     sessions: Mutex<HashMap<SessionId, SessionHandle>>,
@@ -118,8 +117,9 @@ impl Hub {
         let files = Files::new(own_program.clone(), &walls, closing.clone());
         let user_settings =
             UserSettings::at_start(settings.user_settings.clone(), &settings.data_dir, &files).await;
+        let settings = Arc::new(settings);
         let hub = Arc::new_cyclic(|this: &Weak<Self>| Self {
-            settings,
+            settings: Arc::clone(&settings),
             own_program,
             registry,
             book: Book::new(Arc::clone(&store) as Arc<dyn Ledger>, Arc::clone(&metrics)),
@@ -129,7 +129,7 @@ impl Hub {
             live_sessions: LiveSessions::default(),
             positions: Positions::default(),
             metrics,
-            room: Room::default(),
+            room: Arc::default(),
             reading: Arc::new(Semaphore::new(READING_AT_ONCE)),
             rendering: Places::new(RENDERED_AT_ONCE.0, RENDERED_AT_ONCE.1),
             disk,
@@ -137,9 +137,9 @@ impl Hub {
             watch,
             files,
             walls,
-            policies: Policies::default(),
+            policies: Arc::default(),
             user_settings,
-            way_up: WayUp::default(),
+            way_up: Arc::new(WayUp::new(&settings)),
             links: Links::default(),
             notifier,
             sessions: Mutex::default(),
@@ -268,15 +268,15 @@ impl Hub {
         &self.way_up
     }
 
-    /// Who judges the calls of a session.
-    pub(crate) fn judge_of(&self, lineage: &Lineage) -> Arc<Judge> {
-        self.policies.judge(lineage, || self.home_of(lineage))
-    }
-
-    /// What `~` means to a session.
-    pub(crate) fn home_of(&self, lineage: &Lineage) -> Option<PathBuf> {
-        let given = lineage.itself().and_then(|session| session.config.env.get("HOME").map(PathBuf::from));
-        given.or_else(|| std::env::var_os("HOME").filter(|_| !self.settings.clean_env).map(PathBuf::from))
+    /// The in-memory parts that every session uses.
+    pub(crate) fn shared(&self) -> Shared {
+        Shared {
+            settings: Arc::clone(&self.settings),
+            policies: Arc::clone(&self.policies),
+            room: Arc::clone(&self.room),
+            way_up: Arc::clone(&self.way_up),
+            metrics: Arc::clone(&self.metrics),
+        }
     }
 
     pub(crate) fn closing(&self) -> &CancellationToken {
@@ -372,10 +372,7 @@ impl Hub {
     /// Calls a method for a caller: the one way in, for every door.
     pub async fn call(self: &Arc<Self>, caller: Caller, name: &str, params: Value) -> Result<Value, Error> {
         if self.closing.is_cancelled() {
-            return Err(Error::new(
-                ErrorKind::ShuttingDown,
-                "the hub is going away; try again when it is back",
-            ));
+            return Err(shutting_down());
         }
         if name == "rpc.discover" {
             return Ok(self.registry.openrpc());

@@ -1,5 +1,5 @@
-//! Claude Code's own transcripts: whether there is one to go on with, and what it says the conversation has cost so far. They
-//! are Claude Code's to write, and any child can write them as well; a helper process looks.
+//! Claude Code's transcripts: whether one exists to continue, and the cost it records. Any child can write them, so a helper
+//! process reads them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,24 +7,23 @@ use std::path::PathBuf;
 
 use plexus_agent::Conversation;
 use plexus_files::{FindTranscripts, Transcript};
-use plexus_store::{Change, ResumePoint};
+use plexus_store::ResumePoint;
 
 use super::owner::Owner;
 
-/// A conversation to go on with.
+/// A conversation to start with.
 pub(super) struct Found {
     pub(super) conversation: Conversation,
-    /// What it had cost when its last process ended, in dollars.
-    spent_usd: f64,
+    /// Its cost when its last process ended, in dollars.
+    pub(super) spent_usd: f64,
 }
 
 impl Owner {
-    /// Goes on with the conversation where Claude Code has a transcript of it, in the home of this environment. A child
-    /// that was killed early leaves none, and to resume it would fail. One that was forked begins with part of another
-    /// one's.
+    /// Continues the conversation if Claude Code has a transcript of it, in the home of this environment. A child that was
+    /// killed early leaves none, and resuming it would fail. A fork begins with part of another transcript.
     pub(super) async fn conversation(&self, env: &BTreeMap<OsString, OsString>) -> Result<Found, String> {
-        let id = self.row.id.to_string();
-        let forked = self.row.config.forked.clone();
+        let id = self.machine.id().to_string();
+        let forked = self.machine.config().forked.clone();
         let ids = std::iter::once(id.clone()).chain(forked.iter().map(|forked| forked.session.to_string()));
         let mut transcripts = match projects(env) {
             Some(projects) => {
@@ -46,19 +45,11 @@ impl Owner {
             Some(Transcript { spent_usd }) => {
                 Ok(Found { conversation: Conversation::Fork { from, at, id }, spent_usd })
             }
-            // Without it the agent would know nothing of what it is asked to go on with.
+            // Without it the agent would not know the conversation it is asked to continue.
             None => Err(format!(
                 "it was forked from session {from}, whose transcript Claude Code does not have any more"
             )),
         }
-    }
-
-    /// What the process that is about to start counts its cost from: newer versions go on where the transcript says that
-    /// the conversation stood, older ones write nothing of it and begin anew.
-    pub(super) fn begin_counting_cost(&mut self, found: &Found) -> Option<Change> {
-        let progress = &mut self.turn.as_mut()?.progress;
-        (progress.cost_before, progress.cost_now) = (found.spent_usd, found.spent_usd);
-        Some(self.progress())
     }
 }
 

@@ -6,10 +6,12 @@ mod passing;
 mod presence;
 mod waking;
 
+use std::time::Duration;
+
 use plexus_protocol::{AskedOf, Decider, Passed, Principal, UnixSeconds, WentOn};
 use plexus_store::{ApprovalRow, Change};
 
-use crate::Hub;
+use crate::Settings;
 use crate::book::Deadlines;
 use crate::clock::now;
 use crate::lineage::Lineage;
@@ -20,14 +22,28 @@ use presence::Presence;
 use waking::ToWake;
 
 /// What the hub remembers of those who are asked; all of it can be found out again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct WayUp {
+    /// How long somebody counts as there after a call.
+    present_for: Duration,
+    /// How many seconds somebody has before a question goes on, unless the session says otherwise.
+    escalate_after_secs: u64,
     presence: Presence,
     going_on: Deadlines,
     to_wake: ToWake,
 }
 
 impl WayUp {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            present_for: settings.present_for,
+            escalate_after_secs: settings.escalate_after_secs,
+            presence: Presence::default(),
+            going_on: Deadlines::default(),
+            to_wake: ToWake::default(),
+        }
+    }
+
     /// This caller is there for as long as it holds what is returned, and a while longer.
     pub(crate) fn enter(&self, principal: &Principal) -> Option<Here<'_>> {
         match principal {
@@ -74,20 +90,20 @@ impl Route {
     }
 }
 
-impl Hub {
+impl WayUp {
     /// The first of `deciders` that is there; the operator, if none is.
-    pub(crate) fn route(&self, lineage: &Lineage, deciders: Vec<AskedOf>) -> Route {
+    pub(crate) fn route(&self, lineage: &Lineage, deciders: Vec<AskedOf>, now: UnixSeconds) -> Route {
         let mut passed = Vec::new();
         for asked_of in deciders {
             if asked_of == AskedOf::Operator {
                 break;
             }
             if self.can_be_reached(lineage, &asked_of) {
-                let passes_on_at = Some(now() + self.patience(lineage));
+                let passes_on_at = Some(now + self.patience(lineage));
                 return Route { asked_of, passed, passes_on_at };
             }
             let (from, why, by) = (Some(asked_of), WentOn::Absent, Decider::Hub);
-            passed.push(Passed { from, why, by, opinion: None, at: now() });
+            passed.push(Passed { from, why, by, opinion: None, at: now });
         }
         Route { asked_of: AskedOf::Operator, passed, passes_on_at: None }
     }
@@ -97,12 +113,12 @@ impl Hub {
         let wakes = lineage.sessions().iter().any(|session| {
             session.config.wake && matches!(asked_of, AskedOf::Session { id } if *id == session.id)
         });
-        wakes || self.way_up().presence.is_here(&asked_of.key(), self.settings().present_for)
+        wakes || self.presence.is_here(&asked_of.key(), self.present_for)
     }
 
     /// How many seconds somebody has before a question goes on.
     fn patience(&self, lineage: &Lineage) -> u64 {
         let given = lineage.sessions().iter().rev().find_map(|session| session.config.escalate_after_secs);
-        given.unwrap_or(self.settings().escalate_after_secs)
+        given.unwrap_or(self.escalate_after_secs)
     }
 }

@@ -31,17 +31,19 @@ impl Hub {
         let lineage = self.lineage_of(&row).await?;
         if is_new_budget(&row) && row.approval.passes_on_at.is_some() {
             // The store asks for more, and knows neither who is there nor how long they have.
-            row.approval.passes_on_at = Some(row.approval.created_at + self.patience(&lineage));
+            row.approval.passes_on_at = Some(row.approval.created_at + self.way_up().patience(&lineage));
         }
         let why = match row.approval.passes_on_at {
             Some(at) if at <= now() => WentOn::Unanswered,
-            Some(_) if is_new_budget(&row) && !self.can_be_reached(&lineage, &row.approval.asked_of) => {
+            Some(_)
+                if is_new_budget(&row) && !self.way_up().can_be_reached(&lineage, &row.approval.asked_of) =>
+            {
                 WentOn::Absent
             }
             _ => return Ok(Some(row)),
         };
         let deciders = self.deciders_above(&lineage, &row, &row.approval.asked_of);
-        let change = self.route(&lineage, deciders).from(&row, why, Decider::Hub, None);
+        let change = self.way_up().route(&lineage, deciders, now()).from(&row, why, Decider::Hub, None);
         kill_point("way up", "due");
         match self.commit(vec![change]).await {
             Ok(_) => kill_point("way up", "gone on"),

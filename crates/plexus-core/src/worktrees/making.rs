@@ -16,7 +16,7 @@ use super::{WorkError, notes, off_thread, record, told};
 use crate::Hub;
 use crate::bounds::place_of;
 use crate::kill_point::kill_point;
-use crate::session::going_away;
+use crate::session::shutting_down;
 
 /// How long a setup command may take unless said.
 const SETUP_WITHIN: Duration = Duration::from_secs(600);
@@ -89,7 +89,7 @@ impl Making {
         }
         kill_point("worktree", "set up");
         if hub.closing().is_cancelled() {
-            return Err(going_away());
+            return Err(shutting_down());
         }
         if gone.is_cancelled() {
             return Err(Error::new(ErrorKind::Internal, "the caller has gone"));

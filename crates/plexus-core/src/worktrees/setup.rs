@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Hub;
 use crate::environment::environment;
-use crate::session::going_away;
+use crate::session::shutting_down;
 
 /// How many lines of its output a failure shows.
 const LINES: usize = 20;
@@ -59,7 +59,7 @@ impl Setup {
         let exit = read_exit(&dir);
         let message = match (cut, &exit) {
             (None, Some(Exit { code: Some(0), .. })) => return Ok(()),
-            (Some(Cut::Closing), _) => return Err(going_away()),
+            (Some(Cut::Closing), _) => return Err(shutting_down()),
             (Some(Cut::Gone), _) => return Err(Error::new(ErrorKind::Internal, "the caller has gone")),
             (Some(Cut::TooLong), _) => {
                 format!("the setup command was ended after {} s", self.within.as_secs())

@@ -8,8 +8,8 @@ use plexus_store::SessionRow;
 use serde_json::Value;
 use tokio::sync::mpsc::Sender;
 
-use super::chat_async::{check_prompt, reading};
-use super::poll::{Reading, read};
+use super::chat_async::{check_prompt, prompt_format};
+use super::poll::{EventPage, read};
 use crate::Hub;
 use crate::access::{Admitted, Needs};
 use crate::book::{Topic, next};
@@ -30,7 +30,7 @@ pub(super) fn method() -> Method {
 
 async fn chat(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<PollResult, Error> {
     check_prompt(&params.prompt)?;
-    let prompt = Prompt { reading: reading(&caller, params.expand)?, text: params.prompt };
+    let prompt = Prompt { format: prompt_format(&caller, params.expand)?, text: params.prompt };
     let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
     // Whoever may prompt a session is among those who would be asked.
     if caller.door == Door::Mcp && session.config.loopback_enabled {
@@ -50,7 +50,7 @@ async fn chat(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<Pol
     while !has_ended(&hub, &session, turn).await? {
         next(&mut signal).await;
     }
-    let whole = Reading { turn, from: 0, limit: u64::from(u32::MAX), max_bytes: MAX_TEXT_BYTES };
+    let whole = EventPage { turn, from: 0, limit: u64::from(u32::MAX), max_bytes: MAX_TEXT_BYTES };
     read(&hub, &session, &whole).await
 }
 

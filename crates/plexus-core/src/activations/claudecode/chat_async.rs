@@ -9,7 +9,7 @@ use crate::Hub;
 use crate::access::{Admitted, Needs};
 use crate::hub::store_error;
 use crate::method::{Audience, Method};
-use crate::session::{Prompt, Reading};
+use crate::session::{Prompt, PromptFormat};
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -23,7 +23,7 @@ pub(super) fn method() -> Method {
 
 async fn chat_async(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<ChatAsyncResult, Error> {
     check_prompt(&params.prompt)?;
-    let prompt = Prompt { reading: reading(&caller, params.expand)?, text: params.prompt };
+    let prompt = Prompt { format: prompt_format(&caller, params.expand)?, text: params.prompt };
     let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
     let (turn, cursor) = begin(&hub, session.id, prompt).await?;
     Ok(ChatAsyncResult::Started { session_id: session.id, turn, cursor })
@@ -38,10 +38,10 @@ pub(super) async fn begin(hub: &Hub, session: SessionId, prompt: Prompt) -> Resu
 }
 
 /// How a prompt is to be read. Files that it names are read without a question, so that is the operator's to say.
-pub(super) fn reading(caller: &Admitted, expand: Option<bool>) -> Result<Reading, Error> {
+pub(super) fn prompt_format(caller: &Admitted, expand: Option<bool>) -> Result<PromptFormat, Error> {
     match (expand, &caller.principal) {
-        (None | Some(false), _) => Ok(Reading::Plain),
-        (Some(true), Principal::Operator) => Ok(Reading::Expanded),
+        (None | Some(false), _) => Ok(PromptFormat::Plain),
+        (Some(true), Principal::Operator) => Ok(PromptFormat::Expanded),
         (Some(true), _) => {
             let message =
                 "only the operator can have files read that a prompt names: nobody is asked about that";

@@ -24,7 +24,7 @@ use crate::hub::store_error;
 use crate::loading::{self, Taken, Trust};
 use crate::method::{Audience, Method};
 use crate::rules::Giver;
-use crate::session::{Prompt, Reading};
+use crate::session::{Prompt, PromptFormat};
 use crate::shell::{PREFIX_VARIABLE, SHELL_VARIABLE};
 use crate::worktrees::Making;
 
@@ -259,7 +259,7 @@ async fn enter(
         }
     }
     let (turn, cursor) = match prompt {
-        Some(text) => begin(hub, id, Prompt { text, reading: Reading::Plain })
+        Some(text) => begin(hub, id, Prompt { text, format: PromptFormat::Plain })
             .await
             .map(|(turn, cursor)| (Some(turn), Some(cursor)))?,
         None => (None, None),

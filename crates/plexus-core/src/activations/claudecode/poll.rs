@@ -31,7 +31,7 @@ pub(super) fn method() -> Method {
 }
 
 /// What part of a turn is wanted.
-pub(super) struct Reading {
+pub(super) struct EventPage {
     pub(super) turn: u64,
     pub(super) from: u64,
     pub(super) limit: u64,
@@ -60,7 +60,7 @@ async fn poll(hub: Arc<Hub>, caller: Admitted, params: PollParams) -> Result<Pol
             (Some(from), _) | (None, Some(from)) => from,
             (None, None) => hub.store().position(&reader, session.id, turn).await.map_err(store_error)?,
         };
-        let result = read(&hub, &session, &Reading { turn, from, limit, max_bytes }).await?;
+        let result = read(&hub, &session, &EventPage { turn, from, limit, max_bytes }).await?;
         let PollResult::Ok { status, events, read_position, .. } = &result;
         let busy = matches!(status, Status::Running | Status::AwaitingPermission | Status::Idle);
         let waited = Instant::now() >= deadline;
@@ -88,8 +88,8 @@ async fn wanted_turn(hub: &Hub, session: &SessionRow, wanted: Option<u64>) -> Re
 }
 
 /// Reads part of a turn as it is now.
-pub(super) async fn read(hub: &Hub, session: &SessionRow, reading: &Reading) -> Result<PollResult, Error> {
-    let Reading { turn, from, limit, max_bytes } = *reading;
+pub(super) async fn read(hub: &Hub, session: &SessionRow, page: &EventPage) -> Result<PollResult, Error> {
+    let EventPage { turn, from, limit, max_bytes } = *page;
     // In this order: a turn that is seen to be over is seen with all its events, and an event that tells of a
     // question is seen with the question.
     let row = hub.store().turn(session.id, turn).await.map_err(store_error)?;

@@ -8,6 +8,7 @@ use plexus_store::{ApprovalRow, Refusal, StoreError};
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
+use crate::clock::now;
 use crate::hub::store_error;
 use crate::lineage::Lineage;
 use crate::method::{Audience, Method};
@@ -41,7 +42,7 @@ async fn escalate(hub: Arc<Hub>, caller: Admitted, params: EscalateParams) -> Re
             // Somebody further up is asked already; there is nothing to pass on.
             return Ok(EscalateResult::Ok { approval_id, asked_of: row.approval.asked_of });
         }
-        let route = hub.route(&lineage, hub.deciders_above(&lineage, &row, &from));
+        let route = hub.way_up().route(&lineage, hub.deciders_above(&lineage, &row, &from), now());
         let asked_of = route.asked_of.clone();
         let by = Decider::from(&caller.principal);
         match hub.commit(vec![route.from(&row, WentOn::Escalated, by, params.opinion.clone())]).await {

@@ -1,4 +1,4 @@
-//! The conversation: what was said, what was decided about calls, and how turns ended become nodes of the session's tree.
+//! The conversation tree of the session. Messages, decisions about calls and the outcomes of turns become its nodes.
 
 use plexus_claude::{Assistant, Block};
 use plexus_protocol::arbor::Role;
@@ -6,10 +6,10 @@ use plexus_protocol::{Event, NodeId};
 use plexus_store::{Change, NodeRow, TurnStatus};
 use serde_json::{Value, json};
 
-use super::owner::Owner;
-use super::reading::Batch;
+use super::Machine;
+use super::lines::Batch;
 
-/// A message that has grown to this goes on in another node: what is added to a node is written with all of it.
+/// The size at which a message continues in another node. An extended node is rewritten as a whole.
 const NODE_BYTES: u64 = 256 * 1024;
 
 /// The assistant message being received.
@@ -20,9 +20,9 @@ pub(super) struct Message {
     bytes: u64,
 }
 
-impl Owner {
-    /// One node per message, unless it is very long. Claude Code sends a message's blocks one by one under one id.
-    pub(super) fn add_said(&mut self, said: &Assistant, batch: &mut Batch) {
+impl Machine {
+    /// Adds an assistant message: one node, unless it is very long. Claude Code sends the blocks of a message one by one.
+    pub(super) fn add_assistant_message(&mut self, said: &Assistant, batch: &mut Batch) {
         let content: Vec<Value> = said.blocks.iter().map(block_value).collect();
         if let (Some(id), Some(Message { id: current, node, bytes })) = (&said.message_id, &mut self.message)
             && id == current
@@ -38,7 +38,7 @@ impl Owner {
         self.message = said.message_id.clone().map(|id| Message { id, node, bytes });
     }
 
-    /// Results of tools, each with what was decided about its call.
+    /// Adds results of tools, each with the decision about its call.
     pub(super) fn add_results(&mut self, blocks: &[Block], batch: &mut Batch) {
         let content = blocks.iter().map(|block| {
             let mut value = block_value(block);
@@ -54,12 +54,12 @@ impl Owner {
         self.add_node(Role::User, content, None, &mut batch.changes);
     }
 
-    /// What somebody said to the agent.
+    /// Adds a prompt.
     pub(super) fn add_prompt(&mut self, text: &str, changes: &mut Vec<Change>) -> NodeId {
         self.add_node(Role::User, json!([{"type": "text", "text": text}]), None, changes)
     }
 
-    /// How the turn in progress ended.
+    /// Adds the outcome of the running turn.
     pub(super) fn add_outcome(&mut self, status: TurnStatus, last: &mut Event, changes: &mut Vec<Change>) {
         let mut outcome = serde_json::to_value(&*last).unwrap_or_default();
         if let Some(outcome) = outcome.as_object_mut() {
@@ -87,7 +87,7 @@ impl Owner {
     }
 }
 
-/// What the same batch adds to a message is one change: each one rewrites the message.
+/// Extends a message with one change per batch: each change rewrites the message.
 fn extend(node: NodeId, content: Vec<Value>, uuid: Option<String>, changes: &mut Vec<Change>) {
     for change in changes.iter_mut().rev() {
         match change {

@@ -1,55 +1,68 @@
-//! What the child wrote, turned into what is to be stored and done. Nothing here waits or writes: a [`Batch`] comes
-//! out, and the owner stores it and acts upon it.
+//! The lines that the child writes. A batch of lines becomes one commit; what follows from it is sent when it is durable.
 
-use plexus_agent::{Entry, Walled, read_wall};
+use plexus_agent::Entry;
 use plexus_claude::{
     Assistant, Block, GateAnswer, Incoming, PermissionResult, Request, RequestBody, System, TurnResult, User,
 };
 use plexus_protocol::claudecode::{Channel, PermissionMode};
 use plexus_protocol::{Event, JournalRange, Object};
-use plexus_store::{Change, RunKey, TurnStatus};
+use plexus_store::{Change, Committed, RunKey};
 use serde_json::{Value, json};
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::Instant;
 
-use super::changes::Reply;
-use super::cut::cut;
-use super::ending::Cause;
-use super::owner::Owner;
-use super::run::{CONNECTING_PAUSE, Phase};
-use super::turn::{Ending, Turn};
+use super::process::{CONNECTING_PAUSE, Phase};
+use super::truncate::truncate;
+use super::{AfterCommit, Cause, Effect, Machine, Reply};
 
-/// The one tool Claude Code is known to run without asking its hooks; all it does is end the conversation.
-const NOT_AT_THE_GATE: &str = "EndConversation";
+/// The one tool that Claude Code runs without its hooks; it only ends the conversation.
+const UNGATED_TOOL: &str = "EndConversation";
 
-/// What came of some lines.
+/// What follows from a batch of lines.
 #[derive(Default)]
 pub(super) struct Batch {
-    /// Lines to send whether or not the rest can be stored: refusals.
+    /// Denials, which are sent whether or not the rest can be stored.
     pub(super) before: Vec<String>,
-    /// What is to be stored, in one commit.
+    /// The changes, stored in one commit.
     pub(super) changes: Vec<Change>,
-    /// Lines to send once it is.
-    pub(super) after: Vec<String>,
-    /// What is said to calls at the gate, for those that are not held, once it is stored.
-    pub(super) gated: Vec<(String, String)>,
-    /// What the child answered to requests of ours, for whoever waits.
-    pub(super) answers: Vec<(Reply, Result<(), String>)>,
-    /// The child has become ready for a prompt.
-    pub(super) ready: bool,
-    /// The child has to be ended at once.
-    pub(super) alarm: Option<Cause>,
-    /// Held until it is stored, where it is large.
-    pub(super) place: Option<OwnedSemaphorePermit>,
-    /// The length of the line that is being looked at.
+    /// What follows once they are durable.
+    pub(super) after: AfterLines,
+    /// The length of the current line.
     pub(super) line_bytes: u64,
-    /// Where that line stands, if its events are not the whole of it.
-    cut: Option<JournalRange>,
+    /// The place of the current line in the journal, if its events contain only part of it.
+    truncated: Option<JournalRange>,
+}
+
+/// What follows once a batch is durable.
+#[derive(Default)]
+pub(in crate::session) struct AfterLines {
+    /// The most notable thing in the batch, for kill points.
+    operation: &'static str,
+    /// The gate's answers; those to held calls are not sent.
+    pub(super) gate: Vec<GateReply>,
+    /// Further lines for the child.
+    lines: Vec<String>,
+    /// Answers of the child to control requests, for the callers that wait.
+    replies: Vec<Reply>,
+    readiness: Readiness,
+    /// Why the child has to be ended at once.
+    alarm: Option<Cause>,
+}
+
+/// The gate's answer to a call.
+pub(super) struct GateReply {
+    pub(super) tool_use_id: String,
+    pub(super) line: String,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Readiness {
+    #[default]
+    Unchanged,
+    /// The child has become ready for a prompt.
+    BecameReady,
 }
 
 impl Batch {
-    /// What is most notable in it, in a word.
-    pub(super) fn what(&self) -> &'static str {
+    fn operation(&self) -> &'static str {
         let any = |notable: fn(&Change) -> bool| self.changes.iter().any(notable);
         if any(|change| matches!(change, Change::Ask(_))) {
             "ask"
@@ -57,7 +70,7 @@ impl Batch {
             "gate"
         } else if any(|change| matches!(change, Change::EndTurn { .. })) {
             "end of turn"
-        } else if self.ready {
+        } else if self.after.readiness == Readiness::BecameReady {
             "ready"
         } else {
             "lines"
@@ -65,42 +78,72 @@ impl Batch {
     }
 }
 
-impl Owner {
+impl Machine {
+    pub(super) fn on_lines(&mut self, entries: Vec<Entry>) {
+        let Some(key) = self.process.as_ref().map(|process| process.key) else { return };
+        let mut batch = self.read(key, entries);
+        let operation = batch.operation();
+        batch.after.operation = operation;
+        if batch.after.alarm.is_some() {
+            self.effects.push(Effect::Kill);
+        }
+        // A denial is safe without a record: it does not wait for the store. A hub that dies before the commit reads the
+        // same lines again and denies again.
+        for line in batch.before {
+            self.send(line);
+        }
+        self.kill_point(operation, "read");
+        self.commit_then(batch.changes, AfterCommit::Lines(Box::new(batch.after)));
+    }
+
+    pub(super) fn on_lines_stored(&mut self, after: AfterLines, committed: &Committed) {
+        let AfterLines { operation, gate, lines, replies, readiness, alarm } = after;
+        self.kill_point(operation, "stored");
+        for GateReply { tool_use_id, line } in gate {
+            if !committed.holds(&tool_use_id) {
+                self.send(line);
+            }
+        }
+        for line in lines {
+            self.send(line);
+        }
+        self.kill_point(operation, "answered");
+        self.load_held(committed);
+        self.effects.extend(replies.into_iter().map(Effect::Reply));
+        if let Some(cause) = alarm {
+            return self.end_process(cause);
+        }
+        if readiness == Readiness::BecameReady {
+            self.send_prompt();
+        }
+    }
+
     /// Turns lines into a batch.
-    pub(super) fn digest(&mut self, entries: Vec<Entry>) -> Batch {
+    fn read(&mut self, key: RunKey, entries: Vec<Entry>) -> Batch {
         let mut batch = Batch::default();
-        let Some(key) = self.run.as_ref().map(|run| run.key) else { return batch };
         let before = self.turn.as_ref().map(|turn| (turn.number, turn.progress.clone()));
-        let most = self.hub.settings().limits.event_bytes;
-        let mut end = 0;
+        let limit = self.shared.settings.limits.event_bytes;
+        let mut end_offset = 0;
         for entry in entries {
-            let Entry { mut message, start, end: after } = entry;
-            end = after;
-            batch.line_bytes = after - start;
-            batch.cut = if batch.line_bytes > most as u64 {
-                cut(&mut message, most, JournalRange { run: key.run, start, end })
+            let Entry { mut message, start, end } = entry;
+            end_offset = end;
+            batch.line_bytes = end - start;
+            batch.truncated = if batch.line_bytes > limit as u64 {
+                truncate(&mut message, limit, JournalRange { run: key.run, start, end })
             } else {
                 None
             };
             self.look_for_trouble(&message, &mut batch);
             self.on_message(key, message, &mut batch);
         }
-        self.listen_for_quiet();
-        self.keep_clock();
+        self.restart_stall_timer();
+        self.update_clock();
         let after = self.turn.as_ref().map(|turn| (turn.number, turn.progress.clone()));
         if after.is_some() && after != before {
             batch.changes.push(self.progress());
         }
-        batch.changes.push(Change::Offset(key, end));
+        batch.changes.push(Change::Offset(key, end_offset));
         batch
-    }
-
-    /// The progress of the turn in progress, to be stored.
-    pub(super) fn progress(&self) -> Change {
-        match &self.turn {
-            Some(turn) => turn.progress.change(self.row.id, turn.number),
-            None => self.last_progress.change(self.row.id, self.row.latest_turn),
-        }
     }
 
     fn on_message(&mut self, key: RunKey, message: Incoming, batch: &mut Batch) {
@@ -114,21 +157,16 @@ impl Owner {
             Incoming::Result(result) => self.on_result(key, result, batch),
             Incoming::Other { kind, data } => self.note(&kind, Value::Object(data), batch),
             Incoming::Rubbish { text } => self.note("rubbish", json!({"text": text}), batch),
-            Incoming::Delta(delta) => self.hub.deltas().tell(self.row.id, delta),
+            Incoming::Delta(delta) => self.effects.push(Effect::Publish(delta)),
             Incoming::KeepAlive | Incoming::Blank => {}
         }
     }
 
-    /// Earlier results of a turn are told as they are overtaken; the last one ends it.
+    /// The last result ends the turn. Each earlier one becomes an event when the next arrives.
     fn on_result(&mut self, key: RunKey, result: TurnResult, batch: &mut Batch) {
-        let Some(turn) = self.turn.as_mut() else {
-            self.note("result", json!({"result": result.result, "subtype": result.subtype}), batch);
-            return;
+        let Some(turn) = self.turn.as_mut().filter(|turn| !turn.progress.is_of_other_work(&result)) else {
+            return self.note("result", json!({"result": result.result, "subtype": result.subtype}), batch);
         };
-        if turn.progress.is_of_other_work(&result) {
-            self.note("result", json!({"result": result.result, "subtype": result.subtype}), batch);
-            return;
-        }
         let earlier = turn.progress.take_result(result);
         let over = turn.progress.is_over_by_result();
         if let Some(earlier) = earlier {
@@ -143,12 +181,12 @@ impl Owner {
         let id = request.request_id;
         match request.body {
             RequestBody::Gate(call) => {
-                self.ensure_turn(key, batch);
+                self.ensure_turn(key.run, &mut batch.changes);
                 self.on_gate(key, &id, &call, batch);
             }
             RequestBody::Ask(ask) => {
-                self.ensure_turn(key, batch);
-                self.on_ask(key, &id, *ask, batch);
+                self.ensure_turn(key.run, &mut batch.changes);
+                self.on_can_use_tool(key, &id, *ask, batch);
             }
             RequestBody::BadGate { why } => {
                 let reason = format!("Plexus could not read this call, so it is denied: {why}");
@@ -170,42 +208,42 @@ impl Owner {
     }
 
     fn on_response(&mut self, response: plexus_claude::Response, batch: &mut Batch) {
-        let asks_over_mcp = self.row.config.loopback_enabled && self.row.config.channel == Channel::Mcp;
-        if let Some(asked) = self.requests.remove(&response.request_id) {
-            let outcome = response.outcome.map(|_| ());
-            let (change, reply) = self.settle(asked, outcome.is_ok());
+        if let Some(request) = self.requests.remove(&response.request_id) {
+            let (change, reply) = self.finish_request(request, response.outcome.map(drop));
             batch.changes.push(change);
-            batch.answers.push((reply, outcome));
+            batch.after.replies.push(reply);
             return;
         }
-        let Some(run) = self.run.as_mut() else { return };
-        match (run.phase, response.outcome) {
-            (Phase::Initializing, outcome) if response.request_id == run.initialize_id() => match outcome {
+        let asks_over_mcp = self.row.config.loopback_enabled && self.row.config.channel == Channel::Mcp;
+        let retry_at = self.now.instant + CONNECTING_PAUSE;
+        let Some(process) = self.process.as_mut() else { return };
+        match (process.phase, response.outcome) {
+            (Phase::Initializing, outcome) if response.request_id == process.initialize_id() => match outcome
+            {
                 Ok(_) if asks_over_mcp => {
-                    run.phase = Phase::Connecting { again: None };
-                    let number = run.key.run;
-                    batch.after.push(plexus_claude::mcp_status(&format!("plexus-mcp-status-{number}")));
+                    process.phase = Phase::Connecting { again: None };
+                    let run = process.key.run;
+                    batch.after.lines.push(plexus_claude::mcp_status(&format!("plexus-mcp-status-{run}")));
                     if let Some(turn) = self.turn.as_mut() {
-                        turn.progress.initialized = Some(number);
+                        turn.progress.initialized = Some(run);
                     }
                 }
                 Ok(_) => self.become_ready(batch),
                 Err(error) => {
                     let message = format!("the agent refused to be supervised: {error}");
-                    batch.alarm = Some(Cause::Failed("not_initialized", message));
+                    batch.after.alarm = Some(Cause::Failed("not_initialized", message));
                 }
             },
             (Phase::Connecting { .. }, Ok(answer))
                 if response.request_id.starts_with("plexus-mcp-status-") =>
             {
-                let status = mcp_status_of(&answer, "plexus");
-                match status.as_deref() {
+                match mcp_status_of(&answer, "plexus").as_deref() {
                     Some("connected") => self.become_ready(batch),
                     Some("failed" | "needs-auth" | "disabled") => {
                         let message = "the agent could not reach Plexus's permission tool".to_owned();
-                        batch.alarm = Some(Cause::Failed("no_permit_tool", message));
+                        batch.after.alarm = Some(Cause::Failed("no_permit_tool", message));
                     }
-                    _ => run.phase = Phase::Connecting { again: Some(Instant::now() + CONNECTING_PAUSE) },
+                    _ => process.phase = Phase::Connecting { again: Some(retry_at) },
                 }
             }
             _ => {}
@@ -213,21 +251,16 @@ impl Owner {
     }
 
     fn become_ready(&mut self, batch: &mut Batch) {
-        let changed = self.changed_since_launch();
-        let Some(run) = self.run.as_mut() else { return };
-        run.phase = Phase::Ready;
-        if let Some(Walled::None { reason }) = read_wall(&run.dir) {
-            tracing::warn!(session = %self.row.id, reason, "an agent was started without a wall");
-        }
-        batch.ready = true;
-        batch.after.extend(changed);
-        let number = run.key.run;
-        match self.turn.as_mut() {
-            Some(turn) => turn.progress.ready = Some(number),
-            None => {
-                self.last_progress.ready = Some(number);
-                batch.changes.push(self.progress());
-            }
+        let changed = self.settings_changed_since_launch();
+        let Some(process) = self.process.as_mut() else { return };
+        process.phase = Phase::Ready;
+        let run = process.key.run;
+        self.effects.push(Effect::ReportSandbox);
+        batch.after.readiness = Readiness::BecameReady;
+        batch.after.lines.extend(changed);
+        self.progress_mut().ready = Some(run);
+        if self.turn.is_none() {
+            batch.changes.push(self.progress());
         }
     }
 
@@ -246,7 +279,7 @@ impl Owner {
                 return;
             }
             "init" => {
-                self.ensure_turn(key, batch);
+                self.ensure_turn(key.run, &mut batch.changes);
                 self.on_mode(key, &text("permissionMode"), batch);
             }
             "status" if system.data.get("permissionMode").is_some_and(Value::is_string) => {
@@ -271,23 +304,22 @@ impl Owner {
         self.note(&system.subtype, Value::Object(system.data), batch);
     }
 
-    /// The child says which mode it is in. One that is looser than it was told ends it; one that is stricter, such as
-    /// planning of its own accord, is taken note of.
+    /// The child reports its mode. A looser mode than the stored one ends it. A stricter mode, such as planning on its own
+    /// initiative, is stored.
     fn on_mode(&mut self, key: RunKey, reported: &str, batch: &mut Batch) {
-        let told = self.row.config.permission_mode;
+        let expected = self.row.config.permission_mode;
         let mode = PermissionMode::named(reported);
-        let progress = self.turn.as_mut().map_or(&mut self.last_progress, |turn| &mut turn.progress);
-        let is_first = progress.met.replace(key.run) != Some(key.run);
+        let is_first = self.progress_mut().met.replace(key.run) != Some(key.run);
         match mode {
-            Some(mode) if mode == told || self.is_asked_for(mode) => {}
-            Some(mode) if mode.looseness() < told.looseness() && !is_first => {
+            Some(mode) if mode == expected || self.is_mode_requested(mode) => {}
+            Some(mode) if mode.looseness() < expected.looseness() && !is_first => {
                 self.row.config.permission_mode = mode;
                 batch.changes.push(Change::Configure(self.row.id, Box::new(self.row.config.clone())));
                 self.note("mode_changed", json!({"mode": reported, "by": "agent"}), batch);
             }
             _ => {
-                let message = format!("the agent is in mode `{reported}`, not `{}`", told.as_str());
-                batch.alarm = Some(Cause::Failed("wrong_mode", message));
+                let message = format!("the agent is in mode `{reported}`, not `{}`", expected.as_str());
+                batch.after.alarm = Some(Cause::Failed("wrong_mode", message));
             }
         }
     }
@@ -299,13 +331,13 @@ impl Owner {
     }
 
     fn on_assistant(&mut self, key: RunKey, assistant: Assistant, batch: &mut Batch) {
-        self.ensure_turn(key, batch);
+        self.ensure_turn(key.run, &mut batch.changes);
         if assistant.parent_tool_use_id.is_none() {
-            self.add_said(&assistant, batch);
+            self.add_assistant_message(&assistant, batch);
         }
         let parent = assistant.parent_tool_use_id;
         for block in assistant.blocks {
-            let (parent_tool_use_id, truncated) = (parent.clone(), batch.cut);
+            let (parent_tool_use_id, truncated) = (parent.clone(), batch.truncated);
             let event = match block {
                 Block::Text { text } => Event::Content { text, parent_tool_use_id, truncated },
                 Block::Thinking { text } => Event::Thinking { text, parent_tool_use_id, truncated },
@@ -327,7 +359,8 @@ impl Owner {
     fn on_user(&mut self, key: RunKey, user: User, batch: &mut Batch) {
         if user.is_replay {
             if let (Some(turn), Some(read)) = (self.turn.as_mut(), user.uuid) {
-                turn.progress.acknowledged |= turn.bound.as_ref().is_some_and(|(_, uuid)| *uuid == read);
+                let prompt = turn.bound.as_ref().and_then(|bound| bound.prompt_uuid.as_ref());
+                turn.progress.acknowledged |= prompt == Some(&read);
                 turn.progress.sends.retain(|message| message.uuid != read);
             }
             return;
@@ -339,8 +372,12 @@ impl Owner {
         for block in user.blocks {
             let parent_tool_use_id = user.parent_tool_use_id.clone();
             match block {
-                Block::ToolResult { tool_use_id, content, is_error } => {
-                    self.on_result_block(key, tool_use_id, content, is_error, parent_tool_use_id, batch);
+                Block::ToolResult { tool_use_id, content: output, is_error } => {
+                    self.on_result_block(key, &tool_use_id, is_error, batch);
+                    let truncated = batch.truncated;
+                    let event =
+                        Event::ToolResult { tool_use_id, output, is_error, parent_tool_use_id, truncated };
+                    self.event(event, batch);
                 }
                 Block::Text { text } => self.note("user", json!({"text": text}), batch),
                 Block::Thinking { text } => self.note("user", json!({"thinking": text}), batch),
@@ -352,61 +389,13 @@ impl Owner {
         }
     }
 
-    fn on_result_block(
-        &mut self,
-        key: RunKey,
-        tool_use_id: String,
-        output: Value,
-        is_error: bool,
-        parent_tool_use_id: Option<String>,
-        batch: &mut Batch,
-    ) {
-        self.at_work.remove(&tool_use_id);
-        let wrong = self.on_tool_result(key, &tool_use_id, is_error, &mut batch.changes);
-        if let Some(wrong) = wrong.filter(|_| !self.ungated.contains(&tool_use_id)) {
-            let message = format!("the call {tool_use_id} {wrong}; the session was stopped");
-            batch.alarm = Some(Cause::Failed("gate_bypassed", message));
+    fn on_result_block(&mut self, key: RunKey, tool_use_id: &str, is_error: bool, batch: &mut Batch) {
+        self.running_tools.remove(tool_use_id);
+        let broken = self.on_tool_result(key, tool_use_id, is_error, &mut batch.changes);
+        if let Some(broken) = broken.filter(|_| !self.ungated.contains(tool_use_id)) {
+            let message = format!("the call {tool_use_id} {broken}; the session was stopped");
+            batch.after.alarm = Some(Cause::Failed("gate_bypassed", message));
         }
-        let truncated = batch.cut;
-        self.event(Event::ToolResult { tool_use_id, output, is_error, parent_tool_use_id, truncated }, batch);
-    }
-
-    /// A message that comes when no turn runs is the child's own doing: that is a turn, too.
-    fn ensure_turn(&mut self, key: RunKey, batch: &mut Batch) {
-        if self.turn.is_some() {
-            return;
-        }
-        let number = self.row.latest_turn + 1;
-        self.row.latest_turn = number;
-        let session = self.row.id;
-        let progress = self.last_progress.next();
-        batch.changes.push(Change::BeginTurn {
-            session,
-            turn: number,
-            prompt: String::new(),
-            woken_to: None,
-        });
-        batch.changes.push(Change::BindTurn {
-            session,
-            turn: number,
-            run: key.run,
-            prompt_uuid: String::new(),
-        });
-        let turn = Turn {
-            number,
-            prompt: String::new(),
-            bound: Some((key.run, String::new())),
-            stopped: None,
-            progress,
-        };
-        self.turn = Some(turn);
-        if let Some(turn) = self.turn.as_mut() {
-            turn.progress.acknowledged = true;
-        }
-        let start =
-            Event::Start { id: session, user_position: self.head(), origin: Some("background".to_owned()) };
-        self.event(start, batch);
-        batch.changes.push(self.progress());
     }
 
     fn end_turn_by_result(&mut self, key: RunKey, batch: &mut Batch) {
@@ -417,36 +406,10 @@ impl Owner {
         self.end_turn(ending, &mut batch.changes);
     }
 
-    /// Ends the turn in progress, if there is one.
-    pub(super) fn end_turn(&mut self, ending: Ending, changes: &mut Vec<Change>) {
-        changes.extend(self.last_time());
-        if self.turn.is_none() {
-            return;
-        }
-        let Ending { status, mut last, summary } = ending;
-        self.add_outcome(status, &mut last, changes);
-        let Some(turn) = self.turn.take() else { return };
-        self.last_progress = turn.progress;
-        if let Some(run) = self.run.as_mut() {
-            run.interrupt_by = None;
-            run.stall_by = None;
-            run.idle_by = self.hub.settings().idle_after.map(|idle| Instant::now() + idle);
-        }
-        self.message = None;
-        self.ungated.clear();
-        self.at_work.clear();
-        let (session, number) = (self.row.id, turn.number);
-        changes.push(self.progress());
-        // What was asked of it meanwhile may still be open. Whoever ended the turn wants it to rest.
-        self.asked_for = self.row.config.wake && status != TurnStatus::Interrupted;
-        let (last, cost_usd) = (Box::new(last), self.last_progress.cost());
-        changes.push(Change::EndTurn { session, turn: number, status, last, summary, cost_usd });
-    }
-
     fn event(&mut self, event: Event, batch: &mut Batch) {
         if let Event::ToolUse { tool_name, tool_use_id, .. } = &event {
-            self.at_work.insert(tool_use_id.clone(), tool_name.clone());
-            if tool_name == NOT_AT_THE_GATE {
+            self.running_tools.insert(tool_use_id.clone(), tool_name.clone());
+            if tool_name == UNGATED_TOOL {
                 self.ungated.insert(tool_use_id.clone());
             }
         }
@@ -454,11 +417,7 @@ impl Owner {
     }
 
     fn note(&mut self, subtype: &str, data: Value, batch: &mut Batch) {
-        let data = match data {
-            Value::Object(data) => data,
-            other => Object::from_iter([("value".to_owned(), other)]),
-        };
-        self.event(Event::System { subtype: subtype.to_owned(), data }, batch);
+        batch.changes.push(self.system_event(subtype, data));
     }
 }
 

@@ -1,28 +1,28 @@
-//! Messages larger than an event may be: what is kept of one is its beginning, and where in the journal the whole of
-//! it stands. Questions are never cut: they are asked about as they are, or denied.
+//! Messages above the size limit of an event: the event contains the beginning and the place of the whole message in the
+//! journal. Requests are never truncated: they are shown whole, or denied.
 
 use plexus_claude::{Block, Incoming};
 use plexus_protocol::{JournalRange, Object};
 use serde_json::{Value, json};
 
-/// What a number, a name or an empty list counts for.
+/// The size that a number, a name or an empty list counts as.
 const SMALL: usize = 16;
-/// Which fields of a `system` message are kept in any case: the short ones among the first.
+/// The short fields among this many first fields of a `system` message are always kept.
 const FIELDS: usize = 64;
 const SHORT: usize = 1024;
 
-/// Cuts what a message says to about `most` bytes. Says whether its events are to name the range it came from; where
-/// they are `system` events, they do already.
-pub(super) fn cut(message: &mut Incoming, most: usize, range: JournalRange) -> Option<JournalRange> {
-    let mut room = Room(most);
+/// Truncates a message to about `limit` bytes. Returns the range for its events to name; a `system` event names it in its
+/// data.
+pub(super) fn truncate(message: &mut Incoming, limit: usize, range: JournalRange) -> Option<JournalRange> {
+    let mut room = Room(limit);
     match message {
-        Incoming::Assistant(assistant) => room.cut_blocks(&mut assistant.blocks),
-        Incoming::User(user) => room.cut_blocks(&mut user.blocks),
+        Incoming::Assistant(assistant) => room.truncate_blocks(&mut assistant.blocks),
+        Incoming::User(user) => room.truncate_blocks(&mut user.blocks),
         Incoming::Result(result) => {
-            result.result.iter_mut().chain(&mut result.errors).for_each(|text| room.cut_text(text));
+            result.result.iter_mut().chain(&mut result.errors).for_each(|text| room.truncate_text(text));
         }
-        Incoming::System(system) => room.cut_system(&mut system.data, range),
-        Incoming::Other { data, .. } => room.cut_system(data, range),
+        Incoming::System(system) => room.truncate_system(&mut system.data, range),
+        Incoming::Other { data, .. } => room.truncate_system(data, range),
         Incoming::Request(_)
         | Incoming::Response(_)
         | Incoming::Cancel { .. }
@@ -43,71 +43,71 @@ fn is_short(name: &str, value: &Value) -> bool {
     short && name.len() <= SHORT
 }
 
-/// How much more may be kept.
+/// The number of bytes that may still be kept.
 struct Room(usize);
 
 impl Room {
-    fn cut_blocks(&mut self, blocks: &mut [Block]) {
+    fn truncate_blocks(&mut self, blocks: &mut [Block]) {
         for block in blocks {
             match block {
-                Block::Text { text } | Block::Thinking { text } => self.cut_text(text),
-                Block::ToolUse { input, .. } => self.cut_object(input),
-                Block::ToolResult { content, .. } => self.cut_value(content),
-                Block::Other { data, .. } => self.cut_object(data),
+                Block::Text { text } | Block::Thinking { text } => self.truncate_text(text),
+                Block::ToolUse { input, .. } => self.truncate_object(input),
+                Block::ToolResult { content, .. } => self.truncate_value(content),
+                Block::Other { data, .. } => self.truncate_object(data),
             }
         }
     }
 
-    /// Its short fields are kept wherever they stand: some of them say how the child is.
-    fn cut_system(&mut self, data: &mut Object, range: JournalRange) {
+    /// Keeps short fields wherever they are: some of them report the state of the child.
+    fn truncate_system(&mut self, data: &mut Object, range: JournalRange) {
         let mut fields = 0;
         data.retain(|name, value| {
             fields += 1;
             if fields > FIELDS || !is_short(name, value) {
-                return self.cut_field(name, value);
+                return self.truncate_field(name, value);
             }
             true
         });
         data.insert("truncated".to_owned(), json!(range));
     }
 
-    fn cut_value(&mut self, value: &mut Value) {
+    fn truncate_value(&mut self, value: &mut Value) {
         match value {
-            Value::String(text) => self.cut_text(text),
+            Value::String(text) => self.truncate_text(text),
             Value::Array(items) => {
                 items.retain_mut(|item| {
                     let kept = self.0 > 0;
                     if kept {
-                        self.cut_value(item);
+                        self.truncate_value(item);
                     }
                     kept
                 });
                 items.shrink_to_fit();
             }
-            Value::Object(fields) => self.cut_object(fields),
+            Value::Object(fields) => self.truncate_object(fields),
             Value::Null | Value::Bool(_) | Value::Number(_) => self.take(SMALL),
         }
     }
 
-    fn cut_object(&mut self, fields: &mut Object) {
-        fields.retain(|name, value| self.cut_field(name, value));
+    fn truncate_object(&mut self, fields: &mut Object) {
+        fields.retain(|name, value| self.truncate_field(name, value));
     }
 
-    /// Says whether the field is kept at all.
-    fn cut_field(&mut self, name: &str, value: &mut Value) -> bool {
+    /// Returns whether the field is kept at all.
+    fn truncate_field(&mut self, name: &str, value: &mut Value) -> bool {
         let kept = self.0 > 0;
         if kept {
             self.take(name.len() + SMALL);
-            self.cut_value(value);
+            self.truncate_value(value);
         }
         kept
     }
 
-    fn cut_text(&mut self, text: &mut String) {
+    fn truncate_text(&mut self, text: &mut String) {
         if text.len() > self.0 {
             text.truncate(text.floor_char_boundary(self.0));
             text.shrink_to_fit();
-            // The cut may have come before a character that would just not have fitted.
+            // The text may end before a character that does not fit.
             self.0 = 0;
         }
         self.take(text.len());
@@ -124,17 +124,17 @@ mod tests {
 
     const RANGE: JournalRange = JournalRange { run: 1, start: 5, end: 900 };
 
-    fn kept(line: &Value, most: usize) -> (Incoming, Option<JournalRange>) {
+    fn truncated(line: &Value, limit: usize) -> (Incoming, Option<JournalRange>) {
         let mut message = plexus_claude::parse(line.to_string().as_bytes());
-        let range = cut(&mut message, most, RANGE);
+        let range = truncate(&mut message, limit, RANGE);
         (message, range)
     }
 
     #[test]
-    fn texts_and_lists_are_cut_to_what_fits() {
+    fn texts_and_lists_are_truncate_to_what_fits() {
         let result = json!([{"type": "text", "text": "ä".repeat(100)}, {"type": "text", "text": "more"}]);
         let content = json!([{"type": "tool_result", "tool_use_id": "t", "content": result}]);
-        let (message, range) = kept(&json!({"type": "user", "message": {"content": content}}), 95);
+        let (message, range) = truncated(&json!({"type": "user", "message": {"content": content}}), 95);
         let Incoming::User(user) = message else { panic!("{message:?}") };
         let Block::ToolResult { content, tool_use_id, .. } = &user.blocks[0] else { panic!("{user:?}") };
         assert_eq!((tool_use_id.as_str(), range), ("t", Some(RANGE)), "what it belongs to is still known");
@@ -144,10 +144,10 @@ mod tests {
     }
 
     #[test]
-    fn many_small_things_are_cut_like_a_large_one() {
+    fn many_small_things_are_truncate_like_a_large_one() {
         let many: Vec<u32> = (0..50_000).collect();
         let line = json!({"type": "system", "subtype": "news", "many": many, "state": "idle"});
-        let (message, range) = kept(&line, 1000);
+        let (message, range) = truncated(&line, 1000);
         let Incoming::System(system) = message else { panic!("{message:?}") };
         assert_eq!(range, None);
         assert!(system.data["many"].as_array().is_some_and(|many| many.len() < 100), "{system:?}");
@@ -156,10 +156,10 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_never_cut() {
+    fn a_request_is_never_truncated() {
         let request = json!({"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": "t",
                              "input": {"command": "x".repeat(1000)}});
         let line = json!({"type": "control_request", "request_id": "r", "request": request});
-        assert_eq!(kept(&line, 10), (plexus_claude::parse(line.to_string().as_bytes()), None));
+        assert_eq!(truncated(&line, 10), (plexus_claude::parse(line.to_string().as_bytes()), None));
     }
 }

@@ -1,27 +1,25 @@
-//! What goes wrong between a child and its model: it is made to wait, its calls fail, or it hears nothing at all. A
-//! child says the first two itself; the last is noticed by the clock. Kept with the turn, and gone with the next sign
-//! of life.
+//! Problems between a child and its model: a rate limit, failing calls, or silence. The child reports the first two; a
+//! timer detects the third. The problem is stored with the turn and ends with the next answer of the model.
 
 use plexus_claude::Incoming;
-use plexus_protocol::{ApprovalStatus, Attention, Event, Object};
+use plexus_protocol::{ApprovalStatus, Attention, Object};
 use plexus_store::Change;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
-use super::owner::{Closing, Owner};
-use super::reading::Batch;
-use super::run::Phase;
+use super::Machine;
+use super::lines::Batch;
+use super::process::Phase;
 
-/// Tools that are model calls themselves: a child that waits for one of these waits for a model.
+/// Tools that call a model: a child that waits for one of them waits for a model.
 const DELEGATES: [&str; 2] = ["Agent", "Task"];
 
-/// What is wrong between the child and its model, as it was stored with the turn.
+/// The problem between a child and its model, according to the stored progress of a turn.
 pub(crate) fn trouble_of(progress: &Value) -> Option<Attention> {
     serde_json::from_value(progress.get("trouble")?.clone()).ok()?
 }
 
-impl Owner {
-    /// Whether a line says that the model cannot be reached, or that it can.
+impl Machine {
+    /// Notes whether a line shows a problem with the model, or its end.
     pub(super) fn look_for_trouble(&mut self, message: &Incoming, batch: &mut Batch) {
         let Some(turn) = self.turn.as_mut() else { return };
         let before = turn.progress.trouble;
@@ -31,7 +29,7 @@ impl Owner {
                 Some(Attention::RateLimited)
             }
             Incoming::KeepAlive | Incoming::Blank => before,
-            // What the child says of itself shows that it is there, and nothing of its model.
+            // A line about the child itself shows that the child is alive, and nothing about its model.
             Incoming::System(_)
             | Incoming::Other { .. }
             | Incoming::Response(_)
@@ -50,36 +48,35 @@ impl Owner {
         }
     }
 
-    /// From now on the model may take its time, unless it is not the model that is waited for.
-    pub(super) fn listen_for_quiet(&mut self) {
-        let asked = self.asks.values().any(|ask| ask.status == ApprovalStatus::Pending);
-        let works = self.at_work.values().any(|tool| !DELEGATES.contains(&tool.as_str()));
-        let waits_for_model = self.turn.is_some() && !asked && !works;
-        let after = self.hub.settings().stalled_after;
-        if let Some(run) = self.run.as_mut().filter(|run| run.phase == Phase::Ready) {
-            run.stall_by = waits_for_model.then(|| Instant::now() + after);
+    /// Restarts the timer for a silent model, or stops it when the child does not wait for its model.
+    pub(super) fn restart_stall_timer(&mut self) {
+        let asked = self.approvals.values().any(|open| open.status == ApprovalStatus::Pending);
+        let tool_runs = self.running_tools.values().any(|tool| !DELEGATES.contains(&tool.as_str()));
+        let waits_for_model = self.turn.is_some() && !asked && !tool_runs;
+        let stall_by = self.now.instant + self.shared.settings.stalled_after;
+        if let Some(process) = self.process.as_mut().filter(|process| process.phase == Phase::Ready) {
+            process.stall_by = waits_for_model.then_some(stall_by);
         }
     }
 
-    /// Nothing has come for some time: says so, once, if it is the model that is waited for.
-    pub(super) async fn on_quiet(&mut self) -> Result<(), Closing> {
-        let due = self.run.as_mut().and_then(|run| run.stall_by.take_if(|by| *by <= Instant::now()));
-        let (Some(_), Some(turn)) = (due, self.turn.as_mut()) else { return Ok(()) };
-        // One that is known to try again is not silent: it waits as long as it was told to.
+    /// Reports a silent model, once.
+    pub(super) fn on_silence(&mut self) {
+        let now = self.now.instant;
+        let due = self.process.as_mut().and_then(|process| process.stall_by.take_if(|by| *by <= now));
+        let (Some(_), Some(turn)) = (due, self.turn.as_mut()) else { return };
+        // A child that retries is not silent: it waits as long as it was told to.
         if turn.progress.trouble.is_some() {
-            return Ok(());
+            return;
         }
         turn.progress.trouble = Some(Attention::Stalled);
-        let number = turn.number;
-        let after = self.hub.settings().stalled_after.as_secs_f64();
-        let data = Object::from_iter([("quiet_secs".to_owned(), json!(after))]);
-        let event = Event::System { subtype: "stalled".to_owned(), data };
-        let mut changes = vec![Change::Event(self.row.id, number, Box::new(event)), self.progress()];
+        let quiet_secs = self.shared.settings.stalled_after.as_secs_f64();
+        let event = self.system_event("stalled", json!({"quiet_secs": quiet_secs}));
+        let mut changes = vec![event, self.progress()];
         changes.extend(self.notice_of(Attention::Stalled));
-        self.commit_held(changes).await
+        self.commit(changes);
     }
 
-    /// Whoever answers for the child is told of what may last; one more try of the API is no news.
+    /// The notice for the parent about a problem that may last. A single retry is not reported.
     fn notice_of(&self, trouble: Attention) -> Option<Change> {
         (trouble != Attention::ApiRetry).then(|| Change::Notice {
             to: self.row.answers_to.key(),

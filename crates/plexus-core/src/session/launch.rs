@@ -1,0 +1,214 @@
+//! Starting a process: the checks before it, its files, its command line and its keeper. The keeper waits until it is
+//! durable and released.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use plexus_agent::{Conversation, JournalLimits, Keeper, Launch, LaunchLine, PromptTool, RunDir, Streams};
+use plexus_protocol::claudecode::Channel;
+use plexus_store::{BudgetRow, OnBehalf, RunKey};
+use serde_json::{Value, json};
+
+use super::child::Child;
+use super::machine::{Prepared, StartFailure, Started, cost_budget, dollars_left};
+use super::owner::{Closing, Owner};
+use super::transcript::Found;
+use crate::ChildMcp;
+use crate::environment::environment;
+use crate::kill_point::kill_point;
+use crate::loading::{HUB_SERVER, Loaded, changed};
+use crate::secret::{new_token, token_hash};
+
+/// The pause before another try to release a keeper.
+const RELEASE_PAUSE: Duration = Duration::from_millis(200);
+
+/// With what a process is started, apart from its run.
+pub(super) struct LaunchPlan {
+    loaded: Loaded,
+    env: BTreeMap<OsString, OsString>,
+    conversation: Conversation,
+    token: String,
+}
+
+#[cfg(test)]
+impl Default for LaunchPlan {
+    fn default() -> Self {
+        let loaded =
+            Loaded { model: None, env: BTreeMap::new(), mcp_servers: BTreeMap::new(), api_key_helper: None };
+        Self {
+            loaded,
+            env: BTreeMap::new(),
+            conversation: Conversation::New(String::new()),
+            token: String::new(),
+        }
+    }
+}
+
+impl Owner {
+    /// Checks whether a process may be started, and with what.
+    pub(super) async fn prepare(&self) -> Result<Prepared, StartFailure> {
+        let config = self.machine.config();
+        let cannot_start = |why: String| StartFailure {
+            reason: "cannot_start",
+            message: format!("the agent could not be started: {why}"),
+        };
+        // A hanging file system of an agent uses up the share of that agent, not of the operator.
+        let behalf = OnBehalf::caller(&format!("session:{}", self.machine.id()));
+        if let Some(message) = behalf.clone().perform(self.project_changed()).await {
+            return Err(StartFailure { reason: "project_changed", message });
+        }
+        let user = self.hub.user_settings().counting().map_err(|why| StartFailure {
+            reason: "bad_user_settings",
+            message: format!(
+                "no agent is started while the user's settings cannot be used, because they may deny calls: {why}; fix \
+                 them and call claudecode.user_settings with `accept: true`"
+            ),
+        })?;
+        let loaded = Loaded::of(config, user);
+        let env = environment(self.hub.settings(), self.machine.id(), &loaded.env);
+        let Found { conversation, spent_usd } =
+            behalf.perform(self.conversation(&env)).await.map_err(cannot_start)?;
+        let token =
+            new_token().map_err(|error| cannot_start(format!("no random bytes available: {error}")))?;
+        let id = self.machine.id();
+        let budgets = self.hub.book().held(|| self.hub.store().budget(id)).await;
+        Ok(Prepared {
+            token_hash: token_hash(&token),
+            spent_usd,
+            cost_budget: cost_budget(&budgets).cloned(),
+            launch: LaunchPlan { loaded, env, conversation, token },
+        })
+    }
+
+    /// The message for a project whose trusted files have changed: nothing is started with the changed files.
+    async fn project_changed(&self) -> Option<String> {
+        let config = self.machine.config();
+        let project = config.project.as_ref()?;
+        let changed = changed(self.hub.files(), project, Path::new(&config.working_dir)).await;
+        if changed.is_empty() {
+            return None;
+        }
+        Some(format!(
+            "files of the project are not as they were when the operator trusted them ({}): the operator looks at them \
+             and calls claudecode.trust_project again, or with `trust: false` to go on without them",
+            changed.join(", ")
+        ))
+    }
+
+    /// Starts the keeper of a run.
+    pub(super) fn start(&mut self, key: RunKey, prepared: Prepared) -> Result<Started, String> {
+        let Prepared { cost_budget, launch, .. } = prepared;
+        let (child, keeper) =
+            self.start_keeper(key, launch, cost_budget.as_ref()).map_err(|error| error.to_string())?;
+        kill_point("start", "keeper started");
+        self.hub.keeper_is(self.machine.id(), Some(keeper.pid));
+        self.child = Some(child);
+        Ok(Started { identity: serde_json::to_value(keeper).unwrap_or(Value::Null), cost_budget })
+    }
+
+    fn start_keeper(
+        &self,
+        key: RunKey,
+        plan: LaunchPlan,
+        cost_budget: Option<&BudgetRow>,
+    ) -> io::Result<(Child, plexus_agent::ProcessIdentity)> {
+        let settings = self.hub.settings();
+        let config = self.machine.config();
+        let LaunchPlan { loaded, env, conversation, token } = plan;
+        let dir = RunDir::new(settings.run_dir(key));
+        dir.create()?;
+        write_private(&dir.mcp_config(), &self.mcp_config(&token, &loaded))?;
+        let line = LaunchLine {
+            program: settings.claude.clone(),
+            working_dir: PathBuf::from(&config.working_dir),
+            permission_mode: config.permission_mode.as_str().to_owned(),
+            prompt_tool: config.loopback_enabled.then_some(match config.channel {
+                Channel::Control => PromptTool::Stdio,
+                Channel::Mcp => PromptTool::Mcp,
+            }),
+            mcp_config: dir.mcp_config(),
+            conversation,
+            model: loaded.model,
+            api_key_helper: loaded.api_key_helper,
+            system_prompt: config.system_prompt.clone(),
+            partial_messages: config.deltas,
+            max_budget_usd: cost_budget.map(dollars_left),
+        };
+        let launch = Launch {
+            program: line.program.clone(),
+            args: line.args(),
+            cwd: line.working_dir.clone(),
+            nonce: nonce(key),
+            streams: Streams::Lines,
+            journal: JournalLimits {
+                most_bytes: settings.limits.journal_bytes,
+                reserve_bytes: settings.limits.reserve_bytes,
+            },
+            wall: self.hub.walls().around(Some(&dir.mcp_config())),
+            tracing: settings.tracing,
+            idle_without_hub: settings.orphan_after,
+        };
+        let keeper = Keeper::start(self.hub.own_program(), &dir, &launch, &env)?;
+        let identity = keeper.identity().clone();
+        let (child, _) = Child::open(key, dir, Some(keeper), 0, self.hub.watch())?;
+        Ok((child, identity))
+    }
+
+    /// Lets the keeper start Claude Code, however long the disk takes to have room for it.
+    pub(super) async fn release(&mut self) -> Result<(), Closing> {
+        while let Some(child) = self.child.as_mut() {
+            match child.outbox.go(&nonce(child.key)) {
+                Ok(()) => break,
+                Err(error) => {
+                    tracing::warn!(session = %self.machine.id(), %error, "a start is held until it can be written");
+                    tokio::time::sleep(RELEASE_PAUSE).await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The MCP servers of the child: the ones it loads, and the hub's if the child asks through it or has the hub's tools.
+    fn mcp_config(&self, token: &str, loaded: &Loaded) -> Value {
+        let (settings, config) = (self.hub.settings(), self.machine.config());
+        let mut servers = json!(loaded.mcp_servers);
+        let asks = config.loopback_enabled && config.channel == Channel::Mcp;
+        if !asks && !config.hub_tools {
+            return json!({"mcpServers": servers});
+        }
+        servers[HUB_SERVER] = match settings.child_mcp {
+            ChildMcp::Relay => json!({
+                "type": "stdio",
+                "command": settings.plexus,
+                "args": ["mcp"],
+                "env": {
+                    "PLEXUS_HUB_URL": settings.url,
+                    "PLEXUS_HUB_KEY": settings.hub_key,
+                    "PLEXUS_TOKEN": token,
+                    "PLEXUS_HUB_TOOLS": if config.hub_tools { "1" } else { "0" },
+                    "PLEXUS_PROGRESS_MS": settings.progress_every.as_millis().to_string(),
+                },
+                "timeout": crate::activations::CALL_TIMEOUT_MS,
+                "alwaysLoad": true,
+            }),
+            ChildMcp::Http => crate::activations::http_server(&settings.url, token),
+        };
+        json!({"mcpServers": servers})
+    }
+}
+
+/// The word that releases a keeper.
+fn nonce(key: RunKey) -> String {
+    format!("{}-{}", key.session, key.run)
+}
+
+fn write_private(path: &Path, value: &Value) -> io::Result<()> {
+    use std::io::Write;
+    let mut file =
+        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(value.to_string().as_bytes())
+}

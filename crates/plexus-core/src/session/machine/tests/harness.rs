@@ -1,0 +1,512 @@
+//! The in-memory shell of the machine: a ledger, a child that is a list of lines, and a clock that only tests move.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use plexus_agent::Entry;
+use plexus_claude::PermissionResult;
+use plexus_protocol::claudecode::PolicyName;
+use plexus_protocol::loopback::PermitParams;
+use plexus_protocol::{ApprovalId, ApprovalStatus, Decider, Decision, Error, Object, Principal, Right};
+use plexus_store::{
+    ApprovalRow, BudgetRow, CallRow, Change, Committed, Held, NewApproval, RunKey, SessionRow, StoreError,
+};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::super::{
+    Cause, Effect, Exited, Input, Machine, Now, Prepared, Shared, Snapshot, StartFailure, Started,
+};
+use crate::limits::Limits;
+use crate::lineage::Lineage;
+use crate::permit::Permitted;
+use crate::session::launch::LaunchPlan;
+use crate::session::{Command, PermitCommand, Prompt, PromptFormat};
+use crate::test_support::{session_row, settings};
+use crate::way_up::WayUp;
+
+/// A machine and everything around it.
+pub(super) struct Harness {
+    pub(super) machine: Machine,
+    pub(super) shared: Shared,
+    pub(super) now: Now,
+    /// What happened, in order.
+    log: Vec<String>,
+    /// All changes that were stored.
+    pub(super) stored: Vec<Change>,
+    /// The lines that the child wrote and nobody has read.
+    pub(super) unread: VecDeque<Value>,
+    offset: u64,
+    /// The store refuses every commit that is tried once.
+    pub(super) store_fails: bool,
+    /// The store holds every call, for this budget approval.
+    pub(super) holds: Option<ApprovalId>,
+    pub(super) held_rows: Vec<CallRow>,
+    pub(super) budgets: Vec<BudgetRow>,
+    pub(super) open_approvals: Vec<ApprovalRow>,
+    /// The stored state of budget approvals.
+    pub(super) budget_approval: Option<ApprovalRow>,
+    /// Why the next process is not started.
+    pub(super) start_failure: Option<StartFailure>,
+    pub(super) exit: Option<plexus_agent::Exit>,
+}
+
+/// What a test changes before the machine exists.
+pub(super) struct Setup {
+    pub(super) row: SessionRow,
+    pub(super) ancestors: Vec<SessionRow>,
+    pub(super) limits: Limits,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self { row: session_row("worker"), ancestors: Vec::new(), limits: Limits::default() }
+    }
+}
+
+impl Setup {
+    pub(super) fn policy(policy: PolicyName) -> Self {
+        let mut setup = Self::default();
+        setup.row.config.policy = policy;
+        setup
+    }
+
+    pub(super) fn build(self) -> Harness {
+        let mut settings = settings();
+        settings.limits = self.limits;
+        let settings = Arc::new(settings);
+        let shared = Shared {
+            way_up: Arc::new(WayUp::new(&settings)),
+            settings,
+            policies: Arc::default(),
+            room: Arc::default(),
+            metrics: Arc::default(),
+        };
+        let now = Now { instant: Instant::now(), unix_ms: 1_000_000_000 };
+        let lineage =
+            Lineage::of(self.ancestors.iter().cloned().chain(std::iter::once(self.row.clone())).collect());
+        let machine = Machine::new(shared.clone(), self.row, lineage, now);
+        Harness {
+            machine,
+            shared,
+            now,
+            log: Vec::new(),
+            stored: Vec::new(),
+            unread: VecDeque::new(),
+            offset: 0,
+            store_fails: false,
+            holds: None,
+            held_rows: Vec::new(),
+            budgets: Vec::new(),
+            open_approvals: Vec::new(),
+            budget_approval: None,
+            start_failure: None,
+            exit: None,
+        }
+    }
+
+    /// A machine whose child is ready and works on the prompt "go".
+    pub(super) fn working(self) -> Harness {
+        let mut harness = self.build();
+        harness.prompt("go").expect("no turn is running");
+        harness.initialized();
+        harness.take_log();
+        harness
+    }
+}
+
+impl Harness {
+    pub(super) fn step(&mut self, input: Input) {
+        let effects = self.machine.step(self.now, input);
+        self.perform(effects);
+        loop {
+            let effects = self.machine.step(self.now, Input::Idle);
+            if effects.is_empty() {
+                break;
+            }
+            self.perform(effects);
+        }
+    }
+
+    pub(super) fn command(&mut self, command: Command) {
+        self.step(Input::Command(command));
+    }
+
+    /// The child writes a line, and it is read.
+    pub(super) fn line(&mut self, line: Value) {
+        self.lines([line]);
+    }
+
+    /// The child writes lines, and they are read together.
+    pub(super) fn lines(&mut self, lines: impl IntoIterator<Item = Value>) {
+        let entries = lines.into_iter().map(|line| self.entry(&line)).collect();
+        self.step(Input::Lines(entries));
+    }
+
+    fn entry(&mut self, line: &Value) -> Entry {
+        let text = line.to_string();
+        let start = self.offset;
+        self.offset += text.len() as u64 + 1;
+        Entry { message: plexus_claude::parse(text.as_bytes()), start, end: self.offset }
+    }
+
+    pub(super) fn prompt(&mut self, text: &str) -> Result<u64, Error> {
+        let (reply, mut answer) = oneshot::channel();
+        let prompt = Prompt { text: text.to_owned(), format: PromptFormat::Plain };
+        self.command(Command::Prompt { prompt, reply });
+        answer.try_recv().expect("a prompt is answered at once")
+    }
+
+    /// The child answers `initialize` and reads the prompt.
+    pub(super) fn initialized(&mut self) {
+        let run = self.machine.row.latest_run;
+        self.line(json!({"type": "control_response", "response":
+            {"subtype": "success", "request_id": format!("plexus-initialize-{run}"), "response": {}}}));
+    }
+
+    /// Moves the clock, and lets the machine handle every deadline on the way.
+    pub(super) fn wait(&mut self, duration: Duration) {
+        let end = Now {
+            instant: self.now.instant + duration,
+            unix_ms: self.now.unix_ms + u64::try_from(duration.as_millis()).expect("a short wait"),
+        };
+        while let Some(deadline) = self.machine.deadline().filter(|deadline| *deadline <= end.instant) {
+            let passed = deadline.saturating_duration_since(self.now.instant);
+            self.now.unix_ms += u64::try_from(passed.as_millis()).expect("a short wait");
+            self.now.instant = deadline.max(self.now.instant);
+            self.step(Input::Due);
+        }
+        self.now = end;
+    }
+
+    /// Requests an approval over MCP.
+    pub(super) fn permit(
+        &mut self,
+        run: u32,
+        tool_use_id: &str,
+        command: &str,
+    ) -> oneshot::Receiver<Permitted> {
+        let (reply, answer) = oneshot::channel();
+        let params = PermitParams {
+            tool_name: "Bash".to_owned(),
+            tool_use_id: tool_use_id.to_owned(),
+            input: object(json!({"command": command})),
+        };
+        self.command(Command::Permit(Box::new(PermitCommand { run, params, stream: None, reply })));
+        answer
+    }
+
+    /// Resolves the open approval of a call as the approval book would.
+    pub(super) fn resolve(&mut self, tool_use_id: &str, status: ApprovalStatus, decision: Decision) {
+        let row = self.approval_row(tool_use_id, status, Some(decision));
+        self.command(Command::Resolved(Box::new(row)));
+    }
+
+    /// The stored approval of a call, in another state.
+    pub(super) fn approval_row(
+        &self,
+        tool_use_id: &str,
+        status: ApprovalStatus,
+        decision: Option<Decision>,
+    ) -> ApprovalRow {
+        let NewApproval { mut approval, run, turn, channel, request_id } = self.asked(tool_use_id).clone();
+        approval.status = status;
+        approval.decision = decision;
+        ApprovalRow { approval, run, turn, channel, request_id, number: 1 }
+    }
+
+    /// The approval that was stored for a call.
+    pub(super) fn asked(&self, tool_use_id: &str) -> &NewApproval {
+        let asked = self.stored.iter().rev().find_map(|change| match change {
+            Change::Ask(new) if new.approval.tool_use_id == tool_use_id => Some(&**new),
+            _ => None,
+        });
+        asked.expect("an approval was stored")
+    }
+
+    pub(super) fn take_log(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.log)
+    }
+
+    /// Compares the log with what is expected, and clears it.
+    #[track_caller]
+    pub(super) fn expect(&mut self, expected: &[&str]) {
+        assert_eq!(self.take_log(), expected);
+    }
+
+    /// The lines that were sent to the child since the last look, decoded.
+    #[track_caller]
+    pub(super) fn expect_sent(&mut self, expected: &[&str]) {
+        let sent: Vec<String> = self
+            .take_log()
+            .into_iter()
+            .filter_map(|step| step.strip_prefix("send ").map(str::to_owned))
+            .collect();
+        assert_eq!(sent, expected);
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            if let Some(input) = self.carry_out(effect) {
+                let next = self.machine.step(self.now, input);
+                self.perform(next);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) -> Option<Input> {
+        match effect {
+            Effect::Send(line) => self.log.push(format!("send {}", sent(&line))),
+            Effect::Commit(changes, next) => {
+                let committed = self.apply(changes);
+                return Some(Input::Committed(next, Box::new(committed)));
+            }
+            Effect::TryCommit(_, next) if self.store_fails => {
+                let error = StoreError::Unavailable("disk full".to_owned());
+                return Some(Input::Tried(next, Err(error)));
+            }
+            Effect::TryCommit(changes, next) => {
+                self.apply(changes);
+                return Some(Input::Tried(next, Ok(())));
+            }
+            Effect::Then(next) => return Some(Input::Next(next)),
+            Effect::LoadBudget(usage) => return Some(Input::Budget(usage, self.budgets.clone())),
+            Effect::LoadHeldCalls(_, ids) => {
+                let rows = self.held_rows.iter().filter(|row| ids.contains(&row.tool_use_id));
+                return Some(Input::HeldCalls(rows.cloned().collect()));
+            }
+            Effect::LoadBudgetApproval(_) => {
+                return Some(Input::BudgetApproval(self.budget_approval.clone().map(Box::new)));
+            }
+            Effect::LoadOpenApprovals => return Some(Input::OpenApprovals(self.open_approvals.clone())),
+            Effect::Reply(reply) => {
+                self.log.push("reply".to_owned());
+                reply.send();
+            }
+            Effect::Publish(_) => self.log.push("publish".to_owned()),
+            Effect::ReadAll => self.read_all(),
+            Effect::Prepare => {
+                return Some(Input::Prepared(match self.start_failure.take() {
+                    Some(failure) => Err(failure),
+                    None => Ok(Box::new(Prepared {
+                        token_hash: "hash".to_owned(),
+                        spent_usd: 0.0,
+                        cost_budget: None,
+                        launch: LaunchPlan::default(),
+                    })),
+                }));
+            }
+            Effect::Start(key, prepared) => {
+                self.log.push(format!("start run {}", key.run));
+                let cost_budget = prepared.cost_budget;
+                let started = Started { identity: json!({"pid": 1}), cost_budget };
+                return Some(Input::Started(key, Ok(started)));
+            }
+            Effect::Release => self.log.push("release".to_owned()),
+            Effect::ReportSandbox | Effect::KillPoint(..) => {}
+            Effect::CloseStdin => self.log.push("close stdin".to_owned()),
+            Effect::InterruptBriefly(_) => self.log.push("interrupt briefly".to_owned()),
+            Effect::Kill => self.log.push("kill".to_owned()),
+            Effect::StopProcess => self.log.push("stop process".to_owned()),
+            Effect::CollectExit(cause) => {
+                self.read_all();
+                self.log.push(format!("collect exit: {}", cause_name(&cause)));
+                let exited = Exited { exit: self.exit.take(), stderr: Vec::new() };
+                return Some(Input::Exited(cause, exited));
+            }
+            Effect::CleanUp => self.log.push("clean up".to_owned()),
+        }
+        None
+    }
+
+    fn read_all(&mut self) {
+        let lines: Vec<Value> = self.unread.drain(..).collect();
+        if !lines.is_empty() {
+            let entries = lines.iter().map(|line| self.entry(line)).collect();
+            let effects = self.machine.step(self.now, Input::Lines(entries));
+            self.perform(effects);
+        }
+    }
+
+    fn apply(&mut self, changes: Vec<Change>) -> Committed {
+        let mut committed = Committed::default();
+        for change in &changes {
+            if let Change::Call(row, seen) | Change::Release(row, seen) = change
+                && let Some(approval) = self.holds
+                && row.verdict["answer"] != "deny"
+            {
+                let mut row = (**row).clone();
+                row.verdict = json!({"answer": "held", "approval": approval, "input": seen.input,
+                                     "cwd": seen.cwd, "mode": seen.mode});
+                let held = Held {
+                    session: row.key.session,
+                    tool_use_id: Some(row.tool_use_id.clone()),
+                    approval,
+                    limit: budget(row.key, 0),
+                };
+                committed.held.push(held);
+                self.held_rows.retain(|held| held.tool_use_id != row.tool_use_id);
+                self.held_rows.push(row);
+            }
+            if let (Change::AskBudget(session), Some(approval)) = (change, self.holds) {
+                let limit = budget(RunKey { session: *session, run: 0 }, 0);
+                committed.held.push(Held { session: *session, tool_use_id: None, approval, limit });
+            }
+        }
+        let names: Vec<String> = changes.iter().filter_map(name_of).collect();
+        if !names.is_empty() {
+            self.log.push(format!("store {}", names.join(", ")));
+        }
+        self.stored.extend(changes);
+        committed
+    }
+
+    pub(super) fn recover(&mut self, snapshot: Snapshot) {
+        self.step(Input::Recovered(Box::new(snapshot)));
+    }
+}
+
+/// A budget of the session, in units.
+pub(super) fn budget(key: RunKey, granted: u64) -> BudgetRow {
+    let limit = plexus_protocol::budget::BudgetLimit::WallSecs;
+    BudgetRow { session: key.session, limit, granted, own: 0, below: 0, used: 0 }
+}
+
+pub(super) fn object(value: Value) -> Object {
+    value.as_object().cloned().expect("an object")
+}
+
+/// A call at the gate, requested as `g-ID`.
+pub(super) fn gate(tool_use_id: &str, tool_name: &str, input: Value) -> Value {
+    json!({"type": "control_request", "request_id": format!("g-{tool_use_id}"), "request": {
+        "subtype": "hook_callback", "callback_id": "plexus_gate", "tool_use_id": tool_use_id,
+        "input": {"hook_event_name": "PreToolUse", "tool_name": tool_name, "tool_use_id": tool_use_id,
+                  "tool_input": input, "cwd": "/w", "permission_mode": "default"}}})
+}
+
+pub(super) fn bash(tool_use_id: &str, command: &str) -> Value {
+    gate(tool_use_id, "Bash", json!({"command": command}))
+}
+
+/// An approval request on the control channel, requested as `a-ID`.
+pub(super) fn ask(tool_use_id: &str, command: &str) -> Value {
+    json!({"type": "control_request", "request_id": format!("a-{tool_use_id}"), "request": {
+        "subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": tool_use_id,
+        "input": {"command": command}}})
+}
+
+/// The result of a call.
+pub(super) fn tool_result(tool_use_id: &str) -> Value {
+    json!({"type": "user", "message": {"role": "user", "content":
+        [{"type": "tool_result", "tool_use_id": tool_use_id, "content": "done"}]}})
+}
+
+/// The end of a turn, as older versions of Claude Code report it.
+pub(super) fn turn_result(text: &str) -> Value {
+    json!({"type": "result", "subtype": "success", "is_error": false, "result": text, "usage": {},
+           "total_cost_usd": 0.0, "num_turns": 1})
+}
+
+pub(super) fn allow() -> Decision {
+    decision(true)
+}
+
+pub(super) fn deny(message: &str) -> Decision {
+    Decision { message: Some(message.to_owned()), ..decision(false) }
+}
+
+fn decision(approve: bool) -> Decision {
+    Decision {
+        approve,
+        message: None,
+        updated_input: None,
+        mode: None,
+        interrupt: false,
+        rule: None,
+        by: Decider::from(&Principal::Operator),
+        right: Right::Operator,
+    }
+}
+
+/// The decision that a request over MCP received at once.
+pub(super) fn decided(mut answer: oneshot::Receiver<Permitted>) -> String {
+    match answer.try_recv() {
+        Ok(Permitted::Decided(PermissionResult::Allow { .. })) => "allow".to_owned(),
+        Ok(Permitted::Decided(PermissionResult::Deny { message, .. })) => format!("deny: {message}"),
+        Ok(Permitted::Waiting(_)) => "waiting".to_owned(),
+        Err(_) => "no answer".to_owned(),
+    }
+}
+
+fn cause_name(cause: &Cause) -> String {
+    match cause {
+        Cause::Ended => "ended".to_owned(),
+        Cause::Stopped(why) => format!("stopped, {why}"),
+        Cause::Failed(reason, _) => format!("failed, {reason}"),
+    }
+}
+
+/// A line to the child, in a few words.
+fn sent(line: &str) -> String {
+    let line: Value = serde_json::from_str(line).expect("a line is JSON");
+    match line["type"].as_str() {
+        Some("control_response") => {
+            let response = &line["response"];
+            let id = response["request_id"].as_str().unwrap_or_default();
+            let body = &response["response"];
+            let gate = &body["hookSpecificOutput"]["permissionDecision"];
+            let answer = match (&response["error"], gate, &body["behavior"]) {
+                (Value::String(_), _, _) => "error",
+                (_, Value::String(gate), _) => gate,
+                (_, _, Value::String(behavior)) => behavior,
+                _ => "no opinion",
+            };
+            format!("{id}: {answer}")
+        }
+        Some("control_request") => line["request"]["subtype"].as_str().unwrap_or_default().to_owned(),
+        Some("user") => format!("prompt {}", line["message"]["content"]),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A change, by name; the bookkeeping of lines and of the conversation is left out.
+fn name_of(change: &Change) -> Option<String> {
+    Some(match change {
+        Change::Offset(..) | Change::Progress(..) | Change::AddNode(..) | Change::ExtendNode { .. } => {
+            return None;
+        }
+        Change::BeginRun { key, state, .. } => format!("begin run {} ({state:?})", key.run),
+        Change::RunProcess(..) => "process".to_owned(),
+        Change::RunState(_, state) => format!("run is {state:?}"),
+        Change::EndRun(key, _) => format!("end run {}", key.run),
+        Change::BeginTurn { turn, .. } => format!("begin turn {turn}"),
+        Change::BindTurn { run, .. } => format!("bind to run {run}"),
+        Change::Event(_, _, event) => {
+            let event = serde_json::to_value(event).expect("an event is JSON");
+            let kind = event["type"].as_str().unwrap_or_default();
+            match event["subtype"].as_str() {
+                Some(subtype) => format!("{kind} {subtype}"),
+                None => kind.to_owned(),
+            }
+        }
+        Change::EndTurn { turn, status, .. } => format!("end turn {turn}: {status:?}"),
+        Change::Call(row, _) => {
+            format!("call {}: {}", row.tool_use_id, row.verdict["answer"].as_str().unwrap_or("?"))
+        }
+        Change::Release(row, _) => {
+            format!("release {}: {}", row.tool_use_id, row.verdict["answer"].as_str().unwrap_or("?"))
+        }
+        Change::Ask(new) => format!("ask about {}", new.approval.tool_use_id),
+        Change::ResolveIfPending { status, .. } => format!("{status:?} if pending"),
+        Change::Delivered(_) => "delivered".to_owned(),
+        Change::Settle(_, tool_use_id) => format!("free {tool_use_id}"),
+        Change::Configure(_, config) => format!("mode {}", config.permission_mode.as_str()),
+        Change::Spend(_, limit, units) => format!("spend {units} of {}", limit.as_str()),
+        Change::AskBudget(_) => "ask for budget".to_owned(),
+        Change::CheckBudget(_) => "check budget".to_owned(),
+        Change::Stream(_) => "stream".to_owned(),
+        Change::Notice { data, .. } => format!("notice {}", data["type"].as_str().unwrap_or_default()),
+        other => panic!("a session never stores {other:?}"),
+    })
+}

@@ -1,0 +1,14 @@
+//! Table tests of the session state machine. A [`Harness`] carries out the effects in memory and logs them in order, so
+//! that a test reads as a transcript: what was stored, what was sent to the child, what was done to its process.
+
+mod answers;
+mod budget;
+mod gate;
+mod harness;
+mod mcp;
+mod process;
+mod recovery;
+mod requests;
+mod routing;
+mod settings;
+mod turns;

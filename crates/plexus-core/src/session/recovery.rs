@@ -1,0 +1,73 @@
+//! Loading what an earlier hub left of a session, and attaching to its process.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use plexus_agent::{Keeper, ProcessIdentity, RunDir};
+use plexus_claude::SentId;
+use plexus_store::{RunRow, RunState, StoreError};
+
+use super::child::Child;
+use super::machine::{Input, RecoveredRun, Snapshot};
+use super::owner::{Closing, Owner};
+
+/// The pause before another try.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+/// Why a session cannot be recovered now.
+#[derive(Debug, thiserror::Error)]
+enum RecoveryError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the identity of its keeper cannot be read: {0}")]
+    Identity(#[from] serde_json::Error),
+    #[error("its run directory cannot be used: {0}")]
+    Files(#[from] std::io::Error),
+}
+
+impl Owner {
+    /// Continues where the earlier hub stopped.
+    pub(super) async fn recover(&mut self) -> Result<(), Closing> {
+        let snapshot = loop {
+            match self.snapshot().await {
+                Ok(snapshot) => break snapshot,
+                Err(error) => {
+                    tracing::warn!(session = %self.machine.id(), %error, "a session cannot be recovered; trying again");
+                    tokio::time::sleep(RETRY_AFTER).await;
+                }
+            }
+        };
+        self.step(Input::Recovered(Box::new(snapshot))).await
+    }
+
+    async fn snapshot(&mut self) -> Result<Snapshot, RecoveryError> {
+        let hub = self.hub.clone();
+        let (store, id) = (hub.store(), self.machine.id());
+        let turn = store.turn(id, self.machine.latest_turn()).await?;
+        let mut runs = Vec::new();
+        for row in store.open_runs().await?.into_iter().filter(|run| run.key.session == id) {
+            let (calls, approvals) =
+                (store.living_calls(row.key).await?, store.living_approvals(row.key).await?);
+            let sent = match row.state {
+                RunState::Running | RunState::Ending => self.attach(&row)?,
+                RunState::Starting | RunState::External | RunState::Ended => HashSet::new(),
+            };
+            runs.push(RecoveredRun { row, calls, approvals, sent });
+        }
+        Ok(Snapshot { turn, runs })
+    }
+
+    /// Attaches to the process of a run. A process that has ended meanwhile is handled like any other that ends.
+    fn attach(&mut self, run: &RunRow) -> Result<HashSet<SentId>, RecoveryError> {
+        let dir = RunDir::new(self.hub.settings().run_dir(run.key));
+        let identity: ProcessIdentity = serde_json::from_value(run.process.clone().unwrap_or_default())?;
+        let keeper = Keeper::attach(&identity)?;
+        match &keeper {
+            Some(_) => self.hub.keeper_is(self.machine.id(), Some(identity.pid)),
+            None => dir.restore()?,
+        }
+        let (child, sent) = Child::open(run.key, dir, keeper, run.journal_offset, self.hub.watch())?;
+        self.child = Some(child);
+        Ok(sent)
+    }
+}
