@@ -113,12 +113,13 @@ async fn a_parent_that_rests_is_woken_and_answers(world: World) -> anyhow::Resul
     let more = json!({"prompt": "HIGHEST", "hub_tools": true, "approve_scope": scope, "wake": true});
     let parent = world.create("parent", more).await?;
 
+    // The parent creates the child in its first turn, so the child exists from here on and a poll of it waits.
+    world.ended(&parent).await?;
     let child = loop {
         let poll = json!({"name": "child", "from_seq": 0, "limit": 1000, "wait_ms": 1000});
-        // It is not there yet when the first call comes.
-        match world.door.call("claudecode.poll", poll).await {
-            Ok(poll) if poll["status"] == "complete" => break poll,
-            _ => tokio::task::yield_now().await,
+        let poll = world.door.call("claudecode.poll", poll).await?;
+        if poll["status"] == "complete" {
+            break poll;
         }
     };
     assert_eq!(
