@@ -1,21 +1,15 @@
 //! Who may call what, and see and decide what: the one place where that is worked out. A method says what it
-//! [`Needs`]; [`Hub::admit`] checks that the caller may do such things at all, and what a method looks for it finds only
+//! [`Needs`]; [`admit`] checks that the caller may do such things at all, and what a method looks for it finds only
 //! where the caller stands in the right relation to it. What a caller may not see does not exist for it.
-
-use std::fmt;
 
 use plexus_protocol::token::TokenRight;
 use plexus_protocol::{ApprovalId, AskedOf, Error, ErrorKind, Principal, Right, SessionId};
-use plexus_store::{ApprovalRow, SessionRow};
+use plexus_store::{ApprovalRow, OnBehalf, SessionRow, Store};
 use tokio::sync::mpsc;
 
-use crate::Hub;
-use crate::hub::store_error;
-use crate::method::{Caller, Door, Notification};
-use crate::tree::{Seen, seen_by};
-
-/// Trees are a few levels deep; this only stops a walk over a damaged store.
-pub(crate) const MAX_DEPTH: usize = 64;
+use crate::caller::{Caller, Door, Notification};
+use crate::errors::{session_not_found, store_error};
+use crate::tree::{MAX_DEPTH, Seen, seen_by};
 
 /// What a method does, as far as it matters for who may call it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,155 +79,157 @@ pub struct Admitted {
     needs: Needs,
 }
 
-impl Hub {
-    /// Lets a caller in that may do such things at all.
-    pub(crate) async fn admit(&self, caller: Caller, needs: Needs) -> Result<Admitted, Error> {
-        self.check_kind(&caller.principal, needs).await?;
-        let Caller { principal, door, notify } = caller;
-        Ok(Admitted { principal, door, notify, needs })
-    }
-
-    /// Refuses what a caller of this kind may never do.
-    async fn check_kind(&self, principal: &Principal, needs: Needs) -> Result<(), Error> {
-        let refused = match (principal, needs) {
-            // Asking is answered with a decision, whoever asks.
-            (Principal::Operator | Principal::Token { right: TokenRight::Operator, .. }, _)
-            | (_, Needs::Ask) => return Ok(()),
-            (Principal::Token { right, .. }, _) if is_good_for(*right, needs) => return Ok(()),
-            (Principal::Token { right: TokenRight::Read, .. }, _) => "this token is good for reading only",
-            (Principal::Token { right: TokenRight::Decide, .. }, _) => {
-                "this token is good for reading and answering approvals only"
-            }
-            (_, Needs::Rule) => "only the operator may do this",
-            (Principal::Parent { .. }, _) => return Ok(()),
-            (Principal::Session { .. }, _) if self.may_call_methods(principal).await? => return Ok(()),
-            (Principal::Session { .. }, _) => {
-                "this session may only ask for permission; `hub_tools` at its creation would let it do more"
-            }
-        };
-        Err(Error::new(ErrorKind::Forbidden, refused))
-    }
-
-    /// What a caller that sees every session may do, in the words of the wire; nothing for those who see only their own.
-    pub fn may(&self, principal: &Principal) -> Vec<&'static str> {
-        let all = [
-            ("read", Needs::Read),
-            ("watch", Needs::Watch),
-            ("decide", Needs::Decide),
-            ("act", Needs::Act),
-            ("rule", Needs::Rule),
-        ];
-        let right = match principal {
-            Principal::Operator => TokenRight::Operator,
-            Principal::Token { right, .. } => *right,
-            Principal::Parent { .. } | Principal::Session { .. } => return Vec::new(),
-        };
-        all.into_iter().filter(|(_, needs)| is_good_for(right, *needs)).map(|(word, _)| word).collect()
-    }
-
-    /// Whether this caller may do anything but ask.
-    pub(crate) async fn may_call_methods(&self, principal: &Principal) -> Result<bool, Error> {
-        let Principal::Session { id, .. } = principal else { return Ok(true) };
-        let session = self.store().session(*id).await.map_err(store_error)?;
-        Ok(session.is_some_and(|session| session.config.hub_tools))
-    }
-
-    /// How `principal` stands to `session`, if it has anything to do with it.
-    pub(crate) async fn standing(
-        &self,
-        principal: &Principal,
-        session: &SessionRow,
-    ) -> Result<Option<Standing>, Error> {
-        match principal {
-            Principal::Operator => return Ok(Some(Standing::Operator)),
-            Principal::Token { .. } => return Ok(Some(Standing::Token)),
-            Principal::Session { id, .. } if *id == session.id => return Ok(Some(Standing::Itself)),
-            Principal::Session { .. } | Principal::Parent { .. } => {}
-        }
-        let me = principal.asked_as();
-        let mut answers_to = session.answers_to.clone();
-        for _ in 0..MAX_DEPTH {
-            if answers_to == me {
-                return Ok(Some(Standing::Ancestor));
-            }
-            let AskedOf::Session { id } = answers_to else { return Ok(None) };
-            match self.store().session(id).await.map_err(store_error)? {
-                Some(parent) => answers_to = parent.answers_to,
-                None => return Ok(None),
-            }
-        }
-        Ok(None)
-    }
-
-    /// The session that is meant, by id or by name, if it is one that the caller may do this with.
-    pub(crate) async fn find_session(
-        &self,
-        caller: &Admitted,
-        id: Option<SessionId>,
-        name: Option<&str>,
-    ) -> Result<SessionRow, Error> {
-        let (found, called) = match (id, name) {
-            (Some(id), None) => (self.store().session(id).await.map_err(store_error)?, id.to_string()),
-            (None, Some(name)) => {
-                (self.store().session_named(name).await.map_err(store_error)?, name.to_owned())
-            }
-            (Some(_), Some(_)) => {
-                return Err(Error::invalid("name", "give `session_id` or `name`, not both"));
-            }
-            (None, None) => {
-                return Err(Error::invalid("session_id", "is missing; give `session_id` or `name`"));
-            }
-        };
-        if let Some(session) = found.filter(|session| session.deleted_at.is_none())
-            && self.standing(&caller.principal, &session).await?.is_some_and(|it| it.meets(caller.needs))
-        {
-            return Ok(session);
-        }
-        Err(session_not_found(called))
-    }
-
-    /// An approval that the caller may do this with, and how it stands to the session that asks.
-    pub(crate) async fn find_approval(
-        &self,
-        caller: &Admitted,
-        id: ApprovalId,
-    ) -> Result<(ApprovalRow, Standing), Error> {
-        if let Some(row) = self.store().approval(id).await.map_err(store_error)? {
-            // The usual case by far, and a child is waiting: no need to look at whose approval it is.
-            if caller.principal == Principal::Operator {
-                return Ok((row, Standing::Operator));
-            }
-            if let Some(session) = self.store().session(row.approval.session_id).await.map_err(store_error)?
-                && let Some(standing) = self.standing(&caller.principal, &session).await?
-                && standing.meets(caller.needs)
-            {
-                return Ok((row, standing));
-            }
-        }
-        Err(Error::new(ErrorKind::ApprovalNotFound, format!("there is no approval `{id}`")))
-    }
-
-    /// The living sessions that the caller may read, as trees.
-    pub(crate) async fn visible_sessions(&self, caller: &Admitted) -> Result<Vec<Seen>, Error> {
-        Ok(seen_by(&caller.principal, self.store().living().await.map_err(store_error)?))
-    }
-
-    /// The living sessions below `session`, deepest last.
-    pub(crate) async fn descendants(&self, session: SessionId) -> Result<Vec<SessionRow>, Error> {
-        let all = self.store().sessions().await.map_err(store_error)?;
-        let mut found: Vec<SessionRow> = Vec::new();
-        let mut above = vec![session];
-        while let Some(parent) = above.pop() {
-            for child in all.iter().filter(|child| child.answers_to == AskedOf::Session { id: parent }) {
-                above.push(child.id);
-                found.push(child.clone());
-            }
-        }
-        Ok(found)
-    }
+/// Lets a caller in that may do such things at all.
+pub(crate) async fn admit(store: &dyn Store, caller: Caller, needs: Needs) -> Result<Admitted, Error> {
+    check_kind(store, &caller.principal, needs).await?;
+    let Caller { principal, door, notify } = caller;
+    Ok(Admitted { principal, door, notify, needs })
 }
 
-/// What a caller is told about a session that it may do nothing of the kind with, or that there is not.
-pub(crate) fn session_not_found(called: impl fmt::Display) -> Error {
-    Error::new(ErrorKind::SessionNotFound, format!("there is no session `{called}`"))
+/// Refuses what a caller of this kind may never do.
+async fn check_kind(store: &dyn Store, principal: &Principal, needs: Needs) -> Result<(), Error> {
+    let refused = match (principal, needs) {
+        // Asking is answered with a decision, whoever asks.
+        (Principal::Operator | Principal::Token { right: TokenRight::Operator, .. }, _) | (_, Needs::Ask) => {
+            return Ok(());
+        }
+        (Principal::Token { right, .. }, _) if is_good_for(*right, needs) => return Ok(()),
+        (Principal::Token { right: TokenRight::Read, .. }, _) => "this token is good for reading only",
+        (Principal::Token { right: TokenRight::Decide, .. }, _) => {
+            "this token is good for reading and answering approvals only"
+        }
+        (_, Needs::Rule) => "only the operator may do this",
+        (Principal::Parent { .. }, _) => return Ok(()),
+        (Principal::Session { .. }, _) if may_call_methods(store, principal).await? => return Ok(()),
+        (Principal::Session { .. }, _) => {
+            "this session may only ask for permission; `hub_tools` at its creation would let it do more"
+        }
+    };
+    Err(Error::new(ErrorKind::Forbidden, refused))
+}
+
+/// What a caller that sees every session may do, in the words of the wire; nothing for those who see only their own.
+pub fn may(principal: &Principal) -> Vec<&'static str> {
+    let all = [
+        ("read", Needs::Read),
+        ("watch", Needs::Watch),
+        ("decide", Needs::Decide),
+        ("act", Needs::Act),
+        ("rule", Needs::Rule),
+    ];
+    let right = match principal {
+        Principal::Operator => TokenRight::Operator,
+        Principal::Token { right, .. } => *right,
+        Principal::Parent { .. } | Principal::Session { .. } => return Vec::new(),
+    };
+    all.into_iter().filter(|(_, needs)| is_good_for(right, *needs)).map(|(word, _)| word).collect()
+}
+
+/// Whether this caller may do anything but ask.
+pub(crate) async fn may_call_methods(store: &dyn Store, principal: &Principal) -> Result<bool, Error> {
+    let Principal::Session { id, .. } = principal else { return Ok(true) };
+    let session = store.session(*id).await.map_err(store_error)?;
+    Ok(session.is_some_and(|session| session.config.hub_tools))
+}
+
+/// How `principal` stands to `session`, if it has anything to do with it.
+pub(crate) async fn standing(
+    store: &dyn Store,
+    principal: &Principal,
+    session: &SessionRow,
+) -> Result<Option<Standing>, Error> {
+    match principal {
+        Principal::Operator => return Ok(Some(Standing::Operator)),
+        Principal::Token { .. } => return Ok(Some(Standing::Token)),
+        Principal::Session { id, .. } if *id == session.id => return Ok(Some(Standing::Itself)),
+        Principal::Session { .. } | Principal::Parent { .. } => {}
+    }
+    let me = principal.asked_as();
+    let mut answers_to = session.answers_to.clone();
+    for _ in 0..MAX_DEPTH {
+        if answers_to == me {
+            return Ok(Some(Standing::Ancestor));
+        }
+        let AskedOf::Session { id } = answers_to else { return Ok(None) };
+        match store.session(id).await.map_err(store_error)? {
+            Some(parent) => answers_to = parent.answers_to,
+            None => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// The session that is meant, by id or by name, if it is one that the caller may do this with.
+pub(crate) async fn find_session(
+    store: &dyn Store,
+    caller: &Admitted,
+    id: Option<SessionId>,
+    name: Option<&str>,
+) -> Result<SessionRow, Error> {
+    let (found, called) = match (id, name) {
+        (Some(id), None) => (store.session(id).await.map_err(store_error)?, id.to_string()),
+        (None, Some(name)) => (store.session_named(name).await.map_err(store_error)?, name.to_owned()),
+        (Some(_), Some(_)) => {
+            return Err(Error::invalid("name", "give `session_id` or `name`, not both"));
+        }
+        (None, None) => {
+            return Err(Error::invalid("session_id", "is missing; give `session_id` or `name`"));
+        }
+    };
+    if let Some(session) = found.filter(|session| session.deleted_at.is_none())
+        && standing(store, &caller.principal, &session).await?.is_some_and(|it| it.meets(caller.needs))
+    {
+        return Ok(session);
+    }
+    Err(session_not_found(called))
+}
+
+/// An approval that the caller may do this with, and how it stands to the session that asks.
+pub(crate) async fn find_approval(
+    store: &dyn Store,
+    caller: &Admitted,
+    id: ApprovalId,
+) -> Result<(ApprovalRow, Standing), Error> {
+    if let Some(row) = store.approval(id).await.map_err(store_error)? {
+        // The usual case by far, and a child is waiting: no need to look at whose approval it is.
+        if caller.principal == Principal::Operator {
+            return Ok((row, Standing::Operator));
+        }
+        if let Some(session) = store.session(row.approval.session_id).await.map_err(store_error)?
+            && let Some(standing) = standing(store, &caller.principal, &session).await?
+            && standing.meets(caller.needs)
+        {
+            return Ok((row, standing));
+        }
+    }
+    Err(Error::new(ErrorKind::ApprovalNotFound, format!("there is no approval `{id}`")))
+}
+
+/// The living sessions that the caller may read, as trees.
+pub(crate) async fn visible_sessions(store: &dyn Store, caller: &Admitted) -> Result<Vec<Seen>, Error> {
+    Ok(seen_by(&caller.principal, store.living().await.map_err(store_error)?))
+}
+
+/// The living sessions below `session`, deepest last.
+pub(crate) async fn descendants(store: &dyn Store, session: SessionId) -> Result<Vec<SessionRow>, Error> {
+    let all = store.sessions().await.map_err(store_error)?;
+    let mut found: Vec<SessionRow> = Vec::new();
+    let mut above = vec![session];
+    while let Some(parent) = above.pop() {
+        for child in all.iter().filter(|child| child.answers_to == AskedOf::Session { id: parent }) {
+            above.push(child.id);
+            found.push(child.clone());
+        }
+    }
+    Ok(found)
+}
+
+/// Whose work a call of this caller is: the operator's, or that of one who shares with others.
+pub(crate) fn on_behalf_of(principal: &Principal) -> OnBehalf {
+    match principal {
+        Principal::Operator => OnBehalf::OPERATOR,
+        Principal::Token { .. } | Principal::Parent { .. } | Principal::Session { .. } => {
+            OnBehalf::caller(&principal.key())
+        }
+    }
 }

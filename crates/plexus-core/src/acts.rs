@@ -6,10 +6,10 @@ use plexus_protocol::audit::{AuditEntry, AuditKind};
 use plexus_store::{Change, SessionRow};
 use serde_json::Value;
 
-use crate::Hub;
 use crate::access::Admitted;
+use crate::book::Book;
 use crate::clock::now;
-use crate::hub::store_error;
+use crate::errors::store_error;
 
 /// An act, to be committed with what it does.
 pub(crate) fn change(caller: &Admitted, act: &str, session: &SessionRow, detail: Value) -> Change {
@@ -21,15 +21,13 @@ pub(crate) fn change(caller: &Admitted, act: &str, session: &SessionRow, detail:
     }))
 }
 
-impl Hub {
-    /// Records an act that is no commit of its own, before it is done.
-    pub(crate) async fn record(
-        &self,
-        caller: &Admitted,
-        act: &str,
-        session: &SessionRow,
-        detail: Value,
-    ) -> Result<(), Error> {
-        self.commit(vec![change(caller, act, session, detail)]).await.map(drop).map_err(store_error)
-    }
+/// Records an act that is no commit of its own, before it is done.
+pub(crate) async fn record(
+    book: &Book,
+    caller: &Admitted,
+    act: &str,
+    session: &SessionRow,
+    detail: Value,
+) -> Result<(), Error> {
+    book.commit(vec![change(caller, act, session, detail)]).await.map(drop).map_err(store_error)
 }

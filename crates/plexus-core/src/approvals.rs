@@ -1,63 +1,67 @@
 //! Answers: checking one, making it count, and what the child is told.
 
-use plexus_claude::PermissionResult;
-use plexus_protocol::claudecode::PermissionMode;
 use plexus_protocol::loopback::{Answer, Answered};
 use plexus_protocol::policy::AnswerEffect;
 use plexus_protocol::{
     ApprovalKind, ApprovalStatus, Decider, Decision, Error, ErrorKind, MAX_TEXT_BYTES, Object, Right,
     is_cut_at, visible,
 };
-use plexus_store::{ApprovalRow, Change, RuleChange};
-use serde_json::{Value, json};
+use plexus_store::{ApprovalRow, Change, RuleChange, Store};
+use serde_json::Value;
 
-use crate::Hub;
-use crate::access::{Admitted, Standing};
-use crate::book::Resolved;
+use crate::access::{self, Admitted, Standing};
+use crate::book::{Book, Resolved};
 use crate::bounds::check_mode_by;
-use crate::hub::store_error;
+use crate::budgets::answer_budget;
+use crate::errors::store_error;
 use crate::kill_point::kill_point;
+use crate::outcome::already_resolved;
+use crate::policy::Policy;
 
-impl Hub {
-    /// Makes an answer count, if it is the first and the caller may give it.
-    pub(crate) async fn answer(&self, caller: &Admitted, answer: Answer) -> Result<Answered, Error> {
-        let (row, standing) = self.find_approval(caller, answer.approval_id).await?;
-        let right = right_of(standing)?;
-        if row.approval.status != ApprovalStatus::Pending {
-            return Ok(already_resolved(&row));
+/// Makes an answer count, if it is the first and the caller may give it.
+pub(crate) async fn answer(
+    store: &dyn Store,
+    policy: &Policy,
+    book: &Book,
+    caller: &Admitted,
+    answer: Answer,
+) -> Result<Answered, Error> {
+    let (row, standing) = access::find_approval(store, caller, answer.approval_id).await?;
+    let right = right_of(standing)?;
+    if row.approval.status != ApprovalStatus::Pending {
+        return Ok(already_resolved(&row));
+    }
+    if row.approval.kind == ApprovalKind::Budget {
+        return answer_budget(store, book, caller, &row, answer, right).await;
+    }
+    if answer.approve && row.approval.kind == ApprovalKind::Plan {
+        check_mode_by(store, caller, answer.mode.unwrap_or_default()).await?;
+    }
+    let approval = row.approval.id;
+    let remember = answer.remember.clone();
+    let (status, decision) = decide(&row, answer, Decider::from(&caller.principal), right)?;
+    if decision.approve {
+        policy.check_not_denied(&row, decision.updated_input.as_ref()).await?;
+        policy.check_in_scope(caller, &row, decision.updated_input.as_ref()).await?;
+    }
+    let mut changes = Vec::new();
+    if let Some(remember) = remember {
+        let effect = if decision.approve { AnswerEffect::Allow } else { AnswerEffect::Deny };
+        let rule = policy.remembered(caller, &row, effect, remember, "remember.").await?;
+        changes.push(Change::MakeRule(Box::new(rule)));
+    }
+    kill_point("respond", "read");
+    let resolved = book.resolve(approval, status, decision, changes).await.map_err(store_error)?;
+    kill_point("respond", "stored");
+    match resolved {
+        Resolved::Now(made) => {
+            let settled = match made.rules.first() {
+                Some(RuleChange::Made(made)) => policy.resolve_matching(book, made.rule.session).await,
+                Some(RuleChange::Revoked(_)) | None => Vec::new(),
+            };
+            Ok(Answered::Ok { approval_id: approval, settled })
         }
-        if row.approval.kind == ApprovalKind::Budget {
-            return self.answer_budget(caller, &row, answer, right).await;
-        }
-        if answer.approve && row.approval.kind == ApprovalKind::Plan {
-            check_mode_by(self, caller, answer.mode.unwrap_or_default()).await?;
-        }
-        let approval = row.approval.id;
-        let remember = answer.remember.clone();
-        let (status, decision) = decide(&row, answer, Decider::from(&caller.principal), right)?;
-        if decision.approve {
-            self.check_not_denied(&row, decision.updated_input.as_ref()).await?;
-            self.check_in_scope(caller, &row, decision.updated_input.as_ref()).await?;
-        }
-        let mut changes = Vec::new();
-        if let Some(remember) = remember {
-            let effect = if decision.approve { AnswerEffect::Allow } else { AnswerEffect::Deny };
-            let rule = self.remembered(caller, &row, effect, remember, "remember.").await?;
-            changes.push(Change::MakeRule(Box::new(rule)));
-        }
-        kill_point("respond", "read");
-        let resolved = self.book().resolve(approval, status, decision, changes).await.map_err(store_error)?;
-        kill_point("respond", "stored");
-        match resolved {
-            Resolved::Now(made) => {
-                let settled = match made.rules.first() {
-                    Some(RuleChange::Made(made)) => self.settle(made.rule.session).await,
-                    Some(RuleChange::Revoked(_)) | None => Vec::new(),
-                };
-                Ok(Answered::Ok { approval_id: approval, settled })
-            }
-            Resolved::Before(row) => Ok(already_resolved(&row)),
-        }
+        Resolved::Before(row) => Ok(already_resolved(&row)),
     }
 }
 
@@ -65,15 +69,6 @@ impl Hub {
 pub(crate) fn right_of(standing: Standing) -> Result<Right, Error> {
     let refused = || Error::new(ErrorKind::Forbidden, "nobody answers a question of its own");
     standing.right().ok_or_else(refused)
-}
-
-pub(crate) fn already_resolved(row: &ApprovalRow) -> Answered {
-    Answered::AlreadyResolved {
-        approval_id: row.approval.id,
-        status: row.approval.status,
-        decision: row.approval.decision.clone(),
-        resolved_at: row.approval.resolved_at,
-    }
 }
 
 /// Turns an answer into a decision, or says what is wrong with it.
@@ -195,44 +190,10 @@ fn answer_text(question: &str, answer: Value) -> Result<String, Error> {
     }
 }
 
-/// The change of mode that goes with an approved plan. For this session only: nothing is written to settings.
-fn set_mode(mode: PermissionMode) -> Value {
-    json!({"type": "setMode", "mode": mode.as_str(), "destination": "session"})
-}
-
-/// What the child is told about an approval that has come to its end. The input is always the stored one.
-pub(crate) fn permission_result(row: &ApprovalRow) -> PermissionResult {
-    let decision = row.approval.decision.as_ref();
-    let message = decision.and_then(|decision| decision.message.clone());
-    let deny = |message: String| PermissionResult::Deny {
-        message,
-        interrupt: decision.is_some_and(|d| d.interrupt),
-    };
-    match row.approval.status {
-        ApprovalStatus::Allowed => PermissionResult::Allow {
-            updated_input: decision
-                .and_then(|decision| decision.updated_input.clone())
-                .unwrap_or_else(|| row.approval.input.clone()),
-            updated_permissions: decision
-                .and_then(|decision| decision.mode)
-                .into_iter()
-                .map(set_mode)
-                .collect(),
-        },
-        ApprovalStatus::Denied => deny(message.unwrap_or_else(|| "This call was denied.".to_owned())),
-        ApprovalStatus::Expired => deny(
-            "Nobody answered in time, so this call did not run. This is no refusal: you may ask again."
-                .to_owned(),
-        ),
-        ApprovalStatus::Withdrawn | ApprovalStatus::Pending => {
-            deny(message.unwrap_or_else(|| "This question was withdrawn.".to_owned()))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn a_question_is_answered_as_it_is_shown_and_as_it_was_asked() {

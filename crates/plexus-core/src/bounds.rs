@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use plexus_protocol::claudecode::{CreateParams, PermissionMode, PolicyName};
 use plexus_protocol::{AskedOf, Error, ErrorKind, Principal};
-use plexus_store::SessionConfig;
+use plexus_store::{SessionConfig, Store};
 
-use crate::Hub;
-use crate::access::{Admitted, session_not_found};
-use crate::gate::NamedPolicy;
-use crate::hub::store_error;
+use crate::Settings;
+use crate::access::Admitted;
+use crate::errors::session_not_found;
+use crate::errors::store_error;
+use crate::policy::NamedPolicy;
 
 /// Variables that tell how to show things, and nothing about what to load, run or talk to.
 const HARMLESS: [&str; 10] = [
@@ -28,18 +29,19 @@ const HARMLESS: [&str; 10] = [
 
 /// The same parameters, if this caller may give them, with what it left out no looser than what it has itself.
 pub(crate) async fn bounded(
-    hub: &Hub,
+    store: &dyn Store,
+    settings: &Settings,
     caller: &Admitted,
     mut params: CreateParams,
     working_dir: &str,
 ) -> Result<CreateParams, Error> {
-    let Some(own) = own_config(hub, &caller.principal).await? else { return Ok(params) };
+    let Some(own) = own_config(store, &caller.principal).await? else { return Ok(params) };
     if !Path::new(working_dir).starts_with(&own.working_dir) {
         let message = format!("a session makes others in its own directory ({}) only", own.working_dir);
         return Err(forbidden("working_dir", message));
     }
     let given = params.env.iter().flatten().map(|(name, _)| name);
-    if let Some(name) = given.into_iter().find(|name| !may_be_given(hub, name)) {
+    if let Some(name) = given.into_iter().find(|name| !may_be_given(settings, name)) {
         let message = format!(
             "a session cannot give `{name}` to another; `session_env` in plexus.toml says what it can besides \
              locale, time zone and colours"
@@ -62,34 +64,41 @@ pub(crate) async fn bounded(
 }
 
 /// Whether this caller may put a session in this mode.
-pub(crate) async fn check_mode_by(hub: &Hub, caller: &Admitted, mode: PermissionMode) -> Result<(), Error> {
-    match own_config(hub, &caller.principal).await? {
+pub(crate) async fn check_mode_by(
+    store: &dyn Store,
+    caller: &Admitted,
+    mode: PermissionMode,
+) -> Result<(), Error> {
+    match own_config(store, &caller.principal).await? {
         Some(own) => check_mode(own.permission_mode, mode, "mode"),
         None => Ok(()),
     }
 }
 
 /// The directory that a session has to stay in because of who made it.
-pub(crate) async fn place_of(hub: &Hub, made_by: &AskedOf) -> Result<Option<PathBuf>, Error> {
+pub(crate) async fn place_of(store: &dyn Store, made_by: &AskedOf) -> Result<Option<PathBuf>, Error> {
     let AskedOf::Session { id } = made_by else { return Ok(None) };
-    let maker = hub.store().session(*id).await.map_err(store_error)?.ok_or_else(|| session_not_found(id))?;
+    let maker = store.session(*id).await.map_err(store_error)?.ok_or_else(|| session_not_found(id))?;
     Ok(Some(maker.config.working_dir.into()))
 }
 
 /// What the caller was made with, if it is a session.
-pub(crate) async fn own_config(hub: &Hub, principal: &Principal) -> Result<Option<SessionConfig>, Error> {
+pub(crate) async fn own_config(
+    store: &dyn Store,
+    principal: &Principal,
+) -> Result<Option<SessionConfig>, Error> {
     let Principal::Session { id, .. } = principal else { return Ok(None) };
-    let own = hub.store().session(*id).await.map_err(store_error)?;
+    let own = store.session(*id).await.map_err(store_error)?;
     // One that is being deleted makes no more.
     let own = own.filter(|own| own.deleted_at.is_none()).ok_or_else(|| session_not_found(id))?;
     Ok(Some(own.config))
 }
 
 /// Whether a variable of this name may come from a session, or from a project.
-pub(crate) fn may_be_given(hub: &Hub, name: &str) -> bool {
+pub(crate) fn may_be_given(settings: &Settings, name: &str) -> bool {
     HARMLESS.contains(&name)
         || name.starts_with("LC_")
-        || hub.settings().session_env.iter().any(|allowed| allowed == name)
+        || settings.session_env.iter().any(|allowed| allowed == name)
 }
 
 fn check_mode(own: PermissionMode, mode: PermissionMode, field: &str) -> Result<(), Error> {

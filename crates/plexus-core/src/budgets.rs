@@ -9,16 +9,15 @@ use plexus_protocol::{
     ApprovalStatus, AskedOf, Decider, Decision, Error, ErrorKind, Object, Principal, Right, SessionId,
     SessionName,
 };
-use plexus_store::{ApprovalRow, BudgetRow, Change};
+use plexus_store::{ApprovalRow, BudgetRow, Change, Store};
 use serde_json::{Value, json};
 
-use crate::Hub;
 use crate::access::Admitted;
-use crate::approvals::already_resolved;
-use crate::book::Resolved;
+use crate::book::{Book, Resolved};
 use crate::clock::now;
-use crate::hub::store_error;
+use crate::errors::{budget_error, store_error};
 use crate::kill_point::kill_point;
+use crate::outcome::already_resolved;
 
 /// How the limits of a session stand; `None` where it has none of its own.
 pub(crate) fn view(rows: &[BudgetRow]) -> Option<BudgetView> {
@@ -51,100 +50,96 @@ pub(crate) fn changes(
     vec![Change::SetBudget(id, limits), Change::Record(Box::new(record))]
 }
 
-/// What a caller is told when a limit stands in the way.
-pub(crate) fn refusal(kind: ErrorKind, row: &BudgetRow, message: String) -> Error {
-    let shown = |units| Value::Number(row.limit.shown(units));
-    Error::new(kind, message)
-        .with("limit", row.limit.as_str())
-        .with("session_id", row.session.to_string())
-        .with("granted", shown(row.granted))
-        .with("used", shown(row.used))
-        .with("left", shown(row.left()))
-}
-
 /// Which limit a question for more is about.
 pub(crate) fn limit_of(row: &ApprovalRow) -> Option<BudgetLimit> {
     serde_json::from_value(row.approval.input.get("limit")?.clone()).ok()
 }
 
-impl Hub {
-    /// Answers a question for more. No rule and no scope has a say in it: what is given is taken from what there is left
-    /// above, in the commit that makes the answer count.
-    pub(crate) async fn answer_budget(
-        &self,
-        caller: &Admitted,
-        row: &ApprovalRow,
-        answer: Answer,
-        right: Right,
-    ) -> Result<Answered, Error> {
-        let foreign = [
-            ("mode", answer.mode.is_some()),
-            ("answers", answer.answers.is_some()),
-            ("remember", answer.remember.is_some()),
-        ];
-        if let Some((field, _)) = foreign.iter().find(|(_, given)| *given) {
-            return Err(Error::invalid(field, "does not go with a question for more"));
-        }
-        let updated_input = match (answer.approve, answer.updated_input) {
-            (true, given) => Some(self.given(row, given).await?),
-            (false, Some(_)) => return Err(Error::invalid("updated_input", "goes with `approve: true`")),
-            (false, None) => None,
-        };
-        let status = if answer.approve { ApprovalStatus::Allowed } else { ApprovalStatus::Denied };
-        let decision = Decision {
-            approve: answer.approve,
-            message: answer.message,
-            updated_input,
-            mode: None,
-            interrupt: false,
-            rule: None,
-            by: Decider::from(&caller.principal),
-            right,
-        };
-        kill_point("budget", "answered");
-        let approval_id = row.approval.id;
-        let resolved = self.book().resolve(approval_id, status, decision, Vec::new()).await;
-        kill_point("budget", "decided");
-        Ok(match resolved.map_err(store_error)? {
-            Resolved::Now(_) => Answered::Ok { approval_id, settled: Vec::new() },
-            Resolved::Before(row) => already_resolved(&row),
-        })
+/// Answers a question for more. No rule and no scope has a say in it: what is given is taken from what there is left
+/// above, in the commit that makes the answer count.
+pub(crate) async fn answer_budget(
+    store: &dyn Store,
+    book: &Book,
+    caller: &Admitted,
+    row: &ApprovalRow,
+    answer: Answer,
+    right: Right,
+) -> Result<Answered, Error> {
+    let foreign = [
+        ("mode", answer.mode.is_some()),
+        ("answers", answer.answers.is_some()),
+        ("remember", answer.remember.is_some()),
+    ];
+    if let Some((field, _)) = foreign.iter().find(|(_, given)| *given) {
+        return Err(Error::invalid(field, "does not go with a question for more"));
     }
+    let updated_input = match (answer.approve, answer.updated_input) {
+        (true, given) => Some(given_units(store, row, given).await?),
+        (false, Some(_)) => return Err(Error::invalid("updated_input", "goes with `approve: true`")),
+        (false, None) => None,
+    };
+    let status = if answer.approve { ApprovalStatus::Allowed } else { ApprovalStatus::Denied };
+    let decision = Decision {
+        approve: answer.approve,
+        message: answer.message,
+        updated_input,
+        mode: None,
+        interrupt: false,
+        rule: None,
+        by: Decider::from(&caller.principal),
+        right,
+    };
+    kill_point("budget", "answered");
+    let approval_id = row.approval.id;
+    let resolved = book.resolve(approval_id, status, decision, Vec::new()).await;
+    kill_point("budget", "decided");
+    Ok(match resolved.map_err(store_error)? {
+        Resolved::Now(_) => Answered::Ok { approval_id, settled: Vec::new() },
+        Resolved::Before(row) => already_resolved(&row),
+    })
+}
 
-    /// How much is given: what was said, or as much again as there was, as far as there is so much left above.
-    async fn given(&self, row: &ApprovalRow, said: Option<Object>) -> Result<Object, Error> {
-        let limit = limit_of(row)
-            .ok_or_else(|| Error::new(ErrorKind::Internal, "the question does not say what it is for"))?;
-        let more = match said {
-            Some(said) => more_of(limit, &said)?,
-            None => {
-                let own = self.limit_at(row.approval.session_id, limit).await?;
-                let again = own.map_or(0, |own| own.granted);
-                match self.limit_above(row.approval.session_id, limit).await? {
-                    Some(above) if above.left() == 0 => {
-                        let message = format!("there is nothing left of {} to give", limit.as_str());
-                        return Err(refusal(ErrorKind::BudgetExceeded, &above, message));
-                    }
-                    Some(above) => again.min(above.left()),
-                    None => again,
+/// How much is given: what was said, or as much again as there was, as far as there is so much left above.
+async fn given_units(store: &dyn Store, row: &ApprovalRow, said: Option<Object>) -> Result<Object, Error> {
+    let limit = limit_of(row)
+        .ok_or_else(|| Error::new(ErrorKind::Internal, "the question does not say what it is for"))?;
+    let more = match said {
+        Some(said) => more_of(limit, &said)?,
+        None => {
+            let own = limit_at(store, row.approval.session_id, limit).await?;
+            let again = own.map_or(0, |own| own.granted);
+            match limit_above(store, row.approval.session_id, limit).await? {
+                Some(above) if above.left() == 0 => {
+                    let message = format!("there is nothing left of {} to give", limit.as_str());
+                    return Err(budget_error(ErrorKind::BudgetExceeded, &above, message));
                 }
+                Some(above) => again.min(above.left()),
+                None => again,
             }
-        };
-        let given = json!({"more": limit.shown(more)});
-        Ok(given.as_object().cloned().unwrap_or_default())
-    }
-
-    /// The limit that `session` draws on.
-    async fn limit_at(&self, session: SessionId, limit: BudgetLimit) -> Result<Option<BudgetRow>, Error> {
-        let rows = self.store().budget(session).await.map_err(store_error)?;
-        Ok(rows.into_iter().find(|row| row.limit == limit))
-    }
-
-    /// The limit that one of `session` itself is taken from.
-    async fn limit_above(&self, session: SessionId, limit: BudgetLimit) -> Result<Option<BudgetRow>, Error> {
-        match self.store().session(session).await.map_err(store_error)?.map(|session| session.answers_to) {
-            Some(AskedOf::Session { id }) => self.limit_at(id, limit).await,
-            _ => Ok(None),
         }
+    };
+    let given = json!({"more": limit.shown(more)});
+    Ok(given.as_object().cloned().unwrap_or_default())
+}
+
+/// The limit that `session` draws on.
+async fn limit_at(
+    store: &dyn Store,
+    session: SessionId,
+    limit: BudgetLimit,
+) -> Result<Option<BudgetRow>, Error> {
+    let rows = store.budget(session).await.map_err(store_error)?;
+    Ok(rows.into_iter().find(|row| row.limit == limit))
+}
+
+/// The limit that one of `session` itself is taken from.
+async fn limit_above(
+    store: &dyn Store,
+    session: SessionId,
+    limit: BudgetLimit,
+) -> Result<Option<BudgetRow>, Error> {
+    match store.session(session).await.map_err(store_error)?.map(|session| session.answers_to) {
+        Some(AskedOf::Session { id }) => limit_at(store, id, limit).await,
+        _ => Ok(None),
     }
 }

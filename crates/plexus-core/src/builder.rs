@@ -5,7 +5,8 @@ use std::sync::Arc;
 use plexus_store::{Store, StoreError};
 
 use crate::activations::{Arbor, Audit, ClaudeCode, Console, Loopback, Policy, Token};
-use crate::method::{Activation, Registry};
+use crate::hub::Registry;
+use crate::method::Activation;
 use crate::wall::Walls;
 use crate::{Hub, Settings};
 
@@ -22,7 +23,7 @@ pub enum StartError {
 
 /// The methods of a hub as it is shipped. They are known without one, to the relay for instance.
 pub fn standard_methods() -> Registry {
-    let activations: [&dyn Activation; 7] =
+    let activations: [&dyn Activation<Hub>; 7] =
         [&ClaudeCode, &Loopback, &Arbor, &Policy, &Token, &Audit, &Console];
     let mut registry = Registry::default();
     activations.into_iter().for_each(|activation| registry.add(activation));
@@ -49,7 +50,7 @@ impl HubBuilder {
 
     /// Registers the methods of an activation.
     #[must_use]
-    pub fn with(mut self, activation: &dyn Activation) -> Self {
+    pub fn with(mut self, activation: &dyn Activation<Hub>) -> Self {
         self.registry.add(activation);
         self
     }
@@ -58,7 +59,7 @@ impl HubBuilder {
     pub async fn start(self) -> Result<Arc<Hub>, StartError> {
         let walls = Walls::tried(&self.settings).await;
         let hub = Hub::new(self.settings, self.store, self.registry, walls).await?;
-        hub.take_up().await?;
+        hub.recover().await?;
         Ok(hub)
     }
 }

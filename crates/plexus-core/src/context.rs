@@ -7,12 +7,12 @@ use plexus_policy::{Call, Likeness};
 use plexus_protocol::audit::{AuditEntry, AuditKind, AuditRow};
 use plexus_protocol::loopback::{Like, Purpose, PurposeStep};
 use plexus_protocol::{ApprovalStatus, Error, ErrorKind, MAX_TEXT_BYTES, Object, Principal, shorten};
-use plexus_store::{ApprovalRow, AuditFilter, AuditFrom};
+use plexus_store::{ApprovalRow, AuditFilter, AuditFrom, Store};
 use serde_json::Value;
 
-use crate::Hub;
-use crate::access::Admitted;
-use crate::hub::store_error;
+use crate::access::{self, Admitted};
+use crate::errors::store_error;
+use crate::lineage::known_lineage;
 use crate::view;
 
 /// How many like calls are shown.
@@ -21,67 +21,73 @@ const SHOWN: usize = 10;
 const LOOKED_AT: u64 = 500;
 const PAGES: usize = 4;
 
-impl Hub {
-    /// What the asking agent was to do.
-    pub(crate) async fn purpose(&self, caller: &Admitted, row: &ApprovalRow) -> Result<Purpose, Error> {
-        let session = self.store().session(row.approval.session_id).await.map_err(store_error)?;
-        let lineage = match session {
-            Some(session) => self.known_lineage(session).await.map_err(store_error)?,
-            None => Default::default(),
-        };
-        // A session sees itself and those below, and not whom it stems from.
-        let above = |id| matches!(caller.principal, Principal::Session { id: me, .. } if me != id);
-        let seen = lineage.sessions().iter().skip_while(|session| above(session.id));
-        let path = seen.map(|session| PurposeStep { id: session.id, name: session.name.clone() }).collect();
-        let turn = self.store().turn(row.approval.session_id, row.turn).await.map_err(store_error)?;
-        let mut prompt = turn.map_or(Value::Null, |turn| Value::String(turn.prompt));
-        let truncated = shorten(&mut prompt, MAX_TEXT_BYTES);
-        let prompt = match prompt {
-            Value::String(prompt) => Some(prompt),
-            _ => None,
-        };
-        Ok(Purpose { path, turn: row.turn, prompt, truncated })
-    }
+/// What the asking agent was to do.
+pub(crate) async fn purpose(
+    store: &dyn Store,
+    caller: &Admitted,
+    row: &ApprovalRow,
+) -> Result<Purpose, Error> {
+    let session = store.session(row.approval.session_id).await.map_err(store_error)?;
+    let lineage = match session {
+        Some(session) => known_lineage(store, session).await.map_err(store_error)?,
+        None => Default::default(),
+    };
+    // A session sees itself and those below, and not whom it stems from.
+    let above = |id| matches!(caller.principal, Principal::Session { id: me, .. } if me != id);
+    let seen = lineage.sessions().iter().skip_while(|session| above(session.id));
+    let path = seen.map(|session| PurposeStep { id: session.id, name: session.name.clone() }).collect();
+    let turn = store.turn(row.approval.session_id, row.turn).await.map_err(store_error)?;
+    let mut prompt = turn.map_or(Value::Null, |turn| Value::String(turn.prompt));
+    let truncated = shorten(&mut prompt, MAX_TEXT_BYTES);
+    let prompt = match prompt {
+        Value::String(prompt) => Some(prompt),
+        _ => None,
+    };
+    Ok(Purpose { path, turn: row.turn, prompt, truncated })
+}
 
-    /// What like calls got, newest first, as far as the caller may see them.
-    pub(crate) async fn like(&self, caller: &Admitted, row: &ApprovalRow) -> Result<Vec<Like>, Error> {
-        let (mut likes, mut looked_at, mut before) = (Vec::new(), 0, u64::MAX);
-        for _ in 0..PAGES {
-            let filter =
-                AuditFilter { tool_name: Some(row.approval.tool_name.clone()), ..AuditFilter::default() };
-            let page = self.store().audit(filter, AuditFrom::Before(before), LOOKED_AT - looked_at).await;
-            let page = page.map_err(store_error)?;
-            let Some(last) = page.last() else { break };
-            (before, looked_at) = (last.number, looked_at + page.len() as u64);
-            let asked = row.approval.clone();
-            // Command lines are read for it.
-            let alike = tokio::task::spawn_blocking(move || alike(&asked, page)).await;
-            let alike = alike.map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?;
-            for (entry, same) in alike {
-                if self.sees(caller, &entry).await? {
-                    likes.extend(shown(entry, same));
-                }
-                if likes.len() == SHOWN {
-                    return Ok(likes);
-                }
+/// What like calls got, newest first, as far as the caller may see them.
+pub(crate) async fn like(
+    store: &dyn Store,
+    caller: &Admitted,
+    row: &ApprovalRow,
+) -> Result<Vec<Like>, Error> {
+    let (mut likes, mut looked_at, mut before) = (Vec::new(), 0, u64::MAX);
+    for _ in 0..PAGES {
+        let filter =
+            AuditFilter { tool_name: Some(row.approval.tool_name.clone()), ..AuditFilter::default() };
+        let page = store.audit(filter, AuditFrom::Before(before), LOOKED_AT - looked_at).await;
+        let page = page.map_err(store_error)?;
+        let Some(last) = page.last() else { break };
+        (before, looked_at) = (last.number, looked_at + page.len() as u64);
+        let asked = row.approval.clone();
+        // Command lines are read for it.
+        let alike = tokio::task::spawn_blocking(move || alike(&asked, page)).await;
+        let alike = alike.map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?;
+        for (entry, same) in alike {
+            if sees(store, caller, &entry).await? {
+                likes.extend(shown(entry, same));
             }
-            if looked_at >= LOOKED_AT {
-                break;
+            if likes.len() == SHOWN {
+                return Ok(likes);
             }
         }
-        Ok(likes)
+        if looked_at >= LOOKED_AT {
+            break;
+        }
     }
+    Ok(likes)
+}
 
-    /// Whether the caller may see the session that this was about.
-    async fn sees(&self, caller: &Admitted, entry: &AuditEntry) -> Result<bool, Error> {
-        let Some(id) = entry.session_id else { return Ok(false) };
-        if matches!(caller.principal, Principal::Operator | Principal::Token { .. }) {
-            return Ok(true);
-        }
-        match self.store().session(id).await.map_err(store_error)? {
-            Some(session) => Ok(self.standing(&caller.principal, &session).await?.is_some()),
-            None => Ok(false),
-        }
+/// Whether the caller may see the session that this was about.
+async fn sees(store: &dyn Store, caller: &Admitted, entry: &AuditEntry) -> Result<bool, Error> {
+    let Some(id) = entry.session_id else { return Ok(false) };
+    if matches!(caller.principal, Principal::Operator | Principal::Token { .. }) {
+        return Ok(true);
+    }
+    match store.session(id).await.map_err(store_error)? {
+        Some(session) => Ok(access::standing(store, &caller.principal, &session).await?.is_some()),
+        None => Ok(false),
     }
 }
 

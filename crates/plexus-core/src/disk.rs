@@ -1,17 +1,18 @@
 //! Room on the disk. Some of it is kept in reserve, so that decisions can always be written: below that, nothing new is
 //! begun and nothing that children write is read on, until there is room again. One task looks at the disk.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use plexus_protocol::{Error, ErrorKind};
 use tokio::sync::watch;
 
-use crate::Hub;
 use crate::limits::Limit;
+use crate::metrics::Metrics;
 
 /// How often the disk is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -75,27 +76,21 @@ impl Disk {
         let _ = state.wait_for(|state| *state == State::Room).await;
     }
 
-    /// The task that looks.
-    pub(crate) async fn watch(hub: Arc<Hub>) {
-        let closing = hub.closing().clone();
-        let looking = async {
-            loop {
-                tokio::time::sleep(LOOK_EVERY).await;
-                hub.disk().look();
-            }
-        };
-        closing.run_until_cancelled(looking).await;
+    /// Looks at the disk again and again, for as long as it is polled.
+    pub(crate) async fn watch(&self) -> Infallible {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            self.look();
+        }
     }
-}
 
-impl Hub {
     /// Refuses to begin something while the disk is low.
-    pub(crate) fn check_room(&self) -> Result<(), Error> {
-        if self.disk().look() == State::Room {
+    pub(crate) fn check_room(&self, metrics: &Metrics) -> Result<(), Error> {
+        if self.look() == State::Room {
             return Ok(());
         }
-        self.metrics().refused(Limit::Reserve);
-        let reserve = self.settings().limits.reserve_bytes / (1024 * 1024);
+        metrics.refused(Limit::Reserve);
+        let reserve = self.reserve / (1024 * 1024);
         let message = format!(
             "the disk of the data directory has less than {reserve} MB left, which are kept for decisions: make room, \
              or lower `reserve_mb` under [limits] in plexus.toml"

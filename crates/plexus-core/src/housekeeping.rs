@@ -3,16 +3,20 @@
 //! it, so that no decision waits for it. What may be removed is the store's to say; a hub that dies in between leaves
 //! nothing that the next one would not find and finish.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use plexus_agent::RunDir;
 use plexus_protocol::{Error, ErrorKind};
-use plexus_store::{Change, EventsOfTurn, FinishedRun, OldRecords, Removable, RunKey, StoreError, TurnRow};
+use plexus_store::{
+    Change, EventsOfTurn, FinishedRun, OldRecords, Removable, RunKey, Store, StoreError, TurnRow,
+};
 use tokio::time::Instant;
 
-use crate::Hub;
+use crate::book::Book;
 use crate::clock::now;
+use crate::{Retention, Settings};
 
 /// How many are looked at, or removed, at a time.
 const PAGE: u64 = 20;
@@ -20,46 +24,21 @@ const PAGE: u64 = 20;
 const REST: u32 = 4;
 const LEAST_REST: Duration = Duration::from_millis(5);
 
-/// What is kept, and for how long. `None` is for good.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Retention {
-    /// How often it is looked for what has grown old.
-    pub every: Duration,
-    /// The files of runs that are over: what the agent wrote and was sent, in the form it was.
-    pub run_files_for: Option<Duration>,
-    /// How many bytes of those files, all together, are kept; those that ended first go first.
-    pub run_files_bytes: Option<u64>,
-    /// Events of turns that are over.
-    pub events_for: Option<Duration>,
-    /// The record of decisions: approvals that came to their end, and the calls that the gate saw.
-    pub decisions_for: Option<Duration>,
-}
-
-impl Default for Retention {
-    /// What is not the record goes after a month, or sooner when it grows large; the record stays.
-    fn default() -> Self {
-        Self {
-            every: Duration::from_secs(600),
-            run_files_for: Some(Duration::from_secs(30 * 24 * 3600)),
-            run_files_bytes: Some(8 << 30),
-            events_for: None,
-            decisions_for: None,
+/// Removes old records and files from time to time, for as long as it is polled.
+pub(crate) async fn run(keeping: Housekeeping) -> Infallible {
+    loop {
+        tokio::time::sleep(keeping.settings.retention.every).await;
+        if let Err(error) = tidy_up(&keeping).await {
+            tracing::warn!(%error, "old records and files are left for the next time");
         }
     }
 }
 
-/// The task. It ends with the hub, wherever it is.
-pub(crate) async fn run(hub: Arc<Hub>) {
-    let closing = hub.closing().clone();
-    let work = async {
-        loop {
-            tokio::time::sleep(hub.settings().retention.every).await;
-            if let Err(error) = tidy_up(&hub).await {
-                tracing::warn!(%error, "old records and files are left for the next time");
-            }
-        }
-    };
-    closing.run_until_cancelled(work).await;
+/// The parts that housekeeping works on.
+pub(crate) struct Housekeeping {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) book: Arc<Book>,
 }
 
 /// Whether the events of a turn are there to be read; whoever wants them is told when they are not.
@@ -76,15 +55,15 @@ pub(crate) fn gone(turn: u64) -> Error {
     Error::new(ErrorKind::Gone, message).with("turn", turn)
 }
 
-async fn tidy_up(hub: &Arc<Hub>) -> Result<(), StoreError> {
-    let kept = hub.settings().retention;
-    tidy_run_files(hub, &kept).await?;
+async fn tidy_up(keeping: &Housekeeping) -> Result<(), StoreError> {
+    let kept = keeping.settings.retention;
+    tidy_run_files(keeping, &kept).await?;
     if let Some(age) = kept.events_for {
-        remove_records(hub, OldRecords::Events, age).await?;
+        remove_records(keeping, OldRecords::Events, age).await?;
     }
     if let Some(age) = kept.decisions_for {
-        remove_records(hub, OldRecords::Approvals, age).await?;
-        remove_records(hub, OldRecords::Calls, age).await?;
+        remove_records(keeping, OldRecords::Approvals, age).await?;
+        remove_records(keeping, OldRecords::Calls, age).await?;
     }
     Ok(())
 }
@@ -93,19 +72,19 @@ fn before(age: Duration) -> u64 {
     now().saturating_sub(age.as_secs())
 }
 
-async fn remove_records(hub: &Arc<Hub>, which: OldRecords, age: Duration) -> Result<(), StoreError> {
+async fn remove_records(keeping: &Housekeeping, which: OldRecords, age: Duration) -> Result<(), StoreError> {
     loop {
-        let old = hub.store().old_records(which, before(age), PAGE).await?;
+        let old = keeping.store.old_records(which, before(age), PAGE).await?;
         let mut removed = 0;
         if which == OldRecords::Events {
             for turn in old {
                 // Each takes as many steps as it has events.
-                while let rows @ 1.. = step(hub, vec![Change::Remove(turn)]).await? {
+                while let rows @ 1.. = step(keeping, vec![Change::Remove(turn)]).await? {
                     removed += rows;
                 }
             }
         } else {
-            removed = step(hub, old.into_iter().map(Change::Remove).collect()).await?;
+            removed = step(keeping, old.into_iter().map(Change::Remove).collect()).await?;
         }
         if removed == 0 {
             return Ok(());
@@ -115,30 +94,30 @@ async fn remove_records(hub: &Arc<Hub>, which: OldRecords, age: Duration) -> Res
 }
 
 /// One commit, and a rest; says how much it removed.
-async fn step(hub: &Arc<Hub>, changes: Vec<Change>) -> Result<usize, StoreError> {
+async fn step(keeping: &Housekeeping, changes: Vec<Change>) -> Result<usize, StoreError> {
     if changes.is_empty() {
         return Ok(0);
     }
     let begun = Instant::now();
-    let removed = hub.commit(changes).await?.removed;
+    let removed = keeping.book.commit(changes).await?.removed;
     tokio::time::sleep((begun.elapsed() * REST).max(LEAST_REST)).await;
     Ok(removed)
 }
 
 /// Removes the files that are too old, those of deleted sessions, and then the oldest until the rest is small enough.
-async fn tidy_run_files(hub: &Arc<Hub>, kept: &Retention) -> Result<(), StoreError> {
+async fn tidy_run_files(keeping: &Housekeeping, kept: &Retention) -> Result<(), StoreError> {
     let too_old = |run: &FinishedRun| kept.run_files_for.is_some_and(|age| run.ended_at < before(age));
     let mut sizes: Vec<(RunKey, u64)> = Vec::new();
     let mut last = None;
     loop {
-        let page = hub.store().finished_runs(last, PAGE).await?;
+        let page = keeping.store.finished_runs(last, PAGE).await?;
         let Some(newest) = page.last() else { break };
         last = Some(*newest);
         let (gone, stays): (Vec<_>, Vec<_>) =
             page.into_iter().partition(|run| run.session_deleted_at.is_some() || too_old(run));
-        remove_files(hub, gone.into_iter().map(|run| run.key).collect()).await;
+        remove_files(keeping, gone.into_iter().map(|run| run.key).collect()).await;
         if kept.run_files_bytes.is_some() {
-            sizes.extend(measure(hub, stays).await);
+            sizes.extend(measure(keeping, stays).await);
         }
     }
     let Some(most) = kept.run_files_bytes else { return Ok(()) };
@@ -152,15 +131,15 @@ async fn tidy_run_files(hub: &Arc<Hub>, kept: &Retention) -> Result<(), StoreErr
         surplus.push(key);
     }
     for some in surplus.chunks(PAGE as usize) {
-        remove_files(hub, some.to_vec()).await;
+        remove_files(keeping, some.to_vec()).await;
     }
     Ok(())
 }
 
-async fn measure(hub: &Arc<Hub>, runs: Vec<FinishedRun>) -> Vec<(RunKey, u64)> {
-    let hub = Arc::clone(hub);
+async fn measure(keeping: &Housekeeping, runs: Vec<FinishedRun>) -> Vec<(RunKey, u64)> {
+    let settings = Arc::clone(&keeping.settings);
     let measured = tokio::task::spawn_blocking(move || {
-        let size = |run: FinishedRun| (run.key, RunDir::new(hub.settings().run_dir(run.key)).size());
+        let size = |run: FinishedRun| (run.key, RunDir::new(settings.run_dir(run.key)).size());
         runs.into_iter().map(size).collect()
     });
     measured.await.unwrap_or_default()
@@ -168,10 +147,10 @@ async fn measure(hub: &Arc<Hub>, runs: Vec<FinishedRun>) -> Vec<(RunKey, u64)> {
 
 /// Removes the files first and notes it then: a hub that dies in between finds the runs again, and no files. On a disk
 /// that is full the note has to wait, but the room is there.
-async fn remove_files(hub: &Arc<Hub>, runs: Vec<RunKey>) {
+async fn remove_files(keeping: &Housekeeping, runs: Vec<RunKey>) {
     let mut removed = Vec::new();
     for key in runs {
-        let dir = RunDir::new(hub.settings().run_dir(key));
+        let dir = RunDir::new(keeping.settings.run_dir(key));
         match tokio::task::spawn_blocking(move || dir.remove(LEAST_REST)).await {
             Ok(Ok(())) => removed.push(Change::Remove(Removable::RunFiles(key))),
             Ok(Err(error)) => {
@@ -181,7 +160,7 @@ async fn remove_files(hub: &Arc<Hub>, runs: Vec<RunKey>) {
             Err(_) => return,
         }
     }
-    if let Err(error) = step(hub, removed).await {
+    if let Err(error) = step(keeping, removed).await {
         tracing::warn!(%error, "files were removed, which will be noted the next time");
     }
 }

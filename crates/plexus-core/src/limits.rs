@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use plexus_protocol::{ApprovalId, AskedOf, Error, ErrorKind, Object, SessionId};
 use serde_json::Value;
 
-use crate::access::MAX_DEPTH;
+use crate::tree::MAX_DEPTH;
 
 /// How much there may be of everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,14 +4,14 @@
 use std::path::PathBuf;
 
 use plexus_policy::{Call, Rule, Scope, ScopeChain};
-use plexus_protocol::{AskedOf, Object, SessionId};
-use plexus_store::{SessionRow, StoreError};
+use plexus_protocol::{AskedOf, SessionId};
+use plexus_store::{ApprovalRow, SessionRow, Store, StoreError};
 
 use serde_json::Value;
 
-use crate::Hub;
-use crate::access::MAX_DEPTH;
+use crate::Settings;
 use crate::clock::now;
+use crate::tree::MAX_DEPTH;
 
 /// A call that a rule or a scope is held against.
 pub(crate) struct JudgedCall {
@@ -74,42 +74,49 @@ impl Lineage {
         self.scopes_of(session).is_some_and(|scopes| scopes.may_allow(&call.as_call()))
     }
 
+    /// What `~` means to the session.
+    pub(crate) fn home(&self, settings: &Settings) -> Option<PathBuf> {
+        let given = self.itself().and_then(|session| session.config.env.get("HOME").map(PathBuf::from));
+        given.or_else(|| settings.home.clone().filter(|_| !settings.clean_env))
+    }
+
     /// The session itself.
     pub(crate) fn itself(&self) -> Option<&SessionRow> {
         self.0.last()
     }
 }
 
-impl Hub {
-    /// A call of the session that this is the lineage of.
-    pub(crate) fn call_of(&self, of: &Lineage, tool_name: &str, input: &Object, cwd: &str) -> JudgedCall {
-        JudgedCall::new(tool_name, Value::Object(input.clone()), cwd.into(), self.settings().home_of(of))
-    }
-
-    /// The lineage of a session; without anyone in it, not even itself, where it cannot be followed: then nothing is allowed.
-    pub(crate) async fn known_lineage(&self, session: SessionRow) -> Result<Lineage, StoreError> {
-        match self.lineage(session).await {
-            Err(StoreError::Unusable(why)) => {
-                tracing::error!(why, "a session has lost those above it: its calls are denied");
-                Ok(Lineage(Vec::new()))
-            }
-            found => found,
+/// The lineage of a session. It is empty where it cannot be followed to its root: then every call is denied.
+pub(crate) async fn known_lineage(store: &dyn Store, session: SessionRow) -> Result<Lineage, StoreError> {
+    match lineage(store, session).await {
+        Err(StoreError::Unusable(why)) => {
+            tracing::error!(why, "the ancestors of a session are missing: its calls are denied");
+            Ok(Lineage(Vec::new()))
         }
+        found => found,
     }
+}
 
-    /// The lineage of a session. One that cannot be followed to its root is an error: rules may be missing in it.
-    pub(crate) async fn lineage(&self, session: SessionRow) -> Result<Lineage, StoreError> {
-        let mut upwards = vec![session];
-        while let Some(AskedOf::Session { id }) = upwards.last().map(|session| session.answers_to.clone()) {
-            let parent = self.store().session(id).await?;
-            let parent = parent.filter(|_| upwards.len() < MAX_DEPTH);
-            upwards.push(parent.ok_or_else(|| {
-                StoreError::Unusable(format!("session {id} is above another one and cannot be found"))
-            })?);
-        }
-        upwards.reverse();
-        Ok(Lineage(upwards))
+/// The lineage of the session that asks for this approval.
+pub(crate) async fn lineage_of(store: &dyn Store, row: &ApprovalRow) -> Result<Lineage, StoreError> {
+    match store.session(row.approval.session_id).await? {
+        Some(asking) => known_lineage(store, asking).await,
+        None => Ok(Lineage::default()),
     }
+}
+
+/// The lineage of a session. One that cannot be followed to its root is an error: rules may be missing in it.
+async fn lineage(store: &dyn Store, session: SessionRow) -> Result<Lineage, StoreError> {
+    let mut upwards = vec![session];
+    while let Some(AskedOf::Session { id }) = upwards.last().map(|session| session.answers_to.clone()) {
+        let parent = store.session(id).await?;
+        let parent = parent.filter(|_| upwards.len() < MAX_DEPTH);
+        upwards.push(parent.ok_or_else(|| {
+            StoreError::Unusable(format!("session {id} is above another one and cannot be found"))
+        })?);
+    }
+    upwards.reverse();
+    Ok(Lineage(upwards))
 }
 
 /// The scope that a session was given; `None` where it may allow nothing, was deleted, or has a scope that cannot be read.

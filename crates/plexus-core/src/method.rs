@@ -7,14 +7,12 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use plexus_protocol::{Error, ErrorKind, Object, Principal, schema};
+use plexus_protocol::{Error, ErrorKind, Object, schema};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 
-use crate::Hub;
 use crate::access::{Admitted, Needs};
 
 /// Who finds a method among its tools.
@@ -58,50 +56,11 @@ pub enum Repeat {
     Unsafe,
 }
 
-/// Which door a call came through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
-    /// `POST /rpc`.
-    Http,
-    /// `GET /rpc`.
-    WebSocket,
-    /// `/mcp`.
-    Mcp,
-}
+type Handler<C> =
+    Arc<dyn Fn(Arc<C>, Admitted, Value) -> BoxFuture<'static, Result<Value, Error>> + Send + Sync>;
 
-/// A message to a caller before its result: method and parameters of a JSON-RPC notification.
-#[derive(Debug, Clone)]
-pub struct Notification {
-    /// Such as `claudecode.chat.event`.
-    pub method: &'static str,
-    /// Its parameters, without the id of the call it belongs to: the door adds that.
-    pub params: Object,
-}
-
-/// Who calls, and how.
-#[derive(Debug, Clone)]
-pub struct Caller {
-    /// Who.
-    pub principal: Principal,
-    /// Through which door.
-    pub door: Door,
-    /// Where notifications go, on doors that have a way to send them.
-    pub notify: Option<mpsc::Sender<Notification>>,
-}
-
-impl Caller {
-    /// A caller that is told nothing before its result.
-    pub fn of(principal: Principal, door: Door) -> Self {
-        Self { principal, door, notify: None }
-    }
-}
-
-type Handler =
-    Arc<dyn Fn(Arc<Hub>, Admitted, Value) -> BoxFuture<'static, Result<Value, Error>> + Send + Sync>;
-
-/// One method, as it was declared.
-#[derive(Clone)]
-pub struct Method {
+/// One method, as it was declared. `C` is what its function works on: the hub.
+pub struct Method<C> {
     /// Such as `claudecode.create`.
     pub name: &'static str,
     /// What it does, for people and agents.
@@ -116,10 +75,10 @@ pub struct Method {
     pub params: Object,
     /// The schema of its result.
     pub result: Object,
-    handler: Handler,
+    handler: Handler<C>,
 }
 
-impl Method {
+impl<C: Send + Sync + 'static> Method<C> {
     /// Declares a method: its name, what it does, whom it is for, what it takes to call it, and the function behind it.
     pub fn new<P, R, F, Fut>(
         name: &'static str,
@@ -131,7 +90,7 @@ impl Method {
     where
         P: DeserializeOwned + JsonSchema + Send + 'static,
         R: Serialize + JsonSchema,
-        F: Fn(Arc<Hub>, Admitted, P) -> Fut + Send + Sync + Copy + 'static,
+        F: Fn(Arc<C>, Admitted, P) -> Fut + Send + Sync + Copy + 'static,
         Fut: Future<Output = Result<R, Error>> + Send + 'static,
     {
         let params = schema::of::<P>();
@@ -153,10 +112,10 @@ impl Method {
     ) -> Self
     where
         R: Serialize + JsonSchema,
-        F: Fn(Arc<Hub>, Admitted, Value) -> Fut + Send + Sync + 'static,
+        F: Fn(Arc<C>, Admitted, Value) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, Error>> + Send + 'static,
     {
-        let handler: Handler = Arc::new(move |hub, caller, value| {
+        let handler: Handler<C> = Arc::new(move |hub, caller, value| {
             let answer = function(hub, caller, value);
             Box::pin(async move { write_result(&answer.await?) })
         });
@@ -190,57 +149,73 @@ fn write_result(result: &impl Serialize) -> Result<Value, Error> {
         .map_err(|error| Error::new(ErrorKind::Internal, format!("the result cannot be written: {error}")))
 }
 
+impl<C> Clone for Method<C> {
+    fn clone(&self) -> Self {
+        Self {
+            params: self.params.clone(),
+            result: self.result.clone(),
+            handler: Arc::clone(&self.handler),
+            ..*self
+        }
+    }
+}
+
 /// A group of methods under one namespace, registered with the builder.
-pub trait Activation {
+pub trait Activation<C> {
     /// The methods, each with its full name.
-    fn methods(&self) -> Vec<Method>;
+    fn methods(&self) -> Vec<Method<C>>;
 }
 
 /// All methods of a hub, by name.
-#[derive(Default, Clone)]
-pub struct Registry {
-    methods: BTreeMap<&'static str, Method>,
+pub struct Registry<C> {
+    methods: BTreeMap<&'static str, Method<C>>,
 }
 
-impl Registry {
+impl<C> Default for Registry<C> {
+    fn default() -> Self {
+        Self { methods: BTreeMap::new() }
+    }
+}
+
+impl<C: Send + Sync + 'static> Registry<C> {
     /// Adds the methods of an activation.
-    pub fn add(&mut self, activation: &dyn Activation) {
+    pub fn add(&mut self, activation: &dyn Activation<C>) {
         for method in activation.methods() {
             self.methods.insert(method.name, method);
         }
     }
 
     /// Every method, by name.
-    pub fn all(&self) -> impl Iterator<Item = &Method> {
+    pub fn all(&self) -> impl Iterator<Item = &Method<C>> {
         self.methods.values()
     }
 
     /// The methods that are shown as tools.
-    pub fn tools_of(&self, user: ToolUser) -> impl Iterator<Item = &Method> {
+    pub fn tools_of(&self, user: ToolUser) -> impl Iterator<Item = &Method<C>> {
         self.all().filter(move |method| user.is_shown(method.audience))
     }
 
     /// The method of this name.
-    pub fn get(&self, name: &str) -> Option<&Method> {
+    pub fn get(&self, name: &str) -> Option<&Method<C>> {
         self.methods.get(name)
     }
 
     /// The method behind this MCP tool. Agents are shown few tools, since each costs them; they may call any.
-    pub fn tool(&self, tool_name: &str) -> Option<&Method> {
+    pub fn tool(&self, tool_name: &str) -> Option<&Method<C>> {
         self.methods.values().find(|method| method.tool_name() == tool_name)
     }
 
     /// Calls a method that the caller was found to be allowed.
     pub(crate) async fn call(
         &self,
-        hub: Arc<Hub>,
+        context: Arc<C>,
         caller: Admitted,
         name: &str,
         params: Value,
     ) -> Result<Value, Error> {
         let method = self.get(name).ok_or_else(|| method_not_found(name))?;
         let handler = Arc::clone(&method.handler);
-        handler(hub, caller, params).await
+        handler(context, caller, params).await
     }
 
     /// The OpenRPC document.
@@ -259,7 +234,7 @@ pub fn method_not_found(name: &str) -> Error {
     Error::new(ErrorKind::MethodNotFound, format!("there is no method `{name}`; `rpc.discover` lists them"))
 }
 
-fn describe(method: &Method) -> Value {
+fn describe<C>(method: &Method<C>) -> Value {
     let required = method.params.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     let params: Vec<Value> = method
         .params

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plexus_agent::RunDir;
 use plexus_protocol::ApprovalStatus;
-use plexus_store::{Committed, FeedKind, RunRow, RunState, StoreError};
+use plexus_store::{Committed, FeedKind, RunRow, RunState, Store, StoreError};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -15,7 +15,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::Hub;
+use crate::Settings;
 use crate::clock::now;
 use crate::door_figures::DoorFigures;
 use crate::limits::Limit;
@@ -153,7 +153,7 @@ impl Metrics {
     }
 
     /// This has become durable.
-    pub(crate) fn told(&self, committed: &Committed) {
+    pub(crate) fn on_commit(&self, committed: &Committed) {
         let mut told = None;
         for entry in &committed.feed {
             match entry.kind {
@@ -207,17 +207,16 @@ fn label_of(stream: Stream) -> Label {
     }
 }
 
-impl Hub {
+impl Metrics {
     /// The figures that the doors count.
-    pub fn door_figures(&self) -> &DoorFigures {
-        &self.metrics().doors
+    pub(crate) fn doors(&self) -> &DoorFigures {
+        &self.doors
     }
 
     /// All figures, in the text format of OpenMetrics, which Prometheus reads.
-    pub async fn figures(&self) -> String {
-        let metrics = self.metrics();
-        let (tally, lags) = tokio::join!(self.store().tally(), self.lags());
-        // What cannot be read now is not a number; the rest is shown all the same, now more than ever.
+    pub(crate) async fn text(&self, store: &dyn Store, settings: &Settings, now_is: Present) -> String {
+        let (tally, lags) = tokio::join!(store.tally(), lags(store, settings));
+        // A figure that cannot be read now is not a number; the others are shown all the same.
         let (mut sessions, mut open, mut oldest) = (f64::NAN, f64::NAN, f64::NAN);
         if let Ok(tally) = tally {
             (sessions, open) = (tally.sessions as f64, tally.open_approvals as f64);
@@ -228,34 +227,41 @@ impl Hub {
             lag = lags.iter().sum::<u64>() as f64;
             worst = lags.iter().max().copied().unwrap_or(0) as f64;
         }
-        metrics.sessions.set(sessions);
-        metrics.children.set(self.children() as f64);
-        metrics.open.set(open);
-        metrics.oldest.set(oldest);
-        metrics.lag.set(lag);
-        metrics.worst_lag.set(worst);
-        metrics.disk_free.set(self.disk().free().map_or(f64::NAN, |free| free as f64));
+        self.sessions.set(sessions);
+        self.children.set(now_is.children as f64);
+        self.open.set(open);
+        self.oldest.set(oldest);
+        self.lag.set(lag);
+        self.worst_lag.set(worst);
+        self.disk_free.set(now_is.disk_free.map_or(f64::NAN, |free| free as f64));
         let mut text = String::new();
         // Writing to a string cannot fail.
-        let _ = encode(&mut text, &metrics.registry);
+        let _ = encode(&mut text, &self.registry);
         text
     }
+}
 
-    /// What each living run has written and the store has not, in bytes.
-    async fn lags(&self) -> Result<Vec<u64>, StoreError> {
-        let runs = self.store().open_runs().await?;
-        let with_a_process = |run: &RunRow| matches!(run.state, RunState::Running | RunState::Ending);
-        let journals: Vec<_> = runs
-            .iter()
-            .filter(|run| with_a_process(run))
-            .map(|run| (RunDir::new(self.settings().run_dir(run.key)).journal(), run.journal_offset))
-            .collect();
-        let lags = move || {
-            let size = |path| std::fs::metadata(path).map_or(0, |journal| journal.len());
-            journals.into_iter().map(|(path, stored)| size(path).saturating_sub(stored)).collect()
-        };
-        Ok(tokio::task::spawn_blocking(lags).await.unwrap_or_default())
-    }
+/// Figures that only the hub knows, at the moment someone asks.
+pub(crate) struct Present {
+    /// The number of children with a process.
+    pub(crate) children: usize,
+    pub(crate) disk_free: Option<u64>,
+}
+
+/// The bytes that each living run has written and the store does not have.
+async fn lags(store: &dyn Store, settings: &Settings) -> Result<Vec<u64>, StoreError> {
+    let runs = store.open_runs().await?;
+    let with_a_process = |run: &RunRow| matches!(run.state, RunState::Running | RunState::Ending);
+    let journals: Vec<_> = runs
+        .iter()
+        .filter(|run| with_a_process(run))
+        .map(|run| (RunDir::new(settings.run_dir(run.key)).journal(), run.journal_offset))
+        .collect();
+    let lags = move || {
+        let size = |path| std::fs::metadata(path).map_or(0, |journal| journal.len());
+        journals.into_iter().map(|(path, stored)| size(path).saturating_sub(stored)).collect()
+    };
+    Ok(tokio::task::spawn_blocking(lags).await.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -2,20 +2,22 @@
 //! restarts, it is one approval; the answer comes from the store, and it is always a decision, never an error.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use plexus_claude::PermissionResult;
 use plexus_protocol::loopback::PermitParams;
 use plexus_protocol::{ApprovalId, Principal, SessionId};
-use plexus_store::{Change, PermitStream, RunKey};
+use plexus_store::{Change, PermitStream, RunKey, Store};
 use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::Hub;
-use crate::approvals::permission_result;
+use crate::book::Book;
+use crate::outcome::permission_result;
+use crate::session::{NewStream, Permitted, Sessions};
+use crate::tasks::Tasks;
 
 /// A permit that was asked over HTTP: what its stream needs to begin, and to answer.
-#[derive(Debug)]
 pub struct PermitTicket {
     /// The SSE id its stream begins with; `None` when the decision is there already.
     pub event_id: Option<String>,
@@ -27,46 +29,46 @@ pub struct PermitTicket {
     state: Ticketed,
 }
 
-#[derive(Debug)]
 enum Ticketed {
     Decided(PermissionResult),
     Waiting(Attached),
-}
-
-/// Where a permit stands once it has been asked.
-#[derive(Debug)]
-pub(crate) enum Permitted {
-    /// It was decided on the spot.
-    Decided(PermissionResult),
-    /// It waits for this approval.
-    Waiting(ApprovalId),
-}
-
-/// What has to be durable with a permit that came over HTTP.
-#[derive(Debug)]
-pub(crate) struct NewStream {
-    pub(crate) event_id: String,
-    pub(crate) jsonrpc_id: Value,
-    pub(crate) progress_token: Option<Value>,
-}
-
-impl NewStream {
-    pub(crate) fn of(self, key: RunKey, approval: ApprovalId) -> Change {
-        Change::Stream(Box::new(PermitStream {
-            event_id: self.event_id,
-            key,
-            approval,
-            jsonrpc_id: self.jsonrpc_id,
-            progress_token: self.progress_token,
-        }))
-    }
 }
 
 fn deny(message: impl Into<String>) -> Permitted {
     Permitted::Decided(PermissionResult::Deny { message: message.into(), interrupt: false })
 }
 
-impl Hub {
+/// Approval requests over MCP: asking, waiting, and coming back for the answer.
+pub(crate) struct Permits {
+    store: Arc<dyn Store>,
+    book: Arc<Book>,
+    sessions: Arc<Sessions>,
+    tasks: Tasks,
+    /// How long a request over HTTP may be without a stream.
+    window: Duration,
+    attachments: Attachments,
+    this: Weak<Self>,
+}
+
+impl Permits {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        book: Arc<Book>,
+        sessions: Arc<Sessions>,
+        tasks: Tasks,
+        window: Duration,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            store,
+            book,
+            sessions,
+            tasks,
+            window,
+            attachments: Attachments::default(),
+            this: this.clone(),
+        })
+    }
+
     /// Asks; whatever is wrong with the question is answered with a denial.
     pub(crate) async fn permit_ask(
         &self,
@@ -78,14 +80,14 @@ impl Hub {
             return deny("Only a supervised session can ask for permission, with its own token.");
         };
         match serde_json::from_value::<PermitParams>(arguments) {
-            Ok(params) => self.session(*id).permit(*run, params, stream).await,
+            Ok(params) => self.sessions.get(*id).permit(*run, params, stream).await,
             Err(error) => deny(format!("Plexus could not read this question, so it is denied: {error}")),
         }
     }
 
     /// Waits for the decision, however long it takes.
     pub(crate) async fn permit_wait(&self, approval: ApprovalId) -> PermissionResult {
-        match self.book().answer_of(approval).await {
+        match self.book.answer_of(approval).await {
             Some(row) => permission_result(&row),
             None => PermissionResult::Deny {
                 message: "Plexus has lost sight of this question, so it is denied.".to_owned(),
@@ -98,19 +100,19 @@ impl Hub {
     ///
     /// A client that vanishes meanwhile does not undo it, so it is seen through for as long as it takes: nobody would
     /// notice otherwise that the approval has no one waiting for it.
-    pub async fn permit_open(
+    pub(crate) async fn permit_open(
         self: &Arc<Self>,
         principal: &Principal,
         arguments: Value,
         jsonrpc_id: Value,
         progress_token: Option<Value>,
     ) -> PermitTicket {
-        let (hub, principal) = (Arc::clone(self), principal.clone());
+        let (permits, principal) = (Arc::clone(self), principal.clone());
         let (id, token) = (jsonrpc_id.clone(), progress_token.clone());
-        let closing = self.closing().clone();
-        let opened = self.tasks().spawn(async move {
+        let closing = self.tasks.closing().clone();
+        let opened = self.tasks.spawn(async move {
             tokio::select! {
-                ticket = hub.open_ticket(&principal, arguments, id, token) => Some(ticket),
+                ticket = permits.open_ticket(&principal, arguments, id, token) => Some(ticket),
                 () = closing.cancelled() => None,
             }
         });
@@ -141,40 +143,38 @@ impl Hub {
         };
         let (event_id, state) = match self.permit_ask(principal, arguments, Some(stream)).await {
             Permitted::Decided(result) => (None, Ticketed::Decided(result)),
-            Permitted::Waiting(approval) => {
-                (Some(event_id), Ticketed::Waiting(self.attachments().attach(self, approval)))
-            }
+            Permitted::Waiting(approval) => (Some(event_id), Ticketed::Waiting(self.attach(approval))),
         };
         PermitTicket { event_id, jsonrpc_id, progress_token, state }
     }
 
     /// Takes a permit up again by the last event id its client saw; `None` when it is not this caller's.
-    pub async fn permit_resume(
+    pub(crate) async fn permit_resume(
         self: &Arc<Self>,
         principal: &Principal,
         last_event_id: &str,
     ) -> Option<PermitTicket> {
         let Principal::Session { id, run } = principal else { return None };
         let key = RunKey { session: *id, run: *run };
-        let known = self.book().held(|| self.store().permit_stream(last_event_id)).await?;
+        let known = self.book.held(|| self.store.permit_stream(last_event_id)).await?;
         if known.key != key {
             return None;
         }
         // A fresh id for each stream: the next kill must find one, too.
         let event_id = uuid::Uuid::new_v4().to_string();
         let stream = PermitStream { event_id: event_id.clone(), ..known.clone() };
-        self.book().held(|| self.commit(vec![Change::Stream(Box::new(stream.clone()))])).await;
+        self.book.held(|| self.book.commit(vec![Change::Stream(Box::new(stream.clone()))])).await;
         tracing::debug!(approval = %known.approval, "the stream of a permit is taken up again");
         Some(PermitTicket {
             event_id: Some(event_id),
             jsonrpc_id: known.jsonrpc_id,
             progress_token: known.progress_token,
-            state: Ticketed::Waiting(self.attachments().attach(self, known.approval)),
+            state: Ticketed::Waiting(self.attach(known.approval)),
         })
     }
 
     /// Waits for the answer to an opened permit: the decision in Claude Code's own shape.
-    pub async fn permit_answer(self: &Arc<Self>, ticket: &PermitTicket) -> Value {
+    pub(crate) async fn permit_answer(self: &Arc<Self>, ticket: &PermitTicket) -> Value {
         match &ticket.state {
             Ticketed::Decided(result) => result.to_value(),
             Ticketed::Waiting(attached) => self.permit_wait(attached.approval).await.to_value(),
@@ -182,21 +182,20 @@ impl Hub {
     }
 }
 
-/// How many streams wait for each permit over HTTP. A child that never comes back for its answer would leave its
-/// approval open, or wait itself, for good; so one without a stream is given up after the client's own window.
+/// How many streams wait for each request over HTTP.
 #[derive(Debug, Default)]
-pub(crate) struct Attachments {
+struct Attachments {
     counts: Mutex<HashMap<ApprovalId, usize>>,
 }
 
-impl Attachments {
-    fn attach(&self, hub: &Arc<Hub>, approval: ApprovalId) -> Attached {
-        *self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry(approval).or_default() += 1;
-        Attached { hub: Arc::downgrade(hub), approval }
+impl Permits {
+    fn attach(&self, approval: ApprovalId) -> Attached {
+        *self.counts().entry(approval).or_default() += 1;
+        Attached { permits: self.this.clone(), approval }
     }
 
-    fn detach(&self, hub: &Arc<Hub>, approval: ApprovalId) {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+    fn detach(&self, approval: ApprovalId) {
+        let mut counts = self.counts();
         if let Some(count) = counts.get_mut(&approval) {
             *count -= 1;
             if *count > 0 {
@@ -205,46 +204,43 @@ impl Attachments {
             counts.remove(&approval);
         }
         drop(counts);
-        self.detached(hub, approval);
+        self.detached(approval);
     }
 
-    /// Gives an approval up unless a stream is attached to it within the window.
-    pub(crate) fn detached(&self, hub: &Arc<Hub>, approval: ApprovalId) {
-        let hub = Arc::clone(hub);
-        let closing = hub.closing().clone();
-        hub.tasks().clone().spawn(async move {
-            tokio::select! {
-                () = closing.cancelled() => return,
-                () = sleep(hub.settings().permit_window()) => {}
-            }
-            if hub.attachments().counts.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&approval)
-            {
+    /// Gives an approval up unless a stream is attached to it within the window. A child that never comes back for its
+    /// answer would leave its approval open, or wait itself, forever.
+    pub(crate) fn detached(&self, approval: ApprovalId) {
+        let Some(permits) = self.this.upgrade() else { return };
+        self.tasks.spawn_until_closing(async move {
+            sleep(permits.window).await;
+            if permits.counts().contains_key(&approval) {
                 return;
             }
-            if let Some(session) = hub.session_of_undelivered(approval).await {
-                hub.session(session).permit_lost(approval);
+            if let Some(session) = permits.session_of_undelivered(approval).await {
+                permits.sessions.get(session).permit_lost(approval);
             }
         });
     }
-}
 
-impl Hub {
     async fn session_of_undelivered(&self, approval: ApprovalId) -> Option<SessionId> {
-        let row = self.store().approval(approval).await.ok().flatten()?;
+        let row = self.store.approval(approval).await.ok().flatten()?;
         row.approval.delivered_at.is_none().then_some(row.approval.session_id)
+    }
+
+    fn counts(&self) -> MutexGuard<'_, HashMap<ApprovalId, usize>> {
+        self.attachments.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-#[derive(Debug)]
 struct Attached {
-    hub: Weak<Hub>,
+    permits: Weak<Permits>,
     approval: ApprovalId,
 }
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        if let Some(hub) = self.hub.upgrade() {
-            hub.attachments().detach(&hub, self.approval);
+        if let Some(permits) = self.permits.upgrade() {
+            permits.detach(self.approval);
         }
     }
 }

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use plexus_protocol::SessionId;
 
-use crate::lineage::Lineage;
-use crate::{Limits, NotifySettings, Retention, Tracing, WallSetting};
+use crate::{Limits, Tracing};
 
 /// How children on the `mcp` channel that the hub starts itself reach it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,12 +83,6 @@ impl Settings {
         self.data_dir.join("sessions").join(session.to_string())
     }
 
-    /// What `~` means to a session.
-    pub(crate) fn home_of(&self, lineage: &Lineage) -> Option<PathBuf> {
-        let given = lineage.itself().and_then(|session| session.config.env.get("HOME").map(PathBuf::from));
-        given.or_else(|| self.home.clone().filter(|_| !self.clean_env))
-    }
-
     /// Where the runs of a session live.
     pub fn run_dir(&self, key: plexus_store::RunKey) -> PathBuf {
         self.session_dir(key.session).join("runs").join(key.run.to_string())
@@ -99,4 +92,75 @@ impl Settings {
     pub fn permit_window(&self) -> Duration {
         self.sse_retry * 2 + self.sse_retry / 2
     }
+}
+
+/// Whether children are kept from the hub's own files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WallSetting {
+    /// Where the system grants it; elsewhere they are started without.
+    #[default]
+    Wanted,
+    /// Else they are not started.
+    Required,
+    /// No.
+    Off,
+}
+
+/// What is kept, and for how long. `None` is for good.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Retention {
+    /// How often it is looked for what has grown old.
+    pub every: Duration,
+    /// The files of runs that are over: what the agent wrote and was sent, in the form it was.
+    pub run_files_for: Option<Duration>,
+    /// How many bytes of those files, all together, are kept; those that ended first go first.
+    pub run_files_bytes: Option<u64>,
+    /// Events of turns that are over.
+    pub events_for: Option<Duration>,
+    /// The record of decisions: approvals that came to their end, and the calls that the gate saw.
+    pub decisions_for: Option<Duration>,
+}
+
+impl Default for Retention {
+    /// What is not the record goes after a month, or sooner when it grows large; the record stays.
+    fn default() -> Self {
+        Self {
+            every: Duration::from_secs(600),
+            run_files_for: Some(Duration::from_secs(30 * 24 * 3600)),
+            run_files_bytes: Some(8 << 30),
+            events_for: None,
+            decisions_for: None,
+        }
+    }
+}
+
+/// Which ends of turns are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnsTold {
+    /// Every one.
+    All,
+    /// Those that failed.
+    Failed,
+    /// None.
+    Off,
+}
+
+/// A way to tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Telling {
+    /// A program and its arguments; it reads the notice as JSON from its stdin.
+    Command(Vec<String>),
+    /// `notify-send`, where there is one.
+    Desktop,
+}
+
+/// What is told, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotifySettings {
+    /// How.
+    pub by: Vec<Telling>,
+    /// How long a question has to have been open, in seconds.
+    pub approval_after_secs: u64,
+    /// Which ends of turns.
+    pub turns: TurnsTold,
 }

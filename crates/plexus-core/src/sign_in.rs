@@ -14,10 +14,11 @@ use plexus_protocol::{Decider, Error, ErrorKind, TokenName, UnixSeconds};
 use plexus_store::{Change, TokenRow};
 use tokio::time::{Instant, sleep_until};
 
-use crate::Hub;
+use crate::book::Book;
 use crate::clock::now;
-use crate::hub::store_error;
+use crate::errors::store_error;
 use crate::secret::{new_token, token_hash};
+use crate::tasks::Tasks;
 
 /// How long a code is good.
 pub(crate) const GOOD_FOR: Duration = Duration::from_secs(30);
@@ -92,21 +93,20 @@ pub(crate) fn sweep(data_dir: &Path) {
     }
 }
 
-impl Hub {
+impl Links {
     /// A fresh code for the page at `url`, and a file that takes a browser there.
-    pub(crate) fn give_link(self: &Arc<Self>, url: &str) -> Result<Given, Error> {
+    pub(crate) fn give(self: &Arc<Self>, data_dir: &Path, url: &str, tasks: &Tasks) -> Result<Given, Error> {
         let internal = |error: &dyn std::fmt::Display| Error::new(ErrorKind::Internal, error.to_string());
         let code = new_token().map_err(|error| internal(&error))?;
         let number = new_token().map_err(|error| internal(&error))?;
-        let file =
-            self.settings().data_dir.join(format!("{PREFIX}{}.html", number.get(..8).unwrap_or_default()));
+        let file = data_dir.join(format!("{PREFIX}{}.html", number.get(..8).unwrap_or_default()));
         write(&file, &page(&format!("{url}/#login={code}"))).map_err(|error| internal(&error))?;
         let until = Instant::now() + GOOD_FOR;
-        self.links().keep(&code, Link { until, file: file.clone() });
-        let hub = Arc::clone(self);
-        self.meanwhile(async move {
+        self.keep(&code, Link { until, file: file.clone() });
+        let links = Arc::clone(self);
+        tasks.spawn_until_closing(async move {
             sleep_until(until).await;
-            hub.links().forget_old();
+            links.forget_old();
         });
         Ok(Given { code, file })
     }
@@ -115,8 +115,8 @@ impl Hub {
     ///
     /// # Errors
     /// When the token cannot be stored; the code is used up all the same.
-    pub async fn sign_in(&self, code: &str) -> Result<Option<SignedIn>, Error> {
-        if !self.links().take(code) {
+    pub(crate) async fn sign_in(&self, book: &Book, code: &str) -> Result<Option<SignedIn>, Error> {
+        if !self.take(code) {
             return Ok(None);
         }
         let token = new_token().map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?;
@@ -131,7 +131,7 @@ impl Hub {
             expires_at: Some(expires_at),
         };
         let change = Change::MakeToken { token: row, hash, by: Decider::Operator };
-        self.commit(vec![change]).await.map_err(store_error)?;
+        book.commit(vec![change]).await.map_err(store_error)?;
         Ok(Some(SignedIn { name, token, expires_at }))
     }
 }

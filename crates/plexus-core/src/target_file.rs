@@ -7,32 +7,29 @@ use std::path::{Path, PathBuf};
 use plexus_protocol::loopback::TargetFile;
 use plexus_protocol::{Approval, Object, Principal};
 
-use crate::Hub;
 use crate::access::Admitted;
-use crate::files::FileError;
+use crate::files::{FileError, Files};
 
 /// Larger files are not shown.
 const MOST_BYTES: u64 = 1024 * 1024;
 
-impl Hub {
-    /// The file that this call is about to change; `None` if it changes none, or if the caller is an agent.
-    pub(crate) async fn target_file(&self, caller: &Admitted, approval: &Approval) -> Option<TargetFile> {
-        if !matches!(caller.principal, Principal::Operator | Principal::Token { .. }) {
-            return None;
-        }
-        let target = target(&approval.tool_name, &approval.input, Path::new(&approval.cwd))?;
-        let path = target.to_string_lossy().into_owned();
-        let unavailable = |reason: String| TargetFile::Unavailable { path: path.clone(), reason };
-        Some(match self.files().read(&target, MOST_BYTES).await {
-            Ok(read) if read.truncated => unavailable(format!("it is larger than {MOST_BYTES} bytes")),
-            Ok(read) => match String::from_utf8(read.content) {
-                Ok(text) => TargetFile::Text { path, text },
-                Err(_) => unavailable("it is not UTF-8 text".to_owned()),
-            },
-            Err(FileError::NotFound) => TargetFile::Missing { path },
-            Err(error) => unavailable(error.to_string()),
-        })
+/// The file that this call is about to change; `None` if it changes none, or if the caller is an agent.
+pub(crate) async fn target_file(files: &Files, caller: &Admitted, approval: &Approval) -> Option<TargetFile> {
+    if !matches!(caller.principal, Principal::Operator | Principal::Token { .. }) {
+        return None;
     }
+    let target = target(&approval.tool_name, &approval.input, Path::new(&approval.cwd))?;
+    let path = target.to_string_lossy().into_owned();
+    let unavailable = |reason: String| TargetFile::Unavailable { path: path.clone(), reason };
+    Some(match files.read(&target, MOST_BYTES).await {
+        Ok(read) if read.truncated => unavailable(format!("it is larger than {MOST_BYTES} bytes")),
+        Ok(read) => match String::from_utf8(read.content) {
+            Ok(text) => TargetFile::Text { path, text },
+            Err(_) => unavailable("it is not UTF-8 text".to_owned()),
+        },
+        Err(FileError::NotFound) => TargetFile::Missing { path },
+        Err(error) => unavailable(error.to_string()),
+    })
 }
 
 /// The path that a call of one of Claude Code's editing tools names.

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use plexus_protocol::token::TokenRight;
 use plexus_protocol::{Error, Principal, TokenName};
-use plexus_store::{RunKey, RunState, TokenRow};
+use plexus_store::{RunKey, RunState, Store, TokenRow};
 use tokio::time::sleep;
 
-use crate::Hub;
-use crate::book::{Topic, next};
+use crate::book::{Book, Topic, next};
 use crate::clock::now;
-use crate::hub::store_error;
+use crate::errors::store_error;
 use crate::secret::token_hash;
 
 /// A caller, and by what it is known.
@@ -53,49 +52,51 @@ impl Known {
     }
 }
 
-impl Hub {
-    /// Whom a token speaks for.
-    pub async fn known_by(&self, token: &str) -> Result<Option<Known>, Error> {
-        let hash = token_hash(token);
-        // Comparing hashes tells an onlooker nothing about the token, however long it takes.
-        if hash == token_hash(&self.settings().operator_token) {
-            return Ok(Some(Known::for_good(Principal::Operator)));
-        }
-        if let Some(run) = self.store().run_of_token(&hash).await.map_err(store_error)? {
-            let principal = Principal::Session { id: run.key.session, run: run.key.run };
-            return Ok(Some(Known { principal, ends: Some(Ends::Run(run.key)) }));
-        }
-        let token = self.store().token_of_hash(&hash, now()).await.map_err(store_error)?;
-        Ok(token.map(|TokenRow { name, right, .. }| {
-            let principal = match right {
-                TokenRight::Operator => Principal::Operator,
-                right => Principal::Token { name: name.clone(), right },
-            };
-            Known { principal, ends: Some(Ends::Token(name)) }
-        }))
+/// Whom a token speaks for.
+pub(crate) async fn known_by(
+    store: &dyn Store,
+    operator_token: &str,
+    token: &str,
+) -> Result<Option<Known>, Error> {
+    let hash = token_hash(token);
+    // Comparing hashes tells an onlooker nothing about the token, however long it takes.
+    if hash == token_hash(operator_token) {
+        return Ok(Some(Known::for_good(Principal::Operator)));
     }
+    if let Some(run) = store.run_of_token(&hash).await.map_err(store_error)? {
+        let principal = Principal::Session { id: run.key.session, run: run.key.run };
+        return Ok(Some(Known { principal, ends: Some(Ends::Run(run.key)) }));
+    }
+    let token = store.token_of_hash(&hash, now()).await.map_err(store_error)?;
+    Ok(token.map(|TokenRow { name, right, .. }| {
+        let principal = match right {
+            TokenRight::Operator => Principal::Operator,
+            right => Principal::Token { name: name.clone(), right },
+        };
+        Known { principal, ends: Some(Ends::Token(name)) }
+    }))
+}
 
-    /// Waits until what this caller showed is good for nothing any more; for good where that never happens.
-    pub async fn token_ends(&self, known: &Known) {
-        let Some(ends) = &known.ends else { return std::future::pending().await };
-        let mut signal = self.signals().subscribe(ends.topic());
-        loop {
-            let ends_at = match ends {
-                Ends::Run(key) => {
-                    let run = self.book().held(|| self.store().run(*key)).await;
-                    run.filter(|run| run.state != RunState::Ended).map(|_| None)
-                }
-                Ends::Token(name) => {
-                    let tokens = self.book().held(|| self.store().tokens(now())).await;
-                    tokens.into_iter().find(|token| token.name == *name).map(|token| token.expires_at)
-                }
-            };
-            let Some(ends_at) = ends_at else { return };
-            let left = ends_at.map(|at| Duration::from_secs(at.saturating_sub(now())));
-            tokio::select! {
-                () = next(&mut signal) => {}
-                () = sleep(left.unwrap_or(Duration::MAX)) => {}
+/// Waits until what this caller showed is good for nothing any more; for good where that never happens.
+pub(crate) async fn token_ends(store: &dyn Store, book: &Book, known: &Known) {
+    let Some(ends) = &known.ends else { return std::future::pending().await };
+    let mut signal = book.signals().subscribe(ends.topic());
+    loop {
+        let ends_at = match ends {
+            Ends::Run(key) => {
+                let run = book.held(|| store.run(*key)).await;
+                run.filter(|run| run.state != RunState::Ended).map(|_| None)
             }
+            Ends::Token(name) => {
+                let tokens = book.held(|| store.tokens(now())).await;
+                tokens.into_iter().find(|token| token.name == *name).map(|token| token.expires_at)
+            }
+        };
+        let Some(ends_at) = ends_at else { return };
+        let left = ends_at.map(|at| Duration::from_secs(at.saturating_sub(now())));
+        tokio::select! {
+            () = next(&mut signal) => {}
+            () = sleep(left.unwrap_or(Duration::MAX)) => {}
         }
     }
 }

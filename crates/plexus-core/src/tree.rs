@@ -8,6 +8,9 @@ use plexus_protocol::Principal;
 use plexus_protocol::claudecode::TreeView;
 use plexus_store::{LivingSession, TurnStatus};
 
+/// Trees are a few levels deep; this only stops a walk over a damaged store.
+pub(crate) const MAX_DEPTH: usize = 64;
+
 /// A session as a caller sees it.
 #[derive(Debug)]
 pub(crate) struct Seen {

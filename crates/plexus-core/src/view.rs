@@ -11,8 +11,8 @@ use plexus_protocol::{
 use plexus_store::{ApprovalRow, EventRow, LivingSession, TurnStatus};
 use serde_json::Value;
 
-use crate::Hub;
 use crate::budgets;
+use crate::keepers::Keepers;
 use crate::session::{trouble_of, waits_for_budget};
 use crate::tree::Seen;
 
@@ -96,58 +96,55 @@ pub(crate) fn attention(
     asked.chain(waits).chain(trouble).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-impl Hub {
-    /// A session as `get` and `list` show it.
-    pub(crate) fn session_view(&self, seen: Seen) -> SessionView {
-        let Seen { living, depth, tree } = seen;
-        let LivingSession { row: session, turn, open, budget } = living;
-        let (is, progress) =
-            (turn.as_ref().map(|turn| turn.status), turn.as_ref().map(|turn| &turn.progress));
-        let mut metadata = session.config.metadata.map(Value::Object);
-        if let Some(metadata) = metadata.as_mut() {
-            shorten(metadata, MAX_TEXT_BYTES);
-        }
-        SessionView {
-            id: session.id,
-            name: session.name,
-            status: status(is, !open.is_empty()),
-            attention: attention(is.zip(progress), open.iter().copied()),
-            turn: session.latest_turn,
-            working_dir: session.config.working_dir,
-            worktree: session.config.worktree.map(|worktree| WorktreeView {
-                path: worktree.path,
-                branch: worktree.branch,
-                base: None,
-                changes: None,
-                error: None,
-            }),
-            model: session.config.model,
-            channel: session.config.channel,
-            loopback_enabled: session.config.loopback_enabled,
-            policy: session.config.policy,
-            // A child that says otherwise has either changed it or been stopped.
-            permission_mode: session.config.permission_mode.as_str().to_owned(),
-            hub_tools: session.config.hub_tools,
-            answers_to: session.answers_to,
-            depth,
-            pending_approvals: open.len() as u64,
-            cost_usd: session.cost_usd,
-            tree,
-            budget: budgets::view(&budget),
-            head: Position { tree_id: session.tree, node_id: session.head },
-            approval_timeout_secs: session.config.approval_timeout_secs,
-            escalate_after_secs: session.config.escalate_after_secs,
-            wake: session.config.wake,
-            pid: self.keeper_of(session.id),
-            wall: None,
-            wall_missing: None,
-            sandbox: None,
-            loads: None,
-            created_at: session.created_at,
-            metadata: metadata.and_then(|metadata| match metadata {
-                Value::Object(object) => Some(object),
-                _ => None::<Object>,
-            }),
-        }
+/// A session as `get` and `list` show it.
+pub(crate) fn session_view(seen: Seen, keepers: &Keepers) -> SessionView {
+    let Seen { living, depth, tree } = seen;
+    let LivingSession { row: session, turn, open, budget } = living;
+    let (is, progress) = (turn.as_ref().map(|turn| turn.status), turn.as_ref().map(|turn| &turn.progress));
+    let mut metadata = session.config.metadata.map(Value::Object);
+    if let Some(metadata) = metadata.as_mut() {
+        shorten(metadata, MAX_TEXT_BYTES);
+    }
+    SessionView {
+        id: session.id,
+        name: session.name,
+        status: status(is, !open.is_empty()),
+        attention: attention(is.zip(progress), open.iter().copied()),
+        turn: session.latest_turn,
+        working_dir: session.config.working_dir,
+        worktree: session.config.worktree.map(|worktree| WorktreeView {
+            path: worktree.path,
+            branch: worktree.branch,
+            base: None,
+            changes: None,
+            error: None,
+        }),
+        model: session.config.model,
+        channel: session.config.channel,
+        loopback_enabled: session.config.loopback_enabled,
+        policy: session.config.policy,
+        // A child that says otherwise has either changed it or been stopped.
+        permission_mode: session.config.permission_mode.as_str().to_owned(),
+        hub_tools: session.config.hub_tools,
+        answers_to: session.answers_to,
+        depth,
+        pending_approvals: open.len() as u64,
+        cost_usd: session.cost_usd,
+        tree,
+        budget: budgets::view(&budget),
+        head: Position { tree_id: session.tree, node_id: session.head },
+        approval_timeout_secs: session.config.approval_timeout_secs,
+        escalate_after_secs: session.config.escalate_after_secs,
+        wake: session.config.wake,
+        pid: keepers.of(session.id),
+        wall: None,
+        wall_missing: None,
+        sandbox: None,
+        loads: None,
+        created_at: session.created_at,
+        metadata: metadata.and_then(|metadata| match metadata {
+            Value::Object(object) => Some(object),
+            _ => None::<Object>,
+        }),
     }
 }

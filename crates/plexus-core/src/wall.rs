@@ -13,27 +13,14 @@ use plexus_agent::{
 };
 use plexus_protocol::claudecode::{Protection, SandboxView, SessionView, Wall as Shown};
 use plexus_protocol::{Error, ErrorKind};
-use plexus_store::RunKey;
 
-use crate::{Hub, Settings};
+use crate::{Settings, WallSetting};
 
 /// Trying takes milliseconds on an idle machine; what takes longer than this counts as refused.
 const TRY_WITHIN: Duration = Duration::from_secs(30);
 
 /// The file in the data directory that lists the parts of a sandbox that this system has granted before, as JSON.
 const GRANTED_BEFORE: &str = "sandboxed";
-
-/// Whether children are kept from the hub's own files.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum WallSetting {
-    /// Where the system grants it; elsewhere they are started without.
-    #[default]
-    Wanted,
-    /// Else they are not started.
-    Required,
-    /// No.
-    Off,
-}
 
 /// What the hub knows of walls before any child is started.
 #[derive(Debug)]
@@ -176,31 +163,29 @@ fn shown(protected: Protected) -> Protection {
     }
 }
 
-impl Hub {
+impl Walls {
     /// What a person should know who has asked for walls and cannot have them.
-    pub fn wall_warning(&self) -> Option<String> {
-        let walls = self.walls();
-        let reason = walls.missing().filter(|_| walls.setting != WallSetting::Off)?;
-        Some(match walls.required() {
+    pub(crate) fn warning(&self) -> Option<String> {
+        let reason = self.missing().filter(|_| self.setting != WallSetting::Off)?;
+        Some(match self.required() {
             None => format!(
                 "this system grants no wall around agents, so agents can read the data directory, the operator's token in it \
                  included ({reason}); see docs/configuration.md"
             ),
             Some(_) => format!(
                 "no agent is started, as this system refuses a required part of the sandbox ({reason}); {}",
-                walls.remedy()
+                self.remedy()
             ),
         })
     }
 
     /// Refuses to begin what would need a child that may not be started.
-    pub(crate) fn check_wall(&self) -> Result<(), Error> {
-        let walls = self.walls();
-        match walls.missing() {
-            Some(reason) if walls.required().is_some() => {
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match self.missing() {
+            Some(reason) if self.required().is_some() => {
                 let message = format!(
                     "no agent is started, as this system refuses a required part of the sandbox ({reason}); {}",
-                    walls.remedy()
+                    self.remedy()
                 );
                 Err(Error::new(ErrorKind::NoWall, message))
             }
@@ -209,11 +194,11 @@ impl Hub {
     }
 
     /// Adds to a view what stands around the session's process, or will stand around its next one.
-    pub(crate) fn show_wall(&self, view: &mut SessionView, latest: RunKey) {
-        let granted = &self.walls().granted;
-        let walled = match self.keeper_of(latest.session) {
+    pub(crate) fn show(&self, view: &mut SessionView, latest: &RunDir) {
+        let granted = &self.granted;
+        let walled = match view.pid {
             None => granted.clone(),
-            Some(_) => match (read_wall(&RunDir::new(self.settings().run_dir(latest))), granted) {
+            Some(_) => match (read_wall(latest), granted) {
                 (Some(walled), _) => walled,
                 (None, Walled::None { .. }) => granted.clone(),
                 (None, Walled::Namespaces { .. }) => {

@@ -13,6 +13,5 @@ pub use audit::Audit;
 pub use claudecode::ClaudeCode;
 pub use console::Console;
 pub use loopback::Loopback;
-pub(crate) use loopback::{CALL_TIMEOUT_MS, http_server};
 pub use policy::Policy;
 pub use token::Token;

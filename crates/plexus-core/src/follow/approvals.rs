@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use plexus_protocol::{Approval, Error, MAX_TEXT_BYTES, Principal};
-use plexus_store::{FeedKind, OnBehalf};
+use plexus_store::{FeedKind, OnBehalf, Store};
 use tokio::sync::watch;
 
-use super::PAGE;
-use crate::Hub;
-use crate::access::{Admitted, Needs};
+use super::{Follow, PAGE};
+use crate::access::on_behalf_of;
+use crate::access::{self, Admitted, Needs};
 use crate::book::{Topic, next};
-use crate::hub::{on_behalf_of, store_error};
-use crate::method::Caller;
+use crate::caller::Caller;
+use crate::errors::store_error;
 use crate::metrics::{Raised, Stream};
 use crate::view;
 
@@ -28,7 +28,7 @@ pub struct ApprovalTold {
 
 /// Follows the approvals asked of one caller, or, for the operator, of anyone.
 pub struct ApprovalFollower {
-    hub: Arc<Hub>,
+    store: Arc<dyn Store>,
     /// `None` for all.
     to: Option<String>,
     after: u64,
@@ -37,25 +37,26 @@ pub struct ApprovalFollower {
     _counted: Raised,
 }
 
-impl Hub {
+impl Follow {
     /// Follows the approvals after number `after`; from now on where none is given.
-    pub async fn follow_approvals(
-        self: &Arc<Self>,
+    pub(crate) async fn follow_approvals(
+        &self,
         caller: Caller,
         after: Option<u64>,
     ) -> Result<ApprovalFollower, Error> {
         let behalf = on_behalf_of(&caller.principal);
-        let Admitted { principal, .. } = behalf.clone().perform(self.admit(caller, Needs::Watch)).await?;
+        let Admitted { principal, .. } =
+            behalf.clone().perform(access::admit(&*self.store, caller, Needs::Watch)).await?;
         let all = matches!(principal, Principal::Operator | Principal::Token { .. });
         let to = (!all).then(|| principal.asked_as().key());
         let topic = to.clone().map_or(Topic::AnyFeed, Topic::Feed);
-        let signal = self.signals().subscribe(topic);
+        let signal = self.book.signals().subscribe(topic);
         let after = match after {
             Some(after) => after,
-            None => behalf.clone().perform(self.store().feed_head()).await.map_err(store_error)?,
+            None => behalf.clone().perform(self.store.feed_head()).await.map_err(store_error)?,
         };
-        let _counted = self.metrics().listen(Stream::Approvals);
-        Ok(ApprovalFollower { hub: Arc::clone(self), to, after, signal, behalf, _counted })
+        let _counted = self.metrics.listen(Stream::Approvals);
+        Ok(ApprovalFollower { store: Arc::clone(&self.store), to, after, signal, behalf, _counted })
     }
 }
 
@@ -72,7 +73,7 @@ impl ApprovalFollower {
 
     async fn told(&mut self) -> Result<Vec<ApprovalTold>, Error> {
         loop {
-            let store = self.hub.store();
+            let store = &self.store;
             let rows = match &self.to {
                 Some(to) => store.feed(to, self.after, PAGE).await,
                 None => store.feed_of_all(self.after, PAGE).await,

@@ -1,18 +1,17 @@
 //! Following that something changed, in whatever session: for those who show all of them and would otherwise have to ask
 //! again and again. It tells only that it is time to look; what there is to see, `claudecode.list` says.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use plexus_protocol::{Error, ErrorKind, Principal};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::Hub;
-use crate::access::Needs;
+use super::Follow;
+use crate::access::on_behalf_of;
+use crate::access::{self, Needs};
 use crate::book::{Topic, next};
-use crate::hub::on_behalf_of;
-use crate::method::Caller;
+use crate::caller::Caller;
 use crate::metrics::{Raised, Stream};
 
 /// How long changes are gathered: a hub whose agents are all busy is looked at a few times a second, not at each commit.
@@ -24,17 +23,17 @@ pub struct ChangeFollower {
     _counted: Raised,
 }
 
-impl Hub {
+impl Follow {
     /// Follows that something changed, from now on. For those who see every session.
-    pub async fn follow_changes(self: &Arc<Self>, caller: Caller) -> Result<ChangeFollower, Error> {
+    pub(crate) async fn follow_changes(&self, caller: Caller) -> Result<ChangeFollower, Error> {
         let behalf = on_behalf_of(&caller.principal);
-        let admitted = behalf.perform(self.admit(caller, Needs::Read)).await?;
+        let admitted = behalf.perform(access::admit(&*self.store, caller, Needs::Read)).await?;
         if !matches!(admitted.principal, Principal::Operator | Principal::Token { .. }) {
             // When others are busy is nothing that an agent has to know.
             return Err(Error::new(ErrorKind::Forbidden, "this is for whoever sees every session"));
         }
-        let signal = self.signals().subscribe(Topic::AnyCommit);
-        Ok(ChangeFollower { signal, _counted: self.metrics().listen(Stream::Changes) })
+        let signal = self.book.signals().subscribe(Topic::AnyCommit);
+        Ok(ChangeFollower { signal, _counted: self.metrics.listen(Stream::Changes) })
     }
 }
 

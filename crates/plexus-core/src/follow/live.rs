@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use plexus_protocol::{Error, SessionId};
+use plexus_store::Store;
 use tokio::sync::watch;
 
-use super::{Followed, PAGE, Place, page};
-use crate::Hub;
+use super::{Follow, Followed, PAGE, Place, page};
 use crate::book::{Topic, next};
 
 /// How much is kept for those who are not far behind.
@@ -86,13 +86,18 @@ pub(crate) struct LiveSessions {
 
 impl LiveSessions {
     /// The latest events of a session, kept for as long as someone holds them.
-    pub(super) async fn of(&self, hub: &Arc<Hub>, session: SessionId, turn: u64) -> Result<Arc<Live>, Error> {
+    pub(super) async fn of(
+        &self,
+        follow: &Follow,
+        session: SessionId,
+        turn: u64,
+    ) -> Result<Arc<Live>, Error> {
         if let Some(live) = self.known(session) {
             return Ok(live);
         }
         // Subscribed before the end is looked for: what comes after it is never missed.
-        let signal = hub.signals().subscribe(Topic::Session(session));
-        let count = hub.store().event_count(session, turn).await.map_err(crate::hub::store_error)?;
+        let signal = follow.book.signals().subscribe(Topic::Session(session));
+        let count = follow.store.event_count(session, turn).await.map_err(crate::errors::store_error)?;
         let from = Place { turn, seq: count };
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(live) = sessions.get(&session).and_then(Weak::upgrade) {
@@ -102,9 +107,8 @@ impl LiveSessions {
         let latest = Latest { from, events: VecDeque::new(), bytes: 0 };
         let live = Arc::new(Live { latest: Mutex::new(latest), grown: watch::Sender::new(()) });
         sessions.insert(session, Arc::downgrade(&live));
-        let reader = read(Arc::downgrade(hub), Arc::downgrade(&live), session, from, signal);
-        let closing = hub.closing().clone();
-        hub.tasks().spawn(async move { closing.run_until_cancelled(reader).await });
+        let reader = read(Arc::clone(&follow.store), Arc::downgrade(&live), session, from, signal);
+        follow.tasks.spawn_until_closing(reader);
         Ok(live)
     }
 
@@ -116,19 +120,19 @@ impl LiveSessions {
 
 /// Reads the store as it grows, until nobody follows the session any more.
 async fn read(
-    hub: Weak<Hub>,
+    store: Arc<dyn Store>,
     live: Weak<Live>,
     session: SessionId,
     mut place: Place,
     mut signal: watch::Receiver<()>,
 ) {
     loop {
-        let (Some(hub), Some(live)) = (hub.upgrade(), live.upgrade()) else { return };
+        let Some(live) = live.upgrade() else { return };
         signal.mark_unchanged();
-        match page(&hub, session, &mut place).await {
+        match page(&*store, session, &mut place).await {
             Ok(events) if events.is_empty() => {
                 let gone = live.grown.clone();
-                drop((hub, live));
+                drop(live);
                 tokio::select! {
                     () = next(&mut signal) => {}
                     () = gone.closed() => {}

@@ -4,30 +4,30 @@
 
 mod approvals;
 mod changes;
-mod deltas;
 mod live;
 
 use std::sync::Arc;
 
 use plexus_protocol::{Error, Object, SessionId};
-use plexus_store::{EventRow, OnBehalf, SessionRow};
+use plexus_store::{EventRow, OnBehalf, SessionRow, Store};
 use serde_json::json;
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::sync::{broadcast, watch};
 
 pub use approvals::{ApprovalFollower, ApprovalTold};
 pub use changes::ChangeFollower;
-pub(crate) use deltas::Deltas;
 pub(crate) use live::LiveSessions;
 use live::{Found, Live};
 
-use crate::Hub;
-use crate::access::Needs;
-use crate::book::next;
+use crate::access::on_behalf_of;
+use crate::access::{self, Needs};
+use crate::book::{Book, next};
+use crate::caller::Caller;
+use crate::deltas::Deltas;
+use crate::errors::store_error;
 use crate::housekeeping::{check_kept, gone};
-use crate::hub::{on_behalf_of, store_error};
-use crate::method::Caller;
-use crate::metrics::{Raised, Stream};
+use crate::metrics::{Metrics, Raised, Stream};
+use crate::tasks::Tasks;
 use crate::view;
 
 /// How many are read at a time.
@@ -70,7 +70,7 @@ pub enum Told {
 
 /// Follows one session.
 pub struct SessionFollower {
-    hub: Arc<Hub>,
+    store: Arc<dyn Store>,
     session: SessionId,
     place: Place,
     live: Arc<Live>,
@@ -84,38 +84,58 @@ pub struct SessionFollower {
     _counted: Raised,
 }
 
-impl Hub {
+/// Followers of sessions, approvals and changes, and what they read from.
+pub(crate) struct Follow {
+    store: Arc<dyn Store>,
+    book: Arc<Book>,
+    metrics: Arc<Metrics>,
+    deltas: Arc<Deltas>,
+    tasks: Tasks,
+    live: LiveSessions,
+}
+
+impl Follow {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        book: Arc<Book>,
+        metrics: Arc<Metrics>,
+        deltas: Arc<Deltas>,
+        tasks: Tasks,
+    ) -> Self {
+        Self { store, book, metrics, deltas, tasks, live: LiveSessions::default() }
+    }
+
     /// Follows a session from a place on; from the beginning of its latest turn where none is given.
-    pub async fn follow_session(
-        self: &Arc<Self>,
+    pub(crate) async fn follow_session(
+        &self,
         caller: Caller,
         session: SessionId,
         from: Option<Place>,
     ) -> Result<SessionFollower, Error> {
         let follow = async {
-            let caller = self.admit(caller.clone(), Needs::Read).await?;
-            let row = self.find_session(&caller, Some(session), None).await?;
+            let caller = access::admit(&*self.store, caller.clone(), Needs::Read).await?;
+            let row = access::find_session(&*self.store, &caller, Some(session), None).await?;
             self.follow_found(&row, from).await
         };
         on_behalf_of(&caller.principal).perform(follow).await
     }
 
     pub(crate) async fn follow_found(
-        self: &Arc<Self>,
+        &self,
         row: &SessionRow,
         from: Option<Place>,
     ) -> Result<SessionFollower, Error> {
         let session = row.id;
         let place = from.unwrap_or(Place { turn: row.latest_turn, seq: 0 });
-        check_kept(self.store().turn(session, place.turn).await.map_err(store_error)?.as_ref())?;
-        let live = self.live_sessions().of(self, session, row.latest_turn).await?;
+        check_kept(self.store.turn(session, place.turn).await.map_err(store_error)?.as_ref())?;
+        let live = self.live.of(self, session, row.latest_turn).await?;
         let grown = live.subscribe();
-        let deltas = self.deltas().listen(session);
-        let (hub, read) = (Arc::clone(self), Vec::new());
-        let _counted = self.metrics().listen(Stream::Session);
+        let deltas = self.deltas.listen(session);
+        let (store, read) = (Arc::clone(&self.store), Vec::new());
+        let _counted = self.metrics.listen(Stream::Session);
         let behalf = OnBehalf::current();
         Ok(SessionFollower {
-            hub,
+            store,
             session,
             place,
             live,
@@ -166,7 +186,7 @@ impl SessionFollower {
     pub(crate) async fn next_of(&mut self, turn: u64) -> Result<Option<Told>, Error> {
         if self.read.is_empty() && self.place.seq > 0 {
             // In this order: a turn that is over has all its events.
-            let store = self.hub.store();
+            let store = &self.store;
             let row = store.turn(self.session, turn).await.map_err(store_error)?;
             let over = row.is_none_or(|row| row.ended_at.is_some());
             let all = store.event_count(self.session, turn).await.map_err(store_error)?;
@@ -183,7 +203,7 @@ impl SessionFollower {
             Found::Next(events) => (events, false),
             Found::Past => {
                 let mut place = self.place;
-                let page = page(&self.hub, self.session, &mut place);
+                let page = page(&*self.store, self.session, &mut place);
                 (self.behalf.clone().perform(page).await?, true)
             }
         };
@@ -203,9 +223,8 @@ impl SessionFollower {
 }
 
 /// Reads the store from a place on, into the next turn if need be, and moves the place.
-async fn page(hub: &Hub, session: SessionId, place: &mut Place) -> Result<Vec<Arc<Followed>>, Error> {
+async fn page(store: &dyn Store, session: SessionId, place: &mut Place) -> Result<Vec<Arc<Followed>>, Error> {
     loop {
-        let store = hub.store();
         // Read first: a later turn begins only when all events of the one before are there.
         let latest = store.session(session).await.map_err(store_error)?.map_or(0, |row| row.latest_turn);
         let rows = store.events(session, place.turn, place.seq, PAGE).await.map_err(store_error)?;

@@ -1,101 +1,77 @@
-//! The hub: what all its parts share, the one way to make something durable and tell of it, and its calls. What an earlier
-//! hub left is found in `take_up`.
+//! The hub: it builds the parts, calls methods for callers, and publishes every commit to the parts that wait for it.
+//! `recovery` adopts what an earlier hub left; `doors` is the interface for the network doors.
 
-mod refusal;
-mod take_up;
+mod doors;
+mod recovery;
 
-use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use plexus_agent::JournalWatch;
-use plexus_protocol::{ApprovalKind, ApprovalStatus, Error, ErrorKind, Principal, SessionId};
-use plexus_store::{Change, Committed, Ledger, OnBehalf, Places, Store, StoreError};
+use plexus_protocol::{ApprovalKind, ApprovalStatus, Error, ErrorKind, Principal};
+use plexus_store::{Change, Committed, Ledger, Places, Store, StoreError};
 use serde_json::Value;
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::Settings;
-use crate::access::{Needs, is_good_for};
+use crate::access::{self, Needs, is_good_for, on_behalf_of};
 use crate::audit_head::Heads;
-use crate::book::{Book, Signals, Topic};
+use crate::book::{Book, Topic};
+use crate::caller::Caller;
 use crate::disk::Disk;
+use crate::errors::shutting_down;
+use crate::escalation::Escalation;
 use crate::files::Files;
-use crate::follow::{Deltas, LiveSessions};
-use crate::limits::Room;
+use crate::follow::Follow;
+use crate::keepers::Keepers;
 use crate::loading::UserSettings;
-use crate::method::{Caller, Method, Registry, ToolUser, method_not_found};
+use crate::method::{ToolUser, method_not_found};
 use crate::metrics::Metrics;
 use crate::notify::Notifier;
-use crate::permit::Attachments;
-use crate::policies::Policies;
+use crate::parts::Parts;
+use crate::permit::Permits;
+use crate::policy::{Policies, Policy};
 use crate::positions::Positions;
-use crate::session::{self, SessionHandle, Shared, shutting_down};
+use crate::session::{SessionHandle, Sessions};
 use crate::sign_in::Links;
+use crate::tasks::Tasks;
 use crate::wall::Walls;
-use crate::way_up::WayUp;
+use crate::worktrees::Worktrees;
 
-pub(crate) use refusal::store_error;
-
-/// How many sessions may hold much of what their child wrote, between reading and storing it.
+/// How many sessions may hold many unstored lines in memory.
 const READING_AT_ONCE: usize = 4;
 
 /// How many conversations are rendered at once, and how many of them for callers other than the operator.
 const RENDERED_AT_ONCE: (usize, usize) = (2, 1);
 
-/// Whose work a call of this caller is: the operator's, or that of one who shares with others.
-pub(crate) fn on_behalf_of(principal: &Principal) -> OnBehalf {
-    match principal {
-        Principal::Operator => OnBehalf::OPERATOR,
-        Principal::Token { .. } | Principal::Parent { .. } | Principal::Session { .. } => {
-            OnBehalf::caller(&principal.key())
-        }
-    }
-}
+/// A method of the hub.
+pub type Method = crate::method::Method<Hub>;
+/// The methods of the hub.
+pub type Registry = crate::method::Registry<Hub>;
 
-/// What becomes of the children when a hub goes away.
+/// What happens to the children when a hub shuts down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShutDown {
     /// They stay, paused at the gate, for the next hub.
     LeaveChildren,
-    /// They are ended, with all that stems from them.
+    /// They are ended, with all their processes.
     EndChildren,
 }
 
-/// The hub. Shared by every task and door; it owns no child: each session's task does.
+/// The hub. Every task and door shares it; it owns no child: the owner of each session does.
 pub struct Hub {
-    settings: Arc<Settings>,
-    /// This program, for what is started outside the sandbox: keepers and file helpers.
-    own_program: PathBuf,
     registry: Registry,
-    store: Arc<dyn Store>,
-    book: Book,
-    attachments: Attachments,
-    deltas: Deltas,
-    live_sessions: LiveSessions,
+    parts: Arc<Parts>,
+    sessions: Arc<Sessions>,
+    policy: Policy,
+    permits: Arc<Permits>,
+    follow: Follow,
+    worktrees: Arc<Worktrees>,
     positions: Positions,
-    metrics: Arc<Metrics>,
-    room: Arc<Room>,
-    reading: Arc<Semaphore>,
     rendering: Places,
-    disk: Disk,
     heads: Heads,
-    watch: JournalWatch,
-    walls: Walls,
-    files: Files,
-    policies: Arc<Policies>,
-    user_settings: UserSettings,
-    way_up: Arc<WayUp>,
-    links: Links,
+    links: Arc<Links>,
     notifier: Option<Notifier>,
-    sessions: Mutex<HashMap<SessionId, SessionHandle>>,
-    /// The pids of the keepers, by session: what descends from one of them is a child.
-    keepers: Mutex<HashMap<SessionId, i32>>,
-    closing: CancellationToken,
-    tasks: TaskTracker,
-    this: Weak<Hub>,
 }
 
 impl Hub {
@@ -105,62 +81,80 @@ impl Hub {
         registry: Registry,
         walls: Walls,
     ) -> io::Result<Arc<Self>> {
-        let watch = JournalWatch::new()?;
-        let disk = Disk::of(&settings.data_dir, settings.limits.reserve_bytes)?;
-        let closing = CancellationToken::new();
+        let settings = Arc::new(settings);
+        let tasks = Tasks::default();
         let metrics = Arc::new(Metrics::default());
-        let heads = Heads::at(settings.audit_head_file.clone(), settings.audit_head_webhook.clone());
-        let tasks = TaskTracker::new();
-        let notifier =
-            settings.notify.clone().map(|wanted| Notifier::new(wanted, &settings.data_dir, &tasks, &closing));
         let own_program = plexus_agent::pinned(&settings.plexus);
-        let files = Files::new(own_program.clone(), &walls, closing.clone());
+        let files = Files::new(own_program.clone(), &walls, tasks.closing().clone());
         let user_settings =
             UserSettings::at_start(settings.user_settings.clone(), &settings.data_dir, &files).await;
-        let settings = Arc::new(settings);
-        let hub = Arc::new_cyclic(|this: &Weak<Self>| Self {
-            settings: Arc::clone(&settings),
+        let policies = Arc::new(Policies::default());
+        policies.restricted_by(user_settings.restriction());
+        let ledger = Arc::clone(&store) as Arc<dyn Ledger>;
+        let parts = Arc::new(Parts {
             own_program,
-            registry,
-            book: Book::new(Arc::clone(&store) as Arc<dyn Ledger>, Arc::clone(&metrics)),
-            store,
-            attachments: Attachments::default(),
-            deltas: Deltas::default(),
-            live_sessions: LiveSessions::default(),
-            positions: Positions::default(),
-            metrics,
+            book: Arc::new(Book::new(ledger, Arc::clone(&metrics))),
+            policies,
+            escalation: Arc::new(Escalation::new(&settings)),
             room: Arc::default(),
-            reading: Arc::new(Semaphore::new(READING_AT_ONCE)),
-            rendering: Places::new(RENDERED_AT_ONCE.0, RENDERED_AT_ONCE.1),
-            disk,
-            heads,
-            watch,
-            files,
+            metrics,
+            deltas: Arc::default(),
+            disk: Disk::of(&settings.data_dir, settings.limits.reserve_bytes)?,
+            watch: JournalWatch::new()?,
             walls,
-            policies: Arc::default(),
+            files,
             user_settings,
-            way_up: Arc::new(WayUp::new(&settings)),
-            links: Links::default(),
-            notifier,
-            sessions: Mutex::default(),
-            keepers: Mutex::default(),
-            closing,
+            keepers: Keepers::default(),
+            reading: Arc::new(Semaphore::new(READING_AT_ONCE)),
             tasks,
-            this: this.clone(),
+            store,
+            settings,
         });
-        hub.policies.restricted_by(hub.user_settings.restriction());
-        let this = Arc::downgrade(&hub);
-        hub.store.observe(Box::new(move |committed| {
+        let hub = Arc::new(Self::of(registry, parts));
+        let this: Weak<Self> = Arc::downgrade(&hub);
+        hub.parts.store.observe(Box::new(move |committed| {
             if let Some(hub) = this.upgrade() {
-                hub.tell(committed);
+                hub.publish(committed);
             }
         }));
         Ok(hub)
     }
 
-    /// What the hub was told at its start.
+    fn of(registry: Registry, parts: Arc<Parts>) -> Self {
+        let Parts { settings, store, book, tasks, .. } = &*parts;
+        let sessions = Sessions::new(Arc::clone(&parts));
+        let notify = settings.notify.clone();
+        Self {
+            registry,
+            policy: Policy::new(Arc::clone(&parts.policies), Arc::clone(store), Arc::clone(settings)),
+            permits: Permits::new(
+                Arc::clone(store),
+                Arc::clone(book),
+                Arc::clone(&sessions),
+                tasks.clone(),
+                settings.permit_window(),
+            ),
+            follow: Follow::new(
+                Arc::clone(store),
+                Arc::clone(book),
+                Arc::clone(&parts.metrics),
+                Arc::clone(&parts.deltas),
+                tasks.clone(),
+            ),
+            worktrees: Worktrees::new(Arc::clone(&parts)),
+            positions: Positions::default(),
+            rendering: Places::new(RENDERED_AT_ONCE.0, RENDERED_AT_ONCE.1),
+            heads: Heads::at(settings.audit_head_file.clone(), settings.audit_head_webhook.clone()),
+            links: Arc::default(),
+            notifier: notify.map(|notify| Notifier::new(notify, &settings.data_dir, tasks)),
+            sessions,
+            parts,
+        }
+    }
+
+    /// The settings that the hub was started with.
     pub fn settings(&self) -> &Settings {
-        &self.settings
+        &self.parts.settings
     }
 
     /// All methods.
@@ -168,48 +162,62 @@ impl Hub {
         &self.registry
     }
 
-    pub(crate) fn store(&self) -> &dyn Store {
-        &*self.store
+    /// The parts that sessions and background tasks share.
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.parts
     }
 
-    pub(crate) fn signals(&self) -> &Signals {
-        self.book.signals()
+    pub(crate) fn shared_parts(&self) -> &Arc<Parts> {
+        &self.parts
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.parts.store
     }
 
     pub(crate) fn book(&self) -> &Book {
-        &self.book
+        &self.parts.book
     }
 
-    pub(crate) fn attachments(&self) -> &Attachments {
-        &self.attachments
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    pub(crate) fn permits(&self) -> &Permits {
+        &self.permits
+    }
+
+    pub(crate) fn follow(&self) -> &Follow {
+        &self.follow
+    }
+
+    pub(crate) fn worktrees(&self) -> &Worktrees {
+        &self.worktrees
     }
 
     pub(crate) fn positions(&self) -> &Positions {
         &self.positions
     }
 
-    pub(crate) fn live_sessions(&self) -> &LiveSessions {
-        &self.live_sessions
+    pub(crate) fn links(&self) -> &Arc<Links> {
+        &self.links
     }
 
-    pub(crate) fn deltas(&self) -> &Deltas {
-        &self.deltas
+    /// Access to files that children can write.
+    pub fn files(&self) -> &Files {
+        &self.parts.files
     }
 
-    pub(crate) fn metrics(&self) -> &Metrics {
-        &self.metrics
+    pub(crate) fn tasks(&self) -> &Tasks {
+        &self.parts.tasks
     }
 
-    pub(crate) fn room(&self) -> &Room {
-        &self.room
+    /// The owner of a session.
+    pub(crate) fn session(&self, id: plexus_protocol::SessionId) -> SessionHandle {
+        self.sessions.get(id)
     }
 
-    /// The places for those who read much at once.
-    pub(crate) fn reading(&self) -> &Arc<Semaphore> {
-        &self.reading
-    }
-
-    /// Renders a conversation on a thread of its own: a long one takes its time.
+    /// Renders a conversation on a thread of its own: a long one takes time.
     pub(crate) async fn render<T: Send + 'static>(
         &self,
         render: impl FnOnce() -> T + Send + 'static,
@@ -217,178 +225,70 @@ impl Hub {
         let internal = |error: String| Error::new(ErrorKind::Internal, error);
         let place = self.rendering.take().await.map_err(|error| internal(error.to_string()))?;
         let rendered = tokio::task::spawn_blocking(move || {
-            // The place is given up by this thread, not by a caller that may have gone meanwhile.
+            // This thread gives up the place, not a caller that may be gone by then.
             let _place = place;
             render()
         });
         rendered.await.map_err(|error| internal(error.to_string()))
     }
 
-    pub(crate) fn disk(&self) -> &Disk {
-        &self.disk
-    }
-
-    pub(crate) fn watch(&self) -> &JournalWatch {
-        &self.watch
-    }
-
-    pub(crate) fn walls(&self) -> &Walls {
-        &self.walls
-    }
-
-    /// This program, for what is started outside the sandbox.
-    pub(crate) fn own_program(&self) -> &Path {
-        &self.own_program
-    }
-
-    /// Access to files that children can write.
-    pub fn files(&self) -> &Files {
-        &self.files
-    }
-
-    pub(crate) fn user_settings(&self) -> &UserSettings {
-        &self.user_settings
-    }
-
-    pub(crate) fn policies(&self) -> &Policies {
-        &self.policies
-    }
-
-    /// Has something done meanwhile, unless the hub ends first.
-    pub(crate) fn meanwhile(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let closing = self.closing.clone();
-        self.tasks.spawn(async move { closing.run_until_cancelled(task).await });
-    }
-
-    pub(crate) fn links(&self) -> &Links {
-        &self.links
-    }
-
-    pub(crate) fn way_up(&self) -> &WayUp {
-        &self.way_up
-    }
-
-    /// The in-memory parts that every session uses.
-    pub(crate) fn shared(&self) -> Shared {
-        Shared {
-            settings: Arc::clone(&self.settings),
-            policies: Arc::clone(&self.policies),
-            room: Arc::clone(&self.room),
-            way_up: Arc::clone(&self.way_up),
-            metrics: Arc::clone(&self.metrics),
-        }
-    }
-
-    pub(crate) fn closing(&self) -> &CancellationToken {
-        &self.closing
-    }
-
-    pub(crate) fn tasks(&self) -> &TaskTracker {
-        &self.tasks
-    }
-
-    /// Makes changes durable, then tells whoever waits for them. There is no other way to write.
+    /// Commits changes. They are published when they are durable.
     pub(crate) async fn commit(&self, changes: Vec<Change>) -> Result<Committed, StoreError> {
-        self.book.commit(changes).await
+        self.book().commit(changes).await
     }
 
-    fn tell(&self, committed: &Committed) {
-        self.metrics.told(committed);
-        self.policies.told(&committed.rules);
+    /// Informs every part about a commit. The store calls this when the commit is durable, before it answers the caller.
+    fn publish(&self, committed: &Committed) {
+        let parts = &self.parts;
+        parts.metrics.on_commit(committed);
+        parts.policies.on_commit(&committed.rules);
         if let Some(head) = &committed.audit {
             self.heads.moved(head);
         }
         for row in &committed.approvals {
             if row.approval.status == ApprovalStatus::Pending {
-                self.way_up.open(row);
+                parts.escalation.open(row);
                 self.notifier.iter().for_each(|notifier| notifier.open(row));
-            } else {
-                self.way_up.ended(row);
-                self.notifier.iter().for_each(|notifier| notifier.ended(row.approval.id));
-                self.room.resolved(row.approval.id);
-                if row.approval.kind == ApprovalKind::Budget {
-                    // Whoever draws on the limit may wait for it; there are few such answers.
-                    self.known_sessions().iter().for_each(|session| session.budget(row.clone()));
-                    continue;
-                }
-                // Its owner hears of an answer before anyone who could pass it on to the child.
-                if let Some(session) = self.known_session(row.approval.session_id) {
-                    session.resolved(row.clone());
-                }
+                continue;
+            }
+            parts.escalation.resolved(row);
+            self.notifier.iter().for_each(|notifier| notifier.ended(row.approval.id));
+            parts.room.resolved(row.approval.id);
+            if row.approval.kind == ApprovalKind::Budget {
+                // Every session that draws on the budget may wait for it; such answers are rare.
+                self.sessions.all_started().iter().for_each(|session| session.budget(row.clone()));
+            } else if let Some(session) = self.sessions.started(row.approval.session_id) {
+                // The owner learns of an answer before anything that could send it to the child.
+                session.resolved(row.clone());
             }
         }
         if !committed.budgets.is_empty() {
-            self.known_sessions().iter().for_each(SessionHandle::limits_changed);
+            self.sessions.all_started().iter().for_each(SessionHandle::limits_changed);
         }
-        self.book.tell(committed);
-        self.signals().wake(&Topic::AnyCommit);
+        self.book().tell(committed);
+        self.book().signals().wake(&Topic::AnyCommit);
     }
 
-    /// The task that owns a session, started if need be.
-    pub(crate) fn session(&self, id: SessionId) -> SessionHandle {
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(handle) = sessions.get(&id)
-            && !handle.is_closed()
-        {
-            return handle.clone();
-        }
-        let handle = session::start(self.this.clone(), &self.tasks, id);
-        sessions.insert(id, handle.clone());
-        handle
-    }
-
-    fn known_session(&self, id: SessionId) -> Option<SessionHandle> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
-    }
-
-    fn known_sessions(&self) -> Vec<SessionHandle> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
-    }
-
-    pub(crate) fn keeper_is(&self, session: SessionId, pid: Option<i32>) {
-        let mut keepers = self.keepers.lock().unwrap_or_else(PoisonError::into_inner);
-        match pid {
-            Some(pid) => keepers.insert(session, pid),
-            None => keepers.remove(&session),
-        };
-    }
-
-    pub(crate) fn keeper_of(&self, session: SessionId) -> Option<i32> {
-        self.keepers.lock().unwrap_or_else(PoisonError::into_inner).get(&session).copied()
-    }
-
-    /// How many children have a process.
-    pub(crate) fn children(&self) -> usize {
-        self.keepers.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
-    /// Whether a process stems from a supervised child.
-    pub fn is_child_process(&self, pid: i32) -> bool {
-        let keepers: Vec<i32> =
-            self.keepers.lock().unwrap_or_else(PoisonError::into_inner).values().copied().collect();
-        plexus_agent::descends_from(pid, &keepers)
-    }
-
-    /// Calls a method for a caller: the one way in, for every door.
+    /// Calls a method for a caller. Every door calls this.
     pub async fn call(self: &Arc<Self>, caller: Caller, name: &str, params: Value) -> Result<Value, Error> {
-        if self.closing.is_cancelled() {
+        if self.tasks().closing().is_cancelled() {
             return Err(shutting_down());
         }
         if name == "rpc.discover" {
             return Ok(self.registry.openrpc());
         }
         let method = self.registry.get(name).ok_or_else(|| method_not_found(name))?;
-        // Whoever asks for itself does not look after others.
-        let _here = (method.needs != Needs::Ask).then(|| self.way_up.enter(&caller.principal));
+        // A caller that requests an approval for itself does not look after others.
+        let _here = (method.needs != Needs::Ask).then(|| self.parts.escalation.enter(&caller.principal));
         let behalf = on_behalf_of(&caller.principal);
         let call = async {
-            let caller = self.admit(caller, method.needs).await?;
+            let caller = access::admit(self.store(), caller, method.needs).await?;
             self.registry.call(Arc::clone(self), caller, name, params).await
         };
         behalf.perform(call).await
     }
 
-    /// The methods this caller finds as tools on `/mcp`.
+    /// The methods that this caller finds as tools on `/mcp`.
     pub async fn tools(self: &Arc<Self>, principal: &Principal) -> Result<Vec<Method>, Error> {
         let user = match principal {
             Principal::Token { right, .. } => {
@@ -396,7 +296,7 @@ impl Hub {
                 return Ok(self.registry.tools_of(ToolUser::Parent).filter(good_for).cloned().collect());
             }
             Principal::Operator | Principal::Parent { .. } => ToolUser::Parent,
-            Principal::Session { .. } if self.may_call_methods(principal).await? => {
+            Principal::Session { .. } if access::may_call_methods(self.store(), principal).await? => {
                 ToolUser::ChildWithHubTools
             }
             Principal::Session { .. } => ToolUser::Child,
@@ -404,20 +304,17 @@ impl Hub {
         Ok(self.registry.tools_of(user).cloned().collect())
     }
 
-    /// Ends the hub's work; says how many children were left or ended.
+    /// Shuts the hub down; returns how many children were left or ended.
     pub async fn shut_down(self: &Arc<Self>, how: ShutDown) -> usize {
-        let keepers: Vec<SessionId> =
-            self.keepers.lock().unwrap_or_else(PoisonError::into_inner).keys().copied().collect();
-        // A worktree that is being made ready is kept as well, but nobody's child yet; it is undone.
-        let count = keepers.into_iter().filter(|id| self.known_session(*id).is_some()).count();
+        let keepers = self.parts.keepers.sessions();
+        // The keeper of a setup command belongs to no session yet; its worktree is undone.
+        let count = keepers.into_iter().filter(|id| self.sessions.started(*id).is_some()).count();
         if how == ShutDown::EndChildren {
-            let handles = self.known_sessions();
+            let handles = self.sessions.all_started();
             futures::future::join_all(handles.iter().map(|handle| handle.stop("plexus down"))).await;
         }
-        self.closing.cancel();
-        self.tasks.close();
-        self.tasks.wait().await;
-        self.heads.tell(&self.files).await;
+        self.tasks().close().await;
+        self.heads.tell(&self.parts.files).await;
         count
     }
 }

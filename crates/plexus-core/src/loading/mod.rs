@@ -17,11 +17,11 @@ use plexus_store::SessionConfig;
 
 pub(crate) use project::{Taken, changed, view as project_view};
 pub(crate) use servers::{HUB_SERVER, given};
-pub(crate) use user::{Restriction, UserSettings};
+pub(crate) use user::UserSettings;
 pub(crate) use user_file::FromUser;
 
-use crate::Hub;
 use crate::access::Admitted;
+use crate::files::Files;
 
 /// Whether a session is to load what its project brings along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,13 +81,17 @@ pub(crate) fn agents_of(config: &SessionConfig) -> Object {
 }
 
 /// What a session loads, by name; `None` for nothing.
-pub(crate) async fn shown(hub: &Hub, config: &SessionConfig) -> Option<LoadsView> {
+pub(crate) async fn shown(
+    files: &Files,
+    user_settings: &UserSettings,
+    config: &SessionConfig,
+) -> Option<LoadsView> {
     let project = match &config.project {
-        Some(project) => Some(project_view(hub.files(), project, Path::new(&config.working_dir)).await),
+        Some(project) => Some(project_view(files, project, Path::new(&config.working_dir)).await),
         None => None,
     };
     let loads = LoadsView {
-        user_settings: hub.user_settings().counting().map(|user| user.names()).unwrap_or_default(),
+        user_settings: user_settings.counting().map(|user| user.names()).unwrap_or_default(),
         mcp_servers: config.mcp_servers.keys().cloned().collect(),
         project,
     };

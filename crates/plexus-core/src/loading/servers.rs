@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use plexus_protocol::claudecode::{McpEndpoint, McpServer, McpServerGiven, McpServerKind};
 use plexus_protocol::{Error, ErrorKind};
 
-use crate::Hub;
+use plexus_store::Store;
+
 use crate::access::Admitted;
 use crate::bounds::own_config;
 
@@ -24,12 +25,12 @@ const RESERVED: [&str; 4] = ["workspace", "ide", "claude-in-chrome", "computer-u
 
 /// The servers that this caller gives to a session it makes.
 pub(crate) async fn given(
-    hub: &Hub,
+    store: &dyn Store,
     caller: &Admitted,
     servers: Option<BTreeMap<String, McpServerGiven>>,
 ) -> Result<BTreeMap<String, McpServer>, Error> {
     let Some(servers) = servers.filter(|servers| !servers.is_empty()) else { return Ok(BTreeMap::new()) };
-    let own = own_config(hub, &caller.principal).await?;
+    let own = own_config(store, &caller.principal).await?;
     let mut kept = BTreeMap::new();
     for (name, server) in servers {
         let field = format!("{FIELD}.{name}");

@@ -13,37 +13,10 @@ use plexus_policy::{RuleEffect, RuleEntry};
 
 use super::user_file::{FromUser, differences, read};
 use crate::files::Files;
+use crate::policy::Restriction;
 
 /// What of the user's settings counts, or why none of it can be used.
 pub(crate) type Counting = Result<FromUser, String>;
-
-/// What the gate heeds for every session.
-pub(crate) enum Restriction {
-    /// These deny. In the user's settings a path from `/` on is meant from the folder they stand in, others from where
-    /// the session works.
-    Rules { rules: Vec<RuleEntry>, beside: Option<PathBuf> },
-    /// They cannot be used, and why: nothing is allowed.
-    Broken(String),
-}
-
-impl Default for Restriction {
-    fn default() -> Self {
-        Self::Rules { rules: Vec::new(), beside: None }
-    }
-}
-
-impl Restriction {
-    /// The rules as they are for a session that works in `dir`. Either way to read a path denies.
-    pub(crate) fn rules_in(&self, dir: &Path, home: Option<&Path>) -> Result<Vec<RuleEntry>, String> {
-        match self {
-            Self::Broken(why) => Err(why.clone()),
-            Self::Rules { rules, beside } => {
-                let bases = std::iter::once(dir).chain(beside.as_deref());
-                Ok(bases.flat_map(|base| rules.iter().map(move |rule| rule.anchored(base, home))).collect())
-            }
-        }
-    }
-}
 
 /// The user's settings of one hub.
 pub(crate) struct UserSettings {

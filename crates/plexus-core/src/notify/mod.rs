@@ -10,46 +10,14 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, UnixSeconds};
-use plexus_store::{ApprovalRow, FeedKind, FeedRow};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use plexus_store::{ApprovalRow, FeedKind, FeedRow, Store};
 
-use crate::Hub;
-use crate::book::{Deadlines, Topic, next};
+use crate::book::{Book, Deadlines, Topic, next};
+use crate::tasks::Tasks;
+use crate::{NotifySettings, TurnsTold};
 use notice::Notice;
 use teller::Tellers;
 use told::Told;
-
-/// Which ends of turns are told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TurnsTold {
-    /// Every one.
-    All,
-    /// Those that failed.
-    Failed,
-    /// None.
-    Off,
-}
-
-/// A way to tell.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Telling {
-    /// A program and its arguments; it reads the notice as JSON from its stdin.
-    Command(Vec<String>),
-    /// `notify-send`, where there is one.
-    Desktop,
-}
-
-/// What is told, and how.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotifySettings {
-    /// How.
-    pub by: Vec<Telling>,
-    /// How long a question has to have been open, in seconds.
-    pub approval_after_secs: u64,
-    /// Which ends of turns.
-    pub turns: TurnsTold,
-}
 
 /// How much of the feed is read at a time.
 const PAGE: u64 = 200;
@@ -63,13 +31,8 @@ pub(crate) struct Notifier {
 }
 
 impl Notifier {
-    pub(crate) fn new(
-        settings: NotifySettings,
-        data_dir: &Path,
-        tasks: &TaskTracker,
-        closing: &CancellationToken,
-    ) -> Self {
-        let tellers = Tellers::new(settings.by.clone(), tasks.clone(), closing.clone());
+    pub(crate) fn new(settings: NotifySettings, data_dir: &Path, tasks: &Tasks) -> Self {
+        let tellers = Tellers::new(settings.by.clone(), tasks.clone());
         Self { settings, questions: Deadlines::default(), told: Mutex::new(Told::in_dir(data_dir)), tellers }
     }
 
@@ -124,49 +87,49 @@ impl Notifier {
     }
 }
 
-impl Hub {
+impl Notifier {
     /// Tells what there is to tell, for as long as it is polled.
-    pub(crate) async fn see_to_notices(&self, notifier: &Notifier) {
-        let head = self.book().held(|| self.store().feed_head()).await;
+    pub(crate) async fn run(&self, store: &dyn Store, book: &Book) {
+        let head = book.held(|| store.feed_head()).await;
         // Noted at once: what happens while the hub is away is told by the next.
-        let mut cursor = notifier.note(|told| told.begin(head));
+        let mut cursor = self.note(|told| told.begin(head));
         let operator = AskedOf::Operator.key();
-        let mut signal = self.signals().subscribe(Topic::Feed(operator.clone()));
+        let mut signal = book.signals().subscribe(Topic::Feed(operator.clone()));
         loop {
-            let rows = self.book().held(|| self.store().feed(&operator, cursor, PAGE)).await;
+            let rows = book.held(|| store.feed(&operator, cursor, PAGE)).await;
             if let Some(newest) = rows.last().map(|row| row.number) {
                 cursor = newest;
-                self.tell_of(notifier, rows, newest).await;
+                self.notify_of(store, book, rows, newest).await;
                 continue;
             }
             tokio::select! {
                 () = next(&mut signal) => {}
-                id = notifier.questions.due() => self.tell_of_question(notifier, id).await,
+                id = self.questions.due() => self.notify_of_approval(store, book, id).await,
             }
         }
     }
 
-    async fn tell_of(&self, notifier: &Notifier, rows: Vec<FeedRow>, newest: u64) {
+    async fn notify_of(&self, store: &dyn Store, book: &Book, rows: Vec<FeedRow>, newest: u64) {
         let mut notices = Vec::new();
         for row in rows {
             if matches!(row.kind, FeedKind::Finished | FeedKind::Notice) {
-                let session = self.book().held(|| self.store().session(row.session)).await;
+                let session = book.held(|| store.session(row.session)).await;
                 let name = session.map_or_else(String::new, |session| session.name.to_string());
-                notices.extend(notifier.notice_of(&row, &name));
+                notices.extend(self.notice_of(&row, &name));
             }
         }
         // What tells of nothing is read again after a crash, and again tells of nothing.
         if !notices.is_empty() {
-            notifier.tell(|told| told.read_to(newest), notices);
+            self.tell(|told| told.read_to(newest), notices);
         }
     }
 
-    async fn tell_of_question(&self, notifier: &Notifier, id: ApprovalId) {
-        notifier.questions.set(id, None::<UnixSeconds>);
-        let Some(row) = self.book().held(|| self.store().approval(id)).await else { return };
+    async fn notify_of_approval(&self, store: &dyn Store, book: &Book, id: ApprovalId) {
+        self.questions.set(id, None::<UnixSeconds>);
+        let Some(row) = book.held(|| store.approval(id)).await else { return };
         // It may have been answered, or have gone elsewhere, since its time came.
         if row.approval.status == ApprovalStatus::Pending && row.approval.asked_of == AskedOf::Operator {
-            notifier.tell(|told| told.add(id), vec![Notice::question(row)]);
+            self.tell(|told| told.add(id), vec![Notice::question(row)]);
         }
     }
 }

@@ -10,11 +10,10 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
-use super::Telling;
 use super::notice::Notice;
+use crate::Telling;
+use crate::tasks::Tasks;
 
 /// How many programs run at once.
 const AT_ONCE: usize = 4;
@@ -28,14 +27,13 @@ pub(super) struct Tellers {
     by: Vec<Telling>,
     running: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
-    tasks: TaskTracker,
-    closing: CancellationToken,
+    tasks: Tasks,
 }
 
 impl Tellers {
-    pub(super) fn new(by: Vec<Telling>, tasks: TaskTracker, closing: CancellationToken) -> Self {
+    pub(super) fn new(by: Vec<Telling>, tasks: Tasks) -> Self {
         let (running, waiting) = (Arc::new(Semaphore::new(AT_ONCE)), Arc::new(Semaphore::new(WAITING)));
-        Self { by, running, waiting, tasks, closing }
+        Self { by, running, waiting, tasks }
     }
 
     /// Tells it every way, some time soon.
@@ -57,9 +55,8 @@ impl Tellers {
                 }
                 drop(turn);
             };
-            let closing = self.closing.clone();
-            // A hub that goes away does not wait for them: they are ended.
-            self.tasks.spawn(async move { closing.run_until_cancelled(told).await });
+            // A hub that shuts down does not wait for them: they are ended.
+            self.tasks.spawn_until_closing(told);
         }
     }
 }
@@ -191,8 +188,8 @@ mod tests {
             "echo begins > $1; flock --shared $2 true; echo ends > $1",
             &[&heard.path(), &heard.folder.path().join("gate")],
         );
-        let tasks = TaskTracker::new();
-        let tellers = Tellers::new(vec![waits], tasks.clone(), CancellationToken::new());
+        let tasks = Tasks::default();
+        let tellers = Tellers::new(vec![waits], tasks.clone());
         for _ in 0..AT_ONCE {
             tellers.tell(&notice());
         }
@@ -203,7 +200,6 @@ mod tests {
             tellers.tell(&notice());
         }
         flock(&gate, FlockOperation::Unlock).unwrap();
-        tasks.close();
         timeout(LIMIT, tasks.wait()).await.expect("all of them end");
         drop(writer);
         let (mut running, mut begun) = (AT_ONCE, AT_ONCE);

@@ -32,7 +32,7 @@ impl Owner {
 
     /// Carries out one effect; returns its result, if the machine waits for one.
     async fn carry_out(&mut self, effect: Effect) -> Result<Option<Input>, Closing> {
-        let hub = self.hub.clone();
+        let parts = self.parts.clone();
         let id = self.machine.id();
         Ok(match effect {
             Effect::Send(line) => {
@@ -43,31 +43,33 @@ impl Owner {
                 let committed = self.commit(changes).await?;
                 Some(Input::Committed(next, Box::new(committed)))
             }
-            Effect::TryCommit(changes, next) => Some(Input::Tried(next, hub.commit(changes).await.map(drop))),
+            Effect::TryCommit(changes, next) => {
+                Some(Input::Tried(next, parts.commit(changes).await.map(drop)))
+            }
             Effect::Then(next) => Some(Input::Next(next)),
             Effect::LoadBudget(usage) => {
-                Some(Input::Budget(usage, hub.book().held(|| hub.store().budget(id)).await))
+                Some(Input::Budget(usage, parts.book.held(|| parts.store.budget(id)).await))
             }
             Effect::LoadHeldCalls(key, ids) => {
-                let mut rows = hub.book().held(|| hub.store().living_calls(key)).await;
+                let mut rows = parts.book.held(|| parts.store.living_calls(key)).await;
                 rows.retain(|row| ids.contains(&row.tool_use_id));
                 Some(Input::HeldCalls(rows))
             }
             Effect::LoadBudgetApproval(approval) => {
-                let row = hub.book().held(|| hub.store().approval(approval)).await;
+                let row = parts.book.held(|| parts.store.approval(approval)).await;
                 Some(Input::BudgetApproval(row.map(Box::new)))
             }
             Effect::LoadOpenApprovals => {
                 let asked_of = AskedOf::Session { id }.key();
                 let which = || Open::AskedOf(asked_of.clone());
-                Some(Input::OpenApprovals(hub.book().held(|| hub.store().open_approvals(which())).await))
+                Some(Input::OpenApprovals(parts.book.held(|| parts.store.open_approvals(which())).await))
             }
             Effect::Reply(reply) => {
                 reply.send();
                 None
             }
             Effect::Publish(delta) => {
-                hub.deltas().tell(id, delta);
+                parts.deltas.publish(id, delta);
                 None
             }
             Effect::ReadAll => {
@@ -123,11 +125,11 @@ impl Owner {
                 Ok(()) => break,
                 Err(error) => {
                     tracing::warn!(session = %self.machine.id(), %error, "a line is held until it can be sent");
-                    held.get_or_insert_with(|| self.hub.metrics().hold());
+                    held.get_or_insert_with(|| self.parts.metrics.hold());
                 }
             }
             tokio::select! {
-                () = self.hub.closing().cancelled() => return Err(Closing),
+                () = self.parts.tasks.closing().cancelled() => return Err(Closing),
                 () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
             }
         }
@@ -155,7 +157,7 @@ impl Owner {
     /// reading waits for the store.
     async fn interrupt_briefly(&mut self, line: &str) {
         let Some(child) = self.child.as_mut().filter(|child| child.keeper.is_some()) else { return };
-        let Ok(mut journal) = child.journal.beside(&child.dir, self.hub.watch()) else { return };
+        let Ok(mut journal) = child.journal.beside(&child.dir, &self.parts.watch) else { return };
         if child.outbox.append(line).is_err() {
             return;
         }
@@ -184,7 +186,7 @@ impl Owner {
     async fn collect_exit(&mut self, cause: Cause) -> Result<Option<Input>, Closing> {
         Box::pin(self.read_all()).await?;
         let Some(child) = &self.child else { return Ok(None) };
-        self.hub.keeper_is(self.machine.id(), None);
+        self.parts.keepers.remove(self.machine.id());
         let exit = plexus_agent::read_exit(&child.dir);
         let stderr = plexus_agent::stderr_tail(&child.dir, STDERR_LINES);
         Ok(Some(Input::Exited(cause, Exited { exit, stderr })))

@@ -6,9 +6,10 @@ use plexus_protocol::{ApprovalId, Error, ErrorKind};
 use plexus_store::{ApprovalRow, Change};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Command, PermitCommand, Prompt, shutting_down};
-use crate::permit::{NewStream, Permitted};
+use super::{Command, PermitCommand, Prompt};
+use crate::errors::shutting_down;
 use crate::secret::new_token;
+use crate::session::{NewStream, Permitted};
 
 /// Sends commands to the task that owns a session.
 #[derive(Debug, Clone)]

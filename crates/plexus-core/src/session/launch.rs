@@ -18,6 +18,7 @@ use super::machine::{Prepared, StartFailure, Started, cost_budget, dollars_left}
 use super::owner::{Closing, Owner};
 use super::transcript::Found;
 use crate::ChildMcp;
+use crate::child_mcp::{CALL_TIMEOUT_MS, http_server};
 use crate::environment::environment;
 use crate::kill_point::kill_point;
 use crate::loading::{HUB_SERVER, Loaded, changed};
@@ -61,7 +62,7 @@ impl Owner {
         if let Some(message) = behalf.clone().perform(self.project_changed()).await {
             return Err(StartFailure { reason: "project_changed", message });
         }
-        let user = self.hub.user_settings().counting().map_err(|why| StartFailure {
+        let user = self.parts.user_settings.counting().map_err(|why| StartFailure {
             reason: "bad_user_settings",
             message: format!(
                 "no agent is started while the user's settings cannot be used, because they may deny calls: {why}; fix \
@@ -69,13 +70,13 @@ impl Owner {
             ),
         })?;
         let loaded = Loaded::of(config, user);
-        let env = environment(self.hub.settings(), self.machine.id(), &loaded.env);
+        let env = environment(&self.parts.settings, self.machine.id(), &loaded.env);
         let Found { conversation, spent_usd } =
             behalf.perform(self.conversation(&env)).await.map_err(cannot_start)?;
         let token =
             new_token().map_err(|error| cannot_start(format!("no random bytes available: {error}")))?;
         let id = self.machine.id();
-        let budgets = self.hub.book().held(|| self.hub.store().budget(id)).await;
+        let budgets = self.parts.book.held(|| self.parts.store.budget(id)).await;
         Ok(Prepared {
             token_hash: token_hash(&token),
             spent_usd,
@@ -88,7 +89,7 @@ impl Owner {
     async fn project_changed(&self) -> Option<String> {
         let config = self.machine.config();
         let project = config.project.as_ref()?;
-        let changed = changed(self.hub.files(), project, Path::new(&config.working_dir)).await;
+        let changed = changed(&self.parts.files, project, Path::new(&config.working_dir)).await;
         if changed.is_empty() {
             return None;
         }
@@ -105,7 +106,7 @@ impl Owner {
         let (child, keeper) =
             self.start_keeper(key, launch, cost_budget.as_ref()).map_err(|error| error.to_string())?;
         kill_point("start", "keeper started");
-        self.hub.keeper_is(self.machine.id(), Some(keeper.pid));
+        self.parts.keepers.insert(self.machine.id(), keeper.pid);
         self.child = Some(child);
         Ok(Started { identity: serde_json::to_value(keeper).unwrap_or(Value::Null), cost_budget })
     }
@@ -116,7 +117,7 @@ impl Owner {
         plan: LaunchPlan,
         cost_budget: Option<&BudgetRow>,
     ) -> io::Result<(Child, plexus_agent::ProcessIdentity)> {
-        let settings = self.hub.settings();
+        let settings = &self.parts.settings;
         let config = self.machine.config();
         let LaunchPlan { loaded, env, conversation, token } = plan;
         let dir = RunDir::new(settings.run_dir(key));
@@ -148,13 +149,13 @@ impl Owner {
                 most_bytes: settings.limits.journal_bytes,
                 reserve_bytes: settings.limits.reserve_bytes,
             },
-            wall: self.hub.walls().around(Some(&dir.mcp_config())),
+            wall: self.parts.walls.around(Some(&dir.mcp_config())),
             tracing: settings.tracing,
             idle_without_hub: settings.orphan_after,
         };
-        let keeper = Keeper::start(self.hub.own_program(), &dir, &launch, &env)?;
+        let keeper = Keeper::start(&self.parts.own_program, &dir, &launch, &env)?;
         let identity = keeper.identity().clone();
-        let (child, _) = Child::open(key, dir, Some(keeper), 0, self.hub.watch())?;
+        let (child, _) = Child::open(key, dir, Some(keeper), 0, &self.parts.watch)?;
         Ok((child, identity))
     }
 
@@ -174,7 +175,7 @@ impl Owner {
 
     /// The MCP servers of the child: the ones it loads, and the hub's if the child asks through it or has the hub's tools.
     fn mcp_config(&self, token: &str, loaded: &Loaded) -> Value {
-        let (settings, config) = (self.hub.settings(), self.machine.config());
+        let (settings, config) = (&self.parts.settings, self.machine.config());
         let mut servers = json!(loaded.mcp_servers);
         let asks = config.loopback_enabled && config.channel == Channel::Mcp;
         if !asks && !config.hub_tools {
@@ -192,10 +193,10 @@ impl Owner {
                     "PLEXUS_HUB_TOOLS": if config.hub_tools { "1" } else { "0" },
                     "PLEXUS_PROGRESS_MS": settings.progress_every.as_millis().to_string(),
                 },
-                "timeout": crate::activations::CALL_TIMEOUT_MS,
+                "timeout": CALL_TIMEOUT_MS,
                 "alwaysLoad": true,
             }),
-            ChildMcp::Http => crate::activations::http_server(&settings.url, token),
+            ChildMcp::Http => http_server(&settings.url, token),
         };
         json!({"mcpServers": servers})
     }

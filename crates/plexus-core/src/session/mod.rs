@@ -10,29 +10,21 @@ mod launch;
 mod machine;
 mod owner;
 mod recovery;
+mod sessions;
 mod transcript;
 
-use std::panic::AssertUnwindSafe;
-use std::sync::Weak;
-use std::time::Duration;
-
-use futures::FutureExt;
+use plexus_claude::PermissionResult;
 use plexus_protocol::claudecode::{PermissionMode, TrustedProject};
 use plexus_protocol::loopback::PermitParams;
-use plexus_protocol::{ApprovalId, Error, ErrorKind, SessionId};
-use plexus_store::{ApprovalRow, Change};
+use plexus_protocol::{ApprovalId, Error};
+use plexus_store::{ApprovalRow, Change, PermitStream, RunKey};
 use serde::{Deserialize, Serialize};
-use tokio::sync::{mpsc, oneshot};
-use tokio_util::task::TaskTracker;
-
-use crate::Hub;
-use crate::permit::{NewStream, Permitted};
+use serde_json::Value;
+use tokio::sync::oneshot;
 
 pub(crate) use handle::SessionHandle;
-pub(crate) use machine::{Shared, trouble_of, waits_for_budget};
-
-/// The pause before a panicked owner is replaced: a fault that recurs at once must not keep a core busy.
-const AFTER_PANIC: Duration = Duration::from_secs(1);
+pub(crate) use machine::{trouble_of, waits_for_budget};
+pub(crate) use sessions::Sessions;
 
 /// A command for the owner of a session.
 #[derive(Debug)]
@@ -100,23 +92,31 @@ struct PermitCommand {
     reply: oneshot::Sender<Permitted>,
 }
 
-/// Starts the task that owns session `id`.
-pub(crate) fn start(hub: Weak<Hub>, tasks: &TaskTracker, id: SessionId) -> SessionHandle {
-    let (inbox, commands) = mpsc::unbounded_channel();
-    tasks.spawn(async move {
-        let owner = AssertUnwindSafe(owner::own(hub.clone(), id, commands));
-        if owner.catch_unwind().await.is_err() {
-            // A fault of the hub must not leave a child waiting: another task recovers the session from the store.
-            tracing::error!(session = %id, "the owner of a session panicked; another task recovers the session");
-            tokio::time::sleep(AFTER_PANIC).await;
-            if let Some(hub) = hub.upgrade() {
-                hub.session(id);
-            }
-        }
-    });
-    SessionHandle::new(inbox)
+/// The outcome of an approval request over MCP.
+#[derive(Debug)]
+pub(crate) enum Permitted {
+    /// It is decided.
+    Decided(PermissionResult),
+    /// It waits for this approval.
+    Waiting(ApprovalId),
 }
 
-pub(crate) fn shutting_down() -> Error {
-    Error::new(ErrorKind::ShuttingDown, "the hub is shutting down; try again when it is running")
+/// The stream of a request over HTTP, which is stored with its approval.
+#[derive(Debug)]
+pub(crate) struct NewStream {
+    pub(crate) event_id: String,
+    pub(crate) jsonrpc_id: Value,
+    pub(crate) progress_token: Option<Value>,
+}
+
+impl NewStream {
+    pub(crate) fn of(self, key: RunKey, approval: ApprovalId) -> Change {
+        Change::Stream(Box::new(PermitStream {
+            event_id: self.event_id,
+            key,
+            approval,
+            jsonrpc_id: self.jsonrpc_id,
+            progress_token: self.progress_token,
+        }))
+    }
 }

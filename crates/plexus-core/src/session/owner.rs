@@ -4,7 +4,7 @@
 //! follows from it. While the store is unavailable nothing is answered and nothing more is read; a stop still works.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use plexus_protocol::{Error, ErrorKind, SessionId};
@@ -13,8 +13,9 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::Command;
 use super::child::{Activity, Child, Unread, activity};
-use super::machine::{Input, Machine, Now};
-use crate::Hub;
+use super::machine::{Input, Machine, Now, Shared};
+use crate::lineage::known_lineage;
+use crate::parts::Parts;
 
 /// How much of a journal is read before commands are looked at again.
 pub(super) const BATCH_BYTES: usize = 256 * 1024;
@@ -33,7 +34,7 @@ pub(super) struct Closing;
 
 /// A session's owner.
 pub(super) struct Owner {
-    pub(super) hub: Arc<Hub>,
+    pub(super) parts: Arc<Parts>,
     pub(super) machine: Machine,
     inbox: mpsc::UnboundedReceiver<Command>,
     /// Commands that arrived while something had to be stored first.
@@ -44,10 +45,9 @@ pub(super) struct Owner {
 }
 
 /// Owns session `id` until the hub shuts down or the session is deleted.
-pub(super) async fn own(hub: Weak<Hub>, id: SessionId, inbox: mpsc::UnboundedReceiver<Command>) {
-    let Some(hub) = hub.upgrade() else { return };
-    let closing = hub.closing().clone();
-    let Some(mut owner) = Owner::load(hub, id, inbox).await else { return };
+pub(super) async fn own(parts: Arc<Parts>, id: SessionId, inbox: mpsc::UnboundedReceiver<Command>) {
+    let closing = parts.tasks.closing().clone();
+    let Some(mut owner) = Owner::load(parts, id, inbox).await else { return };
     let work = async {
         owner.recover().await?;
         owner.work().await
@@ -64,11 +64,18 @@ pub(super) async fn own(hub: Weak<Hub>, id: SessionId, inbox: mpsc::UnboundedRec
 
 impl Owner {
     /// Loads a session. While the store is unavailable nothing happens to the session.
-    async fn load(hub: Arc<Hub>, id: SessionId, inbox: mpsc::UnboundedReceiver<Command>) -> Option<Self> {
-        let row = hub.book().held(|| hub.store().session(id)).await?;
-        let lineage = hub.book().held(|| hub.known_lineage(row.clone())).await;
-        let machine = Machine::new(hub.shared(), row, lineage, now());
-        Some(Self { hub, machine, inbox, deferred: VecDeque::new(), child: None, reading: None })
+    async fn load(parts: Arc<Parts>, id: SessionId, inbox: mpsc::UnboundedReceiver<Command>) -> Option<Self> {
+        let row = parts.book.held(|| parts.store.session(id)).await?;
+        let lineage = parts.book.held(|| known_lineage(&*parts.store, row.clone())).await;
+        let shared = Shared {
+            settings: Arc::clone(&parts.settings),
+            policies: Arc::clone(&parts.policies),
+            room: Arc::clone(&parts.room),
+            escalation: Arc::clone(&parts.escalation),
+            metrics: Arc::clone(&parts.metrics),
+        };
+        let machine = Machine::new(shared, row, lineage, now());
+        Some(Self { parts, machine, inbox, deferred: VecDeque::new(), child: None, reading: None })
     }
 
     async fn work(&mut self) -> Result<(), Closing> {
@@ -95,7 +102,7 @@ impl Owner {
                     Some(Command::Retire) | None => return Ok(()),
                     Some(command) => self.step(Input::Command(command)).await?,
                 },
-                activity = activity(&mut self.child, self.hub.disk()) => match activity {
+                activity = activity(&mut self.child, &self.parts.disk) => match activity {
                     Activity::Wrote => drop(self.read_some().await?),
                     Activity::Ended => self.step(Input::ProcessEnded).await?,
                 },
@@ -111,7 +118,7 @@ impl Owner {
     }
 
     fn journal_is_full(&self) -> bool {
-        let limit = self.hub.settings().limits.journal_bytes;
+        let limit = self.parts.settings.limits.journal_bytes;
         self.child.as_ref().is_some_and(|child| child.journal.size().is_ok_and(|size| size >= limit))
     }
 
@@ -125,7 +132,7 @@ impl Owner {
     async fn read_some(&mut self) -> Result<Unread, Closing> {
         let Some(child) = self.child.as_mut() else { return Ok(Unread::None) };
         let large = child.journal.waiting().is_ok_and(|waiting| waiting > SMALL_BATCH_BYTES as u64);
-        let permit = match large.then(|| Arc::clone(self.hub.reading()).acquire_owned()) {
+        let permit = match large.then(|| Arc::clone(&self.parts.reading).acquire_owned()) {
             Some(permit) => tokio::time::timeout(PERMIT_WITHIN, permit).await.ok().and_then(Result::ok),
             None => None,
         };
@@ -168,7 +175,7 @@ impl Owner {
         let mut pause = FIRST_PAUSE;
         let mut held = None;
         loop {
-            let why = match self.hub.commit(changes.clone()).await {
+            let why = match self.parts.commit(changes.clone()).await {
                 Ok(committed) => {
                     self.reading = None;
                     return Ok(committed);
@@ -182,9 +189,9 @@ impl Owner {
                 }
             };
             tracing::warn!(session = %self.machine.id(), why, "held until the store is available");
-            held.get_or_insert_with(|| self.hub.metrics().hold());
+            held.get_or_insert_with(|| self.parts.metrics.hold());
             tokio::select! {
-                () = self.hub.closing().cancelled() => return Err(Closing),
+                () = self.parts.tasks.closing().cancelled() => return Err(Closing),
                 () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
                 command = self.inbox.recv() => match command {
                     // Both may be large, and would be kept for an unknown time.

@@ -41,8 +41,8 @@ impl Owner {
     }
 
     async fn snapshot(&mut self) -> Result<Snapshot, RecoveryError> {
-        let hub = self.hub.clone();
-        let (store, id) = (hub.store(), self.machine.id());
+        let parts = self.parts.clone();
+        let (store, id) = (&parts.store, self.machine.id());
         let turn = store.turn(id, self.machine.latest_turn()).await?;
         let mut runs = Vec::new();
         for row in store.open_runs().await?.into_iter().filter(|run| run.key.session == id) {
@@ -59,14 +59,14 @@ impl Owner {
 
     /// Attaches to the process of a run. A process that has ended meanwhile is handled like any other that ends.
     fn attach(&mut self, run: &RunRow) -> Result<HashSet<SentId>, RecoveryError> {
-        let dir = RunDir::new(self.hub.settings().run_dir(run.key));
+        let dir = RunDir::new(self.parts.settings.run_dir(run.key));
         let identity: ProcessIdentity = serde_json::from_value(run.process.clone().unwrap_or_default())?;
         let keeper = Keeper::attach(&identity)?;
         match &keeper {
-            Some(_) => self.hub.keeper_is(self.machine.id(), Some(identity.pid)),
+            Some(_) => self.parts.keepers.insert(self.machine.id(), identity.pid),
             None => dir.restore()?,
         }
-        let (child, sent) = Child::open(run.key, dir, keeper, run.journal_offset, self.hub.watch())?;
+        let (child, sent) = Child::open(run.key, dir, keeper, run.journal_offset, &self.parts.watch)?;
         self.child = Some(child);
         Ok(sent)
     }

@@ -28,7 +28,7 @@ impl Owner {
         let mut transcripts = match projects(env) {
             Some(projects) => {
                 let verb = FindTranscripts { projects, ids: ids.collect() };
-                let found = self.hub.files().call(verb, None, &mut tokio::io::sink()).await;
+                let found = self.parts.files.call(verb, None, &mut tokio::io::sink()).await;
                 found.map_err(|error| format!("its transcript cannot be looked for: {error}"))?
             }
             None => Vec::new(),

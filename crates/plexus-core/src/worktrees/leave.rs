@@ -12,8 +12,7 @@ use plexus_worktree::{Note, Stage};
 
 use super::making::{erase_note, removed};
 use super::setup::end_left_over;
-use super::{WorkError, notes, off_thread, record, told};
-use crate::Hub;
+use super::{WorkError, Worktrees, notes, off_thread, record, told};
 use crate::kill_point::kill_point;
 
 /// What can be said of a worktree that nobody has.
@@ -23,11 +22,11 @@ enum Verdict {
     Unknown(WorkError),
 }
 
-impl Hub {
+impl Worktrees {
     /// Notes that the session of a worktree is about to be deleted.
     pub(crate) async fn about_to_leave(&self, session: SessionId, worktree: &Worktree) {
         let note = Note { session, stage: Stage::Deleting, worktree: worktree.clone() };
-        let notes = notes(self.settings());
+        let notes = notes(&self.parts.settings);
         // Without it a hub that is killed now leaves a worktree that nobody has; nothing is lost.
         if let Err(error) = off_thread(move || notes.write(&note)).await {
             tracing::warn!(%session, error = told(&error), "a worktree could not be noted");
@@ -37,17 +36,17 @@ impl Hub {
     /// The session is deleted: removes its worktree, or leaves it.
     pub(crate) async fn leave(&self, session: SessionId, worktree: Worktree) -> LeftWorktree {
         if self.is_worked_in(&worktree).await {
-            erase_note(self, session);
+            erase_note(&self.parts, session);
             return left(worktree, Some("another session works in it".to_owned()));
         }
         match self.verdict(session, &worktree).await {
             Verdict::Unchanged => {}
             Verdict::Changed => {
-                erase_note(self, session);
+                erase_note(&self.parts, session);
                 return left(worktree, None);
             }
             Verdict::Unknown(error) => {
-                erase_note(self, session);
+                erase_note(&self.parts, session);
                 return left(worktree, Some(told(&error)));
             }
         }
@@ -59,7 +58,7 @@ impl Hub {
     async fn is_worked_in(&self, worktree: &Worktree) -> bool {
         let works_there =
             |session: &SessionRow| Path::new(&session.config.working_dir).starts_with(&worktree.path);
-        self.store().sessions().await.map_or(true, |sessions| sessions.iter().any(works_there))
+        self.parts.store.sessions().await.map_or(true, |sessions| sessions.iter().any(works_there))
     }
 
     async fn verdict(&self, session: SessionId, worktree: &Worktree) -> Verdict {
@@ -71,44 +70,44 @@ impl Hub {
     }
 
     async fn is_unchanged(&self, session: SessionId, worktree: Worktree) -> Result<bool, WorkError> {
-        let record = record(self.settings(), session);
+        let record = record(&self.parts.settings, session);
         // One without a record may be gone.
         let began = off_thread(move || record.began()).await.ok();
         let (index, baseline) = began.map(|began| (began.index, began.baseline)).unzip();
         let verb = IsUnchanged { worktree, baseline };
-        Ok(self.files().call(verb, index.as_deref(), &mut tokio::io::sink()).await??)
+        Ok(self.parts.files.call(verb, index.as_deref(), &mut tokio::io::sink()).await??)
     }
 
     async fn remove(&self, session: SessionId, worktree: Worktree) -> Result<(), WorkError> {
-        removed(self, worktree).await?;
+        removed(&self.parts, worktree).await?;
         kill_point("delete", "removed");
-        erase_note(self, session);
+        erase_note(&self.parts, session);
         Ok(())
     }
 
     /// Finds what a hub that was killed left half made or half removed. What ran there is ended before any door opens;
     /// the rest has time.
-    pub(crate) async fn take_up_worktrees(self: &Arc<Self>) -> Result<(), StoreError> {
-        let notes = notes(self.settings());
+    pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
+        let notes = notes(&self.parts.settings);
         let noted = off_thread(move || notes.all()).await.unwrap_or_else(|error| {
             tracing::warn!(error = told(&error), "worktrees without an owner cannot be looked for");
             Vec::new()
         });
         let mut orphans = Vec::new();
         for note in noted {
-            let session = self.store().session(note.session).await?;
+            let session = self.parts.store.session(note.session).await?;
             if session.is_some_and(|session| session.deleted_at.is_none()) {
-                erase_note(self, note.session);
+                erase_note(&self.parts, note.session);
             } else {
                 orphans.push(note);
             }
         }
-        futures::future::join_all(orphans.iter().map(|note| end_left_over(self, note.session))).await;
-        let hub = Arc::clone(self);
-        self.tasks().spawn(async move {
+        futures::future::join_all(orphans.iter().map(|note| end_left_over(&self.parts, note.session))).await;
+        let worktrees = Arc::clone(self);
+        self.parts.tasks.spawn(async move {
             for note in orphans {
-                if !hub.closing().is_cancelled() {
-                    hub.tidy_up(note).await;
+                if !worktrees.parts.tasks.closing().is_cancelled() {
+                    worktrees.tidy_up(note).await;
                 }
             }
         });
@@ -118,12 +117,12 @@ impl Hub {
     async fn tidy_up(&self, note: Note) {
         let Note { session, stage, worktree } = note;
         // Before its record was taken nobody but the hub had been in it.
-        let untouched = stage == Stage::Making && !record(self.settings(), session).is_taken();
+        let untouched = stage == Stage::Making && !record(&self.parts.settings, session).is_taken();
         let verdict = if untouched { Verdict::Unchanged } else { self.verdict(session, &worktree).await };
         let path = worktree.path.clone();
         match verdict {
             Verdict::Changed => {
-                erase_note(self, session);
+                erase_note(&self.parts, session);
                 tracing::warn!(%session, path, "a worktree without a session is left, as there are changes in it");
             }
             Verdict::Unknown(error) => {
@@ -133,7 +132,7 @@ impl Hub {
                 Ok(()) => {
                     if stage == Stage::Making {
                         // There never was a session that anything in it could be of.
-                        let _ = std::fs::remove_dir_all(self.settings().session_dir(session));
+                        let _ = std::fs::remove_dir_all(self.parts.settings.session_dir(session));
                     }
                     tracing::info!(%session, path, "a worktree without a session was removed");
                 }

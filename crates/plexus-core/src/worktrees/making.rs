@@ -13,17 +13,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::setup::Setup;
 use super::{WorkError, notes, off_thread, record, told};
-use crate::Hub;
 use crate::bounds::place_of;
+use crate::errors::shutting_down;
 use crate::kill_point::kill_point;
-use crate::session::shutting_down;
+use crate::parts::Parts;
 
 /// How long a setup command may take unless said.
 const SETUP_WITHIN: Duration = Duration::from_secs(600);
 
 /// A worktree that is ready, and whose session is not there yet. It has to be handed over or undone.
 pub(crate) struct Making {
-    hub: Arc<Hub>,
+    parts: Arc<Parts>,
     session: SessionId,
     worktree: Worktree,
     working_dir: String,
@@ -33,7 +33,7 @@ impl Making {
     /// Makes a worktree for `session` and everything in it ready. On an error there is none, or will be none when the
     /// next hub starts; the same when `gone` says that nobody wants it any more.
     pub(crate) async fn ready(
-        hub: &Arc<Hub>,
+        parts: &Arc<Parts>,
         session: &NewSession,
         isolation: WorktreeIsolation,
         gone: &CancellationToken,
@@ -41,20 +41,20 @@ impl Making {
         let id = session.id.to_string();
         let request = Request {
             working_dir: session.config.working_dir.clone().into(),
-            worktrees_dir: hub.settings().worktrees_dir.clone(),
+            worktrees_dir: parts.settings.worktrees_dir.clone(),
             name: format!("{}-{}", session.name, &id[..8]),
             base: isolation.base,
             copy: isolation.copy.unwrap_or_default(),
-            copy_within: place_of(hub, &session.answers_to).await?,
+            copy_within: place_of(&*parts.store, &session.answers_to).await?,
         };
-        let plan = plan(hub, request).await.map_err(|error| refusal(&error))?;
-        if plan.working_dir().starts_with(&hub.settings().data_dir) {
+        let plan = plan(parts, request).await.map_err(|error| refusal(&error))?;
+        if plan.working_dir().starts_with(&parts.settings.data_dir) {
             let message = "`worktrees_dir` leads into the data directory; choose another";
             return Err(Error::new(ErrorKind::WorktreeFailed, message));
         }
         let working_dir = plan.working_dir().to_string_lossy().into_owned();
         let making = Self {
-            hub: Arc::clone(hub),
+            parts: Arc::clone(parts),
             session: session.id,
             worktree: plan.worktree().clone(),
             working_dir,
@@ -75,20 +75,20 @@ impl Making {
     }
 
     async fn make(&self, plan: Plan, setup: Option<Setup>, gone: &CancellationToken) -> Result<(), Error> {
-        let hub = &self.hub;
-        let (notes, note) = (notes(hub.settings()), self.note(Stage::Making));
+        let parts = &self.parts;
+        let (notes, note) = (notes(&parts.settings), self.note(Stage::Making));
         off_thread(move || notes.write(&note)).await.map_err(|error| refusal(&error))?;
         kill_point("worktree", "noted");
-        let record = record(hub.settings(), self.session);
-        checked_out(hub, plan, &record).await.map_err(|error| refusal(&error))?;
+        let record = record(&parts.settings, self.session);
+        checked_out(parts, plan, &record).await.map_err(|error| refusal(&error))?;
         kill_point("worktree", "made");
         if let Some(setup) = setup {
-            setup.run(hub, self.session, gone).await?;
+            setup.run(parts, self.session, gone).await?;
             // What setup made is no work of the session's.
             self.take(record).await.map_err(|error| refusal(&error))?;
         }
         kill_point("worktree", "set up");
-        if hub.closing().is_cancelled() {
+        if parts.tasks.closing().is_cancelled() {
             return Err(shutting_down());
         }
         if gone.is_cancelled() {
@@ -101,7 +101,7 @@ impl Making {
     async fn take(&self, record: Record) -> Result<(), WorkError> {
         let verb = TakeBaseline { worktree: self.worktree.clone() };
         let index = record.index_file();
-        let baseline = self.hub.files().call(verb, Some(&index), &mut tokio::io::sink()).await??;
+        let baseline = self.parts.files.call(verb, Some(&index), &mut tokio::io::sink()).await??;
         off_thread(move || record.take(&baseline)).await
     }
 
@@ -118,17 +118,17 @@ impl Making {
     /// The session is committed: the worktree is its own.
     pub(crate) fn handed_over(self) {
         kill_point("worktree", "committed");
-        erase_note(&self.hub, self.session);
+        erase_note(&self.parts, self.session);
     }
 
     /// There will be no session.
     pub(crate) async fn undo(&self) {
-        match removed(&self.hub, self.worktree.clone()).await {
+        match removed(&self.parts, self.worktree.clone()).await {
             Ok(()) => {
-                let dir = self.hub.settings().session_dir(self.session);
+                let dir = self.parts.settings.session_dir(self.session);
                 // Nothing is lost with what is left of it: there never was a session.
                 let _ = tokio::fs::remove_dir_all(dir).await;
-                erase_note(&self.hub, self.session);
+                erase_note(&self.parts, self.session);
             }
             Err(error) => {
                 tracing::warn!(session = %self.session, path = self.worktree.path, error = told(&error),
@@ -142,27 +142,27 @@ impl Making {
     }
 }
 
-async fn plan(hub: &Hub, request: Request) -> Result<Plan, WorkError> {
-    Ok(hub.files().call(PlanWorktree { request }, None, &mut tokio::io::sink()).await??)
+async fn plan(parts: &Parts, request: Request) -> Result<Plan, WorkError> {
+    Ok(parts.files.call(PlanWorktree { request }, None, &mut tokio::io::sink()).await??)
 }
 
 /// Makes a worktree, and keeps what it began as.
-async fn checked_out(hub: &Hub, plan: Plan, record: &Record) -> Result<(), WorkError> {
+async fn checked_out(parts: &Parts, plan: Plan, record: &Record) -> Result<(), WorkError> {
     let drafting = record.clone();
     let mut draft = tokio::fs::File::from_std(off_thread(move || drafting.draft()).await?);
-    let made = hub.files().call(MakeWorktree { plan }, None, &mut draft).await??;
+    let made = parts.files.call(MakeWorktree { plan }, None, &mut draft).await??;
     let MadeWorktree { modified, baseline } = made;
     let record = record.clone();
     off_thread(move || record.begin(modified).and_then(|()| record.take(&baseline))).await
 }
 
 /// Removes a worktree with its branch, whatever is in it.
-pub(super) async fn removed(hub: &Hub, worktree: Worktree) -> Result<(), WorkError> {
-    Ok(hub.files().call(RemoveWorktree { worktree }, None, &mut tokio::io::sink()).await??)
+pub(super) async fn removed(parts: &Parts, worktree: Worktree) -> Result<(), WorkError> {
+    Ok(parts.files.call(RemoveWorktree { worktree }, None, &mut tokio::io::sink()).await??)
 }
 
-pub(super) fn erase_note(hub: &Hub, session: SessionId) {
-    if let Err(error) = notes(hub.settings()).erase(session) {
+pub(super) fn erase_note(parts: &Parts, session: SessionId) {
+    if let Err(error) = notes(&parts.settings).erase(session) {
         tracing::warn!(%session, %error, "a note of a worktree could not be erased");
     }
 }

@@ -7,13 +7,16 @@ mod leave;
 mod making;
 mod setup;
 
+use std::sync::Arc;
+
 use plexus_files::{CountChanges, DiffWorktree, HelperError, Verb, WorktreeFault};
 use plexus_protocol::worktree::{Worktree, WorktreeView};
 use plexus_protocol::{Error, ErrorKind, SessionId, shorten};
 use plexus_worktree::{Began, Notes, Record, WorktreeDiff, WorktreeError};
 use serde_json::Value;
 
-use crate::{Hub, Settings};
+use crate::Settings;
+use crate::parts::Parts;
 
 pub(crate) use making::Making;
 
@@ -61,7 +64,16 @@ fn told(error: &WorkError) -> String {
     text.as_str().unwrap_or_default().to_owned()
 }
 
-impl Hub {
+/// The worktrees of sessions.
+pub(crate) struct Worktrees {
+    parts: Arc<Parts>,
+}
+
+impl Worktrees {
+    pub(crate) fn new(parts: Arc<Parts>) -> Arc<Self> {
+        Arc::new(Self { parts })
+    }
+
     /// How a worktree differs from what it began as, file by file; or of one file.
     pub(crate) async fn worktree_diff(
         &self,
@@ -96,8 +108,8 @@ impl Hub {
     where
         V: Verb<Answer = Result<T, WorktreeFault>>,
     {
-        let record = record(self.settings(), session);
+        let record = record(&self.parts.settings, session);
         let Began { index, baseline } = off_thread(move || record.began()).await?;
-        Ok(self.files().call(verb(baseline), Some(&index), &mut tokio::io::sink()).await??)
+        Ok(self.parts.files.call(verb(baseline), Some(&index), &mut tokio::io::sink()).await??)
     }
 }

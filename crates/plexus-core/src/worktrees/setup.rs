@@ -14,9 +14,9 @@ use plexus_protocol::{Error, ErrorKind, MAX_TEXT_BYTES, SessionId, shorten};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::Hub;
 use crate::environment::environment;
-use crate::session::shutting_down;
+use crate::errors::shutting_down;
+use crate::parts::Parts;
 
 /// How many lines of its output a failure shows.
 const LINES: usize = 20;
@@ -40,22 +40,22 @@ impl Setup {
     /// Runs it to its end. When this returns, nothing that it started is left.
     pub(super) async fn run(
         self,
-        hub: &Arc<Hub>,
+        parts: &Arc<Parts>,
         session: SessionId,
         gone: &CancellationToken,
     ) -> Result<(), Error> {
-        let dir = setup_dir(hub, session);
-        let keeper = self.start(hub, session, &dir).map_err(|error| {
+        let dir = setup_dir(parts, session);
+        let keeper = self.start(parts, session, &dir).map_err(|error| {
             Error::new(ErrorKind::SetupFailed, format!("the setup command could not be started: {error}"))
         })?;
         let cut = tokio::select! {
             () = keeper.ended() => None,
             () = tokio::time::sleep(self.within) => Some(Cut::TooLong),
-            () = hub.closing().cancelled() => Some(Cut::Closing),
+            () = parts.tasks.closing().cancelled() => Some(Cut::Closing),
             () = gone.cancelled() => Some(Cut::Gone),
         };
         keeper.stop(&dir, &session.to_string()).await;
-        hub.keeper_is(session, None);
+        parts.keepers.remove(session);
         let exit = read_exit(&dir);
         let message = match (cut, &exit) {
             (None, Some(Exit { code: Some(0), .. })) => return Ok(()),
@@ -81,7 +81,7 @@ impl Setup {
         Err(Error::new(ErrorKind::SetupFailed, message).with("exit_code", code).with("output", output))
     }
 
-    fn start(&self, hub: &Hub, session: SessionId, dir: &RunDir) -> io::Result<Keeper> {
+    fn start(&self, parts: &Parts, session: SessionId, dir: &RunDir) -> io::Result<Keeper> {
         dir.create()?;
         let launch = Launch {
             program: "sh".into(),
@@ -90,20 +90,20 @@ impl Setup {
             nonce: session.to_string(),
             streams: Streams::Log,
             journal: JournalLimits::default(),
-            wall: hub.walls().around(None),
-            tracing: hub.settings().tracing,
+            wall: parts.walls.around(None),
+            tracing: parts.settings.tracing,
             // It is at work for as long as it runs, and nothing of it waits for a hub.
             idle_without_hub: None,
         };
-        let env = environment(hub.settings(), session, &self.env);
-        let keeper = Keeper::start(hub.own_program(), dir, &launch, &env)?;
+        let env = environment(&parts.settings, session, &self.env);
+        let keeper = Keeper::start(&parts.own_program, dir, &launch, &env)?;
         // Before it starts anything: what stems from it is to find no door open, and the next hub is to find it.
-        hub.keeper_is(session, Some(keeper.identity().pid));
+        parts.keepers.insert(session, keeper.identity().pid);
         let told = std::fs::write(keeper_file(dir), serde_json::to_vec(keeper.identity())?)
             .and_then(|()| Outbox::open(dir))
             .and_then(|(mut outbox, _)| outbox.go(&launch.nonce));
         if let Err(error) = told {
-            hub.keeper_is(session, None);
+            parts.keepers.remove(session);
             // It waits for a word that never comes, and then leaves.
             let _ = keeper.kill();
             return Err(error);
@@ -113,8 +113,8 @@ impl Setup {
 }
 
 /// Ends a setup command that a hub which was killed left running, with all that it started.
-pub(super) async fn end_left_over(hub: &Hub, session: SessionId) {
-    let dir = setup_dir(hub, session);
+pub(super) async fn end_left_over(parts: &Parts, session: SessionId) {
+    let dir = setup_dir(parts, session);
     let known = std::fs::read(keeper_file(&dir)).ok().and_then(|text| serde_json::from_slice(&text).ok());
     // A keeper reaches more than the mark in the environment does, so it is asked first.
     match known.as_ref().map(Keeper::attach) {
@@ -123,8 +123,8 @@ pub(super) async fn end_left_over(hub: &Hub, session: SessionId) {
     }
 }
 
-fn setup_dir(hub: &Hub, session: SessionId) -> RunDir {
-    RunDir::new(hub.settings().session_dir(session).join("setup"))
+fn setup_dir(parts: &Parts, session: SessionId) -> RunDir {
+    RunDir::new(parts.settings.session_dir(session).join("setup"))
 }
 
 /// Which process keeps the command.

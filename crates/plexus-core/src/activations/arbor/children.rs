@@ -8,8 +8,10 @@ use plexus_protocol::arbor::{ChildrenParams, NodesResult};
 use super::{checked, next};
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::conversations::{find_node, find_tree};
+use crate::errors::store_error;
+use crate::hub::Method;
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -24,8 +26,8 @@ pub(super) fn method() -> Method {
 
 async fn children(hub: Arc<Hub>, caller: Admitted, params: ChildrenParams) -> Result<NodesResult, Error> {
     let limit = checked(params.limit)?;
-    let of = hub.find_node(&caller, params.node_id).await?;
-    hub.find_tree(&caller, of.tree_id).await?;
+    let of = find_node(hub.store(), &caller, params.node_id).await?;
+    find_tree(hub.store(), &caller, of.tree_id).await?;
     let nodes = hub.store().children(params.node_id, params.after, limit).await.map_err(store_error)?;
     let next = next(&nodes, limit, |node| node.id);
     Ok(NodesResult::Ok { nodes, next })

@@ -10,8 +10,10 @@ use plexus_store::{Change, Removable};
 use crate::Hub;
 use crate::access::{Admitted, Needs};
 use crate::clock::now;
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::conversations::find_tree;
+use crate::errors::store_error;
+use crate::hub::Method;
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     let doc =
@@ -20,7 +22,7 @@ pub(super) fn method() -> Method {
 }
 
 async fn delete(hub: Arc<Hub>, caller: Admitted, params: DeleteParams) -> Result<DeleteResult, Error> {
-    let tree = hub.find_tree(&caller, params.tree_id).await?;
+    let tree = find_tree(hub.store(), &caller, params.tree_id).await?;
     if let Some(living) = tree.sessions.iter().find(|session| !session.deleted) {
         let message = format!("`{}` speaks in it; delete that session first", living.name);
         return Err(Error::new(ErrorKind::TreeInUse, message).with("session_id", living.id.to_string()));

@@ -8,8 +8,10 @@ use plexus_protocol::arbor::{NodesResult, TreeParams};
 use super::{checked, next};
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::conversations::find_tree;
+use crate::errors::store_error;
+use crate::hub::Method;
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -24,7 +26,7 @@ pub(super) fn method() -> Method {
 
 async fn leaves(hub: Arc<Hub>, caller: Admitted, params: TreeParams) -> Result<NodesResult, Error> {
     let limit = checked(params.limit)?;
-    hub.find_tree(&caller, params.tree_id).await?;
+    find_tree(hub.store(), &caller, params.tree_id).await?;
     let nodes = hub.store().leaves(params.tree_id, params.after, limit).await.map_err(store_error)?;
     let next = next(&nodes, limit, |node| node.id);
     Ok(NodesResult::Ok { nodes, next })

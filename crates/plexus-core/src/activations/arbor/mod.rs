@@ -12,12 +12,14 @@ mod tree_list;
 
 use plexus_protocol::Error;
 
-use crate::method::{Activation, Method};
+use crate::Hub;
+use crate::hub::Method;
+use crate::method::Activation;
 
 /// The activation.
 pub struct Arbor;
 
-impl Activation for Arbor {
+impl Activation<Hub> for Arbor {
     fn methods(&self) -> Vec<Method> {
         vec![
             tree_list::method(),

@@ -7,7 +7,9 @@ use plexus_protocol::arbor::{NodeParams, NodeResult};
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::method::{Audience, Method};
+use crate::conversations::find_node;
+use crate::hub::Method;
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -21,6 +23,6 @@ pub(super) fn method() -> Method {
 }
 
 async fn node_get(hub: Arc<Hub>, caller: Admitted, params: NodeParams) -> Result<NodeResult, Error> {
-    let node = hub.find_node(&caller, params.node_id).await?;
+    let node = find_node(hub.store(), &caller, params.node_id).await?;
     Ok(NodeResult::Ok { node })
 }

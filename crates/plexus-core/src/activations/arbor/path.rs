@@ -8,7 +8,9 @@ use plexus_protocol::arbor::{PathParams, PathResult};
 use super::checked;
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::method::{Audience, Method};
+use crate::conversations::{find_conversation, page};
+use crate::hub::Method;
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -24,7 +26,8 @@ pub(super) fn method() -> Method {
 async fn path(hub: Arc<Hub>, caller: Admitted, params: PathParams) -> Result<PathResult, Error> {
     let limit = checked(params.limit)?;
     let head =
-        hub.find_conversation(&caller, params.node_id, params.session_id, params.name.as_deref()).await?;
-    let (nodes, next) = hub.page(head, params.from, limit).await?;
+        find_conversation(hub.store(), &caller, params.node_id, params.session_id, params.name.as_deref())
+            .await?;
+    let (nodes, next) = page(hub.store(), head, params.from, limit).await?;
     Ok(PathResult::Ok { nodes, next })
 }

@@ -8,7 +8,9 @@ use plexus_protocol::arbor::{Format, RenderParams, RenderResult};
 use super::checked;
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::method::{Audience, Method};
+use crate::conversations::{find_conversation, page};
+use crate::hub::Method;
+use crate::method::Audience;
 use crate::render::{markdown, messages, text};
 
 pub(super) fn method() -> Method {
@@ -25,8 +27,9 @@ pub(super) fn method() -> Method {
 async fn render(hub: Arc<Hub>, caller: Admitted, params: RenderParams) -> Result<RenderResult, Error> {
     let limit = checked(params.limit)?;
     let head =
-        hub.find_conversation(&caller, params.node_id, params.session_id, params.name.as_deref()).await?;
-    let (nodes, next) = hub.page(head, params.from, limit).await?;
+        find_conversation(hub.store(), &caller, params.node_id, params.session_id, params.name.as_deref())
+            .await?;
+    let (nodes, next) = page(hub.store(), head, params.from, limit).await?;
     let render = move || match params.format.unwrap_or_default() {
         Format::Text => (Some(text(&nodes)), None),
         Format::Markdown => (Some(markdown(&nodes)), None),

@@ -8,9 +8,11 @@ use plexus_protocol::arbor::{Hit, SearchParams, SearchResult};
 use super::{checked, next};
 use crate::Hub;
 use crate::access::{Admitted, Needs};
+use crate::conversations::find_tree;
 use crate::conversations::reads_all;
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::errors::store_error;
+use crate::hub::Method;
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -29,7 +31,7 @@ async fn search(hub: Arc<Hub>, caller: Admitted, params: SearchParams) -> Result
         return Err(Error::invalid("query", "has no word to look for"));
     }
     match params.tree_id {
-        Some(tree) => drop(hub.find_tree(&caller, tree).await?),
+        Some(tree) => drop(find_tree(hub.store(), &caller, tree).await?),
         None if reads_all(&caller.principal) => {}
         None => {
             return Err(Error::invalid("tree_id", "is missing; arbor.tree_list has those that you may read"));

@@ -8,8 +8,10 @@ use plexus_protocol::arbor::{TreeParams, TreeResult};
 use super::{checked, next};
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::conversations::find_tree;
+use crate::errors::store_error;
+use crate::hub::Method;
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -24,7 +26,7 @@ pub(super) fn method() -> Method {
 
 async fn tree_get(hub: Arc<Hub>, caller: Admitted, params: TreeParams) -> Result<TreeResult, Error> {
     let limit = checked(params.limit)?;
-    let tree = hub.find_tree(&caller, params.tree_id).await?;
+    let tree = find_tree(hub.store(), &caller, params.tree_id).await?;
     let nodes = hub.store().nodes(params.tree_id, params.after, limit).await.map_err(store_error)?;
     let next = next(&nodes, limit, |node| node.id);
     Ok(TreeResult::Ok { tree, nodes, next })

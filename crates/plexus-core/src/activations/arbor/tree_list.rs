@@ -8,7 +8,9 @@ use plexus_protocol::arbor::{TreeListParams, TreeListResult};
 use super::{checked, next};
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::method::{Audience, Method};
+use crate::conversations::readable_trees;
+use crate::hub::Method;
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     let doc = "All conversation trees that you may read, oldest first, with those who speak in them.";
@@ -17,7 +19,7 @@ pub(super) fn method() -> Method {
 
 async fn tree_list(hub: Arc<Hub>, caller: Admitted, params: TreeListParams) -> Result<TreeListResult, Error> {
     let limit = checked(params.limit)?;
-    let trees = hub.readable_trees(&caller, params.after, limit).await?;
+    let trees = readable_trees(hub.store(), &caller, params.after, limit).await?;
     let next = next(&trees, limit, |tree| tree.id);
     Ok(TreeListResult::Ok { trees, next })
 }

@@ -8,8 +8,9 @@ use plexus_store::{AuditFilter, AuditFrom};
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::errors::store_error;
+use crate::hub::Method;
+use crate::method::Audience;
 
 const USUAL: u64 = 100;
 const MOST: u64 = 1000;

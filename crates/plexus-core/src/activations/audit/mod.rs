@@ -3,12 +3,14 @@
 mod list;
 mod verify;
 
-use crate::method::{Activation, Method};
+use crate::Hub;
+use crate::hub::Method;
+use crate::method::Activation;
 
 /// The activation.
 pub struct Audit;
 
-impl Activation for Audit {
+impl Activation<Hub> for Audit {
     fn methods(&self) -> Vec<Method> {
         vec![list::method(), verify::method()]
     }

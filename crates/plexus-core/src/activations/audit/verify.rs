@@ -9,8 +9,9 @@ use plexus_store::AuditCheck;
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::errors::store_error;
+use crate::hub::Method;
+use crate::method::Audience;
 
 /// How many rows are looked over before others may read.
 const PAGE: u64 = 1000;

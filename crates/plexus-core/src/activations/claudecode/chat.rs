@@ -11,11 +11,13 @@ use tokio::sync::mpsc::Sender;
 use super::chat_async::{check_prompt, prompt_format};
 use super::poll::{EventPage, read};
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::access::{self, Admitted, Needs};
 use crate::book::{Topic, next};
+use crate::caller::{Door, Notification};
+use crate::errors::store_error;
 use crate::follow::{Place, Told};
-use crate::hub::store_error;
-use crate::method::{Audience, Door, Method, Notification};
+use crate::hub::Method;
+use crate::method::Audience;
 use crate::session::Prompt;
 
 pub(super) fn method() -> Method {
@@ -31,15 +33,16 @@ pub(super) fn method() -> Method {
 async fn chat(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<PollResult, Error> {
     check_prompt(&params.prompt)?;
     let prompt = Prompt { format: prompt_format(&caller, params.expand)?, text: params.prompt };
-    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    let session =
+        access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     // Whoever may prompt a session is among those who would be asked.
     if caller.door == Door::Mcp && session.config.loopback_enabled {
         let message = "you would be asked while you wait; use claudecode_chat_async and loopback_wait";
         return Err(Error::new(ErrorKind::WouldWaitForItself, message));
     }
-    let mut signal = hub.signals().subscribe(Topic::Session(session.id));
+    let mut signal = hub.book().signals().subscribe(Topic::Session(session.id));
     // From before the prompt on, so that no delta is missed.
-    let mut follower = hub.follow_found(&session, None).await?;
+    let mut follower = hub.follow().follow_found(&session, None).await?;
     let turn = hub.session(session.id).prompt(prompt).await?;
     if let Some(notify) = &caller.notify {
         follower.go_to(Place { turn, seq: 0 });

@@ -6,9 +6,10 @@ use plexus_protocol::claudecode::{ChatAsyncResult, ChatParams};
 use plexus_protocol::{Error, ErrorKind, MAX_BODY_BYTES, Principal, SessionId};
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::access::{self, Admitted, Needs};
+use crate::errors::store_error;
+use crate::hub::Method;
+use crate::method::Audience;
 use crate::session::{Prompt, PromptFormat};
 
 pub(super) fn method() -> Method {
@@ -24,15 +25,16 @@ pub(super) fn method() -> Method {
 async fn chat_async(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<ChatAsyncResult, Error> {
     check_prompt(&params.prompt)?;
     let prompt = Prompt { format: prompt_format(&caller, params.expand)?, text: params.prompt };
-    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    let session =
+        access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     let (turn, cursor) = begin(&hub, session.id, prompt).await?;
     Ok(ChatAsyncResult::Started { session_id: session.id, turn, cursor })
 }
 
 /// Begins a turn; its number, and a cursor that stands before anything that comes of it.
 pub(super) async fn begin(hub: &Hub, session: SessionId, prompt: Prompt) -> Result<(u64, u64), Error> {
-    hub.check_room()?;
-    hub.check_wall()?;
+    hub.parts().disk.check_room(&hub.parts().metrics)?;
+    hub.parts().walls.check()?;
     let cursor = hub.store().feed_head().await.map_err(store_error)?;
     Ok((hub.session(session).prompt(prompt).await?, cursor))
 }

@@ -19,11 +19,12 @@ use crate::Hub;
 use crate::access::{Admitted, Needs};
 use crate::bounds::{bounded, may_be_given};
 use crate::budgets;
-use crate::gate::NamedPolicy;
-use crate::hub::store_error;
+use crate::errors::store_error;
+use crate::hub::Method;
 use crate::loading::{self, Taken, Trust};
-use crate::method::{Audience, Method};
-use crate::rules::Giver;
+use crate::method::Audience;
+use crate::policy::Giver;
+use crate::policy::NamedPolicy;
 use crate::session::{Prompt, PromptFormat};
 use crate::shell::{PREFIX_VARIABLE, SHELL_VARIABLE};
 use crate::worktrees::Making;
@@ -41,7 +42,7 @@ pub(super) fn method() -> Method {
 
 async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result<CreateResult, Error> {
     let working_dir = check_working_dir(&hub, &params.working_dir).await?;
-    let params = bounded(&hub, &caller, params, &working_dir).await?;
+    let params = bounded(hub.store(), hub.settings(), &caller, params, &working_dir).await?;
     if let Some(prompt) = &params.prompt {
         check_prompt(prompt)?;
     }
@@ -96,7 +97,7 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
             policy,
             deltas: params.deltas.unwrap_or(false),
             env: params.env.unwrap_or_default(),
-            mcp_servers: loading::given(&hub, &caller, params.mcp_servers).await?,
+            mcp_servers: loading::given(hub.store(), &caller, params.mcp_servers).await?,
             hub_tools: params.hub_tools.unwrap_or(false),
             project: settled.project,
             approve_scope: settled.approve_scope,
@@ -144,15 +145,16 @@ struct Settled {
 
 impl Given {
     async fn at(&self, hub: &Hub, session: SessionId, base: &str) -> Result<Settled, Error> {
-        let giver = Giver { principal: &self.by, session: Some(session), base };
+        let home = hub.settings().home.as_deref();
+        let giver = Giver { principal: &self.by, session: Some(session), base, home };
         let mut changes = giver.rules(&self.rules, "rules")?;
         changes.extend(self.limits.iter().cloned());
         let approve_scope = self.scope_at(hub, base).await?;
         let taken = match self.trust {
             Trust::Nothing => None,
-            Trust::Project => {
-                Some(Taken::read(hub.files(), Path::new(base), |name| may_be_given(hub, name)).await?)
-            }
+            Trust::Project => Some(
+                Taken::read(hub.files(), Path::new(base), |name| may_be_given(hub.settings(), name)).await?,
+            ),
         };
         changes.extend(taken.iter().flat_map(|taken| taken.rules(session)));
         Ok(Settled { changes, approve_scope, project: taken.map(|taken| taken.project) })
@@ -172,7 +174,7 @@ impl Given {
         }
         Scope::new(&rules).map_err(|error| Error::invalid(FIELD, error.to_string()))?;
         if let Principal::Session { id, .. } = self.by {
-            let scopes = hub.scopes_of(id).await?;
+            let scopes = hub.policy().scopes_of(id).await?;
             let beyond = scopes.map_or_else(|| rules.first(), |scopes| scopes.first_beyond(&rules));
             if let Some(rule) = beyond {
                 let message = format!("`{rule}` is more than you may allow yourself");
@@ -185,11 +187,11 @@ impl Given {
 
 /// Makes room for a session that is about to be made.
 pub(super) fn admit(hub: &Hub, session: &NewSession) -> Result<(), Error> {
-    hub.check_room()?;
-    hub.check_wall()?;
+    hub.parts().disk.check_room(&hub.parts().metrics)?;
+    hub.parts().walls.check()?;
     let limits = &hub.settings().limits;
-    hub.room().admit(session.id, &session.answers_to, limits).map_err(|limit| {
-        hub.metrics().refused(limit);
+    hub.parts().room.admit(session.id, &session.answers_to, limits).map_err(|limit| {
+        hub.parts().metrics.refused(limit);
         limit.refusal(limits)
     })
 }
@@ -209,9 +211,9 @@ async fn isolated(
         if hub.store().session_named(name).await.map_err(store_error)?.is_some() {
             return Err(store_error(StoreError::Refused(Refusal::NameTaken(name.to_owned()))));
         }
-        Making::ready(&hub, &session, isolation, &gone).await
+        Making::ready(hub.shared_parts(), &session, isolation, &gone).await
     };
-    let making = making.await.inspect_err(|_| hub.room().leaves(session.id))?;
+    let making = making.await.inspect_err(|_| hub.parts().room.leaves(session.id))?;
     session.config.working_dir = making.working_dir().to_owned();
     session.config.worktree = Some(making.worktree().clone());
     let rules = match given.at(&hub, session.id, &session.config.working_dir).await {
@@ -221,7 +223,7 @@ async fn isolated(
             settled.changes
         }
         Err(error) => {
-            hub.room().leaves(session.id);
+            hub.parts().room.leaves(session.id);
             making.undo().await;
             return Err(error);
         }
@@ -248,7 +250,7 @@ async fn enter(
     changes.insert(0, Change::CreateSession(Box::new(session)));
     let committed = hub.commit(changes).await;
     if committed.is_err() {
-        hub.room().leaves(id);
+        hub.parts().room.leaves(id);
     }
     match (committed, making) {
         (Ok(_), making) => drop(making.map(Making::handed_over)),
@@ -303,7 +305,7 @@ async fn check_working_dir(hub: &Hub, given: &str) -> Result<String, Error> {
     let resolved = hub.files().call(resolve, None, &mut tokio::io::sink()).await;
     let resolved = resolved.map_err(|error| {
         // A missing sandbox is the cause to report: without it, no helper can resolve a directory.
-        hub.check_wall().err().unwrap_or_else(|| Error::new(ErrorKind::Internal, error.to_string()))
+        hub.parts().walls.check().err().unwrap_or_else(|| Error::new(ErrorKind::Internal, error.to_string()))
     })?;
     match resolved {
         Resolved::Directory(real) if Path::new(&real).starts_with(data) || data.starts_with(&real) => ours(),

@@ -11,11 +11,12 @@ use serde_json::json;
 
 use super::stop::stop_tree;
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::access::{self, Admitted, Needs};
 use crate::acts;
-use crate::hub::store_error;
+use crate::errors::store_error;
+use crate::hub::Method;
 use crate::kill_point::kill_point;
-use crate::method::{Audience, Method};
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -28,7 +29,8 @@ pub(super) fn method() -> Method {
 }
 
 async fn delete(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<DeleteResult, Error> {
-    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    let session =
+        access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     let below = stop_tree(&hub, &session, "the session was deleted").await?;
     // Seen through, whether or not the caller waits for it.
     let task =
@@ -46,7 +48,7 @@ async fn forget(
     let all: Vec<&SessionRow> = below.iter().chain([&session]).collect();
     for row in &all {
         if let Some(worktree) = &row.config.worktree {
-            hub.about_to_leave(row.id, worktree).await;
+            hub.worktrees().about_to_leave(row.id, worktree).await;
         }
     }
     kill_point("delete", "noted");
@@ -57,7 +59,7 @@ async fn forget(
     kill_point("delete", "committed");
     for row in &all {
         hub.session(row.id).retire();
-        hub.room().leaves(row.id);
+        hub.parts().room.leaves(row.id);
     }
     let left = futures::future::join_all(below.iter().map(|row| left_below(&hub, row))).await;
     let worktree = leave(&hub, &session).await;
@@ -66,7 +68,7 @@ async fn forget(
 
 async fn leave(hub: &Hub, row: &SessionRow) -> Option<LeftWorktree> {
     let worktree = row.config.worktree.clone()?;
-    Some(hub.leave(row.id, worktree).await)
+    Some(hub.worktrees().leave(row.id, worktree).await)
 }
 
 async fn left_below(hub: &Hub, row: &SessionRow) -> Option<LeftBelow> {

@@ -6,8 +6,9 @@ use plexus_protocol::claudecode::{DiffParams, DiffResult};
 use plexus_protocol::{Error, ErrorKind};
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
-use crate::method::{Audience, Method};
+use crate::access::{self, Admitted, Needs};
+use crate::hub::Method;
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -21,7 +22,8 @@ pub(super) fn method() -> Method {
 }
 
 async fn diff(hub: Arc<Hub>, caller: Admitted, params: DiffParams) -> Result<DiffResult, Error> {
-    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    let session =
+        access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     let Some(worktree) = session.config.worktree else {
         let message = format!(
             "session `{}` has no worktree of its own: what it changed in {} is not kept apart from the work of others",
@@ -30,6 +32,6 @@ async fn diff(hub: Arc<Hub>, caller: Admitted, params: DiffParams) -> Result<Dif
         return Err(Error::new(ErrorKind::NoWorktree, message));
     };
     let (base, branch) = (worktree.base.clone(), worktree.branch.clone());
-    let found = hub.worktree_diff(session.id, worktree, params.path).await?;
+    let found = hub.worktrees().worktree_diff(session.id, worktree, params.path).await?;
     Ok(DiffResult::Ok { base, branch, files: found.files, truncated: found.truncated })
 }

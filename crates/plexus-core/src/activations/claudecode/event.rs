@@ -6,10 +6,11 @@ use plexus_protocol::claudecode::{EventParams, EventResult};
 use plexus_protocol::{Error, ErrorKind};
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::access::{self, Admitted, Needs};
+use crate::errors::store_error;
 use crate::housekeeping::check_kept;
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::hub::Method;
+use crate::method::Audience;
 use crate::view;
 
 pub(super) fn method() -> Method {
@@ -24,7 +25,8 @@ pub(super) fn method() -> Method {
 }
 
 async fn event(hub: Arc<Hub>, caller: Admitted, params: EventParams) -> Result<EventResult, Error> {
-    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    let session =
+        access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     let turn = params.turn.unwrap_or(session.latest_turn);
     let row = hub.store().turn(session.id, turn).await.map_err(store_error)?;
     check_kept(row.as_ref())?;

@@ -10,10 +10,11 @@ use plexus_store::{Begins, Change, NewRule, NewSession, SessionConfig, SessionRo
 use serde_json::json;
 
 use super::create::admit;
-use crate::access::{Admitted, Needs};
-use crate::hub::store_error;
+use crate::access::{self, Admitted, Needs};
+use crate::errors::store_error;
+use crate::hub::Method;
 use crate::kill_point::kill_point;
-use crate::method::{Audience, Method};
+use crate::method::Audience;
 use crate::{Hub, acts, budgets};
 
 pub(super) fn method() -> Method {
@@ -27,7 +28,8 @@ pub(super) fn method() -> Method {
 }
 
 async fn fork(hub: Arc<Hub>, caller: Admitted, params: ForkParams) -> Result<ForkResult, Error> {
-    let original = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    let original =
+        access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     let head = fork_point(&hub, &original, params.at).await?;
     // One that has said nothing yet stands where it was forked itself.
     let forked = hub.store().resume_point(head).await.map_err(store_error)?;
@@ -43,7 +45,7 @@ async fn fork(hub: Arc<Hub>, caller: Admitted, params: ForkParams) -> Result<For
     };
     admit(&hub, &session)?;
     let (id, head) = (session.id, Position { tree_id: session.tree, node_id: session.head });
-    let rules = hub.policies().of_session(original.id).into_iter();
+    let rules = hub.policy().in_force.of_session(original.id).into_iter();
     let rules = rules.map(|rule| Change::MakeRule(Box::new(NewRule { session: Some(id), ..rule })));
     // It is given as much as the other one was, as far as there is so much left above.
     let limits = hub.store().budget(original.id).await.map_err(store_error)?;
@@ -56,7 +58,7 @@ async fn fork(hub: Arc<Hub>, caller: Admitted, params: ForkParams) -> Result<For
     changes.push(acts::change(&caller, "forked", &original, detail));
     kill_point("fork", "read");
     if let Err(error) = hub.commit(changes).await {
-        hub.room().leaves(id);
+        hub.parts().room.leaves(id);
         return Err(store_error(error));
     }
     kill_point("fork", "stored");

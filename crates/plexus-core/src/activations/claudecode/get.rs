@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
+use plexus_agent::RunDir;
 use plexus_protocol::Error;
 use plexus_protocol::claudecode::{GetResult, SessionParams};
 use plexus_store::RunKey;
 
 use crate::Hub;
-use crate::access::{Admitted, Needs, session_not_found};
+use crate::access::{self, Admitted, Needs};
+use crate::errors::session_not_found;
+use crate::hub::Method;
 use crate::loading;
-use crate::method::{Audience, Method};
+use crate::method::Audience;
+use crate::view::session_view;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -23,17 +27,18 @@ pub(super) fn method() -> Method {
 }
 
 async fn get(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<GetResult, Error> {
-    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    let session =
+        access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     let (id, worktree) = (session.id, session.config.worktree.clone());
     let latest = RunKey { session: id, run: session.latest_run };
     // All are read for the sums of the tree; the one found above may be gone by now.
-    let mut seen = hub.visible_sessions(&caller).await?.into_iter();
+    let mut seen = access::visible_sessions(hub.store(), &caller).await?.into_iter();
     let seen = seen.find(|seen| seen.living.row.id == id).ok_or_else(|| session_not_found(id))?;
-    let mut view = hub.session_view(seen);
-    hub.show_wall(&mut view, latest);
-    view.loads = loading::shown(&hub, &session.config).await;
+    let mut view = session_view(seen, &hub.parts().keepers);
+    hub.parts().walls.show(&mut view, &RunDir::new(hub.settings().run_dir(latest)));
+    view.loads = loading::shown(hub.files(), &hub.parts().user_settings, &session.config).await;
     if let Some(worktree) = worktree {
-        view.worktree = Some(hub.worktree_view(id, worktree).await);
+        view.worktree = Some(hub.worktrees().worktree_view(id, worktree).await);
     }
     Ok(GetResult::Ok { session: view })
 }

@@ -7,8 +7,10 @@ use plexus_protocol::claudecode::{DoneResult, SessionParams};
 use serde_json::json;
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
-use crate::method::{Audience, Method};
+use crate::access::{self, Admitted, Needs};
+use crate::acts;
+use crate::hub::Method;
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -22,14 +24,15 @@ pub(super) fn method() -> Method {
 }
 
 async fn interrupt(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<DoneResult, Error> {
-    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    let session =
+        access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     // Whatever becomes of the record, what is to end ends.
-    if let Err(error) = hub.record(&caller, "interrupted", &session, json!({})).await {
+    if let Err(error) = acts::record(hub.book(), &caller, "interrupted", &session, json!({})).await {
         tracing::error!(session = %session.id, %error, "a session is interrupted, but not on record");
     }
     // First the session, so that it gives those below it nothing more to do.
     hub.session(session.id).interrupt().await;
-    let below = hub.descendants(session.id).await?;
+    let below = access::descendants(hub.store(), session.id).await?;
     futures::future::join_all(below.iter().map(|child| {
         let handle = hub.session(child.id);
         async move { handle.interrupt().await }

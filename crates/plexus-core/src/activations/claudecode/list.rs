@@ -6,8 +6,10 @@ use plexus_protocol::Error;
 use plexus_protocol::claudecode::{ListResult, NoParams};
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
-use crate::method::{Audience, Method};
+use crate::access::{self, Admitted, Needs};
+use crate::hub::Method;
+use crate::method::Audience;
+use crate::view::session_view;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -21,6 +23,8 @@ pub(super) fn method() -> Method {
 }
 
 async fn list(hub: Arc<Hub>, caller: Admitted, _params: NoParams) -> Result<ListResult, Error> {
-    let seen = hub.visible_sessions(&caller).await?;
-    Ok(ListResult::Ok { sessions: seen.into_iter().map(|one| hub.session_view(one)).collect() })
+    let seen = access::visible_sessions(hub.store(), &caller).await?;
+    Ok(ListResult::Ok {
+        sessions: seen.into_iter().map(|one| session_view(one, &hub.parts().keepers)).collect(),
+    })
 }

@@ -22,12 +22,14 @@ mod transcript;
 mod trust_project;
 mod user_settings;
 
-use crate::method::{Activation, Method};
+use crate::Hub;
+use crate::hub::Method;
+use crate::method::Activation;
 
 /// The activation.
 pub struct ClaudeCode;
 
-impl Activation for ClaudeCode {
+impl Activation<Hub> for ClaudeCode {
     fn methods(&self) -> Vec<Method> {
         vec![
             create::method(),

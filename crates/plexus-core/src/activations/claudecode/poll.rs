@@ -9,11 +9,12 @@ use plexus_store::{Change, Open, SessionRow};
 use tokio::time::{Instant, timeout_at};
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::access::{self, Admitted, Needs};
 use crate::book::{Topic, next};
+use crate::errors::store_error;
 use crate::housekeeping::{check_kept, gone};
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::hub::Method;
+use crate::method::Audience;
 use crate::view;
 
 const DEFAULT_LIMIT: u64 = 100;
@@ -39,8 +40,9 @@ pub(super) struct EventPage {
 }
 
 async fn poll(hub: Arc<Hub>, caller: Admitted, params: PollParams) -> Result<PollResult, Error> {
-    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
-    let mut signal = hub.signals().subscribe(Topic::Session(session.id));
+    let session =
+        access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
+    let mut signal = hub.book().signals().subscribe(Topic::Session(session.id));
     let reader = caller.principal.key();
     let deadline = Instant::now() + Duration::from_millis(params.wait_ms.unwrap_or(0).min(86_400_000));
     let limit = match params.limit {

@@ -7,9 +7,10 @@ use plexus_protocol::claudecode::{DoneResult, RenameParams};
 use plexus_store::Change;
 use serde_json::json;
 
-use crate::access::{Admitted, Needs};
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::access::{self, Admitted, Needs};
+use crate::errors::store_error;
+use crate::hub::Method;
+use crate::method::Audience;
 use crate::{Hub, acts};
 
 pub(super) fn method() -> Method {
@@ -17,7 +18,8 @@ pub(super) fn method() -> Method {
 }
 
 async fn rename(hub: Arc<Hub>, caller: Admitted, params: RenameParams) -> Result<DoneResult, Error> {
-    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    let session =
+        access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     let record = acts::change(&caller, "renamed", &session, json!({"to": params.new_name}));
     hub.commit(vec![Change::RenameSession(session.id, params.new_name), record])
         .await

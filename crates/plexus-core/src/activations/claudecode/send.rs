@@ -7,8 +7,9 @@ use plexus_protocol::claudecode::{ChatParams, SendResult};
 
 use super::chat_async::check_prompt;
 use crate::Hub;
-use crate::access::{Admitted, Needs};
-use crate::method::{Audience, Method};
+use crate::access::{self, Admitted, Needs};
+use crate::hub::Method;
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -22,7 +23,8 @@ pub(super) fn method() -> Method {
 
 async fn send(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<SendResult, Error> {
     check_prompt(&params.prompt)?;
-    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    let session =
+        access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     let turn = hub.session(session.id).send(params.prompt).await?;
     Ok(SendResult::Sent { session_id: session.id, turn })
 }

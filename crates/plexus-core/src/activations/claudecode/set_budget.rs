@@ -6,10 +6,11 @@ use plexus_protocol::Error;
 use plexus_protocol::claudecode::{SetBudgetParams, SetBudgetResult};
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::access::{self, Admitted, Needs};
 use crate::budgets;
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::errors::store_error;
+use crate::hub::Method;
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -27,7 +28,8 @@ async fn set_budget(
     caller: Admitted,
     params: SetBudgetParams,
 ) -> Result<SetBudgetResult, Error> {
-    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    let session =
+        access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     let limits = params.budget.limits()?;
     if limits.is_empty() {
         return Err(Error::invalid("budget", "is empty; give at least one limit"));

@@ -7,8 +7,10 @@ use plexus_protocol::claudecode::{DoneResult, SetModelParams};
 use serde_json::json;
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
-use crate::method::{Audience, Method};
+use crate::access::{self, Admitted, Needs};
+use crate::acts;
+use crate::hub::Method;
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -22,8 +24,9 @@ pub(super) fn method() -> Method {
 }
 
 async fn set_model(hub: Arc<Hub>, caller: Admitted, params: SetModelParams) -> Result<DoneResult, Error> {
-    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
-    hub.record(&caller, "set_model", &session, json!({"model": params.model})).await?;
+    let session =
+        access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
+    acts::record(hub.book(), &caller, "set_model", &session, json!({"model": params.model})).await?;
     hub.session(session.id).set_model(params.model).await?;
     Ok(DoneResult::Ok { session_id: session.id })
 }

@@ -7,9 +7,11 @@ use plexus_protocol::claudecode::{DoneResult, SetPermissionModeParams};
 use serde_json::json;
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::access::{self, Admitted, Needs};
+use crate::acts;
 use crate::bounds::check_mode_by;
-use crate::method::{Audience, Method};
+use crate::hub::Method;
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -27,9 +29,10 @@ async fn set_permission_mode(
     caller: Admitted,
     params: SetPermissionModeParams,
 ) -> Result<DoneResult, Error> {
-    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
-    check_mode_by(&hub, &caller, params.mode).await?;
-    hub.record(&caller, "set_permission_mode", &session, json!({"mode": params.mode})).await?;
+    let session =
+        access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
+    check_mode_by(hub.store(), &caller, params.mode).await?;
+    acts::record(hub.book(), &caller, "set_permission_mode", &session, json!({"mode": params.mode})).await?;
     hub.session(session.id).set_mode(params.mode).await?;
     Ok(DoneResult::Ok { session_id: session.id })
 }

@@ -8,8 +8,10 @@ use plexus_store::SessionRow;
 use serde_json::json;
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
-use crate::method::{Audience, Method};
+use crate::access::{self, Admitted, Needs};
+use crate::acts;
+use crate::hub::Method;
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -23,9 +25,10 @@ pub(super) fn method() -> Method {
 }
 
 async fn stop(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<DoneResult, Error> {
-    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    let session =
+        access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     // What ends an agent works on a full disk, too.
-    if let Err(error) = hub.record(&caller, "stopped", &session, json!({})).await {
+    if let Err(error) = acts::record(hub.book(), &caller, "stopped", &session, json!({})).await {
         tracing::error!(session = %session.id, %error, "a session is stopped, but not on record");
     }
     stop_tree(&hub, &session, "the session was stopped").await?;
@@ -39,7 +42,7 @@ pub(super) async fn stop_tree(
     why: &str,
 ) -> Result<Vec<SessionRow>, Error> {
     hub.session(session.id).stop(why).await;
-    let below = hub.descendants(session.id).await?;
+    let below = access::descendants(hub.store(), session.id).await?;
     futures::future::join_all(below.iter().map(|child| {
         let handle = hub.session(child.id);
         async move { handle.stop(why).await }

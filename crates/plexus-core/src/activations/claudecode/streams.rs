@@ -7,9 +7,10 @@ use plexus_protocol::claudecode::{NoParams, StreamView, StreamsResult};
 use plexus_store::TurnStatus;
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::access::{self, Admitted, Needs};
+use crate::errors::store_error;
+use crate::hub::Method;
+use crate::method::Audience;
 use crate::view;
 
 pub(super) fn method() -> Method {
@@ -20,7 +21,7 @@ pub(super) fn method() -> Method {
 async fn streams(hub: Arc<Hub>, caller: Admitted, _params: NoParams) -> Result<StreamsResult, Error> {
     let reader = caller.principal.key();
     let mut streams = Vec::new();
-    for seen in hub.visible_sessions(&caller).await? {
+    for seen in access::visible_sessions(hub.store(), &caller).await? {
         let (session, open) = (seen.living.row, seen.living.open);
         let running = seen.living.turn.filter(|turn| turn.status == TurnStatus::Running);
         let (Some(state), turn) = (running, session.latest_turn) else { continue };

@@ -7,8 +7,10 @@ use plexus_protocol::arbor::Node;
 use plexus_protocol::claudecode::{TranscriptFormat, TranscriptParams, TranscriptResult};
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
-use crate::method::{Audience, Method};
+use crate::access::{self, Admitted, Needs};
+use crate::conversations::page;
+use crate::hub::Method;
+use crate::method::Audience;
 use crate::render::{PAGE_END, html, markdown, page_begin};
 
 const USUAL: u64 = 200;
@@ -34,9 +36,10 @@ async fn transcript(
     if !(1..=MOST).contains(&limit) {
         return Err(Error::invalid("limit", format!("is from 1 to {MOST}")));
     }
-    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    let session =
+        access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     let from = params.from.unwrap_or(0);
-    let (nodes, next) = hub.page(session.head, params.from, limit).await?;
+    let (nodes, next) = page(hub.store(), session.head, params.from, limit).await?;
     let render = move || {
         let title = session.name.as_str();
         match params.format.unwrap_or_default() {

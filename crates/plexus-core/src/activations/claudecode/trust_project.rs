@@ -9,11 +9,12 @@ use plexus_store::Change;
 use serde_json::json;
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::access::{self, Admitted, Needs};
 use crate::acts;
 use crate::bounds::may_be_given;
+use crate::hub::Method;
 use crate::loading::{Taken, project_view};
-use crate::method::{Audience, Method};
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -30,14 +31,17 @@ async fn trust_project(
     caller: Admitted,
     params: TrustProjectParams,
 ) -> Result<TrustProjectResult, Error> {
-    let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+    let session =
+        access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     let dir = Path::new(&session.config.working_dir);
     let taken = match params.trust {
         Some(false) => None,
-        Some(true) | None => Some(Taken::read(hub.files(), dir, |name| may_be_given(&hub, name)).await?),
+        Some(true) | None => {
+            Some(Taken::read(hub.files(), dir, |name| may_be_given(hub.settings(), name)).await?)
+        }
     };
     let by = Decider::from(&caller.principal);
-    let before = hub.policies().of_project(session.id).into_iter();
+    let before = hub.policy().in_force.of_project(session.id).into_iter();
     let mut changes: Vec<Change> =
         before.map(|number| Change::RevokeRule { number, by: by.clone() }).collect();
     let (act, files) = match &taken {
@@ -52,6 +56,6 @@ async fn trust_project(
         None => None,
     };
     hub.session(session.id).trust(project, changes).await?;
-    hub.settle(Some(session.id)).await;
+    hub.policy().resolve_matching(hub.book(), Some(session.id)).await;
     Ok(TrustProjectResult::Ok { session_id: session.id, project: shown })
 }

@@ -12,8 +12,9 @@ use serde_json::json;
 use crate::Hub;
 use crate::access::{Admitted, Needs};
 use crate::clock::now;
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::errors::store_error;
+use crate::hub::Method;
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -30,7 +31,7 @@ async fn user_settings(
     caller: Admitted,
     params: UserSettingsParams,
 ) -> Result<UserSettingsResult, Error> {
-    let user = hub.user_settings();
+    let user = &hub.parts().user_settings;
     let unusable = |why: String| Error::new(ErrorKind::BadUserSettings, why);
     if params.accept == Some(true) {
         let now_there = user.now(hub.files()).await;
@@ -41,7 +42,7 @@ async fn user_settings(
         };
         hub.commit(vec![Change::Record(Box::new(act))]).await.map_err(store_error)?;
         user.accept(now_there).map_err(unusable)?;
-        hub.policies().restricted_by(user.restriction());
+        hub.policy().in_force.restricted_by(user.restriction());
     }
     let counting = user.counting().map_err(unusable)?;
     Ok(UserSettingsResult::Ok {

@@ -7,7 +7,8 @@ use plexus_protocol::console::{LinkParams, LinkResult};
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::method::{Audience, Method};
+use crate::hub::Method;
+use crate::method::Audience;
 use crate::sign_in::GOOD_FOR;
 
 pub(super) fn method() -> Method {
@@ -27,7 +28,7 @@ async fn link(hub: Arc<Hub>, _: Admitted, params: LinkParams) -> Result<LinkResu
     if !(url.starts_with("http://") || url.starts_with("https://")) || !url.chars().all(plain) {
         return Err(Error::invalid("url", "is no address such as https://hub.example:8443"));
     }
-    let given = hub.give_link(url)?;
+    let given = hub.links().give(&hub.settings().data_dir, url, hub.tasks())?;
     Ok(LinkResult::Ok {
         link: format!("{url}/#login={}", given.code),
         file: given.file.display().to_string(),

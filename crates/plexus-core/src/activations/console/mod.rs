@@ -2,12 +2,14 @@
 
 mod link;
 
-use crate::method::{Activation, Method};
+use crate::Hub;
+use crate::hub::Method;
+use crate::method::Activation;
 
 /// The activation.
 pub struct Console;
 
-impl Activation for Console {
+impl Activation<Hub> for Console {
     fn methods(&self) -> Vec<Method> {
         vec![link::method()]
     }

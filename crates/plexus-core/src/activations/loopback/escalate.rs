@@ -7,11 +7,13 @@ use plexus_protocol::{ApprovalStatus, AskedOf, Decider, Error, ErrorKind, Princi
 use plexus_store::{ApprovalRow, Refusal, StoreError};
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::access::{self, Admitted, Needs};
 use crate::clock::now;
-use crate::hub::store_error;
-use crate::lineage::Lineage;
-use crate::method::{Audience, Method};
+use crate::errors::store_error;
+use crate::escalation::deciders_above;
+use crate::hub::Method;
+use crate::lineage::{Lineage, lineage_of};
+use crate::method::Audience;
 
 /// How long an opinion may be.
 const MAX_OPINION: usize = 8 * 1024;
@@ -27,7 +29,7 @@ pub(super) fn method() -> Method {
 }
 
 async fn escalate(hub: Arc<Hub>, caller: Admitted, params: EscalateParams) -> Result<EscalateResult, Error> {
-    let (mut row, _) = hub.find_approval(&caller, params.approval_id).await?;
+    let (mut row, _) = access::find_approval(hub.store(), &caller, params.approval_id).await?;
     if params.opinion.as_ref().is_some_and(|opinion| opinion.len() > MAX_OPINION) {
         return Err(Error::invalid("opinion", format!("is longer than {MAX_OPINION} bytes")));
     }
@@ -37,12 +39,16 @@ async fn escalate(hub: Arc<Hub>, caller: Admitted, params: EscalateParams) -> Re
         if row.approval.status != ApprovalStatus::Pending {
             return Ok(EscalateResult::AlreadyResolved { approval_id, status: row.approval.status });
         }
-        let lineage = hub.lineage_of(&row).await.map_err(store_error)?;
+        let lineage = lineage_of(hub.store(), &row).await.map_err(store_error)?;
         if is_above(&lineage, &row.approval.asked_of, &from) {
             // Somebody further up is asked already; there is nothing to pass on.
             return Ok(EscalateResult::Ok { approval_id, asked_of: row.approval.asked_of });
         }
-        let route = hub.way_up().route(&lineage, hub.deciders_above(&lineage, &row, &from), now());
+        let route = hub.parts().escalation.route(
+            &lineage,
+            deciders_above(hub.settings(), &lineage, &row, &from),
+            now(),
+        );
         let asked_of = route.asked_of.clone();
         let by = Decider::from(&caller.principal);
         match hub.commit(vec![route.from(&row, WentOn::Escalated, by, params.opinion.clone())]).await {

@@ -7,10 +7,11 @@ use plexus_protocol::loopback::{ExtendParams, ExtendResult};
 use plexus_store::{Change, Refusal, StoreError};
 use serde_json::json;
 
-use crate::access::{Admitted, Needs};
+use crate::access::{self, Admitted, Needs};
 use crate::clock::now;
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::errors::store_error;
+use crate::hub::Method;
+use crate::method::Audience;
 use crate::{Hub, acts};
 
 pub(super) fn method() -> Method {
@@ -27,7 +28,7 @@ async fn extend(hub: Arc<Hub>, caller: Admitted, params: ExtendParams) -> Result
     if params.secs == 0 {
         return Err(Error::invalid("secs", "is at least 1; to end it now, deny it"));
     }
-    let (row, _) = hub.find_approval(&caller, params.approval_id).await?;
+    let (row, _) = access::find_approval(hub.store(), &caller, params.approval_id).await?;
     let (approval, expires_at) = (row.approval.id, now().saturating_add(params.secs));
     let asking = hub.store().session(row.approval.session_id).await.map_err(store_error)?;
     let detail = json!({"approval_id": approval, "expires_at": expires_at});

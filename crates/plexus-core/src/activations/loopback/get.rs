@@ -6,8 +6,11 @@ use plexus_protocol::Error;
 use plexus_protocol::loopback::{GetParams, GetResult};
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
-use crate::method::{Audience, Method};
+use crate::access::{self, Admitted, Needs};
+use crate::context::{like, purpose};
+use crate::hub::Method;
+use crate::method::Audience;
+use crate::target_file::target_file;
 use crate::view;
 
 pub(super) fn method() -> Method {
@@ -22,12 +25,12 @@ pub(super) fn method() -> Method {
 }
 
 async fn get(hub: Arc<Hub>, caller: Admitted, params: GetParams) -> Result<GetResult, Error> {
-    let (row, _) = hub.find_approval(&caller, params.approval_id).await?;
+    let (row, _) = access::find_approval(hub.store(), &caller, params.approval_id).await?;
     let (purpose, like, file) = match params.context {
         Some(true) => (
-            Some(hub.purpose(&caller, &row).await?),
-            Some(hub.like(&caller, &row).await?),
-            hub.target_file(&caller, &row.approval).await,
+            Some(purpose(hub.store(), &caller, &row).await?),
+            Some(like(hub.store(), &caller, &row).await?),
+            target_file(hub.files(), &caller, &row.approval).await,
         ),
         Some(false) | None => (None, None, None),
     };

@@ -9,14 +9,14 @@ mod permit;
 mod respond;
 mod wait;
 
-pub(crate) use configure::{CALL_TIMEOUT_MS, http_server};
-
-use crate::method::{Activation, Method};
+use crate::Hub;
+use crate::hub::Method;
+use crate::method::Activation;
 
 /// The activation.
 pub struct Loopback;
 
-impl Activation for Loopback {
+impl Activation<Hub> for Loopback {
     fn methods(&self) -> Vec<Method> {
         vec![
             permit::method(),

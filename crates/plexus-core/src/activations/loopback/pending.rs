@@ -7,9 +7,10 @@ use plexus_protocol::{Error, MAX_TEXT_BYTES};
 use plexus_store::Open;
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::access::{self, Admitted, Needs};
+use crate::errors::store_error;
+use crate::hub::Method;
+use crate::method::Audience;
 use crate::view;
 
 pub(super) fn method() -> Method {
@@ -25,14 +26,15 @@ pub(super) fn method() -> Method {
 
 async fn pending(hub: Arc<Hub>, caller: Admitted, params: PendingParams) -> Result<PendingResult, Error> {
     let which = if params.session_id.is_some() || params.name.is_some() {
-        let session = hub.find_session(&caller, params.session_id, params.name.as_deref()).await?;
+        let session =
+            access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
         Open::OfSession(session.id)
     } else {
         Open::All
     };
     let mut approvals = Vec::new();
     for row in hub.store().open_approvals(which).await.map_err(store_error)? {
-        let found = hub.find_approval(&caller, row.approval.id).await;
+        let found = access::find_approval(hub.store(), &caller, row.approval.id).await;
         if found.is_ok_and(|(_, standing)| standing.right().is_some()) {
             approvals.push(view::approval(row, MAX_TEXT_BYTES));
         }

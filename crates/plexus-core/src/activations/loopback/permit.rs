@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::method::{Audience, Method};
-use crate::permit::Permitted;
+use crate::hub::Method;
+use crate::method::Audience;
+use crate::session::Permitted;
 
 pub(super) fn method() -> Method {
     Method::raw(
@@ -25,11 +26,11 @@ pub(super) fn method() -> Method {
 
 /// Always answers with a decision. Only a hub that goes away gives none: the next one is asked again.
 async fn permit(hub: Arc<Hub>, caller: Admitted, arguments: Value) -> Result<Object, Error> {
-    let closing = hub.closing().clone();
+    let closing = hub.tasks().closing().clone();
     let asked = async {
-        match hub.permit_ask(&caller.principal, arguments, None).await {
+        match hub.permits().permit_ask(&caller.principal, arguments, None).await {
             Permitted::Decided(result) => result,
-            Permitted::Waiting(approval) => hub.permit_wait(approval).await,
+            Permitted::Waiting(approval) => hub.permits().permit_wait(approval).await,
         }
     };
     tokio::select! {

@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use super::wait::wait;
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::method::{Audience, Method};
+use crate::approvals::answer;
+use crate::hub::Method;
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -43,7 +45,7 @@ async fn respond(hub: Arc<Hub>, caller: Admitted, mut params: RespondParams) -> 
             }
             several(&hub, &caller, decisions).await
         }
-        None => to_value(&hub.answer(&caller, one(params)?).await?),
+        None => to_value(&answer(hub.store(), hub.policy(), hub.book(), &caller, one(params)?).await?),
     };
     if let Some(timeout_ms) = wait_for {
         let waited =
@@ -74,12 +76,10 @@ fn one(params: RespondParams) -> Result<Answer, Error> {
 
 /// Each answer stands for itself: one that cannot be taken does not hold up the others.
 async fn several(hub: &Arc<Hub>, caller: &Admitted, decisions: Vec<Answer>) -> Value {
-    let answers = decisions.into_iter().map(|answer| async {
-        let approval_id = answer.approval_id;
-        hub.answer(caller, answer).await.unwrap_or_else(|error| Answered::Error {
-            approval_id,
-            error: error.kind.as_str().to_owned(),
-            message: error.message,
+    let answers = decisions.into_iter().map(|one| async {
+        let approval_id = one.approval_id;
+        answer(hub.store(), hub.policy(), hub.book(), caller, one).await.unwrap_or_else(|error| {
+            Answered::Error { approval_id, error: error.kind.as_str().to_owned(), message: error.message }
         })
     });
     to_value(&futures::future::join_all(answers).await)

@@ -13,8 +13,9 @@ use tokio::time::Instant;
 use crate::Hub;
 use crate::access::{Admitted, Needs};
 use crate::book::News;
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::errors::store_error;
+use crate::hub::Method;
+use crate::method::Audience;
 use crate::view;
 
 const DEFAULT_TIMEOUT_MS: u64 = 30_000;

@@ -7,11 +7,12 @@ use plexus_protocol::{Error, ErrorKind, Principal};
 use plexus_store::RuleChange;
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
-use crate::policies::view;
-use crate::rules::Giver;
+use crate::access::{self, Admitted, Needs};
+use crate::errors::store_error;
+use crate::hub::Method;
+use crate::method::Audience;
+use crate::policy::Giver;
+use crate::policy::view;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -33,13 +34,20 @@ async fn add(hub: Arc<Hub>, caller: Admitted, params: AddParams) -> Result<AddRe
             let message = "only the operator can make rules for every session; give `session_id` or `name`";
             return Err(Error::new(ErrorKind::Forbidden, message).with("field", "session_id"));
         }
-        (id, name) => Some(hub.find_session(&caller, id, name.as_ref().map(|name| name.as_str())).await?),
+        (id, name) => Some(
+            access::find_session(hub.store(), &caller, id, name.as_ref().map(|name| name.as_str())).await?,
+        ),
     };
     // A rule for every session has no directory to be relative to: its relative paths mean those of the root.
     let base = session.as_ref().map_or("/", |session| session.config.working_dir.as_str());
-    let giver = Giver { principal: &caller.principal, session: session.as_ref().map(|row| row.id), base };
+    let giver = Giver {
+        principal: &caller.principal,
+        session: session.as_ref().map(|row| row.id),
+        base,
+        home: hub.settings().home.as_deref(),
+    };
     let made = hub.commit(giver.rules(&params.rules, "rules")?).await.map_err(store_error)?;
-    let settled = hub.settle(session.map(|session| session.id)).await;
+    let settled = hub.policy().resolve_matching(hub.book(), session.map(|session| session.id)).await;
     let rules = made.rules.iter().filter_map(|change| match change {
         RuleChange::Made(row) => view(row),
         RuleChange::Revoked(_) => None,

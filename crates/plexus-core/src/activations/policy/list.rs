@@ -6,9 +6,11 @@ use plexus_protocol::policy::{ListParams, ListResult};
 use plexus_protocol::{Error, ErrorKind, Principal};
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::access::{self, Admitted, Needs};
+use crate::errors::store_error;
+use crate::hub::Method;
+use crate::lineage::known_lineage;
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -24,15 +26,17 @@ pub(super) fn method() -> Method {
 async fn list(hub: Arc<Hub>, caller: Admitted, params: ListParams) -> Result<ListResult, Error> {
     let rules = match (params.session_id, &params.name) {
         (None, None) if matches!(caller.principal, Principal::Operator | Principal::Token { .. }) => {
-            hub.policies().list(None)
+            hub.policy().in_force.list(None)
         }
         (None, None) => {
             let message = "only the operator sees all rules; give `session_id` or `name`";
             return Err(Error::new(ErrorKind::Forbidden, message).with("field", "session_id"));
         }
         (id, name) => {
-            let session = hub.find_session(&caller, id, name.as_ref().map(|name| name.as_str())).await?;
-            hub.policies().list(Some(&hub.known_lineage(session).await.map_err(store_error)?))
+            let session =
+                access::find_session(hub.store(), &caller, id, name.as_ref().map(|name| name.as_str()))
+                    .await?;
+            hub.policy().in_force.list(Some(&known_lineage(hub.store(), session).await.map_err(store_error)?))
         }
     };
     Ok(ListResult::Ok { rules })

@@ -6,12 +6,14 @@ mod preview;
 mod revoke;
 mod test;
 
-use crate::method::{Activation, Method};
+use crate::Hub;
+use crate::hub::Method;
+use crate::method::Activation;
 
 /// The activation.
 pub struct Policy;
 
-impl Activation for Policy {
+impl Activation<Hub> for Policy {
     fn methods(&self) -> Vec<Method> {
         vec![add::method(), list::method(), preview::method(), revoke::method(), test::method()]
     }

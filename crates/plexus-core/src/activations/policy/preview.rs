@@ -6,10 +6,11 @@ use plexus_protocol::policy::{PreviewParams, PreviewResult, Remember};
 use plexus_protocol::{ApprovalKind, ApprovalStatus, Error};
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
+use crate::access::{self, Admitted, Needs};
 use crate::approvals::right_of;
-use crate::method::{Audience, Method};
-use crate::settling::Preview;
+use crate::hub::Method;
+use crate::method::Audience;
+use crate::policy::Preview;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -25,7 +26,7 @@ pub(super) fn method() -> Method {
 
 async fn preview(hub: Arc<Hub>, caller: Admitted, params: PreviewParams) -> Result<PreviewResult, Error> {
     let PreviewParams { approval_id, rule, effect, session_id } = params;
-    let (row, standing) = hub.find_approval(&caller, approval_id).await?;
+    let (row, standing) = access::find_approval(hub.store(), &caller, approval_id).await?;
     right_of(standing)?;
     if row.approval.status != ApprovalStatus::Pending {
         return Ok(PreviewResult::AlreadyResolved { approval_id, status: row.approval.status });
@@ -35,6 +36,6 @@ async fn preview(hub: Arc<Hub>, caller: Admitted, params: PreviewParams) -> Resu
     }
     let remember = Remember { rule, session_id, expires_secs: None };
     let Preview { rule, covers, settles } =
-        hub.preview(&caller, &row, effect.unwrap_or_default(), remember).await?;
+        hub.policy().preview(&caller, &row, effect.unwrap_or_default(), remember).await?;
     Ok(PreviewResult::Ok { rule, covers, settles })
 }

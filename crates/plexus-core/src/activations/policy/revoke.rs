@@ -8,8 +8,9 @@ use plexus_store::Change;
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::errors::store_error;
+use crate::hub::Method;
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -26,7 +27,7 @@ async fn revoke(hub: Arc<Hub>, caller: Admitted, params: RevokeParams) -> Result
     let mine = |made_by: Decider| {
         caller.principal == Principal::Operator || made_by == Decider::from(&caller.principal)
     };
-    if !hub.policies().rule(number).is_some_and(|row| mine(row.rule.made_by)) {
+    if !hub.policy().in_force.rule(number).is_some_and(|row| mine(row.rule.made_by)) {
         return Err(Error::new(ErrorKind::RuleNotFound, format!("there is no rule {number} in force")));
     }
     hub.commit(vec![Change::RevokeRule { number, by: Decider::from(&caller.principal) }])

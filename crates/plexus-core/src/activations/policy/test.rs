@@ -6,10 +6,11 @@ use plexus_protocol::Error;
 use plexus_protocol::policy::{Outcome, TestParams, TestResult};
 
 use crate::Hub;
-use crate::access::{Admitted, Needs};
-use crate::gate::Say;
-use crate::method::{Audience, Method};
-use crate::policies::view;
+use crate::access::{self, Admitted, Needs};
+use crate::hub::Method;
+use crate::method::Audience;
+use crate::policy::Say;
+use crate::policy::view;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -24,10 +25,11 @@ pub(super) fn method() -> Method {
 
 async fn test(hub: Arc<Hub>, caller: Admitted, params: TestParams) -> Result<TestResult, Error> {
     let name = params.name.as_ref().map(|name| name.as_str());
-    let session = hub.find_session(&caller, params.session_id, name).await?;
+    let session = access::find_session(hub.store(), &caller, params.session_id, name).await?;
     let cwd = params.cwd.unwrap_or_else(|| session.config.working_dir.clone());
-    let ruling = hub.ruling(session, &params.tool_name, &params.input, &cwd).await?;
-    let rules = ruling.rules.iter().filter_map(|number| view(&hub.policies().rule(*number)?)).collect();
+    let ruling = hub.policy().ruling(session, &params.tool_name, &params.input, &cwd).await?;
+    let rules =
+        ruling.rules.iter().filter_map(|number| view(&hub.policy().in_force.rule(*number)?)).collect();
     let outcome = match ruling.say {
         Say::Allow => Outcome::Allow,
         Say::Deny => Outcome::Deny,

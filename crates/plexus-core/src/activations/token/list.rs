@@ -10,8 +10,9 @@ use plexus_store::TokenRow;
 use crate::Hub;
 use crate::access::{Admitted, Needs};
 use crate::clock::now;
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::errors::store_error;
+use crate::hub::Method;
+use crate::method::Audience;
 
 pub(super) fn method() -> Method {
     Method::new(

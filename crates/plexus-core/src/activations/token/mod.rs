@@ -4,12 +4,14 @@ mod list;
 mod new;
 mod revoke;
 
-use crate::method::{Activation, Method};
+use crate::Hub;
+use crate::hub::Method;
+use crate::method::Activation;
 
 /// The activation.
 pub struct Token;
 
-impl Activation for Token {
+impl Activation<Hub> for Token {
     fn methods(&self) -> Vec<Method> {
         vec![new::method(), list::method(), revoke::method()]
     }

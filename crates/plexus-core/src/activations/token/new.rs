@@ -9,8 +9,9 @@ use plexus_store::{Change, TokenRow};
 use crate::Hub;
 use crate::access::{Admitted, Needs};
 use crate::clock::now;
-use crate::hub::store_error;
-use crate::method::{Audience, Method};
+use crate::errors::store_error;
+use crate::hub::Method;
+use crate::method::Audience;
 use crate::secret::{new_token, token_hash};
 
 pub(super) fn method() -> Method {

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::Machine;
 use super::approvals::Call;
 use super::lines::Batch;
-use crate::approvals::permission_result;
-use crate::gate;
+use crate::outcome::permission_result;
+use crate::policy as gate;
 
 /// An approval of a call that has no result yet.
 #[derive(Debug)]

@@ -11,13 +11,13 @@ use super::answers::OpenApproval;
 use super::lines::{Batch, GateReply};
 use super::request::{ApprovalRequest, Known, RequestOrigin, deny};
 use super::{Effect, Machine, Next, Reply};
-use crate::gate;
+use crate::escalation::Route;
 use crate::limits::{Limit, weight};
 use crate::lineage::JudgedCall;
-use crate::permit::Permitted;
+use crate::policy as gate;
 use crate::secret::call_digest;
 use crate::session::PermitCommand;
-use crate::way_up::Route;
+use crate::session::Permitted;
 
 const MISMATCH: &str = "This call was asked about before with another input.";
 
@@ -266,14 +266,14 @@ impl Machine {
             // Most sessions have no session above them.
             AskedOf::Operator | AskedOf::Parent { .. } => vec![self.row.answers_to.clone()],
             AskedOf::Session { .. } => {
-                let home = self.shared.settings.home_of(&self.lineage);
+                let home = self.lineage.home(&self.shared.settings);
                 let cwd = self.cwd_of(&request.tool_use_id);
                 let input = Value::Object(request.input.clone());
                 let call = JudgedCall::new(&request.tool_name, input, cwd.into(), home);
                 self.lineage.deciders(self.row.id, |session| self.lineage.may_allow(session.id, &call))
             }
         };
-        self.shared.way_up.route(&self.lineage, deciders, self.now.unix_secs())
+        self.shared.escalation.route(&self.lineage, deciders, self.now.unix_secs())
     }
 
     /// The event that records a request with another input.

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::{AfterCommit, Effect, Machine, Next};
 use crate::budgets::limit_of;
-use crate::gate;
-use crate::policies::Judge;
+use crate::policy as gate;
+use crate::policy::Judge;
 
 /// Whether a turn waits for a budget approval, according to its stored progress.
 pub(crate) fn waits_for_budget(progress: &Value) -> bool {
@@ -69,7 +69,7 @@ pub(in crate::session) struct AfterRelease {
 impl Machine {
     /// The policies that decide about the calls of this session.
     pub(super) fn judge(&self) -> Arc<Judge> {
-        self.shared.policies.judge(&self.lineage, || self.shared.settings.home_of(&self.lineage))
+        self.shared.policies.judge(&self.lineage, || self.lineage.home(&self.shared.settings))
     }
 
     /// Loads the calls that a commit has held.

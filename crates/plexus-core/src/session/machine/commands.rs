@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::wake::Wake;
 use super::{AfterCommit, AfterTry, BudgetUse, Cause, Effect, Machine, Next, Reply};
-use crate::hub::store_error;
+use crate::errors::store_error;
 use crate::secret::token_hash;
 use crate::session::{Command, Prompt};
 

@@ -14,7 +14,7 @@ use super::recovery::Snapshot;
 use super::request::RequestOrigin;
 use super::settings::PendingRequest;
 use super::turn::NewTurn;
-use crate::permit::Permitted;
+use crate::session::Permitted;
 use crate::session::{Command, PermitCommand};
 
 /// What the machine takes.

@@ -35,11 +35,11 @@ use plexus_store::{Change, RunKey, SessionConfig, SessionRow};
 use tokio::sync::oneshot;
 
 use crate::Settings;
+use crate::escalation::Escalation;
 use crate::limits::{Pace, Room};
 use crate::lineage::Lineage;
 use crate::metrics::Metrics;
-use crate::policies::Policies;
-use crate::way_up::WayUp;
+use crate::policy::Policies;
 
 use answers::OpenApproval;
 use approvals::Call;
@@ -78,7 +78,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Arc<Settings>,
     pub(crate) policies: Arc<Policies>,
     pub(crate) room: Arc<Room>,
-    pub(crate) way_up: Arc<WayUp>,
+    pub(crate) escalation: Arc<Escalation>,
     pub(crate) metrics: Arc<Metrics>,
 }
 

@@ -13,7 +13,7 @@ use super::approvals::Call;
 use super::process::{EXIT_WITHIN, Phase};
 use super::turn::{Bound, Progress, Turn};
 use super::{Effect, Machine};
-use crate::gate;
+use crate::policy as gate;
 
 /// The state that an earlier hub left, as the store and the run directory have it.
 pub(in crate::session) struct Snapshot {

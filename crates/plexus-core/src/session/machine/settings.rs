@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::effect::AfterConfigure;
 use super::turn::Message;
 use super::{AfterTry, Effect, Machine, Reply};
-use crate::hub::store_error;
+use crate::errors::store_error;
 
 type Changed = oneshot::Sender<Result<(), Error>>;
 

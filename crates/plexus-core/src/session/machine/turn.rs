@@ -16,7 +16,7 @@ use super::process::Phase;
 use super::time::Clock;
 use super::wake::Wake;
 use super::{AfterTry, Effect, Machine, Reply};
-use crate::hub::store_error;
+use crate::errors::store_error;
 use crate::session::{Prompt, PromptFormat};
 
 /// The result subtype of a turn that reached the cost limit its process was started with.

@@ -68,7 +68,7 @@ fn a_rule_precedes_the_policy_and_a_deny_precedes_everything() {
         (vec![rule(1, "Bash", Allow)], "any $(thing)", "allow"),
     ] {
         let mut harness = Setup::policy(PolicyName::AskAll).working();
-        harness.shared.policies.take_up(rules.clone());
+        harness.shared.policies.load(rules.clone());
         harness.line(bash("t", command));
         harness.expect_sent(&[&format!("g-t: {expected}")]);
     }
@@ -79,7 +79,7 @@ fn a_rule_that_cannot_be_read_denies_every_call() {
     let mut harness = Setup::policy(PolicyName::AllowAll).working();
     let mut broken = rule(1, "Bash", RuleEffect::Allow);
     broken.rule.entry = json!({"rule": 7});
-    harness.shared.policies.take_up(vec![broken]);
+    harness.shared.policies.load(vec![broken]);
     harness.line(bash("t", "ls"));
     harness.expect_sent(&["g-t: deny"]);
 }
@@ -139,7 +139,7 @@ fn the_result_of_a_call_that_should_not_have_run_kills_the_child() {
     let cases: [(&str, Before); 4] = [
         ("never at the gate", |_| {}),
         ("denied at the gate", |harness| {
-            harness.shared.policies.take_up(vec![rule(1, "Bash", RuleEffect::Deny)]);
+            harness.shared.policies.load(vec![rule(1, "Bash", RuleEffect::Deny)]);
             harness.line(bash("t", "ls"));
         }),
         ("open", |harness| {

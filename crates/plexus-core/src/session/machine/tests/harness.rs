@@ -18,13 +18,13 @@ use tokio::sync::oneshot;
 use super::super::{
     Cause, Effect, Exited, Input, Machine, Now, Prepared, Shared, Snapshot, StartFailure, Started,
 };
+use crate::escalation::Escalation;
 use crate::limits::Limits;
 use crate::lineage::Lineage;
-use crate::permit::Permitted;
+use crate::session::Permitted;
 use crate::session::launch::LaunchPlan;
 use crate::session::{Command, PermitCommand, Prompt, PromptFormat};
 use crate::test_support::{session_row, settings};
-use crate::way_up::WayUp;
 
 /// A machine and everything around it.
 pub(super) struct Harness {
@@ -77,7 +77,7 @@ impl Setup {
         settings.limits = self.limits;
         let settings = Arc::new(settings);
         let shared = Shared {
-            way_up: Arc::new(WayUp::new(&settings)),
+            escalation: Arc::new(Escalation::new(&settings)),
             settings,
             policies: Arc::default(),
             room: Arc::default(),

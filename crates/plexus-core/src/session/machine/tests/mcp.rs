@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 
 use super::harness::{Harness, Setup, bash, decided, tool_result};
 use crate::limits::Limits;
-use crate::permit::{NewStream, Permitted};
 use crate::session::{Command, PermitCommand};
+use crate::session::{NewStream, Permitted};
 
 fn over_mcp(limits: Limits) -> Harness {
     let mut setup = Setup::policy(PolicyName::AskAll);

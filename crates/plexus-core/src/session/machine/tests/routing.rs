@@ -61,10 +61,10 @@ fn an_absent_ancestor_is_passed_over_unless_it_can_be_woken() {
     let (mut harness, root, lead) = tree(&["Bash"], |_, _| {});
     let settings =
         crate::Settings { present_for: std::time::Duration::ZERO, ..crate::test_support::settings() };
-    let way_up = std::sync::Arc::new(crate::way_up::WayUp::new(&settings));
+    let escalation = std::sync::Arc::new(crate::escalation::Escalation::new(&settings));
     let AskedOf::Session { id } = root else { panic!("{root:?}") };
-    let present = way_up.enter(&Principal::Session { id, run: 1 });
-    harness.machine.shared.way_up = std::sync::Arc::clone(&way_up);
+    let present = escalation.enter(&Principal::Session { id, run: 1 });
+    harness.machine.shared.escalation = std::sync::Arc::clone(&escalation);
     assert_eq!(ask_about(&mut harness, "ls"), root);
     let approval = &harness.asked("t").approval;
     assert_eq!(approval.passed.len(), 1);
@@ -72,7 +72,7 @@ fn an_absent_ancestor_is_passed_over_unless_it_can_be_woken() {
     drop(present);
 
     let (mut harness, _, lead) = tree(&["Bash"], |_, lead| lead.config.wake = true);
-    harness.machine.shared.way_up = way_up;
+    harness.machine.shared.escalation = escalation;
     assert_eq!(ask_about(&mut harness, "ls"), lead, "it can be woken");
 }
 

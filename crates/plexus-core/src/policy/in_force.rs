@@ -11,10 +11,10 @@ use plexus_protocol::{ApprovalKind, Decider, SessionId};
 use plexus_store::{NewRule, RuleAuthority, RuleChange, RuleRow};
 use serde_json::Value;
 
+use super::gate::{NamedPolicy, Say};
+use super::restriction::Restriction;
 use crate::clock::now;
-use crate::gate::{NamedPolicy, Say};
 use crate::lineage::Lineage;
-use crate::loading::Restriction;
 
 /// All rules, and the policies made of them.
 #[derive(Default)]
@@ -60,16 +60,16 @@ pub(crate) struct Ruling {
 }
 
 impl Policies {
-    /// What is in force when a hub starts.
-    pub(crate) fn take_up(&self, rules: Vec<RuleRow>) {
+    /// Loads the rules in force when a hub starts.
+    pub(crate) fn load(&self, rules: Vec<RuleRow>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.rules = rules.into_iter().map(|rule| (rule.number, rule)).collect();
         state.made.clear();
         state.version += 1;
     }
 
-    /// This has become durable.
-    pub(crate) fn told(&self, changes: &[RuleChange]) {
+    /// Applies changes that have become durable.
+    pub(crate) fn on_commit(&self, changes: &[RuleChange]) {
         if changes.is_empty() {
             return;
         }
@@ -91,7 +91,7 @@ impl Policies {
             (state.rules.clone(), Arc::clone(&state.user))
         };
         let supposed = Self { state: Mutex::new(State { rules, user, ..State::default() }) };
-        supposed.told(&[RuleChange::Made(rule)]);
+        supposed.on_commit(&[RuleChange::Made(rule)]);
         supposed
     }
 

@@ -1,6 +1,7 @@
-//! Making rules: reading what was given, and who may make them. What they settle is in `settling`.
+//! Creating rules: parsing them, and checking who may create them. Which open approvals a new rule resolves is in
+//! `matching`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::slice;
 
 use plexus_policy::{RuleEffect, RuleEntry, ScopeChain};
@@ -9,12 +10,14 @@ use plexus_protocol::{Decider, Error, ErrorKind, Object, Principal, SessionId};
 use plexus_store::{ApprovalRow, Change, NewRule, RuleAuthority, SessionRow};
 use serde_json::Value;
 
-use crate::Hub;
-use crate::access::{Admitted, session_not_found};
+use super::Policy;
+use super::gate::Say;
+use super::in_force::{Policies, Ruling};
+use crate::access::{self, Admitted};
 use crate::clock::now;
-use crate::gate::Say;
-use crate::hub::store_error;
-use crate::policies::{Policies, Ruling};
+use crate::errors::session_not_found;
+use crate::errors::store_error;
+use crate::lineage::{JudgedCall, Lineage, known_lineage};
 
 /// How many rules may be given at once, and how long one may be: a policy is looked at for each call.
 const MOST_AT_ONCE: usize = 1_000;
@@ -28,6 +31,8 @@ pub(crate) struct Giver<'a> {
     pub(crate) session: Option<SessionId>,
     /// What its relative paths are relative to.
     pub(crate) base: &'a str,
+    /// What `~` in it means.
+    pub(crate) home: Option<&'a Path>,
 }
 
 impl Giver<'_> {
@@ -56,8 +61,7 @@ impl Giver<'_> {
             let message = format!("at byte {}: expected {}", error.at, error.expected);
             Error::invalid(field, message).with("rule", given.rule.clone()).with("at", error.at)
         })?;
-        let home = std::env::var_os("HOME").map(PathBuf::from);
-        let entry = entry.anchored(Path::new(self.base), home.as_deref());
+        let entry = entry.anchored(Path::new(self.base), self.home);
         let entry = serde_json::to_value(&entry)
             .map_err(|error| Error::new(ErrorKind::Internal, format!("a rule cannot be kept: {error}")))?;
         Ok(NewRule {
@@ -79,7 +83,7 @@ impl Giver<'_> {
     }
 }
 
-impl Hub {
+impl Policy {
     /// What the rules in force say to a call of a session.
     pub(crate) async fn ruling(
         &self,
@@ -88,7 +92,7 @@ impl Hub {
         input: &Object,
         cwd: &str,
     ) -> Result<Ruling, Error> {
-        self.ruling_by(self.policies(), session, tool_name, input, cwd).await
+        self.ruling_by(&self.in_force, session, tool_name, input, cwd).await
     }
 
     /// What these rules say to a call of a session.
@@ -101,9 +105,9 @@ impl Hub {
         cwd: &str,
     ) -> Result<Ruling, Error> {
         let mode = session.config.permission_mode;
-        let lineage = self.known_lineage(session).await.map_err(store_error)?;
+        let lineage = known_lineage(&*self.store, session).await.map_err(store_error)?;
         let input = Value::Object(input.clone());
-        let judge = policies.judge(&lineage, || self.settings().home_of(&lineage));
+        let judge = policies.judge(&lineage, || lineage.home(&self.settings));
         Ok(judge.judge(tool_name, &input, Path::new(cwd), Some(mode.as_str())))
     }
 
@@ -114,7 +118,7 @@ impl Hub {
         updated: Option<&Object>,
     ) -> Result<(), Error> {
         let approval = &row.approval;
-        let session = self.store().session(approval.session_id).await.map_err(store_error)?;
+        let session = self.store.session(approval.session_id).await.map_err(store_error)?;
         let session = session.ok_or_else(|| session_not_found(approval.session_id))?;
         let input = updated.unwrap_or(&approval.input);
         let ruling = self.ruling(session, &approval.tool_name, input, &approval.cwd).await?;
@@ -134,8 +138,8 @@ impl Hub {
     ) -> Result<(), Error> {
         let Principal::Session { id, .. } = caller.principal else { return Ok(()) };
         let approval = &row.approval;
-        if let Some(asking) = self.store().session(approval.session_id).await.map_err(store_error)? {
-            let lineage = self.known_lineage(asking).await.map_err(store_error)?;
+        if let Some(asking) = self.store.session(approval.session_id).await.map_err(store_error)? {
+            let lineage = known_lineage(&*self.store, asking).await.map_err(store_error)?;
             let input = updated.unwrap_or(&approval.input);
             let call = self.call_of(&lineage, &approval.tool_name, input, &approval.cwd);
             if lineage.may_allow(id, &call) {
@@ -146,10 +150,15 @@ impl Hub {
         Err(Error::new(ErrorKind::BeyondScope, message))
     }
 
+    /// A call of the session that this is the lineage of.
+    pub(crate) fn call_of(&self, of: &Lineage, tool_name: &str, input: &Object, cwd: &str) -> JudgedCall {
+        JudgedCall::new(tool_name, Value::Object(input.clone()), cwd.into(), of.home(&self.settings))
+    }
+
     /// What bounds the calls that a session may allow; `None` where it may allow nothing.
     pub(crate) async fn scopes_of(&self, session: SessionId) -> Result<Option<ScopeChain>, Error> {
-        let Some(row) = self.store().session(session).await.map_err(store_error)? else { return Ok(None) };
-        let lineage = self.known_lineage(row).await.map_err(store_error)?;
+        let Some(row) = self.store.session(session).await.map_err(store_error)? else { return Ok(None) };
+        let lineage = known_lineage(&*self.store, row).await.map_err(store_error)?;
         Ok(lineage.scopes_of(session))
     }
 
@@ -163,7 +172,7 @@ impl Hub {
         within: &str,
     ) -> Result<NewRule, Error> {
         let session = remember.session_id.unwrap_or(row.approval.session_id);
-        let session = self.find_session(caller, Some(session), None).await?;
+        let session = access::find_session(&*self.store, caller, Some(session), None).await?;
         if matches!(caller.principal, Principal::Token { .. }) {
             let message = "this token is good for answering what is asked, and not for making rules";
             return Err(Error::new(ErrorKind::Forbidden, message).with("field", "remember"));
@@ -173,7 +182,8 @@ impl Hub {
             return Err(Error::invalid(&field, "is at least 1; leave it out for no end"));
         }
         let base = session.config.working_dir.as_str();
-        let giver = Giver { principal: &caller.principal, session: Some(session.id), base };
+        let home = self.settings.home.as_deref();
+        let giver = Giver { principal: &caller.principal, session: Some(session.id), base, home };
         let expires_at = remember.expires_secs.map(|secs| now().saturating_add(secs));
         let given = RuleGiven { rule: remember.rule, effect: effect.into(), expires_at };
         let field = format!("{within}rule");

@@ -1,8 +1,7 @@
-//! The way a question goes: to the nearest above that may decide it and is there, and on by itself when nobody answers,
-//! up to the operator. Who may decide what is for `lineage` and `access`; whoever was asked may decide for as long as
-//! it is open, wherever it has gone since.
+//! Escalation: an approval goes to the nearest ancestor that may decide it and is present. Unanswered, it moves up the tree to
+//! the operator. `lineage` and `access` say who may decide; everyone who was asked may decide until it is resolved.
 
-mod passing;
+mod deadlines;
 mod presence;
 mod waking;
 
@@ -16,71 +15,72 @@ use crate::book::Deadlines;
 use crate::clock::now;
 use crate::lineage::Lineage;
 
-use passing::is_new_budget;
+pub(crate) use deadlines::deciders_above;
+use deadlines::is_new_budget;
 pub(crate) use presence::Here;
 use presence::Presence;
 use waking::ToWake;
 
-/// What the hub remembers of those who are asked; all of it can be found out again.
+/// Who is present, when approvals escalate, and which sessions are to be woken. All of it can be computed again.
 #[derive(Debug)]
-pub(crate) struct WayUp {
-    /// How long somebody counts as there after a call.
+pub(crate) struct Escalation {
+    /// How long a caller counts as present after a call.
     present_for: Duration,
-    /// How many seconds somebody has before a question goes on, unless the session says otherwise.
+    /// How many seconds a decider has before an approval escalates, unless the session says otherwise.
     escalate_after_secs: u64,
     presence: Presence,
-    going_on: Deadlines,
+    deadlines: Deadlines,
     to_wake: ToWake,
 }
 
-impl WayUp {
+impl Escalation {
     pub(crate) fn new(settings: &Settings) -> Self {
         Self {
             present_for: settings.present_for,
             escalate_after_secs: settings.escalate_after_secs,
             presence: Presence::default(),
-            going_on: Deadlines::default(),
+            deadlines: Deadlines::default(),
             to_wake: ToWake::default(),
         }
     }
 
-    /// This caller is there for as long as it holds what is returned, and a while longer.
+    /// Marks a caller as present until the returned value is dropped, and for a while after that.
     pub(crate) fn enter(&self, principal: &Principal) -> Option<Here<'_>> {
         match principal {
             Principal::Session { .. } | Principal::Parent { .. } => {
                 Some(self.presence.enter(principal.key()))
             }
-            // The operator is asked last, there or not.
+            // The operator is asked last, present or not.
             Principal::Operator | Principal::Token { .. } => None,
         }
     }
 
-    /// An approval is open, and asked of somebody.
+    /// An approval was asked or has escalated.
     pub(crate) fn open(&self, row: &ApprovalRow) {
         let at = row.approval.passes_on_at.map(|at| if is_new_budget(row) { now() } else { at });
-        self.going_on.set(row.approval.id, at);
+        self.deadlines.set(row.approval.id, at);
         if let AskedOf::Session { id } = row.approval.asked_of {
             self.to_wake.add(id);
         }
     }
 
-    /// An approval has come to its end.
-    pub(crate) fn ended(&self, row: &ApprovalRow) {
-        self.going_on.set(row.approval.id, None);
+    /// An approval was resolved.
+    pub(crate) fn resolved(&self, row: &ApprovalRow) {
+        self.deadlines.set(row.approval.id, None);
     }
 }
 
-/// Who is asked, and who would have been.
+/// Who is asked, and who was passed over.
 #[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) asked_of: AskedOf,
-    /// Those who are passed over, being absent.
+    /// Absent deciders that were passed over.
     pub(crate) passed: Vec<Passed>,
     pub(crate) passes_on_at: Option<UnixSeconds>,
 }
 
 impl Route {
-    /// An open approval takes it, from the one who is asked now.
+    /// The change that moves an open approval along this route.
     pub(crate) fn from(self, row: &ApprovalRow, why: WentOn, by: Decider, opinion: Option<String>) -> Change {
         let Self { asked_of: to, passed: absent, passes_on_at } = self;
         let mut passed =
@@ -90,8 +90,8 @@ impl Route {
     }
 }
 
-impl WayUp {
-    /// The first of `deciders` that is there; the operator, if none is.
+impl Escalation {
+    /// The first of `deciders` that is present; the operator, if none is.
     pub(crate) fn route(&self, lineage: &Lineage, deciders: Vec<AskedOf>, now: UnixSeconds) -> Route {
         let mut passed = Vec::new();
         for asked_of in deciders {
@@ -108,7 +108,7 @@ impl WayUp {
         Route { asked_of: AskedOf::Operator, passed, passes_on_at: None }
     }
 
-    /// Whether somebody is there, or comes when woken.
+    /// Whether a decider is present, or can be woken.
     fn can_be_reached(&self, lineage: &Lineage, asked_of: &AskedOf) -> bool {
         let wakes = lineage.sessions().iter().any(|session| {
             session.config.wake && matches!(asked_of, AskedOf::Session { id } if *id == session.id)
@@ -116,7 +116,7 @@ impl WayUp {
         wakes || self.presence.is_here(&asked_of.key(), self.present_for)
     }
 
-    /// How many seconds somebody has before a question goes on.
+    /// How many seconds a decider has before an approval escalates.
     fn patience(&self, lineage: &Lineage) -> u64 {
         let given = lineage.sessions().iter().rev().find_map(|session| session.config.escalate_after_secs);
         given.unwrap_or(self.escalate_after_secs)

@@ -12,9 +12,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use crate::gate::Say;
+use super::gate::Say;
+use super::in_force::Policies;
 use crate::lineage::{JudgedCall, Lineage};
-use crate::policies::Policies;
 
 const RULES: &[&str] = &[
     "*",
@@ -196,7 +196,7 @@ proptest! {
         let all: Vec<RuleRow> =
             given.iter().enumerate().map(|(at, given)| rule_row(at as u64, given, &rows)).collect();
         let policies = Policies::default();
-        policies.take_up(all.clone());
+        policies.load(all.clone());
         let ruling = policies.judge(&lineage, || None).judge(tool_name, &input, Path::new(cwd), None);
         if ruling.say == Say::Allow {
             for number in &ruling.rules {
@@ -217,7 +217,7 @@ fn a_session_allows_what_lies_within_every_scope_above() {
     let lineage = Lineage::of(rows.clone());
     let given = Given { rule: "Bash(find:*)", maker: 2, target: 3, effect: RuleEffect::Allow };
     let policies = Policies::default();
-    policies.take_up(vec![rule_row(1, &given, &rows)]);
+    policies.load(vec![rule_row(1, &given, &rows)]);
     let judge = policies.judge(&lineage, || None);
     let say = |command: &str| judge.judge("Bash", &json!({ "command": command }), Path::new("/w"), None).say;
     assert_eq!(say("find src"), Say::Allow);

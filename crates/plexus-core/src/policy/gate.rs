@@ -12,7 +12,7 @@ use plexus_claude::{GateAnswer, PreToolUse};
 use plexus_protocol::claudecode::{PermissionMode, PolicyName};
 use serde_json::{Value, json};
 
-use crate::policies::{Judge, Ruling};
+use super::in_force::{Judge, Ruling};
 
 /// What is said to a call, from the narrowest to the widest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

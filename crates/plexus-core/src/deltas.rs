@@ -1,4 +1,4 @@
-//! Token deltas on their way to whoever listens at the time. They are not stored.
+//! Token deltas of running turns, for the followers that listen at the time. They are not stored.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,20 +9,20 @@ use tokio::sync::broadcast;
 /// How many deltas a listener may be behind before it misses some.
 const DELTAS: usize = 256;
 
-/// The deltas of sessions that have them, for those who listen.
+/// The listeners of each session.
 #[derive(Debug, Default)]
 pub(crate) struct Deltas {
     sessions: Mutex<HashMap<SessionId, broadcast::Sender<Arc<Object>>>>,
 }
 
 impl Deltas {
-    pub(super) fn listen(&self, session: SessionId) -> broadcast::Receiver<Arc<Object>> {
+    pub(crate) fn listen(&self, session: SessionId) -> broadcast::Receiver<Arc<Object>> {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.entry(session).or_insert_with(|| broadcast::channel(DELTAS).0).subscribe()
     }
 
-    /// Tells whoever listens; nobody costs nothing.
-    pub(crate) fn tell(&self, session: SessionId, delta: Object) {
+    /// Publishes a delta to the listeners of a session.
+    pub(crate) fn publish(&self, session: SessionId, delta: Object) {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = sessions.get(&session)
             && sender.send(Arc::new(delta)).is_err()

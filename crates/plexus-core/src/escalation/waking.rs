@@ -1,16 +1,15 @@
-//! Sessions that are to be given a turn because those below them ask. Whether one wants that, and has none, its owner
-//! knows; here is only who was asked, since a commit is told where nothing can be waited for.
+//! Sessions to wake because approvals wait for them. The owner of a session knows whether it has a turn; this module only
+//! remembers who was asked, because a commit is published where nothing can be awaited.
 
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
 
 use plexus_protocol::SessionId;
 use tokio::sync::Notify;
 
-use crate::Hub;
+use super::Escalation;
 
-/// Who was asked something.
+/// The sessions that were asked.
 #[derive(Debug, Default)]
 pub(super) struct ToWake {
     sessions: Mutex<BTreeSet<SessionId>>,
@@ -34,15 +33,9 @@ impl ToWake {
     }
 }
 
-impl Hub {
-    /// Wakes sessions that want to be woken, for as long as it is polled.
-    pub(crate) async fn see_to_waking(&self) -> Infallible {
-        loop {
-            let id = self.way_up().to_wake.next().await;
-            let session = self.book().held(|| self.store().session(id)).await;
-            if session.is_some_and(|session| session.config.wake && session.deleted_at.is_none()) {
-                self.session(id).wake();
-            }
-        }
+impl Escalation {
+    /// Waits for the next session that was asked.
+    pub(crate) async fn next_asked(&self) -> SessionId {
+        self.to_wake.next().await
     }
 }

@@ -1,11 +1,10 @@
-//! From what the store did not do to what a caller is told.
+//! Errors that callers see: how a refusal or a failure of the store is reported.
 
 use plexus_protocol::{Error, ErrorKind};
-use plexus_store::{Refusal, StoreError};
+use plexus_store::{BudgetRow, Refusal, StoreError};
+use serde_json::Value;
 
-use crate::budgets;
-
-/// What a caller is told when the store did not do it.
+/// The error for a caller whose request the store refused or could not store.
 pub(crate) fn store_error(error: StoreError) -> Error {
     match error {
         StoreError::Refused(refusal) => {
@@ -19,10 +18,10 @@ pub(crate) fn store_error(error: StoreError) -> Error {
                 Refusal::NoSuchToken(_) => ErrorKind::TokenNotFound,
                 Refusal::NoSuchRule(_) => ErrorKind::RuleNotFound,
                 Refusal::BudgetExceeded(row) => {
-                    return budgets::refusal(ErrorKind::BudgetExceeded, row, refusal.to_string());
+                    return budget_error(ErrorKind::BudgetExceeded, row, refusal.to_string());
                 }
                 Refusal::BudgetExhausted(row) => {
-                    return budgets::refusal(ErrorKind::BudgetExhausted, row, refusal.to_string());
+                    return budget_error(ErrorKind::BudgetExhausted, row, refusal.to_string());
                 }
                 Refusal::BudgetInUse(row) => {
                     return Error::invalid(&format!("budget.{}", row.limit.as_str()), &refusal);
@@ -41,4 +40,25 @@ pub(crate) fn store_error(error: StoreError) -> Error {
         ),
         StoreError::Unusable(why) => Error::new(ErrorKind::Internal, why),
     }
+}
+
+/// The error for a caller that a budget stops, with the state of the budget.
+pub(crate) fn budget_error(kind: ErrorKind, row: &BudgetRow, message: String) -> Error {
+    let shown = |units| Value::Number(row.limit.shown(units));
+    Error::new(kind, message)
+        .with("limit", row.limit.as_str())
+        .with("session_id", row.session.to_string())
+        .with("granted", shown(row.granted))
+        .with("used", shown(row.used))
+        .with("left", shown(row.left()))
+}
+
+/// The error for a session that the caller cannot access. It is identical to "not found", so existence is not revealed.
+pub(crate) fn session_not_found(called: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::SessionNotFound, format!("there is no session `{called}`"))
+}
+
+/// The error for every caller of a hub that shuts down.
+pub(crate) fn shutting_down() -> Error {
+    Error::new(ErrorKind::ShuttingDown, "the hub is shutting down; try again when it is running")
 }

@@ -1,5 +1,5 @@
-//! What rules settle: the open approvals that they bring to their end when they are made, and those that one would bring
-//! to their end if it were. One function says so for both; making rules is for `rules`.
+//! The open approvals that rules resolve: those that match a new rule, and those that would match a rule if it were created.
+//! One function decides both. Creating rules is in `create`.
 
 use plexus_protocol::policy::{AnswerEffect, Remember};
 use plexus_protocol::{
@@ -7,45 +7,45 @@ use plexus_protocol::{
 };
 use plexus_store::{ApprovalRow, Open, RuleRow};
 
-use crate::Hub;
-use crate::access::Admitted;
-use crate::book::Resolved;
+use super::Policy;
+use super::gate::Say;
+use super::in_force::{Policies, view};
+use crate::access::{self, Admitted};
+use crate::book::{Book, Resolved};
 use crate::clock::now;
-use crate::gate::Say;
-use crate::hub::store_error;
-use crate::policies::{self, Policies};
+use crate::errors::store_error;
 
-/// What a rule would do if it were made with an answer.
+/// What a rule would do if it were created with an answer.
 pub(crate) struct Preview {
-    /// As it would be kept.
+    /// The rule as it would be stored.
     pub(crate) rule: String,
-    /// Whether it means the call that is asked about.
+    /// Whether it matches the call that is asked about.
     pub(crate) covers: bool,
-    /// Which other open approvals it would bring to their end.
+    /// The other open approvals that it would resolve.
     pub(crate) settles: Vec<ApprovalId>,
 }
 
-impl Hub {
-    /// Brings those open approvals to their end that the rules in force allow or deny: when rules were made for `session`
-    /// and all below it, or for all, and when a hub starts, as the last one may not have come to it.
-    pub(crate) async fn settle(&self, session: Option<SessionId>) -> Vec<ApprovalId> {
+impl Policy {
+    /// Resolves the open approvals that the rules in force allow or deny: after rules were created for `session` and all
+    /// its descendants, or for all sessions, and when a hub starts, because the last one may have been killed in between.
+    pub(crate) async fn resolve_matching(&self, book: &Book, session: Option<SessionId>) -> Vec<ApprovalId> {
         let open = match self.open_below(session).await {
             Ok(open) => open,
             Err(error) => {
-                tracing::warn!(%error, "what a new rule settles could not be read; it stays open");
+                tracing::warn!(%error, "the approvals that a new rule matches could not be read; they stay open");
                 return Vec::new();
             }
         };
-        let mut settled = Vec::new();
+        let mut resolved = Vec::new();
         for row in open {
-            if let Some((status, decision)) = self.settles(&row, self.policies()).await
+            if let Some((status, decision)) = self.outcome(&row, &self.in_force).await
                 && let Ok(Resolved::Now(_)) =
-                    self.book().resolve(row.approval.id, status, decision, Vec::new()).await
+                    book.resolve(row.approval.id, status, decision, Vec::new()).await
             {
-                settled.push(row.approval.id);
+                resolved.push(row.approval.id);
             }
         }
-        settled
+        resolved
     }
 
     /// What a rule would do to open approvals if it were made with the answer to `row`, and what it would be kept as.
@@ -64,17 +64,17 @@ impl Hub {
         let rule = self.remembered(caller, row, effect, remember, "").await?;
         let session = rule.session;
         let supposed = RuleRow { number: u64::MAX, rule, created_at: now() };
-        let view = policies::view(&supposed)
+        let view = view(&supposed)
             .ok_or_else(|| Error::new(ErrorKind::Internal, "the rule cannot be read again"))?;
-        let policies = self.policies().supposing(supposed);
+        let policies = self.in_force.supposing(supposed);
         let wanted = match effect {
             AnswerEffect::Allow => ApprovalStatus::Allowed,
             AnswerEffect::Deny => ApprovalStatus::Denied,
         };
-        let covers = self.settles(row, &policies).await.is_some_and(|(status, _)| status == wanted);
+        let covers = self.outcome(row, &policies).await.is_some_and(|(status, _)| status == wanted);
         let mut settles = Vec::new();
         for other in self.open_below(session).await? {
-            if other.approval.id != row.approval.id && self.settles(&other, &policies).await.is_some() {
+            if other.approval.id != row.approval.id && self.outcome(&other, &policies).await.is_some() {
                 settles.push(other.approval.id);
             }
         }
@@ -84,24 +84,24 @@ impl Hub {
     /// The open approvals of a session and all below it; of all sessions for `None`.
     async fn open_below(&self, session: Option<SessionId>) -> Result<Vec<ApprovalRow>, Error> {
         let Some(session) = session else {
-            return self.store().open_approvals(Open::All).await.map_err(store_error);
+            return self.store.open_approvals(Open::All).await.map_err(store_error);
         };
-        let below = self.descendants(session).await?;
+        let below = access::descendants(&*self.store, session).await?;
         let mut open = Vec::new();
         for id in std::iter::once(session).chain(below.iter().map(|row| row.id)) {
-            open.extend(self.store().open_approvals(Open::OfSession(id)).await.map_err(store_error)?);
+            open.extend(self.store.open_approvals(Open::OfSession(id)).await.map_err(store_error)?);
         }
         Ok(open)
     }
 
     /// How these rules bring an open approval to its end, if they do.
-    async fn settles(&self, row: &ApprovalRow, policies: &Policies) -> Option<(ApprovalStatus, Decision)> {
+    async fn outcome(&self, row: &ApprovalRow, policies: &Policies) -> Option<(ApprovalStatus, Decision)> {
         let approval = &row.approval;
         // Rules are about calls; what may be used is given by someone who has it.
         if approval.kind == ApprovalKind::Budget {
             return None;
         }
-        let session = self.store().session(approval.session_id).await.ok().flatten()?;
+        let session = self.store.session(approval.session_id).await.ok().flatten()?;
         let ruling = self
             .ruling_by(policies, session, &approval.tool_name, &approval.input, &approval.cwd)
             .await

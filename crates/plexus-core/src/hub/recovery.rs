@@ -1,0 +1,101 @@
+//! Recovery of a hub: it adopts what an earlier hub left before any door opens, and starts its background tasks.
+
+use std::sync::Arc;
+
+use plexus_agent::ProcessIdentity;
+use plexus_protocol::SessionId;
+use plexus_protocol::claudecode::Channel;
+use plexus_store::{RunRow, RunState, StoreError};
+
+use super::Hub;
+use crate::housekeeping::{self, Housekeeping};
+use crate::limits::weight;
+use crate::{ChildMcp, sign_in};
+
+impl Hub {
+    /// Adopts children that live or ended meanwhile, running turns and open approvals.
+    pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
+        let (parts, store) = (&self.parts, self.store());
+        self.in_background(|hub| async move { hub.book().see_to_deadlines().await });
+        self.in_background(|hub| async move { hub.parts.disk.watch().await });
+        sign_in::sweep(&self.settings().data_dir);
+        parts.policies.load(store.rules().await?);
+        // A hub that was killed may not have anchored the end of the audit log.
+        self.heads.moved(&store.audit_head().await?);
+        self.in_background(|hub| async move { hub.heads.keep(&hub.parts.files).await });
+        self.worktrees.recover().await?;
+        let runs = store.open_runs().await?;
+        // Known before any door opens: the processes of a child must find none open to them.
+        for run in &runs {
+            let process: Option<ProcessIdentity> =
+                run.process.clone().and_then(|p| serde_json::from_value(p).ok());
+            if let Some(keeper) = process.filter(ProcessIdentity::is_alive) {
+                parts.keepers.insert(run.key.session, keeper.pid);
+            }
+        }
+        let mut sessions: Vec<SessionId> = runs.iter().map(|run| run.key.session).collect();
+        for session in store.sessions().await? {
+            let turn = store.turn(session.id, session.latest_turn).await?;
+            parts.room.lives(session.id, session.answers_to);
+            if turn.is_some_and(|turn| turn.ended_at.is_none()) {
+                sessions.push(session.id);
+            }
+        }
+        for approval in self.book().take_up().await? {
+            parts.room.is_open(approval.approval.id, weight(&approval.approval.input));
+            parts.escalation.open(&approval);
+            self.notifier.iter().for_each(|notifier| notifier.open(&approval));
+        }
+        if self.notifier.is_some() {
+            self.in_background(|hub| async move {
+                if let Some(notifier) = &hub.notifier {
+                    notifier.run(hub.store(), hub.book()).await;
+                }
+            });
+        }
+        self.in_background(|hub| async move {
+            hub.parts.escalation.run(hub.store(), hub.book(), hub.settings()).await
+        });
+        self.in_background(|hub| async move { hub.wake_sessions().await });
+        let over_http =
+            |run: &&RunRow| run.state == RunState::External || self.settings().child_mcp == ChildMcp::Http;
+        for run in runs.iter().filter(over_http) {
+            for row in store.living_approvals(run.key).await? {
+                if row.channel == Channel::Mcp && row.approval.delivered_at.is_none() {
+                    self.permits.detached(row.approval.id);
+                }
+            }
+        }
+        for session in sessions {
+            self.sessions.get(session);
+        }
+        parts.tasks.spawn_until_closing(housekeeping::run(Housekeeping {
+            settings: Arc::clone(&parts.settings),
+            store: Arc::clone(&parts.store),
+            book: Arc::clone(&parts.book),
+        }));
+        if !parts.policies.is_empty() {
+            self.in_background(|hub| async move { hub.policy.resolve_matching(hub.book(), None).await });
+        }
+        Ok(())
+    }
+
+    /// Starts a task that is dropped when the hub shuts down.
+    fn in_background<F>(self: &Arc<Self>, task: impl FnOnce(Arc<Self>) -> F)
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        self.tasks().spawn_until_closing(task(Arc::clone(self)));
+    }
+
+    /// Wakes the sessions that were asked and want to be woken, for as long as it is polled.
+    async fn wake_sessions(&self) {
+        loop {
+            let id = self.parts.escalation.next_asked().await;
+            let session = self.book().held(|| self.store().session(id)).await;
+            if session.is_some_and(|session| session.config.wake && session.deleted_at.is_none()) {
+                self.sessions.get(id).wake();
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The outcome of a resolved approval: what the child is told, and what a caller is told who answers too late.
+
+use plexus_claude::PermissionResult;
+use plexus_protocol::ApprovalStatus;
+use plexus_protocol::claudecode::PermissionMode;
+use plexus_protocol::loopback::Answered;
+use plexus_store::ApprovalRow;
+use serde_json::{Value, json};
+
+/// The answer to a caller that was not the first.
+pub(crate) fn already_resolved(row: &ApprovalRow) -> Answered {
+    Answered::AlreadyResolved {
+        approval_id: row.approval.id,
+        status: row.approval.status,
+        decision: row.approval.decision.clone(),
+        resolved_at: row.approval.resolved_at,
+    }
+}
+
+/// The change of mode that goes with an approved plan. For this session only: nothing is written to settings.
+fn set_mode(mode: PermissionMode) -> Value {
+    json!({"type": "setMode", "mode": mode.as_str(), "destination": "session"})
+}
+
+/// What the child is told about an approval that has come to its end. The input is always the stored one.
+pub(crate) fn permission_result(row: &ApprovalRow) -> PermissionResult {
+    let decision = row.approval.decision.as_ref();
+    let message = decision.and_then(|decision| decision.message.clone());
+    let deny = |message: String| PermissionResult::Deny {
+        message,
+        interrupt: decision.is_some_and(|d| d.interrupt),
+    };
+    match row.approval.status {
+        ApprovalStatus::Allowed => PermissionResult::Allow {
+            updated_input: decision
+                .and_then(|decision| decision.updated_input.clone())
+                .unwrap_or_else(|| row.approval.input.clone()),
+            updated_permissions: decision
+                .and_then(|decision| decision.mode)
+                .into_iter()
+                .map(set_mode)
+                .collect(),
+        },
+        ApprovalStatus::Denied => deny(message.unwrap_or_else(|| "This call was denied.".to_owned())),
+        ApprovalStatus::Expired => deny(
+            "Nobody answered in time, so this call did not run. This is no refusal: you may ask again."
+                .to_owned(),
+        ),
+        ApprovalStatus::Withdrawn | ApprovalStatus::Pending => {
+            deny(message.unwrap_or_else(|| "This question was withdrawn.".to_owned()))
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The parts that the sessions of a hub, their worktrees and its background tasks are made of. Each part owns its state;
+//! nothing here decides anything.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use plexus_agent::JournalWatch;
+use plexus_store::{Change, Committed, Store, StoreError};
+use tokio::sync::Semaphore;
+
+use crate::Settings;
+use crate::book::Book;
+use crate::deltas::Deltas;
+use crate::disk::Disk;
+use crate::escalation::Escalation;
+use crate::files::Files;
+use crate::keepers::Keepers;
+use crate::limits::Room;
+use crate::loading::UserSettings;
+use crate::metrics::Metrics;
+use crate::policy::Policies;
+use crate::tasks::Tasks;
+use crate::wall::Walls;
+
+/// The parts of a hub.
+pub(crate) struct Parts {
+    pub(crate) settings: Arc<Settings>,
+    /// This program, for processes outside the sandbox: keepers and file helpers.
+    pub(crate) own_program: PathBuf,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) book: Arc<Book>,
+    pub(crate) policies: Arc<Policies>,
+    pub(crate) escalation: Arc<Escalation>,
+    pub(crate) room: Arc<Room>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) deltas: Arc<Deltas>,
+    pub(crate) disk: Disk,
+    pub(crate) watch: JournalWatch,
+    pub(crate) walls: Walls,
+    pub(crate) files: Files,
+    pub(crate) user_settings: UserSettings,
+    pub(crate) keepers: Keepers,
+    /// Permits to hold many unstored lines in memory.
+    pub(crate) reading: Arc<Semaphore>,
+    pub(crate) tasks: Tasks,
+}
+
+impl Parts {
+    /// Commits changes, and publishes them when they are durable. Every write goes through here or through the book.
+    pub(crate) async fn commit(&self, changes: Vec<Change>) -> Result<Committed, StoreError> {
+        self.book.commit(changes).await
+    }
+}

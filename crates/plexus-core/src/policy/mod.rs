@@ -1,0 +1,35 @@
+//! Policy: the decision about each call at the gate, by named policies and by rules. `gate` decides about one call,
+//! `in_force` holds the rules, `create` parses and checks new ones, and `matching` resolves the approvals they match.
+
+mod create;
+mod gate;
+mod in_force;
+mod matching;
+mod restriction;
+#[cfg(test)]
+mod scope_properties;
+
+use std::sync::Arc;
+
+use plexus_store::Store;
+
+use crate::Settings;
+
+pub(crate) use create::Giver;
+pub(crate) use gate::{NamedPolicy, Say, decide, from_value, to_value};
+pub(crate) use in_force::{Judge, Policies, view};
+pub(crate) use matching::Preview;
+pub(crate) use restriction::Restriction;
+
+/// Decides about calls of any session, and creates rules.
+pub(crate) struct Policy {
+    pub(crate) in_force: Arc<Policies>,
+    store: Arc<dyn Store>,
+    settings: Arc<Settings>,
+}
+
+impl Policy {
+    pub(crate) fn new(in_force: Arc<Policies>, store: Arc<dyn Store>, settings: Arc<Settings>) -> Self {
+        Self { in_force, store, settings }
+    }
+}
