@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use plexus_store::{Store, StoreError};
 
-use crate::activations::{Arbor, Audit, ClaudeCode, Console, Loopback, Policy, Token};
+use crate::activations::{Arbor, Audit, ClaudeCode, Loopback, Policy, Token};
+use crate::audit_anchor::AuditAnchor;
 use crate::hub::Registry;
 use crate::method::Activation;
 use crate::wall::Walls;
@@ -23,8 +24,7 @@ pub enum StartError {
 
 /// The methods of a hub as it is shipped. They are known without one, to the relay for instance.
 pub fn standard_methods() -> Registry {
-    let activations: [&dyn Activation<Hub>; 7] =
-        [&ClaudeCode, &Loopback, &Arbor, &Policy, &Token, &Audit, &Console];
+    let activations: [&dyn Activation<Hub>; 6] = [&ClaudeCode, &Loopback, &Arbor, &Policy, &Token, &Audit];
     let mut registry = Registry::default();
     activations.into_iter().for_each(|activation| registry.add(activation));
     registry
@@ -35,17 +35,18 @@ pub struct HubBuilder {
     settings: Settings,
     store: Arc<dyn Store>,
     registry: Registry,
+    audit_anchors: Vec<Box<dyn AuditAnchor>>,
 }
 
 impl HubBuilder {
     /// A hub over this store, with no methods yet.
     pub fn new(settings: Settings, store: Arc<dyn Store>) -> Self {
-        Self { settings, store, registry: Registry::default() }
+        Self { settings, store, registry: Registry::default(), audit_anchors: Vec::new() }
     }
 
     /// The hub as it is shipped.
     pub fn standard(settings: Settings, store: Arc<dyn Store>) -> Self {
-        Self { settings, store, registry: standard_methods() }
+        Self { registry: standard_methods(), ..Self::new(settings, store) }
     }
 
     /// Registers the methods of an activation.
@@ -55,10 +56,17 @@ impl HubBuilder {
         self
     }
 
+    /// Adds a place that receives heads of the audit log.
+    #[must_use]
+    pub fn audit_anchor(mut self, anchor: Box<dyn AuditAnchor>) -> Self {
+        self.audit_anchors.push(anchor);
+        self
+    }
+
     /// Starts it: finds the children of an earlier hub again and goes on with them.
     pub async fn start(self) -> Result<Arc<Hub>, StartError> {
         let walls = Walls::tried(&self.settings).await;
-        let hub = Hub::new(self.settings, self.store, self.registry, walls).await?;
+        let hub = Hub::new(self.settings, self.store, self.registry, walls, self.audit_anchors).await?;
         hub.recover().await?;
         Ok(hub)
     }

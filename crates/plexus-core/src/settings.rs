@@ -73,8 +73,6 @@ pub struct Settings {
     pub notify: Option<NotifySettings>,
     /// A file, elsewhere, that is told how far the record goes.
     pub audit_head_file: Option<PathBuf>,
-    /// An address that is told the same.
-    pub audit_head_webhook: Option<String>,
 }
 
 impl Settings {

@@ -1,12 +1,9 @@
-//! Signing in at the console: a code that is good once and for half a minute is exchanged for a token of its own. The code
-//! travels in a file that only this user, and no agent, can read; its file goes when the code does.
+//! Sign-in codes for the console. A code is valid once and for half a minute; it is exchanged for a token of its own. The
+//! door that issues a code decides how it reaches the browser.
 
+use std::any::Any;
 use std::collections::HashMap;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use plexus_protocol::token::TokenRight;
@@ -20,101 +17,56 @@ use crate::errors::store_error;
 use crate::secret::{new_token, token_hash};
 use crate::tasks::Tasks;
 
-/// How long a code is good.
-pub(crate) const GOOD_FOR: Duration = Duration::from_secs(30);
+/// How long a code is valid.
+pub const CODE_VALID_FOR: Duration = Duration::from_secs(30);
 
-/// How long whoever signed in stays so.
+/// How long a person stays signed in.
 const SIGNED_IN_SECS: u64 = 24 * 60 * 60;
 
-/// What the files that carry codes are called, before their number.
+/// The beginning of the names of sign-in tokens.
 const PREFIX: &str = "console-";
 
-/// The codes that were given out and not used yet, by their hash.
-#[derive(Debug, Default)]
-pub(crate) struct Links(Mutex<HashMap<String, Link>>);
+/// The codes that were issued and not used, by their hash.
+#[derive(Default)]
+pub(crate) struct SignInCodes(Mutex<HashMap<String, Issued>>);
 
-#[derive(Debug)]
-struct Link {
+struct Issued {
     until: Instant,
-    file: PathBuf,
+    /// Dropped when the code is used or expires.
+    _carrier: Box<dyn Any + Send>,
 }
 
-impl Drop for Link {
-    fn drop(&mut self) {
-        // What is left of one is good for nothing, and goes with the next hub.
-        let _ = fs::remove_file(&self.file);
-    }
-}
-
-/// A code, and the file that leads a browser to it.
-#[derive(Debug)]
-pub(crate) struct Given {
-    pub(crate) code: String,
-    pub(crate) file: PathBuf,
-}
-
-/// Who signed in.
+/// The token of a person who signed in.
 #[derive(Debug)]
 pub struct SignedIn {
-    /// What the token is called, to be revoked by.
+    /// The name of the token, to revoke it by.
     pub name: TokenName,
     /// The token.
     pub token: String,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires_at: UnixSeconds,
 }
 
-impl Links {
-    fn take(&self, code: &str) -> bool {
-        let link = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&token_hash(code));
-        link.is_some_and(|link| Instant::now() < link.until)
-    }
-
-    fn keep(&self, code: &str, link: Link) {
-        let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        links.insert(token_hash(code), link);
-    }
-
-    fn forget_old(&self) {
-        let now = Instant::now();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, link| now < link.until);
-    }
-}
-
-/// Removes what a hub that was killed left of such files.
-pub(crate) fn sweep(data_dir: &Path) {
-    let entries = fs::read_dir(data_dir).into_iter().flatten().flatten();
-    for entry in entries {
-        let name = entry.file_name();
-        if name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(".html")) {
-            // Nobody can use it any more.
-            let _ = fs::remove_file(entry.path());
-        }
-    }
-}
-
-impl Links {
-    /// A fresh code for the page at `url`, and a file that takes a browser there.
-    pub(crate) fn give(self: &Arc<Self>, data_dir: &Path, url: &str, tasks: &Tasks) -> Result<Given, Error> {
-        let internal = |error: &dyn std::fmt::Display| Error::new(ErrorKind::Internal, error.to_string());
-        let code = new_token().map_err(|error| internal(&error))?;
-        let number = new_token().map_err(|error| internal(&error))?;
-        let file = data_dir.join(format!("{PREFIX}{}.html", number.get(..8).unwrap_or_default()));
-        write(&file, &page(&format!("{url}/#login={code}"))).map_err(|error| internal(&error))?;
-        let until = Instant::now() + GOOD_FOR;
-        self.keep(&code, Link { until, file: file.clone() });
-        let links = Arc::clone(self);
+impl SignInCodes {
+    /// Issues a code. `carrier` is dropped when the code is used or expires.
+    pub(crate) fn issue<T: Send + 'static>(
+        self: &Arc<Self>,
+        tasks: &Tasks,
+        carrier: impl FnOnce(&str) -> Result<T, Error>,
+    ) -> Result<String, Error> {
+        let code = new_token().map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?;
+        let until = Instant::now() + CODE_VALID_FOR;
+        let issued = Issued { until, _carrier: Box::new(carrier(&code)?) };
+        self.lock().insert(token_hash(&code), issued);
+        let codes = Arc::clone(self);
         tasks.spawn_until_closing(async move {
             sleep_until(until).await;
-            links.forget_old();
+            codes.forget_expired();
         });
-        Ok(Given { code, file })
+        Ok(code)
     }
 
-    /// Exchanges a code for a token; `None` for one that was used, has grown old or never was.
-    ///
-    /// # Errors
-    /// When the token cannot be stored; the code is used up all the same.
+    /// Exchanges a code for a token; `None` for a code that was used, has expired or never existed.
     pub(crate) async fn sign_in(&self, book: &Book, code: &str) -> Result<Option<SignedIn>, Error> {
         if !self.take(code) {
             return Ok(None);
@@ -134,55 +86,40 @@ impl Links {
         book.commit(vec![change]).await.map_err(store_error)?;
         Ok(Some(SignedIn { name, token, expires_at }))
     }
-}
 
-/// A page that leads on by itself, and says nothing to the page it leads to.
-fn page(url: &str) -> String {
-    format!(
-        "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\
-         <meta http-equiv=\"refresh\" content=\"0; url={url}\"><title>Plexus</title>\n"
-    )
-}
+    fn take(&self, code: &str) -> bool {
+        let issued = self.lock().remove(&token_hash(code));
+        issued.is_some_and(|issued| Instant::now() < issued.until)
+    }
 
-fn write(path: &Path, content: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(content.as_bytes())
+    fn forget_expired(&self) {
+        let now = Instant::now();
+        self.lock().retain(|_, issued| now < issued.until);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Issued>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_code_is_good_once_and_until_its_time_is_over() {
-        let dir = tempfile::tempdir().unwrap();
-        let links = Links::default();
-        let give = |code: &str, until| {
-            let file = dir.path().join(code);
-            write(&file, "a page").unwrap();
-            links.keep(code, Link { until, file });
-        };
-        give("first", Instant::now() + GOOD_FOR);
-        assert!(!links.take("other") && links.take("first") && !links.take("first"));
-        assert!(!dir.path().join("first").exists(), "its file goes with it");
-        give("second", Instant::now());
-        assert!(!links.take("second"));
-        give("third", Instant::now());
-        give("fourth", Instant::now() + GOOD_FOR);
-        links.forget_old();
-        assert!(!dir.path().join("third").exists() && dir.path().join("fourth").exists());
-    }
-
-    #[test]
-    fn what_was_left_is_swept_and_nothing_else() {
-        let dir = tempfile::tempdir().unwrap();
-        for name in ["console-1a2b.html", "plexus.db", "console-notes.txt"] {
-            fs::write(dir.path().join(name), "").unwrap();
-        }
-        sweep(dir.path());
-        let left: Vec<bool> = ["console-1a2b.html", "plexus.db", "console-notes.txt"]
-            .map(|name| dir.path().join(name).exists())
-            .into();
-        assert_eq!(left, [false, true, true]);
+    #[tokio::test(start_paused = true)]
+    async fn a_code_is_valid_once_and_until_it_expires() {
+        let (codes, tasks) = (Arc::new(SignInCodes::default()), Tasks::default());
+        let carrier = Arc::new(());
+        let issue = || codes.issue(&tasks, |_| Ok(Arc::clone(&carrier))).unwrap();
+        let first = issue();
+        assert!(!codes.take("other") && codes.take(&first) && !codes.take(&first));
+        assert_eq!(Arc::strong_count(&carrier), 1, "the carrier is dropped with the code");
+        let second = issue();
+        tokio::time::advance(CODE_VALID_FOR).await;
+        assert!(!codes.take(&second));
+        issue();
+        tokio::time::advance(CODE_VALID_FOR).await;
+        codes.forget_expired();
+        assert_eq!(Arc::strong_count(&carrier), 1, "an expired code is forgotten");
     }
 }

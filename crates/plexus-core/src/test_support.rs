@@ -82,6 +82,5 @@ pub(crate) fn settings() -> Settings {
         retention: Retention::default(),
         notify: None,
         audit_head_file: None,
-        audit_head_webhook: None,
     }
 }

@@ -20,8 +20,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::accept::serve;
+use crate::audit_webhook::AuditWebhook;
 use crate::callers::Callers;
 use crate::connections::Waiting;
+use crate::console_link::{ConsoleLink, remove_old_pages};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::doors::{Doors, Way};
 use crate::identity::Identity;
@@ -345,9 +347,13 @@ async fn start_core(
         retention: config.retention,
         notify: config.notify,
         audit_head_file: config.audit_head_file,
-        audit_head_webhook: config.audit_head_webhook,
     };
-    Ok(HubBuilder::standard(settings, Arc::new(store)).start().await?)
+    remove_old_pages(dir.path());
+    let mut builder = HubBuilder::standard(settings, Arc::new(store)).with(&ConsoleLink);
+    if let Some(url) = config.audit_head_webhook {
+        builder = builder.audit_anchor(Box::new(AuditWebhook { url }));
+    }
+    Ok(builder.start().await?)
 }
 
 /// `DIR-worktrees`: what an agent works in may neither hold the data directory nor lie in it.

@@ -3,7 +3,7 @@
 
 use clap::{Args, Command};
 use clap_complete::Shell;
-use plexus_core::standard_methods;
+use plexus_server::methods;
 
 use crate::call::Schema;
 use crate::cli;
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &CompletionsArgs) -> Result<(), ExpectedError> {
 
 /// The whole command line: our verbs, and each namespace of the hub.
 fn whole() -> Result<Command, ExpectedError> {
-    let schema: Schema = serde_json::from_value(standard_methods().openrpc()).map_err(system)?;
+    let schema: Schema = serde_json::from_value(methods().openrpc()).map_err(system)?;
     let mut program = cli::command();
     for namespace in schema.namespaces() {
         let methods = schema.namespace(namespace)?;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use plexus_core::{Method, Registry, Repeat, ToolUser, method_not_found, standard_methods};
+use plexus_core::{Method, Registry, Repeat, ToolUser, method_not_found};
 use plexus_protocol::{Error, MAX_BODY_BYTES};
 use plexus_server::{DataDir, HubKey, ToolServer, Toolbox};
 use rmcp::ServiceExt;
@@ -33,7 +33,7 @@ pub(crate) fn run(args: McpArgs) -> Result<(), ExpectedError> {
     // A child of the hub does not see the data directory; its keeper ends it where that is gone.
     let data_dir = if let Client::Parent { .. } = client { data_dir.ok() } else { None };
     let user = user(&client);
-    let relay = Relay { client, progress_every: progress_every(), methods: standard_methods(), user };
+    let relay = Relay { client, progress_every: progress_every(), methods: plexus_server::methods(), user };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
     let outcome = runtime.block_on(async {
         let (stdin, stdout) = stdio_pipes();

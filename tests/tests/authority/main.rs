@@ -132,7 +132,7 @@ impl Try {
     }
 
     fn changes_something(&self) -> bool {
-        let methods = plexus_core::standard_methods();
+        let methods = plexus_server::methods();
         methods.get(self.name()).is_some_and(|method| !matches!(method.needs, Needs::Read | Needs::Watch))
     }
 
@@ -195,7 +195,7 @@ fn shows(answer: &Value, session: &str) -> bool {
 async fn every_caller_may_do_exactly_what_the_documentation_says() -> anyhow::Result<()> {
     let rows = rows();
     let tried: Vec<&str> = rows.iter().map(Try::name).collect();
-    for method in plexus_core::standard_methods().all() {
+    for method in plexus_server::methods().all() {
         assert!(tried.contains(&method.name), "{} has no row: say who may call it", method.name);
     }
     let mut family = Family::new().await?;

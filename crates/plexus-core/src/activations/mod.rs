@@ -3,7 +3,6 @@
 mod arbor;
 mod audit;
 mod claudecode;
-mod console;
 mod loopback;
 mod policy;
 mod token;
@@ -11,7 +10,6 @@ mod token;
 pub use arbor::Arbor;
 pub use audit::Audit;
 pub use claudecode::ClaudeCode;
-pub use console::Console;
 pub use loopback::Loopback;
 pub use policy::Policy;
 pub use token::Token;

@@ -31,7 +31,16 @@ impl Hub {
     /// # Errors
     /// When the token cannot be stored; the code is used up all the same.
     pub async fn sign_in(&self, code: &str) -> Result<Option<SignedIn>, Error> {
-        self.links().sign_in(self.book(), code).await
+        self.sign_in_codes.sign_in(self.book(), code).await
+    }
+
+    /// Issues a sign-in code, which `carrier` takes to a browser. What `carrier` returns is dropped when the code is used or
+    /// expires.
+    pub fn issue_sign_in_code<T: Send + 'static>(
+        &self,
+        carrier: impl FnOnce(&str) -> Result<T, Error>,
+    ) -> Result<String, Error> {
+        self.sign_in_codes.issue(self.tasks(), carrier)
     }
 
     /// What a caller that sees every session may do, in the words of the wire; nothing for a caller that sees only its own.

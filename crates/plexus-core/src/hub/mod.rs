@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 
 use crate::Settings;
 use crate::access::{self, Needs, is_good_for, on_behalf_of};
-use crate::audit_head::Heads;
+use crate::audit_anchor::{AuditAnchor, AuditAnchors};
 use crate::book::{Book, Topic};
 use crate::caller::Caller;
 use crate::disk::Disk;
@@ -33,7 +33,7 @@ use crate::permit::Permits;
 use crate::policy::{Policies, Policy};
 use crate::positions::Positions;
 use crate::session::{SessionHandle, Sessions};
-use crate::sign_in::Links;
+use crate::sign_in::SignInCodes;
 use crate::tasks::Tasks;
 use crate::wall::Walls;
 use crate::worktrees::Worktrees;
@@ -69,8 +69,8 @@ pub struct Hub {
     worktrees: Arc<Worktrees>,
     positions: Positions,
     rendering: Places,
-    heads: Heads,
-    links: Arc<Links>,
+    audit_anchors: AuditAnchors,
+    sign_in_codes: Arc<SignInCodes>,
     notifier: Option<Notifier>,
 }
 
@@ -80,6 +80,7 @@ impl Hub {
         store: Arc<dyn Store>,
         registry: Registry,
         walls: Walls,
+        audit_anchors: Vec<Box<dyn AuditAnchor>>,
     ) -> io::Result<Arc<Self>> {
         let settings = Arc::new(settings);
         let tasks = Tasks::default();
@@ -110,7 +111,7 @@ impl Hub {
             store,
             settings,
         });
-        let hub = Arc::new(Self::of(registry, parts));
+        let hub = Arc::new(Self::of(registry, parts, audit_anchors));
         let this: Weak<Self> = Arc::downgrade(&hub);
         hub.parts.store.observe(Box::new(move |committed| {
             if let Some(hub) = this.upgrade() {
@@ -120,7 +121,7 @@ impl Hub {
         Ok(hub)
     }
 
-    fn of(registry: Registry, parts: Arc<Parts>) -> Self {
+    fn of(registry: Registry, parts: Arc<Parts>, audit_anchors: Vec<Box<dyn AuditAnchor>>) -> Self {
         let Parts { settings, store, book, tasks, .. } = &*parts;
         let sessions = Sessions::new(Arc::clone(&parts));
         let notify = settings.notify.clone();
@@ -144,8 +145,8 @@ impl Hub {
             worktrees: Worktrees::new(Arc::clone(&parts)),
             positions: Positions::default(),
             rendering: Places::new(RENDERED_AT_ONCE.0, RENDERED_AT_ONCE.1),
-            heads: Heads::at(settings.audit_head_file.clone(), settings.audit_head_webhook.clone()),
-            links: Arc::default(),
+            audit_anchors: AuditAnchors::new(settings.audit_head_file.clone(), audit_anchors),
+            sign_in_codes: Arc::default(),
             notifier: notify.map(|notify| Notifier::new(notify, &settings.data_dir, tasks)),
             sessions,
             parts,
@@ -199,10 +200,6 @@ impl Hub {
         &self.positions
     }
 
-    pub(crate) fn links(&self) -> &Arc<Links> {
-        &self.links
-    }
-
     /// Access to files that children can write.
     pub fn files(&self) -> &Files {
         &self.parts.files
@@ -243,7 +240,7 @@ impl Hub {
         parts.metrics.on_commit(committed);
         parts.policies.on_commit(&committed.rules);
         if let Some(head) = &committed.audit {
-            self.heads.moved(head);
+            self.audit_anchors.on_commit(head);
         }
         for row in &committed.approvals {
             if row.approval.status == ApprovalStatus::Pending {
@@ -314,7 +311,7 @@ impl Hub {
             futures::future::join_all(handles.iter().map(|handle| handle.stop("plexus down"))).await;
         }
         self.tasks().close().await;
-        self.heads.tell(&self.parts.files).await;
+        self.audit_anchors.deliver(&self.parts.files).await;
         count
     }
 }

@@ -8,9 +8,9 @@ use plexus_protocol::claudecode::Channel;
 use plexus_store::{RunRow, RunState, StoreError};
 
 use super::Hub;
+use crate::ChildMcp;
 use crate::housekeeping::{self, Housekeeping};
 use crate::limits::weight;
-use crate::{ChildMcp, sign_in};
 
 impl Hub {
     /// Adopts children that live or ended meanwhile, running turns and open approvals.
@@ -18,11 +18,10 @@ impl Hub {
         let (parts, store) = (&self.parts, self.store());
         self.in_background(|hub| async move { hub.book().see_to_deadlines().await });
         self.in_background(|hub| async move { hub.parts.disk.watch().await });
-        sign_in::sweep(&self.settings().data_dir);
         parts.policies.load(store.rules().await?);
         // A hub that was killed may not have anchored the end of the audit log.
-        self.heads.moved(&store.audit_head().await?);
-        self.in_background(|hub| async move { hub.heads.keep(&hub.parts.files).await });
+        self.audit_anchors.on_commit(&store.audit_head().await?);
+        self.in_background(|hub| async move { hub.audit_anchors.run(&hub.parts.files).await });
         self.worktrees.recover().await?;
         let runs = store.open_runs().await?;
         // Known before any door opens: the processes of a child must find none open to them.

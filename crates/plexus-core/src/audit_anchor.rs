@@ -1,0 +1,120 @@
+//! Anchors of the audit log: places outside the data directory that receive its head. They reveal an audit log that was
+//! rewritten as a whole, with hashes that fit. Each anchor receives at most one head a second; no decision waits for it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, join_all};
+use plexus_files::AppendLine;
+use plexus_protocol::audit::AuditHead;
+use serde_json::json;
+use tokio::sync::{Mutex, watch};
+
+use crate::clock::now;
+use crate::files::Files;
+
+/// The time between two heads for one anchor; it grows while the anchor fails.
+const BETWEEN: Duration = Duration::from_secs(1);
+const LONGEST_BETWEEN: Duration = Duration::from_secs(60);
+
+/// A place that receives heads of the audit log.
+pub trait AuditAnchor: Send + Sync {
+    /// Delivers one head, a line of JSON; the error says why it was not delivered.
+    fn deliver(&self, head: String) -> BoxFuture<'_, Result<(), String>>;
+}
+
+/// The anchors of a hub, and the head that they receive next.
+pub(crate) struct AuditAnchors {
+    anchors: Vec<Tracked>,
+    latest: watch::Sender<AuditHead>,
+}
+
+struct Tracked {
+    place: Place,
+    /// The number of the last head that was delivered.
+    delivered: Mutex<u64>,
+}
+
+enum Place {
+    /// A line at the end of a file.
+    File(PathBuf),
+    Other(Box<dyn AuditAnchor>),
+}
+
+/// Whether an anchor has the latest head.
+enum Delivery {
+    Done,
+    Failed,
+}
+
+impl AuditAnchors {
+    pub(crate) fn new(file: Option<PathBuf>, others: Vec<Box<dyn AuditAnchor>>) -> Self {
+        let places = file.map(Place::File).into_iter().chain(others.into_iter().map(Place::Other));
+        let anchors = places.map(|place| Tracked { place, delivered: Mutex::default() }).collect();
+        Self { anchors, latest: watch::Sender::new(AuditHead::start()) }
+    }
+
+    /// The audit log has a new head.
+    pub(crate) fn on_commit(&self, head: &AuditHead) {
+        self.latest.send_replace(head.clone());
+    }
+
+    /// Delivers new heads to each anchor, for as long as it is polled.
+    pub(crate) async fn run(&self, files: &Files) {
+        join_all(self.anchors.iter().map(|anchor| self.run_one(anchor, files))).await;
+    }
+
+    /// Delivers the latest head to each anchor that does not have it.
+    pub(crate) async fn deliver(&self, files: &Files) {
+        join_all(self.anchors.iter().map(|anchor| anchor.deliver(&self.latest, files))).await;
+    }
+
+    async fn run_one(&self, anchor: &Tracked, files: &Files) {
+        let mut changed = self.latest.subscribe();
+        changed.mark_changed();
+        let mut pause = BETWEEN;
+        while changed.changed().await.is_ok() {
+            match anchor.deliver(&self.latest, files).await {
+                Delivery::Done => pause = BETWEEN,
+                Delivery::Failed => {
+                    // The next try delivers the head that is the latest by then.
+                    changed.mark_changed();
+                    pause = (pause * 2).min(LONGEST_BETWEEN);
+                }
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+}
+
+impl Tracked {
+    async fn deliver(&self, latest: &watch::Sender<AuditHead>, files: &Files) -> Delivery {
+        let mut delivered = self.delivered.lock().await;
+        let head = latest.borrow().clone();
+        if head.number <= *delivered {
+            return Delivery::Done;
+        }
+        let line = json!({"number": head.number, "hash": head.hash, "at": now()}).to_string();
+        let done = match &self.place {
+            Place::File(path) => append(files, path.clone(), line).await,
+            Place::Other(anchor) => anchor.deliver(line).await,
+        };
+        match done {
+            Ok(()) => {
+                *delivered = head.number;
+                Delivery::Done
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the head of the audit log could not be delivered");
+                Delivery::Failed
+            }
+        }
+    }
+}
+
+/// A helper process appends the line: a child may be able to put a link in the place of the file.
+async fn append(files: &Files, path: PathBuf, line: String) -> Result<(), String> {
+    let at = format!("{}: ", path.display());
+    let appended = files.call(AppendLine { path, line }, None, &mut tokio::io::sink()).await;
+    appended.map_err(|error| format!("{at}{error}"))?.map_err(|error| format!("{at}{error}"))
+}
