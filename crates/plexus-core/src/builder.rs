@@ -9,7 +9,7 @@ use crate::audit_anchor::AuditAnchor;
 use crate::hub::Registry;
 use crate::method::Activation;
 use crate::wall::Walls;
-use crate::{Hub, Settings};
+use crate::{Address, Hub, Settings};
 
 /// Why a hub could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +33,7 @@ pub fn standard_methods() -> Registry {
 /// Puts a hub together.
 pub struct HubBuilder {
     settings: Settings,
+    address: Address,
     store: Arc<dyn Store>,
     registry: Registry,
     audit_anchors: Vec<Box<dyn AuditAnchor>>,
@@ -40,13 +41,13 @@ pub struct HubBuilder {
 
 impl HubBuilder {
     /// A hub over this store, with no methods yet.
-    pub fn new(settings: Settings, store: Arc<dyn Store>) -> Self {
-        Self { settings, store, registry: Registry::default(), audit_anchors: Vec::new() }
+    pub fn new(settings: Settings, address: Address, store: Arc<dyn Store>) -> Self {
+        Self { settings, address, store, registry: Registry::default(), audit_anchors: Vec::new() }
     }
 
     /// The hub as it is shipped.
-    pub fn standard(settings: Settings, store: Arc<dyn Store>) -> Self {
-        Self { registry: standard_methods(), ..Self::new(settings, store) }
+    pub fn standard(settings: Settings, address: Address, store: Arc<dyn Store>) -> Self {
+        Self { registry: standard_methods(), ..Self::new(settings, address, store) }
     }
 
     /// Registers the methods of an activation.
@@ -66,7 +67,8 @@ impl HubBuilder {
     /// Starts it: finds the children of an earlier hub again and goes on with them.
     pub async fn start(self) -> Result<Arc<Hub>, StartError> {
         let walls = Walls::tried(&self.settings).await;
-        let hub = Hub::new(self.settings, self.store, self.registry, walls, self.audit_anchors).await?;
+        let hub = Hub::new(self.settings, self.address, self.store, self.registry, walls, self.audit_anchors)
+            .await?;
         hub.recover().await?;
         Ok(hub)
     }

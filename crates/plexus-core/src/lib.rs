@@ -72,7 +72,7 @@ pub use method::{Activation, Audience, Repeat, ToolUser, method_not_found};
 pub use permit::PermitTicket;
 pub use plexus_agent::Tracing;
 pub use secret::{call_digest, new_token};
-pub use settings::{ChildMcp, NotifySettings, Retention, Settings, Telling, TurnsTold, WallSetting};
+pub use settings::{Address, ChildMcp, NotifySettings, Retention, Settings, Telling, TurnsTold, WallSetting};
 pub use shell::find_bash;
 pub use sign_in::{CODE_VALID_FOR, SignedIn};
 pub use tokens::Known;

@@ -8,7 +8,6 @@ use plexus_agent::JournalWatch;
 use plexus_store::{Change, Committed, Store, StoreError};
 use tokio::sync::Semaphore;
 
-use crate::Settings;
 use crate::book::Book;
 use crate::deltas::Deltas;
 use crate::disk::Disk;
@@ -21,10 +20,12 @@ use crate::metrics::Metrics;
 use crate::policy::Policies;
 use crate::tasks::Tasks;
 use crate::wall::Walls;
+use crate::{Address, Settings};
 
 /// The parts of a hub.
 pub(crate) struct Parts {
     pub(crate) settings: Arc<Settings>,
+    pub(crate) address: Address,
     /// This program, for processes outside the sandbox: keepers and file helpers.
     pub(crate) own_program: PathBuf,
     pub(crate) store: Arc<dyn Store>,

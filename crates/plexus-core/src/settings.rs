@@ -1,4 +1,4 @@
-//! What a hub is told once, at its start.
+//! The configuration of a hub. It does not change while the hub runs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,7 +16,18 @@ pub enum ChildMcp {
     Http,
 }
 
-/// What a hub is told once, at its start.
+/// How callers reach this hub, and how they know it. It is known when the hub listens.
+#[derive(Debug, Clone)]
+pub struct Address {
+    /// Where the hub listens, such as `http://127.0.0.1:4445`.
+    pub url: String,
+    /// The public key by which a relay recognises the hub.
+    pub hub_key: String,
+    /// The token of the operator.
+    pub operator_token: String,
+}
+
+/// The configuration of a hub.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Where everything lives.
@@ -27,12 +38,6 @@ pub struct Settings {
     pub claude: PathBuf,
     /// This program, for keepers, file helpers and relays.
     pub plexus: PathBuf,
-    /// Where the hub listens, such as `http://127.0.0.1:4445`.
-    pub url: String,
-    /// The public key by which a relay knows the hub.
-    pub hub_key: String,
-    /// The token that speaks for the operator.
-    pub operator_token: String,
     /// Children inherit nothing of the hub's environment; for tests.
     pub clean_env: bool,
     /// The user's home directory: what `~` means to a session that is not given another.
@@ -76,6 +81,39 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The defaults, which are the safe choices. `plexus` is this program.
+    pub fn defaults(data_dir: PathBuf, plexus: PathBuf) -> Self {
+        // An agent works in a worktree, so a worktree may neither contain the data directory nor lie in it.
+        let mut worktrees_dir = data_dir.as_os_str().to_owned();
+        worktrees_dir.push("-worktrees");
+        Self {
+            worktrees_dir: worktrees_dir.into(),
+            data_dir,
+            claude: "claude".into(),
+            plexus,
+            clean_env: false,
+            home: None,
+            session_env: Vec::new(),
+            user_settings: None,
+            hubs_list: None,
+            wall: WallSetting::default(),
+            tracing: Tracing::default(),
+            child_mcp: ChildMcp::Relay,
+            progress_every: Duration::from_secs(20),
+            sse_retry: Duration::from_secs(5),
+            initialize_within: Duration::from_secs(60),
+            idle_after: Some(Duration::from_secs(600)),
+            orphan_after: Some(Duration::from_secs(24 * 60 * 60)),
+            escalate_after_secs: 120,
+            present_for: Duration::from_secs(120),
+            stalled_after: Duration::from_secs(300),
+            limits: Limits::default(),
+            retention: Retention::default(),
+            notify: None,
+            audit_head_file: None,
+        }
+    }
+
     /// Where everything of a session lives that is no row of the store.
     pub fn session_dir(&self, session: SessionId) -> PathBuf {
         self.data_dir.join("sessions").join(session.to_string())

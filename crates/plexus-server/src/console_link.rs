@@ -30,7 +30,7 @@ impl Activation<Hub> for ConsoleLink {
 }
 
 async fn link(hub: Arc<Hub>, _: Admitted, params: LinkParams) -> Result<LinkResult, Error> {
-    let url = params.url.unwrap_or_else(|| hub.settings().url.clone());
+    let url = params.url.unwrap_or_else(|| hub.address().url.clone());
     let url = url.trim_end_matches('/');
     let plain = |c: char| c.is_ascii_alphanumeric() || ":/.-_[]".contains(c);
     if !(url.starts_with("http://") || url.starts_with("https://")) || !url.chars().all(plain) {

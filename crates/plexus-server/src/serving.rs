@@ -3,14 +3,11 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus_core::{
-    ChildMcp, DoorName, Hub, HubBuilder, Limits, NotifySettings, Retention, Settings, ShutDown, StartError,
-    Tracing, WallSetting,
-};
+use plexus_core::{Address, DoorName, Hub, HubBuilder, Settings, ShutDown, StartError};
 use plexus_store::{Durability, SqliteStore, StoreError};
 use rmcp::ServerHandler;
 use rustix::process::{Resource, getrlimit};
@@ -37,61 +34,17 @@ use crate::tls::{TlsDoor, TlsError, TlsListener};
 /// How long answers that are on their way may take once the doors are closing.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// What a serving hub is made of.
+/// The configuration of a serving hub: the hub itself and its doors.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where everything lives.
-    pub data_dir: PathBuf,
-    /// Where the worktrees of sessions are made; beside the data directory unless said.
-    pub worktrees_dir: Option<PathBuf>,
+    /// The configuration of the hub.
+    pub hub: Settings,
     /// Where to listen; port 0 takes a free one, the same at every start.
     pub listen: SocketAddr,
-    /// The Claude Code program: a path, or a name to look up in `PATH`.
-    pub claude: PathBuf,
-    /// This program, for keepers and relays.
-    pub plexus: PathBuf,
-    /// Children inherit nothing of the hub's environment; for tests.
-    pub clean_env: bool,
-    /// The user's own Claude Code settings, of which agents get a little.
-    pub user_settings: Option<PathBuf>,
-    /// Where the user's hubs list their data directories, so that each hides all of them from its agents.
-    pub hubs_list: Option<PathBuf>,
-    /// Whether children are kept from the hub's own files.
-    pub wall: WallSetting,
-    /// Whether the processes of a child may trace each other.
-    pub tracing: Tracing,
-    /// How children on the `mcp` channel reach the hub.
-    pub child_mcp: ChildMcp,
-    /// How often a waiting MCP call shows that it is alive.
-    pub progress_every: Duration,
-    /// Environment variables that a session may give to those it makes, besides harmless ones.
-    pub session_env: Vec<String>,
-    /// How long a client of a lost stream waits before it comes back.
-    pub sse_retry: Duration,
-    /// How long a child may take until it answers `initialize`.
-    pub initialize_within: Duration,
-    /// How long a child without a turn is kept; `None` for good.
-    pub idle_after: Option<Duration>,
-    /// How long a child without a turn is kept while there is no hub; `None` for good.
-    pub orphan_after: Option<Duration>,
-    /// How long a child may hear nothing from its model before it is said to have stalled.
-    pub stalled_after: Duration,
-    /// How long whoever is asked has before a question goes on to the next above, in seconds.
-    pub escalate_after_secs: u64,
-    /// How long somebody counts as there after a call.
-    pub present_for: Duration,
-    /// How much there may be of everything.
-    pub limits: Limits,
     /// How long peers may take, and how much is held for them.
     pub doors: DoorLimits,
-    /// What is kept, and for how long.
-    pub retention: Retention,
-    /// What the operator is told when not looking; `None` for nothing.
-    pub notify: Option<NotifySettings>,
-    /// A file, elsewhere, that is told how far the record goes.
-    pub audit_head_file: Option<PathBuf>,
-    /// An address that is told the same.
-    pub audit_head_webhook: Option<String>,
+    /// A URL that receives heads of the audit log.
+    pub audit_webhook: Option<String>,
     /// What a commit survives.
     pub durability: Durability,
     /// Hosts, besides the loopback ones, by which browsers may reach the hub, as they stand in `Host`.
@@ -101,38 +54,17 @@ pub struct Config {
 }
 
 impl Config {
-    /// What is usual, which is as safe as it gets: durable, on loopback, with this program as its own keeper and relay.
+    /// The defaults, which are the safe choices: durable, on loopback, with this program as its own keeper and relay.
     ///
     /// # Errors
-    /// When this program cannot say where it is.
-    pub fn usual(data_dir: PathBuf) -> io::Result<Self> {
+    /// When the path of this program is unknown.
+    pub fn defaults(data_dir: PathBuf) -> io::Result<Self> {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
         Ok(Self {
-            data_dir,
-            worktrees_dir: None,
+            hub: Settings { home, ..Settings::defaults(data_dir, std::env::current_exe()?) },
             listen: (Ipv4Addr::LOCALHOST, 4445).into(),
-            claude: "claude".into(),
-            plexus: std::env::current_exe()?,
-            clean_env: false,
-            session_env: Vec::new(),
-            user_settings: None,
-            hubs_list: None,
-            wall: WallSetting::default(),
-            tracing: Tracing::default(),
-            child_mcp: ChildMcp::Relay,
-            progress_every: Duration::from_secs(20),
-            sse_retry: Duration::from_secs(5),
-            initialize_within: Duration::from_secs(60),
-            idle_after: Some(Duration::from_secs(600)),
-            orphan_after: Some(Duration::from_secs(24 * 60 * 60)),
-            stalled_after: Duration::from_secs(300),
-            escalate_after_secs: 120,
-            present_for: Duration::from_secs(120),
-            limits: Limits::default(),
             doors: DoorLimits::default(),
-            retention: Retention::default(),
-            notify: None,
-            audit_head_file: None,
-            audit_head_webhook: None,
+            audit_webhook: None,
             durability: Durability::Full,
             allowed_hosts: Vec::new(),
             tls: None,
@@ -206,7 +138,7 @@ impl Serving {
         config: Config,
         mcp_server: impl FnOnce(&Arc<Hub>) -> S,
     ) -> Result<Self, ServeError> {
-        let dir = DataDir::open(&config.data_dir)?;
+        let dir = DataDir::open(&config.hub.data_dir)?;
         let identity = Arc::new(Identity::open(&dir)?);
         let tcp = listen(config.listen, &dir).await?;
         let address =
@@ -306,7 +238,7 @@ impl Serving {
 /// # Errors
 /// When a hub is running, or the data directory cannot be used.
 pub async fn end_children(config: Config) -> Result<usize, ServeError> {
-    let dir = DataDir::open(&config.data_dir)?;
+    let dir = DataDir::open(&config.hub.data_dir)?;
     let url = format!("http://{}", config.listen);
     let hub = start_core(config, &dir, &url, &Identity::open(&dir)?).await?;
     Ok(hub.shut_down(ShutDown::EndChildren).await)
@@ -319,46 +251,13 @@ async fn start_core(
     identity: &Identity,
 ) -> Result<Arc<Hub>, ServeError> {
     let store = SqliteStore::open(&dir.store(), config.durability)?;
-    let settings = Settings {
-        data_dir: dir.path().to_owned(),
-        worktrees_dir: config.worktrees_dir.unwrap_or_else(|| beside(dir.path())),
-        claude: config.claude,
-        plexus: config.plexus,
-        url: url.to_owned(),
-        hub_key: identity.public().0,
-        operator_token: dir.operator_token()?,
-        clean_env: config.clean_env,
-        home: std::env::var_os("HOME").map(PathBuf::from),
-        session_env: config.session_env,
-        user_settings: config.user_settings,
-        hubs_list: config.hubs_list,
-        wall: config.wall,
-        tracing: config.tracing,
-        child_mcp: config.child_mcp,
-        progress_every: config.progress_every,
-        sse_retry: config.sse_retry,
-        initialize_within: config.initialize_within,
-        idle_after: config.idle_after,
-        orphan_after: config.orphan_after,
-        stalled_after: config.stalled_after,
-        escalate_after_secs: config.escalate_after_secs,
-        present_for: config.present_for,
-        limits: config.limits,
-        retention: config.retention,
-        notify: config.notify,
-        audit_head_file: config.audit_head_file,
-    };
+    let settings = Settings { data_dir: dir.path().to_owned(), ..config.hub };
+    let address =
+        Address { url: url.to_owned(), hub_key: identity.public().0, operator_token: dir.operator_token()? };
     remove_old_pages(dir.path());
-    let mut builder = HubBuilder::standard(settings, Arc::new(store)).with(&ConsoleLink);
-    if let Some(url) = config.audit_head_webhook {
+    let mut builder = HubBuilder::standard(settings, address, Arc::new(store)).with(&ConsoleLink);
+    if let Some(url) = config.audit_webhook {
         builder = builder.audit_anchor(Box::new(AuditWebhook { url }));
     }
     Ok(builder.start().await?)
-}
-
-/// `DIR-worktrees`: what an agent works in may neither hold the data directory nor lie in it.
-fn beside(data_dir: &Path) -> PathBuf {
-    let mut name = data_dir.as_os_str().to_owned();
-    name.push("-worktrees");
-    name.into()
 }

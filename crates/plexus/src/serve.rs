@@ -36,7 +36,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), ExpectedError> {
 async fn serve(config: Config) -> Result<(), ExpectedError> {
     let mut signals = Signals::new()?;
     let mut serving = Serving::start(config.clone()).await?;
-    if let Err(error) = editor::sweep(&config.data_dir) {
+    if let Err(error) = editor::sweep(&config.hub.data_dir) {
         tracing::warn!(%error, "drafts that an editor left cannot be removed");
     }
     if let Some(warning) = serving.hub().wall_warning() {

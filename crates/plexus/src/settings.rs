@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use plexus_core::{ChildMcp, Limits, Retention, Tracing, WallSetting};
+use plexus_core::{ChildMcp, Limits, Retention, Settings, Tracing, WallSetting};
 use plexus_server::{Config, DataDir, ServeError};
 use plexus_store::Durability;
 use serde::Deserialize;
@@ -191,61 +191,67 @@ enum DurabilityName {
 pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
     let data_dir = args.data_dir.resolve()?;
     let file = read(&data_dir.join("plexus.toml"))?;
-    let usual = Config::usual(data_dir.clone()).map_err(system)?;
+    let Config { hub: usual, listen, .. } = Config::defaults(data_dir.clone()).map_err(system)?;
     let of = |key, given, usual: Duration| seconds(key, given, usual.as_secs_f64());
     let console = file.console.checked()?;
     Ok(Config {
         allowed_hosts: console.allowed_hosts,
         tls: console.tls,
-        listen: args.listen.or(file.listen).unwrap_or(usual.listen),
-        claude: located(args.claude.or(file.claude).unwrap_or(usual.claude))?,
-        worktrees_dir: file.worktrees_dir.map(|dir| apart(dir, &data_dir)).transpose()?,
-        plexus: usual.plexus,
-        clean_env: file.clean_env,
-        session_env: file.session_env,
-        user_settings: users_own(file.clean_env, file.user_settings),
-        hubs_list: hubs_list(),
-        wall: match file.wall {
-            WallName::Wanted => WallSetting::Wanted,
-            WallName::Required => WallSetting::Required,
-            WallName::Off => WallSetting::Off,
-        },
-        tracing: file.tracing,
-        child_mcp: match file.child_mcp {
-            ChildMcpName::Relay => ChildMcp::Relay,
-            ChildMcpName::Http => ChildMcp::Http,
-        },
-        progress_every: of("progress_secs", file.progress_secs, usual.progress_every)?,
-        sse_retry: file.sse_retry_ms.map_or(usual.sse_retry, Duration::from_millis),
-        initialize_within: of("initialize_secs", file.initialize_secs, usual.initialize_within)?,
-        idle_after: match file.idle_secs {
-            None => usual.idle_after,
-            Some(0.0) => None,
-            given => Some(seconds("idle_secs", given, 0.0)?),
-        },
-        orphan_after: match file.orphan_secs {
-            None => usual.orphan_after,
-            Some(0.0) => None,
-            given => Some(seconds("orphan_secs", given, 0.0)?),
-        },
-        stalled_after: of("stalled_secs", file.stalled_secs, usual.stalled_after)?,
-        escalate_after_secs: at_least_one(
-            "escalate_after_secs",
-            file.escalate_after_secs,
-            usual.escalate_after_secs,
-        )?,
-        present_for: of("present_secs", file.present_secs, usual.present_for)?,
+        listen: args.listen.or(file.listen).unwrap_or(listen),
         durability: match file.durability {
             DurabilityName::Full => Durability::Full,
             DurabilityName::Normal => Durability::Normal,
         },
-        limits: file.limits.limits()?,
         doors: file.doors.limits()?,
-        retention: file.retention.retention()?,
-        notify: file.notify.settings()?,
-        audit_head_file: file.audit.head_file.map(|file| outside(file, &data_dir)).transpose()?,
-        audit_head_webhook: file.audit.head_webhook.map(webhook).transpose()?,
-        data_dir,
+        audit_webhook: file.audit.head_webhook.map(webhook).transpose()?,
+        hub: Settings {
+            claude: located(args.claude.or(file.claude).unwrap_or(usual.claude))?,
+            worktrees_dir: match file.worktrees_dir {
+                Some(dir) => apart(dir, &data_dir)?,
+                None => usual.worktrees_dir,
+            },
+            plexus: usual.plexus,
+            home: usual.home,
+            clean_env: file.clean_env,
+            session_env: file.session_env,
+            user_settings: users_own(file.clean_env, file.user_settings),
+            hubs_list: hubs_list(),
+            wall: match file.wall {
+                WallName::Wanted => WallSetting::Wanted,
+                WallName::Required => WallSetting::Required,
+                WallName::Off => WallSetting::Off,
+            },
+            tracing: file.tracing,
+            child_mcp: match file.child_mcp {
+                ChildMcpName::Relay => ChildMcp::Relay,
+                ChildMcpName::Http => ChildMcp::Http,
+            },
+            progress_every: of("progress_secs", file.progress_secs, usual.progress_every)?,
+            sse_retry: file.sse_retry_ms.map_or(usual.sse_retry, Duration::from_millis),
+            initialize_within: of("initialize_secs", file.initialize_secs, usual.initialize_within)?,
+            idle_after: match file.idle_secs {
+                None => usual.idle_after,
+                Some(0.0) => None,
+                given => Some(seconds("idle_secs", given, 0.0)?),
+            },
+            orphan_after: match file.orphan_secs {
+                None => usual.orphan_after,
+                Some(0.0) => None,
+                given => Some(seconds("orphan_secs", given, 0.0)?),
+            },
+            stalled_after: of("stalled_secs", file.stalled_secs, usual.stalled_after)?,
+            escalate_after_secs: at_least_one(
+                "escalate_after_secs",
+                file.escalate_after_secs,
+                usual.escalate_after_secs,
+            )?,
+            present_for: of("present_secs", file.present_secs, usual.present_for)?,
+            limits: file.limits.limits()?,
+            retention: file.retention.retention()?,
+            notify: file.notify.settings()?,
+            audit_head_file: file.audit.head_file.map(|file| outside(file, &data_dir)).transpose()?,
+            data_dir,
+        },
     })
 }
 
@@ -364,16 +370,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let usual = config(args(dir.path())).unwrap();
         assert_eq!(usual.listen.to_string(), "127.0.0.1:4445");
-        assert_eq!((usual.tracing, usual.orphan_after), (Tracing::Denied, Some(Duration::from_secs(86_400))));
+        assert_eq!(
+            (usual.hub.tracing, usual.hub.orphan_after),
+            (Tracing::Denied, Some(Duration::from_secs(86_400)))
+        );
         let text = "listen = \"127.0.0.1:5000\"\nprogress_secs = 0.5\nchild_mcp = \"http\"\ndurability = \"normal\"\nwall = \"required\"\n\
                     tracing = \"allowed\"\norphan_secs = 0\n";
         std::fs::write(dir.path().join("plexus.toml"), text).unwrap();
         let from_file = config(args(dir.path())).unwrap();
         assert_eq!(from_file.listen.to_string(), "127.0.0.1:5000");
-        assert_eq!(from_file.progress_every, Duration::from_millis(500));
-        assert_eq!(from_file.child_mcp, ChildMcp::Http);
-        assert_eq!(from_file.wall, WallSetting::Required);
-        assert_eq!((from_file.tracing, from_file.orphan_after), (Tracing::Allowed, None));
+        assert_eq!(from_file.hub.progress_every, Duration::from_millis(500));
+        assert_eq!(from_file.hub.child_mcp, ChildMcp::Http);
+        assert_eq!(from_file.hub.wall, WallSetting::Required);
+        assert_eq!((from_file.hub.tracing, from_file.hub.orphan_after), (Tracing::Allowed, None));
         let flagged = ServeArgs { listen: Some("127.0.0.1:0".parse().unwrap()), ..args(dir.path()) };
         assert_eq!(config(flagged).unwrap().listen.to_string(), "127.0.0.1:0");
     }
@@ -394,9 +403,9 @@ mod tests {
         let with = |worktrees: &str| {
             let text = format!("worktrees_dir = \"{worktrees}\"\n");
             std::fs::write(dir.path().join("plexus.toml"), text).unwrap();
-            config(args(dir.path())).map(|config| config.worktrees_dir).map_err(|error| error.to_string())
+            config(args(dir.path())).map(|config| config.hub.worktrees_dir).map_err(|error| error.to_string())
         };
-        assert_eq!(with("/elsewhere"), Ok(Some("/elsewhere".into())));
+        assert_eq!(with("/elsewhere"), Ok("/elsewhere".into()));
         let (inside, around) = (dir.path().join("in"), dir.path().parent().unwrap());
         for bad in ["relative", inside.to_str().unwrap(), around.to_str().unwrap()] {
             assert!(with(bad).unwrap_err().contains("worktrees_dir"), "{bad}");
@@ -406,12 +415,12 @@ mod tests {
     #[test]
     fn the_record_is_kept_unless_the_file_says_otherwise() {
         let dir = tempfile::tempdir().unwrap();
-        let kept = config(args(dir.path())).unwrap().retention;
+        let kept = config(args(dir.path())).unwrap().hub.retention;
         assert_eq!((kept.events_for, kept.decisions_for), (None, None));
         let text =
             "[retention]\nrun_files_days = 0\nrun_files_mb = 0\nevents_days = 90\ndecisions_days = 0.5\n";
         std::fs::write(dir.path().join("plexus.toml"), text).unwrap();
-        let kept = config(args(dir.path())).unwrap().retention;
+        let kept = config(args(dir.path())).unwrap().hub.retention;
         assert_eq!((kept.run_files_for, kept.run_files_bytes), (None, None));
         assert_eq!(kept.events_for, Some(Duration::from_secs(90 * 24 * 3600)));
         assert_eq!(kept.decisions_for, Some(Duration::from_secs(12 * 3600)));
@@ -426,7 +435,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let with = |line: &str| {
             std::fs::write(dir.path().join("plexus.toml"), format!("[audit]\n{line}\n")).unwrap();
-            config(args(dir.path())).map(|config| config.audit_head_file).map_err(|error| error.to_string())
+            config(args(dir.path()))
+                .map(|config| config.hub.audit_head_file)
+                .map_err(|error| error.to_string())
         };
         assert_eq!(with(""), Ok(None));
         assert_eq!(with("head_file = \"/elsewhere/heads\""), Ok(Some("/elsewhere/heads".into())));

@@ -18,7 +18,7 @@ use crate::tokens::{self, Known};
 impl Hub {
     /// The caller that a token identifies.
     pub async fn known_by(&self, token: &str) -> Result<Option<Known>, Error> {
-        tokens::known_by(self.store(), &self.settings().operator_token, token).await
+        tokens::known_by(self.store(), &self.address().operator_token, token).await
     }
 
     /// Waits until the token of this caller is no longer valid; forever if it stays valid.

@@ -13,7 +13,6 @@ use plexus_store::{Change, Committed, Ledger, Places, Store, StoreError};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::Settings;
 use crate::access::{self, Needs, is_good_for, on_behalf_of};
 use crate::audit_anchor::{AuditAnchor, AuditAnchors};
 use crate::book::{Book, Topic};
@@ -37,6 +36,7 @@ use crate::sign_in::SignInCodes;
 use crate::tasks::Tasks;
 use crate::wall::Walls;
 use crate::worktrees::Worktrees;
+use crate::{Address, Settings};
 
 /// How many sessions may hold many unstored lines in memory.
 const READING_AT_ONCE: usize = 4;
@@ -77,6 +77,7 @@ pub struct Hub {
 impl Hub {
     pub(crate) async fn new(
         settings: Settings,
+        address: Address,
         store: Arc<dyn Store>,
         registry: Registry,
         walls: Walls,
@@ -94,6 +95,7 @@ impl Hub {
         let ledger = Arc::clone(&store) as Arc<dyn Ledger>;
         let parts = Arc::new(Parts {
             own_program,
+            address,
             book: Arc::new(Book::new(ledger, Arc::clone(&metrics))),
             policies,
             escalation: Arc::new(Escalation::new(&settings)),
@@ -156,6 +158,11 @@ impl Hub {
     /// The settings that the hub was started with.
     pub fn settings(&self) -> &Settings {
         &self.parts.settings
+    }
+
+    /// How callers reach this hub.
+    pub fn address(&self) -> &Address {
+        &self.parts.address
     }
 
     /// All methods.

@@ -187,8 +187,8 @@ impl Owner {
                 "command": settings.plexus,
                 "args": ["mcp"],
                 "env": {
-                    "PLEXUS_HUB_URL": settings.url,
-                    "PLEXUS_HUB_KEY": settings.hub_key,
+                    "PLEXUS_HUB_URL": self.parts.address.url,
+                    "PLEXUS_HUB_KEY": self.parts.address.hub_key,
                     "PLEXUS_TOKEN": token,
                     "PLEXUS_HUB_TOOLS": if config.hub_tools { "1" } else { "0" },
                     "PLEXUS_PROGRESS_MS": settings.progress_every.as_millis().to_string(),
@@ -196,7 +196,7 @@ impl Owner {
                 "timeout": CALL_TIMEOUT_MS,
                 "alwaysLoad": true,
             }),
-            ChildMcp::Http => http_server(&settings.url, token),
+            ChildMcp::Http => http_server(&self.parts.address.url, token),
         };
         json!({"mcpServers": servers})
     }

@@ -64,10 +64,13 @@ fn config(args: &DemoArgs, folder: &Path) -> Result<Config, ExpectedError> {
         Some(dir) => std::path::absolute(dir).map_err(system)?,
         None => folder.join("data"),
     };
-    let usual = Config::usual(data_dir).map_err(system)?;
+    let mut config = Config::defaults(data_dir).map_err(system)?;
     let claude = folder.join("claude");
-    std::os::unix::fs::symlink(&usual.plexus, &claude).map_err(system)?;
-    Ok(Config { listen: ([127, 0, 0, 1], 0).into(), claude, idle_after: None, ..usual })
+    std::os::unix::fs::symlink(&config.hub.plexus, &claude).map_err(system)?;
+    config.listen = ([127, 0, 0, 1], 0).into();
+    config.hub.claude = claude;
+    config.hub.idle_after = None;
+    Ok(config)
 }
 
 /// Where the answers come from.

@@ -108,7 +108,8 @@ fn looked(args: &DoctorArgs) -> Result<Vec<Finding>, ExpectedError> {
     };
     let file = dir.join("plexus.toml");
     let settings = if file.exists() { file.display().to_string() } else { "defaults".to_owned() };
-    let mut findings = vec![ok("settings", settings), claude::look(&config.claude), places::data_dir(&dir)];
+    let mut findings =
+        vec![ok("settings", settings), claude::look(&config.hub.claude), places::data_dir(&dir)];
     findings.extend(places::private_files(&dir));
     findings.extend(block_on(hub::look(&HubClient::of(&args.data_dir)?, &config))?);
     findings.extend(places::sandbox(&config, &dir));

@@ -52,7 +52,7 @@ pub(super) fn sandbox(config: &Config, dir: &Path) -> Vec<Finding> {
     let elsewhere = if dir.is_dir() { None } else { tempfile::tempdir().ok() };
     let tried = elsewhere.as_ref().map_or(dir, |elsewhere| elsewhere.path());
     let before = granted_before(dir);
-    match (config.wall, plexus_agent::try_sandbox(tried, config.tracing, &before)) {
+    match (config.hub.wall, plexus_agent::try_sandbox(tried, config.hub.tracing, &before)) {
         (WallSetting::Off, _) => {
             vec![note("wall", "`wall` in plexus.toml is \"off\": agents can read the operator's token", mend)]
         }
@@ -115,7 +115,7 @@ pub(super) fn shell() -> Finding {
 }
 
 pub(super) fn disk(config: &Config, dir: &Path) -> Finding {
-    let reserve = config.limits.reserve_bytes;
+    let reserve = config.hub.limits.reserve_bytes;
     let there = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("/"));
     match std::fs::File::open(there).and_then(plexus_agent::free_bytes) {
         Ok(free) if free < reserve => {

@@ -32,11 +32,9 @@ async fn main() -> anyhow::Result<()> {
 
 /// A hub that never starts a child.
 fn config(data_dir: PathBuf) -> anyhow::Result<Config> {
-    let usual = Config::usual(data_dir)?;
-    Ok(Config {
-        listen: ([127, 0, 0, 1], 0).into(),
-        clean_env: true,
-        durability: Durability::Normal,
-        ..usual
-    })
+    let mut config = Config::defaults(data_dir)?;
+    config.listen = ([127, 0, 0, 1], 0).into();
+    config.hub.clean_env = true;
+    config.durability = Durability::Normal;
+    Ok(config)
 }

@@ -30,7 +30,7 @@ async fn configure(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Re
     acts::record(hub.book(), &caller, "configured", &session, json!({})).await?;
     let token = hub.session(session.id).configure().await?;
     let tool = "mcp__plexus__loopback_permit";
-    let config = json!({"mcpServers": {"plexus": http_server(&hub.settings().url, &token)}});
+    let config = json!({"mcpServers": {"plexus": http_server(&hub.address().url, &token)}});
     let args = ["--permission-prompt-tool", tool, "--permission-mode", "default"];
     Ok(ConfigureResult::Ok {
         session_id: session.id,
