@@ -32,8 +32,8 @@ pub struct Address {
 pub struct Settings {
     /// Where everything lives.
     pub data_dir: PathBuf,
-    /// Where the worktrees of sessions that have one are made.
-    pub worktrees_dir: PathBuf,
+    /// Where worktrees are created; beside the data directory unless given.
+    pub worktrees_dir: Option<PathBuf>,
     /// The Claude Code program: a path, or a name to look up in `PATH`.
     pub claude: PathBuf,
     /// This program, for keepers, file helpers and relays.
@@ -83,12 +83,9 @@ pub struct Settings {
 impl Settings {
     /// The defaults, which are the safe choices. `plexus` is this program.
     pub fn defaults(data_dir: PathBuf, plexus: PathBuf) -> Self {
-        // An agent works in a worktree, so a worktree may neither contain the data directory nor lie in it.
-        let mut worktrees_dir = data_dir.as_os_str().to_owned();
-        worktrees_dir.push("-worktrees");
         Self {
-            worktrees_dir: worktrees_dir.into(),
             data_dir,
+            worktrees_dir: None,
             claude: "claude".into(),
             plexus,
             clean_env: false,
@@ -117,6 +114,17 @@ impl Settings {
     /// Where everything of a session lives that is no row of the store.
     pub fn session_dir(&self, session: SessionId) -> PathBuf {
         self.data_dir.join("sessions").join(session.to_string())
+    }
+
+    /// Where worktrees are created: `DIR-worktrees` unless given. An agent works in a worktree, so a worktree may neither
+    /// contain the data directory nor lie in it.
+    pub(crate) fn worktrees_dir(&self) -> PathBuf {
+        let beside = || {
+            let mut name = self.data_dir.as_os_str().to_owned();
+            name.push("-worktrees");
+            name.into()
+        };
+        self.worktrees_dir.clone().unwrap_or_else(beside)
     }
 
     /// Where the runs of a session live.

@@ -206,10 +206,7 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
         audit_webhook: file.audit.head_webhook.map(webhook).transpose()?,
         hub: Settings {
             claude: located(args.claude.or(file.claude).unwrap_or(usual.claude))?,
-            worktrees_dir: match file.worktrees_dir {
-                Some(dir) => apart(dir, &data_dir)?,
-                None => usual.worktrees_dir,
-            },
+            worktrees_dir: file.worktrees_dir.map(|dir| apart(dir, &data_dir)).transpose()?,
             plexus: usual.plexus,
             home: usual.home,
             clean_env: file.clean_env,
@@ -405,7 +402,7 @@ mod tests {
             std::fs::write(dir.path().join("plexus.toml"), text).unwrap();
             config(args(dir.path())).map(|config| config.hub.worktrees_dir).map_err(|error| error.to_string())
         };
-        assert_eq!(with("/elsewhere"), Ok("/elsewhere".into()));
+        assert_eq!(with("/elsewhere"), Ok(Some("/elsewhere".into())));
         let (inside, around) = (dir.path().join("in"), dir.path().parent().unwrap());
         for bad in ["relative", inside.to_str().unwrap(), around.to_str().unwrap()] {
             assert!(with(bad).unwrap_err().contains("worktrees_dir"), "{bad}");

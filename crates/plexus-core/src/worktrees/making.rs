@@ -41,7 +41,7 @@ impl Making {
         let id = session.id.to_string();
         let request = Request {
             working_dir: session.config.working_dir.clone().into(),
-            worktrees_dir: parts.settings.worktrees_dir.clone(),
+            worktrees_dir: parts.settings.worktrees_dir(),
             name: format!("{}-{}", session.name, &id[..8]),
             base: isolation.base,
             copy: isolation.copy.unwrap_or_default(),
