@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
 use plexus_protocol::{AskedOf, NodeId, SessionId, SessionName, TreeId};
@@ -53,5 +54,9 @@ pub(crate) fn session_config() -> SessionConfig {
 }
 
 pub(crate) fn settings() -> Settings {
-    Settings { clean_env: true, ..Settings::defaults(PathBuf::from("/data"), PathBuf::from("plexus")) }
+    Settings {
+        clean_env: true,
+        idle_after: Some(Duration::from_secs(900)),
+        ..Settings::defaults(PathBuf::from("/data"), PathBuf::from("plexus"))
+    }
 }
