@@ -6,8 +6,11 @@
 
 mod arbor;
 mod change;
+mod domain;
 mod model;
+mod node_text;
 mod places;
+mod rows;
 mod sqlite;
 
 use async_trait::async_trait;

@@ -6,10 +6,10 @@ use plexus_protocol::{NodeId, SessionId, TreeId};
 use rusqlite::{Connection, Result, Row};
 use serde_json::Value;
 
-use super::arbor::spaced;
 use super::columns::{Json, Text, Word, int};
 use super::reads::{all, one};
 use super::sql;
+use crate::node_text::spaced;
 use crate::{Found, ResumePoint};
 
 /// What one page of a path may hold, as text.
@@ -23,7 +23,7 @@ pub(super) fn node(connection: &Connection, id: NodeId) -> Result<Option<Node>> 
 
 fn whole(connection: &Connection, mut node: Node, ordinal: u64, long: bool) -> Result<Node> {
     if long {
-        put_long_back(connection, ordinal, &mut node.content)?;
+        put_long_texts_back(connection, ordinal, &mut node.content)?;
     }
     Ok(node)
 }
@@ -183,7 +183,7 @@ pub(super) fn search(
 }
 
 /// Puts the long texts of a node back into its content.
-pub(super) fn put_long_back(connection: &Connection, node: u64, content: &mut Value) -> Result<()> {
+pub(super) fn put_long_texts_back(connection: &Connection, node: u64, content: &mut Value) -> Result<()> {
     let long: Vec<(String, String)> =
         all(connection, sql::LONG_OF_NODE, [node], |row| Ok((row.get(0)?, row.get(2)?)))?;
     for (place, text) in long {

@@ -1,29 +1,23 @@
-//! The store in one SQLite file: one thread writes (`writer`, what it does is in `changes`, `approvals`, `budgets`, `held` and `removals`), a few
-//! connections read beside it (`readers`, `reads`), and `connection`, `examine` and `schema` see to the file itself.
+//! The store in one SQLite file. One thread writes: `writer` opens a transaction, `rows` is the row interface inside it.
+//! A few connections read beside it (`readers`, `reads`, `arbor_reads`, `authority_reads`, `audit`). `connection`,
+//! `examine` and `schema` open, check and migrate the file. The domain rules are in `crate::domain`.
 
-mod acts;
-mod approvals;
-mod arbor;
 mod arbor_reads;
 mod audit;
 mod audit_file;
-mod budgets;
-mod changes;
+mod authority_reads;
 mod columns;
 mod connection;
 mod examine;
 #[cfg(debug_assertions)]
 pub mod faulty_disk;
-mod held;
 mod readers;
 mod reads;
-mod removals;
-mod rules;
+mod rows;
 mod schema;
 mod sql;
 #[cfg(test)]
 mod tests;
-mod tokens;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -38,8 +32,10 @@ pub use audit_file::AuditFile;
 pub use connection::Durability;
 
 use readers::Readers;
+use rows::SqliteRows;
 use writer::{Apply, Writer};
 
+use crate::domain;
 use crate::{
     ApprovalRow, Arbor, AuditCheck, AuditFilter, AuditFrom, BudgetRow, CallRow, Change, Committed, EventRow,
     FeedRow, FinishedRun, Found, Ledger, LivingSession, Observer, OldRecords, Open, PermitStream, Removable,
@@ -61,7 +57,13 @@ impl SqliteStore {
     /// [`StoreError::Unusable`] when the file is not ours, damaged, newer than this program, or cannot be opened; it
     /// is left as it is. [`StoreError::Unavailable`] when it might work later.
     pub fn open(path: &Path, durability: Durability) -> Result<Self, StoreError> {
-        Self::open_with(path, durability, Box::new(changes::apply))
+        Self::open_with(
+            path,
+            durability,
+            Box::new(|connection, chain, at, changes| {
+                domain::apply(&mut SqliteRows::new(connection, chain), at, changes)
+            }),
+        )
     }
 
     fn open_with(path: &Path, durability: Durability, apply: Apply) -> Result<Self, StoreError> {
@@ -139,7 +141,7 @@ impl Store for SqliteStore {
     }
 
     async fn budget(&self, session: SessionId) -> Result<Vec<BudgetRow>, StoreError> {
-        self.readers.read(move |file| budgets::drawn_on(file, session)).await
+        self.readers.read(move |file| reads::budget(file, session)).await
     }
 
     async fn run(&self, key: RunKey) -> Result<Option<RunRow>, StoreError> {
@@ -156,16 +158,16 @@ impl Store for SqliteStore {
     }
 
     async fn rules(&self) -> Result<Vec<RuleRow>, StoreError> {
-        self.readers.read(rules::in_force).await
+        self.readers.read(authority_reads::rules).await
     }
 
     async fn token_of_hash(&self, hash: &str, now: UnixSeconds) -> Result<Option<TokenRow>, StoreError> {
         let hash = hash.to_owned();
-        self.readers.read(move |connection| tokens::of_hash(connection, &hash, now)).await
+        self.readers.read(move |connection| authority_reads::token_of_hash(connection, &hash, now)).await
     }
 
     async fn tokens(&self, now: UnixSeconds) -> Result<Vec<TokenRow>, StoreError> {
-        self.readers.read(move |connection| tokens::in_use(connection, now)).await
+        self.readers.read(move |connection| authority_reads::tokens(connection, now)).await
     }
 
     async fn turn(&self, session: SessionId, turn: u64) -> Result<Option<TurnRow>, StoreError> {

@@ -32,9 +32,9 @@ impl Readers {
     }
 
     /// Asks a question on a thread that may block. It sees what was committed before it began.
-    pub(super) async fn read<T: Send + 'static>(
+    pub(super) async fn read<T: Send + 'static, E: Into<StoreError>>(
         &self,
-        question: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        question: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
     ) -> Result<T, StoreError> {
         let place = self.places.take().await;
         let place = place.map_err(|_| StoreError::Unavailable("the store is closed".to_owned()))?;
@@ -43,8 +43,7 @@ impl Readers {
             // The place is given up by this thread, not by the one who asked and may have gone meanwhile.
             let _place = place;
             let connection = idle.take()?;
-            let answer =
-                question(&connection).map_err(|error| StoreError::from(error).in_file(&idle.path))?;
+            let answer = question(&connection).map_err(|error| error.into().in_file(&idle.path))?;
             // Not after an error or a panic: then the next question gets a fresh one.
             idle.put_back(connection);
             Ok(answer)

@@ -2,14 +2,19 @@
 //! The statements themselves are in `sql`.
 
 use plexus_protocol::{Approval, ApprovalId, SessionId};
-use rusqlite::{Connection, OptionalExtension, Params, Result, Row};
+use rusqlite::{Connection, OptionalExtension, Params, Row};
 
+use super::audit::Chain;
 use super::columns::{Json, Text, Word, int};
+use super::rows::SqliteRows;
 use super::sql;
+use crate::domain;
 use crate::{
-    ApprovalRow, CallRow, EventRow, FeedRow, FinishedRun, LivingSession, OldRecords, Open, PermitStream,
-    Removable, RunKey, RunRow, SessionRow, Tally, TurnRow, TurnState,
+    ApprovalRow, BudgetRow, CallRow, EventRow, FeedRow, FinishedRun, LivingSession, OldRecords, Open,
+    PermitStream, Removable, RunKey, RunRow, SessionRow, StoreError, Tally, TurnRow, TurnState,
 };
+
+type Result<T, E = rusqlite::Error> = std::result::Result<T, E>;
 
 /// What one page of events may hold, as text.
 const PAGE_BYTES: usize = 1024 * 1024;
@@ -40,6 +45,11 @@ pub(super) fn living(connection: &Connection) -> Result<Vec<LivingSession>> {
         let (open, budget) = (row.get::<_, Json<_>>("open")?.0, row.get::<_, Json<_>>("budget")?.0);
         Ok(LivingSession { row: session_row(row)?, turn, open, budget })
     })
+}
+
+pub(super) fn budget(connection: &Connection, session: SessionId) -> Result<Vec<BudgetRow>, StoreError> {
+    let _snapshot = connection.unchecked_transaction()?;
+    domain::budgets::drawn_on(&SqliteRows::new(connection, &mut Chain::default()), session)
 }
 
 pub(super) fn run(connection: &Connection, key: RunKey) -> Result<Option<RunRow>> {
@@ -93,11 +103,6 @@ pub(super) fn open_approvals(connection: &Connection, which: &Open) -> Result<Ve
         Open::OfSession(id) => all(connection, sql::OPEN_APPROVALS_OF_SESSION, [Text(id)], approval_row),
         Open::AskedOf(key) => all(connection, sql::OPEN_APPROVALS_ASKED_OF, [key], approval_row),
     }
-}
-
-/// Who was asked about an open approval before the one who is asked now, the first to begin with.
-pub(super) fn asked_before(connection: &Connection, id: ApprovalId) -> Result<Vec<String>> {
-    all(connection, sql::ASKED_BEFORE, [Text(id)], |row| row.get(0))
 }
 
 pub(super) fn living_approvals(connection: &Connection, run: RunKey) -> Result<Vec<ApprovalRow>> {

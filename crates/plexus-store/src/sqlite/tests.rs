@@ -217,7 +217,7 @@ async fn a_flood_of_reads_leaves_the_operator_a_reader() {
                 let slow = move |_: &Connection| {
                     let _ = began.send(());
                     let _ = held.lock().unwrap().recv();
-                    Ok(())
+                    Ok::<_, StoreError>(())
                 };
                 store.readers.read(slow).await
             };
@@ -252,13 +252,14 @@ async fn every_read_is_answered_by_an_index() {
                 while let Some(row) = rows.next()? {
                     plan.push(row.get("detail")?);
                 }
-                Ok(plan)
+                Ok::<_, StoreError>(plan)
             })
             .await
             .unwrap();
         for step in &plan {
             // Where nothing in particular is asked for, going through a partial index is going through the answer.
-            let whole = ["sessions_living", "sessions_living_name", "runs_open", "approvals_open"];
+            let whole =
+                ["sessions_living", "sessions_living_name", "runs_open", "approvals_open", "rules_in_force"];
             let goes_through = |index: &&str| step.ends_with(&format!("INDEX {index}"));
             let allowed = step.starts_with("SEARCH ")
                 || (!sql.contains('?') && whole.iter().any(goes_through))
