@@ -7,8 +7,11 @@
 mod arbor;
 mod change;
 mod domain;
+#[cfg(any(test, feature = "memory"))]
+mod memory;
 mod model;
 mod node_text;
+mod page;
 mod places;
 mod rows;
 mod sqlite;
@@ -19,6 +22,8 @@ use plexus_protocol::{ApprovalId, NodeId, SessionId, TokenName, UnixSeconds};
 
 pub use arbor::{Arbor, Begins, Found, NodeRow, ResumePoint};
 pub use change::{Change, Committed};
+#[cfg(any(test, feature = "memory"))]
+pub use memory::MemoryStore;
 pub use model::{
     ApprovalRow, AuditCheck, AuditFilter, AuditFrom, BudgetRow, CallInput, CallRow, EventRow, EventsOfTurn,
     FeedKind, FeedRow, FinishedRun, Held, LivingSession, NewApproval, NewRule, NewSession, OldRecords, Open,

@@ -119,3 +119,10 @@ fn sqlite() -> (tempfile::TempDir, std::sync::Arc<dyn plexus_store::Store>) {
 }
 
 whole_contract!(on_sqlite, crate::sqlite);
+
+/// An empty store in memory.
+fn memory() -> ((), std::sync::Arc<dyn plexus_store::Store>) {
+    ((), std::sync::Arc::<plexus_store::MemoryStore>::default())
+}
+
+whole_contract!(in_memory, crate::memory);

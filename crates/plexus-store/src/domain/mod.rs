@@ -5,17 +5,17 @@
 //! A rule checks whether a change is allowed before it writes. This relies on the backend to isolate the transaction from
 //! other writers. A change to a run or turn that does not exist is refused with `NoSuchSession`.
 
-pub(crate) mod approvals;
-pub(crate) mod audit;
+mod approvals;
+mod audit;
 pub(crate) mod audit_log;
 mod budget_approvals;
 pub(crate) mod budgets;
 mod calls;
 mod escalation;
-pub(crate) mod feed;
+mod feed;
 mod nodes;
 mod permission_rules;
-mod removal;
+pub(crate) mod removal;
 mod runs;
 mod sessions;
 pub(crate) mod tokens;

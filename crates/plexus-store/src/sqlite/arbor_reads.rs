@@ -10,10 +10,8 @@ use super::columns::{Json, Text, Word, int};
 use super::reads::{all, one};
 use super::sql;
 use crate::node_text::spaced;
+use crate::page::Page;
 use crate::{Found, ResumePoint};
-
-/// What one page of a path may hold, as text.
-const PAGE_BYTES: usize = 1024 * 1024;
 
 pub(super) fn node(connection: &Connection, id: NodeId) -> Result<Option<Node>> {
     one(connection, sql::NODE, [Text(id)], |row| Ok((node_row(row)?, row.get("ordinal")?, row.get("long")?)))?
@@ -66,7 +64,7 @@ pub(super) fn path(connection: &Connection, head: NodeId, from: u64, limit: u64)
         steps.push(step.ordinal);
         at = step.above.map(|above| step_at(connection, above)).transpose()?;
     }
-    let (mut nodes, mut bytes) = (Vec::new(), 0);
+    let mut page = Page::new();
     for ordinal in steps.into_iter().rev() {
         let found = one(connection, sql::NODE_AT, [ordinal], |row| {
             let size = row.get_ref("content")?.as_str()?.len();
@@ -74,13 +72,12 @@ pub(super) fn path(connection: &Connection, head: NodeId, from: u64, limit: u64)
         })?;
         let Some((node, long, size)) = found else { break };
         let node = whole(connection, node, ordinal, long)?;
-        bytes += if long { node.content.to_string().len() } else { size };
-        if bytes > PAGE_BYTES && !nodes.is_empty() {
+        if !page.has_room_for(if long { node.content.to_string().len() } else { size }) {
             break;
         }
-        nodes.push(node);
+        page.push(node);
     }
-    Ok(nodes)
+    Ok(page.rows())
 }
 
 /// A place on a path.

@@ -9,10 +9,8 @@ use rusqlite::{Connection, OptionalExtension, Result, Row};
 use super::columns::{Json, Text, Word, int};
 use super::sql;
 use crate::domain::audit_log::{self, Columns, StoredEntry};
+use crate::page::Page;
 use crate::{AuditCheck, AuditFilter, AuditFrom};
-
-/// How many bytes of entries one page has at most, unless one entry alone is larger.
-const PAGE_BYTES: usize = 1024 * 1024;
 
 /// The head of the audit log as the writing thread knows it: read once, then kept in memory while transactions succeed. So a log
 /// that is rewritten under a running hub breaks at the next entry.
@@ -71,16 +69,15 @@ pub(super) fn rows(
         &filter.tool_name,
         filter.session.map(Text),
     ))?;
-    let (mut rows, mut bytes) = (Vec::new(), 0);
+    let mut page = Page::new();
     while let Some(row) = found.next()? {
-        bytes += row.get_ref("entry")?.as_str()?.len();
-        if bytes > PAGE_BYTES && !rows.is_empty() {
+        if !page.has_room_for(row.get_ref("entry")?.as_str()?.len()) {
             break;
         }
         let entry = row.get::<_, Json<_>>("entry")?.0;
-        rows.push(AuditRow { number: row.get("number")?, hash: row.get("hash")?, entry });
+        page.push(AuditRow { number: row.get("number")?, hash: row.get("hash")?, entry });
     }
-    Ok(rows)
+    Ok(page.rows())
 }
 
 /// Passes the entries after `after` up to `upto` to `write`, each as a line of JSON around the stored text. The inner

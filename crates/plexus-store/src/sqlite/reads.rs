@@ -9,15 +9,13 @@ use super::columns::{Json, Text, Word, int};
 use super::rows::SqliteRows;
 use super::sql;
 use crate::domain;
+use crate::page::Page;
 use crate::{
     ApprovalRow, BudgetRow, CallRow, EventRow, FeedRow, FinishedRun, LivingSession, OldRecords, Open,
     PermitStream, Removable, RunKey, RunRow, SessionRow, StoreError, Tally, TurnRow, TurnState,
 };
 
 type Result<T, E = rusqlite::Error> = std::result::Result<T, E>;
-
-/// What one page of events may hold, as text.
-const PAGE_BYTES: usize = 1024 * 1024;
 
 pub(super) fn session(connection: &Connection, id: SessionId) -> Result<Option<SessionRow>> {
     one(connection, sql::SESSION, [Text(id)], session_row)
@@ -77,16 +75,15 @@ pub(super) fn events(
 ) -> Result<Vec<EventRow>> {
     let mut statement = connection.prepare_cached(sql::EVENTS)?;
     let mut rows = statement.query((Text(session), int(turn), int(from), int(limit)))?;
-    let (mut events, mut bytes) = (Vec::new(), 0);
+    let mut page = Page::new();
     while let Some(row) = rows.next()? {
-        bytes += row.get_ref("event")?.as_str()?.len();
-        if bytes > PAGE_BYTES && !events.is_empty() {
+        if !page.has_room_for(row.get_ref("event")?.as_str()?.len()) {
             break;
         }
         let event = row.get::<_, Json<_>>("event")?.0;
-        events.push(EventRow { session, turn, seq: row.get("seq")?, event, at: row.get("at")? });
+        page.push(EventRow { session, turn, seq: row.get("seq")?, event, at: row.get("at")? });
     }
-    Ok(events)
+    Ok(page.rows())
 }
 
 pub(super) fn event_count(connection: &Connection, session: SessionId, turn: u64) -> Result<u64> {
