@@ -18,6 +18,8 @@ mod permission_rules;
 pub(crate) mod removal;
 mod runs;
 mod sessions;
+#[cfg(test)]
+mod tests;
 pub(crate) mod tokens;
 mod turns;
 

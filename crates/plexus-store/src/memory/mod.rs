@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use plexus_protocol::{ApprovalId, UnixSeconds};
 
-use tables::Tables;
+pub(crate) use tables::Tables;
 
 use crate::{ApprovalRow, Change, Committed, FeedRow, Ledger, Observer, Open, StoreError, domain};
 
@@ -46,7 +46,7 @@ impl MemoryStore {
         Ok(committed)
     }
 
-    fn tables(&self) -> MutexGuard<'_, Tables> {
+    pub(crate) fn tables(&self) -> MutexGuard<'_, Tables> {
         lock(&self.tables)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeBounds;
 
 /// Rows by key, and the rows that the current transaction has replaced.
-pub(super) struct Table<K, V> {
+pub(crate) struct Table<K, V> {
     rows: BTreeMap<K, V>,
     /// Each written key with the row before the write, oldest first.
     replaced: Vec<(K, Option<V>)>,
@@ -21,7 +21,7 @@ impl<K: Ord + Clone, V: Clone> Table<K, V> {
         self.rows.get(key)
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
@@ -29,7 +29,7 @@ impl<K: Ord + Clone, V: Clone> Table<K, V> {
         self.rows.iter()
     }
 
-    pub(super) fn values(&self) -> impl DoubleEndedIterator<Item = &V> {
+    pub(crate) fn values(&self) -> impl DoubleEndedIterator<Item = &V> {
         self.rows.values()
     }
 

@@ -15,7 +15,7 @@ use crate::{
 
 /// All tables.
 #[derive(Default)]
-pub(super) struct Tables {
+pub(crate) struct Tables {
     pub(super) sessions: Table<SessionId, Session>,
     pub(super) runs: Table<RunKey, Run>,
     pub(super) turns: Table<TurnKey, TurnRow>,
@@ -31,7 +31,7 @@ pub(super) struct Tables {
     pub(super) budget_waits: Table<BudgetWait, ()>,
     pub(super) rules: Table<u64, Rule>,
     pub(super) tokens: Table<u64, Token>,
-    pub(super) audit: Table<u64, Entry>,
+    pub(crate) audit: Table<u64, Entry>,
     pub(super) trees: Table<TreeId, Tree>,
     pub(super) nodes: Table<NodeId, StoredNode>,
     /// The nodes in the order of their creation.
@@ -130,9 +130,9 @@ pub(super) struct Token {
 }
 
 #[derive(Clone)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     pub(super) hash: String,
-    pub(super) entry: AuditEntry,
+    pub(crate) entry: AuditEntry,
     /// The entry as JSON: the text that the hash covers.
     pub(super) text: String,
 }
