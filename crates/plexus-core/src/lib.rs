@@ -37,6 +37,7 @@ mod policies;
 mod positions;
 mod render;
 mod rules;
+mod run_process;
 #[cfg(test)]
 mod scope_properties;
 mod secret;

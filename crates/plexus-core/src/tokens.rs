@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use plexus_protocol::token::TokenRight;
-use plexus_protocol::{Error, Principal, TokenName};
-use plexus_store::{RunKey, RunState, TokenRow};
+use plexus_protocol::{Error, Principal};
+use plexus_store::{RunState, TokenKey, TokenRow};
 use tokio::time::sleep;
 
 use crate::Hub;
@@ -19,26 +19,7 @@ pub struct Known {
     /// Who.
     pub principal: Principal,
     /// What it showed, if that can come to an end.
-    ends: Option<Ends>,
-}
-
-/// A token that can come to an end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Ends {
-    /// One that the operator handed out, or that a person signed in with.
-    Token(TokenName),
-    /// That of a run.
-    Run(RunKey),
-}
-
-impl Ends {
-    /// What names it where its end is told.
-    fn topic(&self) -> Topic {
-        Topic::Token(match self {
-            Self::Token(name) => format!("token:{name}"),
-            Self::Run(RunKey { session, run }) => format!("run:{session}:{run}"),
-        })
-    }
+    ends: Option<TokenKey>,
 }
 
 impl Known {
@@ -63,7 +44,7 @@ impl Hub {
         }
         if let Some(run) = self.store().run_of_token(&hash).await.map_err(store_error)? {
             let principal = Principal::Session { id: run.key.session, run: run.key.run };
-            return Ok(Some(Known { principal, ends: Some(Ends::Run(run.key)) }));
+            return Ok(Some(Known { principal, ends: Some(TokenKey::Run(run.key)) }));
         }
         let token = self.store().token_of_hash(&hash, now()).await.map_err(store_error)?;
         Ok(token.map(|TokenRow { name, right, .. }| {
@@ -71,21 +52,21 @@ impl Hub {
                 TokenRight::Operator => Principal::Operator,
                 right => Principal::Token { name: name.clone(), right },
             };
-            Known { principal, ends: Some(Ends::Token(name)) }
+            Known { principal, ends: Some(TokenKey::Token(name)) }
         }))
     }
 
     /// Waits until what this caller showed is good for nothing any more; for good where that never happens.
     pub async fn token_ends(&self, known: &Known) {
         let Some(ends) = &known.ends else { return std::future::pending().await };
-        let mut signal = self.signals().subscribe(ends.topic());
+        let mut signal = self.signals().subscribe(Topic::Token(ends.to_string()));
         loop {
             let ends_at = match ends {
-                Ends::Run(key) => {
+                TokenKey::Run(key) => {
                     let run = self.book().held(|| self.store().run(*key)).await;
                     run.filter(|run| run.state != RunState::Ended).map(|_| None)
                 }
-                Ends::Token(name) => {
+                TokenKey::Token(name) => {
                     let tokens = self.book().held(|| self.store().tokens(now())).await;
                     tokens.into_iter().find(|token| token.name == *name).map(|token| token.expires_at)
                 }

@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use crate::{
     ApprovalRow, CallInput, CallRow, EventRow, FeedRow, Held, NewApproval, NewRule, NewSession, NodeRow,
-    PermitStream, Removable, RuleChange, RunKey, RunState, SessionConfig, TokenRow, TurnStatus,
+    PermitStream, Removable, RuleChange, RunKey, RunProcess, RunState, SessionConfig, TokenKey, TokenRow,
+    TurnStatus,
 };
 
 /// One thing to be made durable.
@@ -36,7 +37,7 @@ pub enum Change {
         token_hash: Option<String>,
     },
     /// The keeper of a run is known: the run is `Running`.
-    RunProcess(RunKey, Value),
+    RunProcess(RunKey, Option<RunProcess>),
     /// Moves a run on.
     RunState(RunKey, RunState),
     /// A run is over; its token ends with it.
@@ -216,8 +217,8 @@ pub struct Committed {
     pub events: Vec<EventRow>,
     /// Rules that were made, in the order of the changes, or revoked.
     pub rules: Vec<RuleChange>,
-    /// Whose tokens are good for nothing any more: `token:NAME` or `run:SESSION:RUN`.
-    pub ended_tokens: Vec<String>,
+    /// The tokens that can no longer be used.
+    pub ended_tokens: Vec<TokenKey>,
     /// Approvals asked or brought to their end, as they are now.
     pub approvals: Vec<ApprovalRow>,
     /// What waits until more is given.

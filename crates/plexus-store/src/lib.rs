@@ -24,11 +24,13 @@ pub use arbor::{Arbor, Begins, Found, NodeRow, ResumePoint};
 pub use change::{Change, Committed};
 #[cfg(any(test, feature = "memory"))]
 pub use memory::MemoryStore;
+pub(crate) use model::FeedColumns;
 pub use model::{
-    ApprovalRow, AuditCheck, AuditFilter, AuditFrom, BudgetRow, CallInput, CallRow, EventRow, EventsOfTurn,
-    FeedKind, FeedRow, FinishedRun, Held, LivingSession, NewApproval, NewRule, NewSession, OldRecords, Open,
-    PermitStream, Removable, RuleAuthority, RuleChange, RuleRow, RunKey, RunRow, RunState, SessionConfig,
-    SessionRow, Tally, TokenRow, TurnRow, TurnState, TurnStatus,
+    ApprovalRow, AuditCheck, AuditFilter, AuditFrom, BudgetNotice, BudgetRow, CallInput, CallRow, EventRow,
+    EventsOfTurn, FeedEntry, FeedKind, FeedRow, FinishedRun, Held, LivingSession, NewApproval, NewRule,
+    NewSession, OldRecords, Open, PermitStream, Removable, Resolution, RuleAuthority, RuleChange, RuleRow,
+    RunKey, RunProcess, RunRow, RunState, SessionConfig, SessionRow, Tally, TokenKey, TokenRow, TurnRow,
+    TurnState, TurnStatus, Verdict,
 };
 pub use places::{OnBehalf, Place, Places};
 #[cfg(debug_assertions)]

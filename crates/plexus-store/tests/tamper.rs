@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use plexus_protocol::audit::{AuditHead, VerifyResult};
 use plexus_protocol::{Decider, TokenName};
-use plexus_store::{AuditFile, CallRow, Change, Ledger as _, RunKey, Store as _};
+use plexus_store::{AuditFile, CallRow, Change, Ledger as _, RunKey, Store as _, Verdict};
 use rusqlite::Connection;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -33,7 +33,7 @@ async fn written() -> (TempDir, PathBuf, Vec<AuditHead>) {
         tool_name: "Read".to_owned(),
         digest: "digest".to_owned(),
         request_id: "request".to_owned(),
-        verdict: json!({"answer": "allow", "reason": "rule 7"}),
+        verdict: Verdict::Allow { reason: "rule 7".to_owned() },
     };
     commit(&store, Change::Call(Box::new(call), object(json!({"file_path": "ü\n"})).into())).await;
     heads.push(store.audit_head().await.unwrap());

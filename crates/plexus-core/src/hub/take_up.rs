@@ -10,7 +10,7 @@ use plexus_store::{RunRow, RunState, StoreError};
 use super::Hub;
 use crate::disk::Disk;
 use crate::limits::weight;
-use crate::{ChildMcp, housekeeping, sign_in};
+use crate::{ChildMcp, housekeeping, run_process, sign_in};
 
 impl Hub {
     /// Finds what an earlier hub left: children that live or ended meanwhile, turns in progress, open approvals.
@@ -32,8 +32,7 @@ impl Hub {
         let runs = self.store.open_runs().await?;
         // Known before any door opens: what stems from them must find none open.
         for run in &runs {
-            let process: Option<ProcessIdentity> =
-                run.process.clone().and_then(|p| serde_json::from_value(p).ok());
+            let process = run.process.clone().map(run_process::from_stored);
             if let Some(keeper) = process.filter(ProcessIdentity::is_alive) {
                 self.keeper_is(run.key.session, Some(keeper.pid));
             }

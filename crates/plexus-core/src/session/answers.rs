@@ -123,7 +123,7 @@ impl Owner {
 
     /// What was said to a call, by the gate and by whoever was asked, for those who read the conversation.
     pub(super) fn decision_of(&self, tool_use_id: &str) -> Option<Value> {
-        let gate = self.calls.get(tool_use_id).map(|call| gate::to_value(&call.answer));
+        let gate = self.calls.get(tool_use_id).map(|call| gate::to_verdict(&call.answer));
         let approval = self.asks.get(tool_use_id).map(|ask| {
             let mut approval = json!({"id": ask.approval, "status": ask.status});
             if let Some(decision) = &ask.decision {

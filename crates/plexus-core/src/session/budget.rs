@@ -5,7 +5,7 @@
 use plexus_claude::{GateAnswer, PreToolUse};
 use plexus_protocol::budget::BudgetLimit;
 use plexus_protocol::{ApprovalId, ApprovalStatus};
-use plexus_store::{ApprovalRow, BudgetRow, CallInput, CallRow, Change, Committed, RunKey};
+use plexus_store::{ApprovalRow, BudgetRow, CallInput, CallRow, Change, Committed, RunKey, Verdict};
 use serde_json::Value;
 
 use super::ending::Cause;
@@ -30,16 +30,8 @@ pub(super) struct HeldCall {
 impl HeldCall {
     /// The call that was kept as held, if this is one; one that cannot be read is not, and so is denied.
     pub(super) fn of(row: CallRow) -> Option<Self> {
-        let kept =
-            row.verdict.as_object().filter(|kept| kept.get("answer").is_some_and(|it| it == "held"))?;
-        let text = |name: &str| kept.get(name).and_then(Value::as_str).map(str::to_owned);
-        let seen = CallInput {
-            input: kept.get("input")?.as_object()?.clone(),
-            cwd: text("cwd"),
-            mode: text("mode"),
-        };
-        let approval = serde_json::from_value(kept.get("approval")?.clone()).ok()?;
-        Some(Self { row, seen, approval })
+        let Verdict::Held { approval, input, cwd, mode } = row.verdict.clone() else { return None };
+        Some(Self { row, seen: CallInput { input, cwd, mode }, approval })
     }
 
     pub(super) fn tool_use_id(&self) -> &str {
@@ -177,7 +169,7 @@ impl Owner {
         let mut replies = Vec::new();
         for (held, answer) in answered {
             let HeldCall { mut row, seen, .. } = held;
-            row.verdict = gate::to_value(&answer);
+            row.verdict = gate::to_verdict(&answer);
             replies.push((row.tool_use_id.clone(), row.request_id.clone(), answer));
             changes.push(Change::Release(Box::new(row), seen));
         }

@@ -26,6 +26,7 @@ use crate::environment::environment;
 use crate::kill_point::kill_point;
 use crate::limits::Limit;
 use crate::loading::{HUB_SERVER, Loaded, agents_of, changed};
+use crate::run_process;
 use crate::secret::{new_token, token_hash};
 
 /// How soon a child is asked again whether its permission tool is there; it has no way to say so by itself.
@@ -188,7 +189,7 @@ impl Owner {
                 let identity = run.keeper.as_ref().map(|keeper| keeper.identity().clone());
                 self.hub.keeper_is(self.row.id, identity.as_ref().map(|identity| identity.pid));
                 self.run = Some(run);
-                let process = serde_json::to_value(identity).unwrap_or(Value::Null);
+                let process = identity.map(run_process::to_stored);
                 self.commit_held(vec![Change::RunProcess(key, process), self.progress()]).await?;
                 kill_point("start", "keeper known");
                 self.go().await

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use plexus_agent::{Keeper, ProcessIdentity, RunDir};
+use plexus_agent::{Keeper, RunDir};
 use plexus_claude::SentId;
 use plexus_protocol::{ApprovalKind, ApprovalStatus, SessionId};
 use plexus_store::{ApprovalRow, CallRow, Change, RunRow, RunState};
@@ -21,6 +21,7 @@ use super::turn::{Progress, Turn};
 use crate::Hub;
 use crate::gate;
 use crate::limits::Pace;
+use crate::run_process;
 
 impl Owner {
     /// What the store knows of a session. While it cannot be read, nothing is done with the session.
@@ -130,7 +131,7 @@ impl Owner {
         let calls = hub.store().living_calls(run.key).await?;
         let held = calls.clone();
         for call in calls {
-            let answer = gate::from_value(&call.verdict);
+            let answer = gate::from_verdict(&call.verdict);
             self.at_work.insert(call.tool_use_id.clone(), call.tool_name.clone());
             let kept = Call { answer, digest: call.digest, cwd: None, run: run.key.run };
             self.calls.insert(call.tool_use_id, kept);
@@ -159,7 +160,7 @@ impl Owner {
 
     fn attach(&mut self, run: &RunRow) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let dir = RunDir::new(self.hub.settings().run_dir(run.key));
-        let identity: ProcessIdentity = serde_json::from_value(run.process.clone().unwrap_or_default())?;
+        let identity = run.process.clone().map(run_process::from_stored).ok_or("the run has no keeper")?;
         // One that has ended meanwhile is settled from what it left behind, like any other.
         let keeper = Keeper::attach(&identity)?;
         match &keeper {
@@ -202,7 +203,7 @@ impl Owner {
         let unsaid: Vec<_> =
             calls.into_iter().filter(|call| !replied.contains(&call.request_id) && !is_held(call)).collect();
         for call in unsaid {
-            let line = plexus_claude::reply_gate(&call.request_id, &gate::from_value(&call.verdict));
+            let line = plexus_claude::reply_gate(&call.request_id, &gate::from_verdict(&call.verdict));
             self.send(&line).await?;
         }
         let mut changes = Vec::new();

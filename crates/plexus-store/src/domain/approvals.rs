@@ -1,11 +1,10 @@
 //! The life of an approval: created once, resolved once. Everyone who was asked is notified of its end.
 
 use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decision, Event, UnixSeconds};
-use serde_json::json;
 
-use super::{About, Commit, audit, feed};
+use super::{Commit, audit, feed};
 use crate::rows::{ApprovalUpdate, CallKey, PreviousAddressee, Stored, TurnKey};
-use crate::{ApprovalRow, FeedKind, NewApproval, PermitStream, Refusal, RunKey};
+use crate::{ApprovalRow, FeedEntry, NewApproval, PermitStream, Refusal, Resolution, RunKey};
 
 impl Commit<'_> {
     pub(super) fn ask(&mut self, new: &NewApproval) -> Stored<()> {
@@ -54,8 +53,8 @@ impl Commit<'_> {
             self.rows.delete_previous_addressees(id)?;
         }
         for to in feed::everyone_asked(previous, &row.approval.asked_of) {
-            let about = About { session: turn.session, approval: Some(id), turn: Some(turn.turn) };
-            self.feed(&to, FeedKind::Resolved, about, json!({"status": status, "by": decision.by}))?;
+            let resolution = Some(Resolution { status, by: decision.by.clone() });
+            self.feed(to, turn.session, FeedEntry::Resolved { approval: id, turn: turn.turn, resolution })?;
         }
         self.publish_approval(id);
         Ok(())
@@ -92,8 +91,7 @@ impl Commit<'_> {
 
     /// Appends an `Asked` entry to the feed of `of` and returns its number.
     pub(super) fn notify_asked(&mut self, of: &AskedOf, approval: ApprovalId, turn: TurnKey) -> Stored<u64> {
-        let about = About { session: turn.session, approval: Some(approval), turn: Some(turn.turn) };
-        self.feed(&of.key(), FeedKind::Asked, about, json!({}))
+        self.feed(of.key(), turn.session, FeedEntry::Asked { approval, turn: turn.turn })
     }
 
     /// Stores who is asked and until when.

@@ -4,14 +4,14 @@ use plexus_protocol::audit::{AuditEntry, AuditKind};
 use plexus_protocol::{Approval, Decider, Decision, Object, Right, TokenName, UnixSeconds};
 use serde_json::{Value, json};
 
-use crate::{CallRow, NewRule, NewSession, TokenRow};
+use crate::{CallRow, NewRule, NewSession, TokenRow, Verdict};
 
 /// An approval was resolved. `verdict` is the gate's answer to the call, if the gate saw it.
 pub(crate) fn approval_resolved(
     at: UnixSeconds,
     approval: &Approval,
     decision: &Decision,
-    verdict: Option<Value>,
+    verdict: Option<Verdict>,
 ) -> AuditEntry {
     let status = json!(approval.status).as_str().unwrap_or_default().to_owned();
     AuditEntry {
@@ -26,7 +26,7 @@ pub(crate) fn approval_resolved(
         input: Some(approval.input.clone()),
         updated_input: decision.updated_input.clone(),
         message: decision.message.clone(),
-        gate: verdict.and_then(object),
+        gate: verdict.and_then(|verdict| object(json!(verdict))),
         asked_of: Some(approval.asked_of.clone()),
         passed: approval.passed.clone(),
         asked_at: Some(approval.created_at),
@@ -37,7 +37,11 @@ pub(crate) fn approval_resolved(
 
 /// The gate allowed or denied a call by rule. Other answers have no entry here: an approval has one when it is resolved.
 pub(crate) fn gate_answered(at: UnixSeconds, call: &CallRow, input: &Object) -> Option<AuditEntry> {
-    let answer @ ("allow" | "deny") = call.verdict["answer"].as_str()? else { return None };
+    let answer = match call.verdict {
+        Verdict::Allow { .. } => "allow",
+        Verdict::Deny { .. } => "deny",
+        Verdict::OwnCourse | Verdict::Ask { .. } | Verdict::Held { .. } => return None,
+    };
     Some(AuditEntry {
         right: Some(Right::Rule),
         session_id: Some(call.key.session),
@@ -45,7 +49,7 @@ pub(crate) fn gate_answered(at: UnixSeconds, call: &CallRow, input: &Object) -> 
         tool_name: Some(call.tool_name.clone()),
         digest: Some(call.digest.clone()),
         input: Some(input.clone()),
-        gate: object(call.verdict.clone()),
+        gate: object(json!(call.verdict)),
         ..AuditEntry::new(at, AuditKind::Gate, answer, Decider::Hub)
     })
 }

@@ -8,9 +8,9 @@ use plexus_protocol::budget::BudgetLimit;
 use plexus_protocol::{AskedOf, Event, SessionId};
 use serde_json::json;
 
-use super::{About, Commit, MAX_DEPTH, feed, key};
+use super::{Commit, MAX_DEPTH, feed, key};
 use crate::rows::{BudgetRows, Rows, SessionRows, Share, Stored};
-use crate::{BudgetRow, FeedKind, Refusal};
+use crate::{BudgetNotice, BudgetRow, FeedEntry, Refusal};
 
 /// The limits that a turn needs some of before it begins.
 pub(super) const OF_A_TURN: [BudgetLimit; 3] =
@@ -213,21 +213,19 @@ impl Commit<'_> {
     /// An event in the turn of the session that used it, and a notice to everyone above the grant.
     fn notify_mostly_used(&mut self, row: &BudgetRow, user: SessionId) -> Stored<()> {
         let owner = self.session(row.session)?;
-        let notice = json!({
-            "type": "budget",
-            "session_id": row.session,
-            "session_name": owner.name,
-            "limit": row.limit,
-            "granted": row.limit.shown(row.granted),
-            "used": row.limit.shown(row.used),
-            "left": row.limit.shown(row.left()),
-        });
-        let mut data = notice.as_object().cloned().unwrap_or_default();
-        data.remove("type");
+        let notice = BudgetNotice {
+            session_id: row.session,
+            session_name: owner.name,
+            limit: row.limit,
+            granted: row.limit.shown(row.granted),
+            used: row.limit.shown(row.used),
+            left: row.limit.shown(row.left()),
+        };
+        let data = json!(notice).as_object().cloned().unwrap_or_default();
         let turn = self.session(user)?.latest_turn;
         self.event(key(user, turn), &Event::System { subtype: "budget".to_owned(), data })?;
         for to in feed::supervisors(&*self.rows, row.session)? {
-            self.feed(&to, FeedKind::Notice, About::session(row.session), notice.clone())?;
+            self.feed(to, row.session, FeedEntry::BudgetLow(notice.clone()))?;
         }
         Ok(())
     }

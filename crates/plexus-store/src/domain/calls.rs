@@ -3,11 +3,11 @@
 
 use plexus_protocol::Event;
 use plexus_protocol::budget::BudgetLimit;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Commit, audit, key};
 use crate::rows::{CallKey, Stored};
-use crate::{CallInput, CallRow, Held};
+use crate::{CallInput, CallRow, Held, Verdict};
 
 /// The limits that a call needs some of.
 pub(super) const OF_A_CALL: [BudgetLimit; 3] =
@@ -18,7 +18,7 @@ enum Counted {
     /// The gate's answer stands.
     Answered,
     /// The call waits; this is stored in place of the gate's answer.
-    Held(Value),
+    Held(Verdict),
 }
 
 impl Commit<'_> {
@@ -47,7 +47,7 @@ impl Commit<'_> {
 
     /// Counts a call that the gate does not deny, or holds it.
     fn count_call(&mut self, call: &CallRow, seen: &CallInput) -> Stored<Counted> {
-        if call.verdict["answer"] == "deny" || !self.rows.any_budget()? {
+        if matches!(call.verdict, Verdict::Deny { .. }) || !self.rows.any_budget()? {
             return Ok(Counted::Answered);
         }
         let session = call.key.session;
@@ -61,10 +61,7 @@ impl Commit<'_> {
         self.event(key(session, call.turn), &Event::System { subtype: "held".to_owned(), data })?;
         let tool_use_id = Some(call.tool_use_id.clone());
         self.published.held.push(Held { session, tool_use_id, approval, limit });
-        let CallInput { input, cwd, mode } = seen;
-        Ok(Counted::Held(json!({
-            "answer": "held", "approval": approval, "input": input, "cwd": cwd, "mode": mode,
-        })))
+        Ok(Counted::Held(Verdict::held(approval, seen)))
     }
 
     /// Only an answer of the gate itself has an audit entry here; an approval has its own when it is resolved.

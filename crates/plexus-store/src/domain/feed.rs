@@ -3,14 +3,14 @@
 use plexus_protocol::{AskedOf, SessionId};
 use serde_json::Value;
 
-use super::{About, Commit, MAX_DEPTH};
+use super::{Commit, MAX_DEPTH};
 use crate::rows::{SessionRows, Stored};
-use crate::{FeedKind, Refusal};
+use crate::{FeedEntry, Refusal};
 
 impl Commit<'_> {
     pub(super) fn notice(&mut self, to: &str, session: SessionId, data: &Value) -> Stored<()> {
         self.check_exists(session)?;
-        self.feed(to, FeedKind::Notice, About::session(session), data.clone()).map(drop)
+        self.feed(to.to_owned(), session, FeedEntry::Notice(data.clone())).map(drop)
     }
 }
 

@@ -27,7 +27,7 @@ use plexus_protocol::{ApprovalId, ApprovalStatus, Event, SessionId, UnixSeconds}
 use serde_json::Value;
 
 use crate::rows::{NewFeedEntry, Rows, Stored, TurnKey};
-use crate::{Change, Committed, EventRow, FeedKind, FeedRow, Refusal, RunState, SessionRow, StoreError};
+use crate::{Change, Committed, EventRow, FeedEntry, FeedRow, Refusal, RunState, SessionRow, StoreError};
 
 /// Trees of sessions are a few levels deep; this stops a walk up the tree in a damaged store.
 const MAX_DEPTH: usize = 64;
@@ -60,7 +60,7 @@ impl Commit<'_> {
             Change::BeginRun { key, state, token_hash } => {
                 self.begin_run(*key, *state, token_hash.as_deref())
             }
-            Change::RunProcess(key, process) => self.run_process(*key, process),
+            Change::RunProcess(key, process) => self.run_process(*key, process.as_ref()),
             Change::RunState(key, RunState::Ended) => self.end_run(*key, &Value::Null),
             Change::RunState(key, state) => self.run_state(*key, *state),
             Change::EndRun(key, exit) => self.end_run(*key, exit),
@@ -131,11 +131,10 @@ impl Commit<'_> {
     }
 
     /// Appends a feed entry and returns its number.
-    fn feed(&mut self, to: &str, kind: FeedKind, about: About, data: Value) -> Stored<u64> {
-        let About { session, approval, turn } = about;
-        let entry = NewFeedEntry { to, kind, session, approval, turn, data: &data, at: self.at };
-        let number = self.rows.insert_feed_entry(&entry)?;
-        self.published.feed.push(FeedRow { number, to: to.to_owned(), kind, session, approval, turn, data });
+    fn feed(&mut self, to: String, session: SessionId, entry: FeedEntry) -> Stored<u64> {
+        let new = NewFeedEntry { to: &to, session, entry: &entry, at: self.at };
+        let number = self.rows.insert_feed_entry(&new)?;
+        self.published.feed.push(FeedRow { number, to, session, entry });
         Ok(number)
     }
 
@@ -176,19 +175,6 @@ impl Commit<'_> {
             Err(StoreError::Refused(Refusal::AlreadyResolved(_))) => Ok(()),
             other => other,
         }
-    }
-}
-
-/// The subject of a feed entry.
-struct About {
-    session: SessionId,
-    approval: Option<ApprovalId>,
-    turn: Option<u64>,
-}
-
-impl About {
-    fn session(session: SessionId) -> Self {
-        Self { session, approval: None, turn: None }
     }
 }
 

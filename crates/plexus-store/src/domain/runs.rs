@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Commit, found};
 use crate::rows::{NewRun, RunUpdate, SessionUpdate, Stored};
-use crate::{Refusal, RunKey, RunRow, RunState};
+use crate::{Refusal, RunKey, RunProcess, RunRow, RunState, TokenKey};
 
 impl Commit<'_> {
     pub(super) fn begin_run(&mut self, key: RunKey, state: RunState, token_hash: Option<&str>) -> Stored<()> {
@@ -13,7 +13,7 @@ impl Commit<'_> {
         self.rows.insert_run(&NewRun { key, state, token_hash, created_at: self.at })
     }
 
-    pub(super) fn run_process(&mut self, key: RunKey, process: &Value) -> Stored<()> {
+    pub(super) fn run_process(&mut self, key: RunKey, process: Option<&RunProcess>) -> Stored<()> {
         let state = match self.run(key)?.state {
             RunState::Ended => RunState::Ended,
             _ => RunState::Running,
@@ -34,7 +34,7 @@ impl Commit<'_> {
         if self.run(key)?.state != RunState::Ended {
             self.rows.update_run(key, RunUpdate::Ended { at: self.at, exit })?;
         }
-        self.published.ended_tokens.push(format!("run:{}:{}", key.session, key.run));
+        self.published.ended_tokens.push(TokenKey::Run(key));
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use plexus_protocol::{Decider, TokenName, UnixSeconds};
 
 use super::{Commit, audit};
 use crate::rows::Stored;
-use crate::{Refusal, TokenRow};
+use crate::{Refusal, TokenKey, TokenRow};
 
 /// Whether a token that is not revoked can still be used.
 pub(crate) fn is_unexpired(token: &TokenRow, now: UnixSeconds) -> bool {
@@ -25,7 +25,7 @@ impl Commit<'_> {
             return Err(Refusal::NoSuchToken(name.clone()).into());
         }
         self.rows.revoke_tokens(name, self.at)?;
-        self.published.ended_tokens.push(format!("token:{name}"));
+        self.published.ended_tokens.push(TokenKey::Token(name.clone()));
         self.audit(&audit::token_revoked(self.at, name, by))
     }
 

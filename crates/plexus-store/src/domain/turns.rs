@@ -2,11 +2,11 @@
 
 use plexus_protocol::Event;
 use plexus_protocol::budget::BudgetLimit;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{About, Commit, feed, found};
+use super::{Commit, feed, found};
 use crate::rows::{SessionUpdate, Stored, TurnKey, TurnUpdate};
-use crate::{FeedKind, Refusal, TurnStatus};
+use crate::{FeedEntry, Refusal, TurnStatus};
 
 /// How a turn ends.
 pub(super) struct Ending<'a> {
@@ -53,8 +53,8 @@ impl Commit<'_> {
             self.spend(session.id, BudgetLimit::CostUsd, cost)?;
         }
         for to in feed::supervisors(&*self.rows, session.id)? {
-            let about = About { turn: Some(key.turn), ..About::session(session.id) };
-            self.feed(&to, FeedKind::Finished, about, json!({"status": status, "summary": summary}))?;
+            let (turn, summary) = (key.turn, summary.map(str::to_owned));
+            self.feed(to, session.id, FeedEntry::Finished { turn, status, summary })?;
         }
         Ok(())
     }

@@ -46,6 +46,21 @@ impl MemoryStore {
         Ok(committed)
     }
 
+    /// One approval.
+    pub fn approval_row(&self, id: ApprovalId) -> Option<ApprovalRow> {
+        self.tables().approval_row(id)
+    }
+
+    /// The pending approvals that `which` names, oldest first.
+    pub fn open_approval_rows(&self, which: &Open) -> Vec<ApprovalRow> {
+        self.tables().open_approvals(which)
+    }
+
+    /// The feed of one addressee after number `after`, at most `limit` entries.
+    pub fn feed_rows(&self, to: &str, after: u64, limit: u64) -> Vec<FeedRow> {
+        self.tables().feed_after(after, limit, |row| row.to == to)
+    }
+
     pub(crate) fn tables(&self) -> MutexGuard<'_, Tables> {
         lock(&self.tables)
     }
@@ -66,14 +81,14 @@ impl Ledger for MemoryStore {
     }
 
     async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, StoreError> {
-        Ok(self.tables().approval_row(id))
+        Ok(self.approval_row(id))
     }
 
     async fn open_approvals(&self, which: Open) -> Result<Vec<ApprovalRow>, StoreError> {
-        Ok(self.tables().open_approvals(&which))
+        Ok(self.open_approval_rows(&which))
     }
 
     async fn feed(&self, to: &str, after: u64, limit: u64) -> Result<Vec<FeedRow>, StoreError> {
-        Ok(self.tables().feed_after(after, limit, |row| row.to == to))
+        Ok(self.feed_rows(to, after, limit))
     }
 }

@@ -55,8 +55,56 @@ pub struct CallRow {
     pub digest: String,
     /// The control request it came in.
     pub request_id: String,
-    /// The gate's answer, as the gate writes it.
-    pub verdict: Value,
+    /// The gate's answer, or that the call is held.
+    pub verdict: Verdict,
+}
+
+/// What became of a call at the gate. The JSON of this type is the format of stored data and of `gate` in audit entries.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum Verdict {
+    /// The gate has no opinion: Claude Code's permission rules decide.
+    OwnCourse,
+    /// The gate allows the call.
+    Allow {
+        /// Why.
+        reason: String,
+    },
+    /// An approval has to be requested.
+    Ask {
+        /// Why.
+        reason: String,
+    },
+    /// The gate denies the call.
+    Deny {
+        /// Why.
+        reason: String,
+    },
+    /// A budget is exhausted: the call waits for a budget approval and is put before the gate again.
+    Held {
+        /// The budget approval.
+        approval: ApprovalId,
+        /// The input of the tool.
+        input: Object,
+        /// The working directory of the child.
+        cwd: Option<String>,
+        /// The permission mode of the child.
+        mode: Option<String>,
+    },
+}
+
+impl Verdict {
+    /// Reads a stored verdict. An unreadable one denies the call.
+    pub fn from_stored(value: Value) -> Self {
+        serde_json::from_value(value).unwrap_or_else(|_| Self::Deny {
+            reason: "Plexus could not read its own record of this call.".to_owned(),
+        })
+    }
+
+    pub(crate) fn held(approval: ApprovalId, call: &CallInput) -> Self {
+        let CallInput { input, cwd, mode } = call.clone();
+        Self::Held { approval, input, cwd, mode }
+    }
 }
 
 /// What else is known of a call that the gate saw.
@@ -149,4 +197,39 @@ pub struct Tally {
     pub open_approvals: u64,
     /// When the oldest of them was asked.
     pub oldest_open: Option<UnixSeconds>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_stored_verdict_is_read_as_it_was_written_and_an_unreadable_one_denies() {
+        let approval = ApprovalId::random();
+        let input = Object::from_iter([("z".to_owned(), json!(0.1)), ("a".to_owned(), json!([1]))]);
+        let reason = || "rule 7".to_owned();
+        for (verdict, stored) in [
+            (Verdict::OwnCourse, json!({"answer": "own_course"})),
+            (Verdict::Allow { reason: reason() }, json!({"answer": "allow", "reason": "rule 7"})),
+            (Verdict::Ask { reason: reason() }, json!({"answer": "ask", "reason": "rule 7"})),
+            (Verdict::Deny { reason: reason() }, json!({"answer": "deny", "reason": "rule 7"})),
+            (
+                Verdict::held(
+                    approval,
+                    &CallInput { input: input.clone(), cwd: None, mode: Some("plan".to_owned()) },
+                ),
+                json!({"answer": "held", "approval": approval, "input": input, "cwd": null, "mode": "plan"}),
+            ),
+        ] {
+            assert_eq!(json!(verdict).to_string(), stored.to_string());
+            assert_eq!(Verdict::from_stored(stored), verdict);
+        }
+        for unreadable in
+            [json!(null), json!({}), json!({"answer": 7}), json!({"answer": "held"}), json!("allow")]
+        {
+            assert!(matches!(Verdict::from_stored(unreadable), Verdict::Deny { .. }));
+        }
+    }
 }

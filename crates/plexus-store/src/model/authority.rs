@@ -1,10 +1,14 @@
 //! By whom things may be done, and that they were: tokens, rules, and how the record is read.
 
+use std::fmt;
+
 use plexus_protocol::audit::{AuditHead, AuditKind};
 use plexus_protocol::token::TokenRight;
 use plexus_protocol::{Decider, SessionId, TokenName, UnixSeconds};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use super::RunKey;
 
 /// A token that the operator handed out. Only its hash is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +21,24 @@ pub struct TokenRow {
     pub created_at: UnixSeconds,
     /// When it ends, if it does by itself.
     pub expires_at: Option<UnixSeconds>,
+}
+
+/// Names a token that can be revoked or end.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum TokenKey {
+    /// A token that the operator created.
+    Token(TokenName),
+    /// The token of a run.
+    Run(RunKey),
+}
+
+impl fmt::Display for TokenKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Token(name) => write!(f, "token:{name}"),
+            Self::Run(RunKey { session, run }) => write!(f, "run:{session}:{run}"),
+        }
+    }
 }
 
 /// How far a rule counts, by who gave it.

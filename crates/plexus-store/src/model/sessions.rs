@@ -163,6 +163,17 @@ pub enum RunState {
     Ended,
 }
 
+/// The identity of the process that keeps a run. A pid alone is used again after a while.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunProcess {
+    /// Its process id.
+    pub pid: i32,
+    /// When it started, in clock ticks after boot.
+    pub start_time: u64,
+    /// The boot of the machine.
+    pub boot_id: String,
+}
+
 /// A run as it is kept.
 #[derive(Debug, Clone)]
 pub struct RunRow {
@@ -170,8 +181,8 @@ pub struct RunRow {
     pub key: RunKey,
     /// Where it stands.
     pub state: RunState,
-    /// The keeper's identity, as the process layer writes it.
-    pub process: Option<Value>,
+    /// Its keeper, once that is known.
+    pub process: Option<RunProcess>,
     /// Up to where its journal has been read and stored.
     pub journal_offset: u64,
     /// When it was begun.

@@ -1,21 +1,16 @@
 //! The rows of approvals, of their earlier addressees, of the calls that the gate saw and of permit streams.
 
-use plexus_protocol::{Approval, ApprovalId, ApprovalStatus, Decision, UnixSeconds};
-use serde_json::Value;
+use plexus_protocol::{Approval, ApprovalId, ApprovalStatus, Decision, SessionId, UnixSeconds};
 
 use super::{Stored, TurnKey};
-use crate::{ApprovalRow, CallRow, NewApproval, PermitStream, RunKey};
+use crate::{ApprovalRow, CallRow, NewApproval, PermitStream, RunKey, Verdict};
 
 /// Approvals, calls and permit streams.
 pub(crate) trait ApprovalRows {
     /// One approval, with the present name of its session.
     fn approval(&self, id: ApprovalId) -> Stored<Option<ApprovalRow>>;
     /// The pending approval of this session and `tool_use_id`, in any run.
-    fn pending_approval_of(
-        &self,
-        session: plexus_protocol::SessionId,
-        tool_use_id: &str,
-    ) -> Stored<Option<ApprovalId>>;
+    fn pending_approval_of(&self, session: SessionId, tool_use_id: &str) -> Stored<Option<ApprovalId>>;
     /// Whether the turn has a pending approval.
     fn has_pending_approval(&self, turn: TurnKey) -> Stored<bool>;
     /// Whether an approval holds this key: it has had no `tool_result` yet.
@@ -35,11 +30,11 @@ pub(crate) trait ApprovalRows {
     fn delete_previous_addressees(&mut self, approval: ApprovalId) -> Stored<()>;
 
     /// The stored verdict of a call that has had no `tool_result` yet.
-    fn verdict(&self, key: &CallKey<'_>) -> Stored<Option<Value>>;
+    fn verdict(&self, key: &CallKey<'_>) -> Stored<Option<Verdict>>;
     /// Inserts a call.
     fn insert_call(&mut self, call: &CallRow, at: UnixSeconds) -> Stored<()>;
     /// Replaces the verdict of a call that has had no `tool_result` yet.
-    fn set_verdict(&mut self, key: &CallKey<'_>, verdict: &Value) -> Stored<()>;
+    fn set_verdict(&mut self, key: &CallKey<'_>, verdict: &Verdict) -> Stored<()>;
     /// Releases the keys that calls and approvals hold under this id.
     fn release_keys(&mut self, key: &CallKey<'_>, at: UnixSeconds) -> Stored<()>;
     /// The run of the call with this ordinal.

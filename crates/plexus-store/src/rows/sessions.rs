@@ -4,7 +4,7 @@ use plexus_protocol::{AskedOf, NodeId, SessionId, SessionName, UnixSeconds};
 use serde_json::Value;
 
 use super::Stored;
-use crate::{RunKey, RunRow, RunState, SessionConfig, SessionRow};
+use crate::{RunKey, RunProcess, RunRow, RunState, SessionConfig, SessionRow};
 
 /// Sessions and runs.
 pub(crate) trait SessionRows {
@@ -55,7 +55,7 @@ pub(crate) struct NewRun<'a> {
 /// New values for some columns of a run.
 pub(crate) enum RunUpdate<'a> {
     Process {
-        process: &'a Value,
+        process: Option<&'a RunProcess>,
         state: RunState,
     },
     State(RunState),

@@ -1,10 +1,10 @@
 //! The rows of turns, their events, the feed and the readers' positions.
 
-use plexus_protocol::{ApprovalId, NodeId, SessionId, UnixSeconds};
+use plexus_protocol::{NodeId, SessionId, UnixSeconds};
 use serde_json::Value;
 
 use super::Stored;
-use crate::{EventRow, EventsOfTurn, FeedKind, TurnRow, TurnStatus};
+use crate::{EventRow, EventsOfTurn, FeedEntry, TurnRow, TurnStatus};
 
 /// Turns, events, feed entries and positions.
 pub(crate) trait TurnRows {
@@ -56,10 +56,7 @@ pub(crate) struct EventSize {
 /// A feed entry without its number.
 pub(crate) struct NewFeedEntry<'a> {
     pub(crate) to: &'a str,
-    pub(crate) kind: FeedKind,
     pub(crate) session: SessionId,
-    pub(crate) approval: Option<ApprovalId>,
-    pub(crate) turn: Option<u64>,
-    pub(crate) data: &'a Value,
+    pub(crate) entry: &'a FeedEntry,
     pub(crate) at: UnixSeconds,
 }

@@ -2,7 +2,10 @@
 //! The statements themselves are in `sql`.
 
 use plexus_protocol::{Approval, ApprovalId, SessionId};
+use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
+
+use serde_json::Value;
 
 use super::audit::Chain;
 use super::columns::{Json, Text, Word, int};
@@ -11,8 +14,9 @@ use super::sql;
 use crate::domain;
 use crate::page::Page;
 use crate::{
-    ApprovalRow, BudgetRow, CallRow, EventRow, FeedRow, FinishedRun, LivingSession, OldRecords, Open,
-    PermitStream, Removable, RunKey, RunRow, SessionRow, StoreError, Tally, TurnRow, TurnState,
+    ApprovalRow, BudgetRow, CallRow, EventRow, FeedColumns, FeedRow, FinishedRun, LivingSession, OldRecords,
+    Open, PermitStream, Removable, RunKey, RunRow, SessionRow, StoreError, Tally, TurnRow, TurnState,
+    Verdict,
 };
 
 type Result<T, E = rusqlite::Error> = std::result::Result<T, E>;
@@ -115,7 +119,7 @@ pub(super) fn living_calls(connection: &Connection, key: RunKey) -> Result<Vec<C
             tool_name: row.get("tool_name")?,
             digest: row.get("digest")?,
             request_id: row.get("request_id")?,
-            verdict: row.get::<_, Json<_>>("verdict")?.0,
+            verdict: Verdict::from_stored(row.get::<_, Json<_>>("verdict")?.0),
         })
     })
 }
@@ -129,14 +133,17 @@ pub(super) fn feed_of_all(connection: &Connection, after: u64, limit: u64) -> Re
 }
 
 fn feed_row(row: &Row<'_>) -> Result<FeedRow> {
-    Ok(FeedRow {
-        number: row.get("number")?,
-        to: row.get("addressee")?,
+    let columns = FeedColumns {
         kind: row.get::<_, Word<_>>("kind")?.0,
-        session: row.get::<_, Text<_>>("session")?.0,
         approval: row.get::<_, Option<Text<_>>>("approval")?.map(|id| id.0),
         turn: row.get("turn")?,
         data: row.get::<_, Json<_>>("data")?.0,
+    };
+    Ok(FeedRow {
+        number: row.get("number")?,
+        to: row.get("addressee")?,
+        session: row.get::<_, Text<_>>("session")?.0,
+        entry: columns.try_into().map_err(|why: &str| FromSqlError::Other(why.into()))?,
     })
 }
 
@@ -231,7 +238,10 @@ fn run_row(row: &Row<'_>) -> Result<RunRow> {
     Ok(RunRow {
         key: RunKey { session: row.get::<_, Text<_>>("session")?.0, run: row.get("run")? },
         state: row.get::<_, Word<_>>("state")?.0,
-        process: row.get::<_, Option<Json<_>>>("process")?.map(|process| process.0),
+        // An unreadable identity is none: the run has no process that could be found.
+        process: row
+            .get::<_, Option<Json<Value>>>("process")?
+            .and_then(|Json(it)| serde_json::from_value(it).ok()),
         journal_offset: row.get("journal_offset")?,
         created_at: row.get("created_at")?,
     })

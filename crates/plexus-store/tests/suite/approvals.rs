@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use plexus_protocol::claudecode::Channel;
-use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decision, SessionId};
+use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, SessionId};
 use plexus_store::{
-    CallRow, Change, FeedKind, Open, PermitStream, Refusal, RunKey, Store, StoreError, Tally,
+    CallRow, Change, FeedEntry, Open, PermitStream, Refusal, Resolution, RunKey, Store, StoreError, Tally,
+    Verdict,
 };
 use serde_json::json;
 
@@ -28,8 +29,8 @@ pub async fn asking_is_told_to_turn_and_addressee(store: Arc<dyn Store>) {
     );
     assert_eq!((made.events[0].turn, made.events[0].seq), (1, 0));
     let [feed] = &made.feed[..] else { panic!("{made:?}") };
-    assert_eq!((feed.to.as_str(), feed.kind), ("operator", FeedKind::Asked));
-    assert_eq!((feed.session, feed.approval, feed.turn), (session, Some(id), Some(1)));
+    assert_eq!((feed.to.as_str(), feed.session), ("operator", session));
+    assert_eq!(feed.entry, FeedEntry::Asked { approval: id, turn: 1 });
 
     let mut shown = new.approval.clone();
     shown.session_name = name("a");
@@ -77,8 +78,9 @@ pub async fn an_answer_is_told_to_turn_and_addressee(store: Arc<dyn Store>) {
         })
     );
     let [feed] = &made.feed[..] else { panic!("{made:?}") };
-    assert_eq!((feed.to.clone(), feed.kind, feed.approval), (boss.key(), FeedKind::Resolved, Some(id)));
-    assert_eq!(feed.data, json!({"status": "denied", "by": {"kind": "operator"}}));
+    let resolution = Some(Resolution { status: ApprovalStatus::Denied, by: Decider::Operator });
+    assert_eq!(feed.to, boss.key());
+    assert_eq!(feed.entry, FeedEntry::Resolved { approval: id, turn: 1, resolution });
     let read = store.approval(id).await.unwrap().unwrap();
     for row in [&made.approvals[0], &read] {
         assert_eq!((row.approval.status, row.approval.resolved_at), (ApprovalStatus::Denied, Some(NOW + 3)));
@@ -224,7 +226,7 @@ pub async fn calls_live_until_their_result_came(store: Arc<dyn Store>) {
         tool_name: "Bash".to_owned(),
         digest: "digest".to_owned(),
         request_id: "request".to_owned(),
-        verdict: json!({"verdict": "ask"}),
+        verdict: Verdict::Ask { reason: "a rule".to_owned() },
     };
     for seen in [call(1, "t"), call(1, "u"), call(2, "t")] {
         commit(&*store, Change::Call(Box::new(seen), object(json!({})).into())).await;
@@ -235,7 +237,7 @@ pub async fn calls_live_until_their_result_came(store: Arc<dyn Store>) {
     let first = &living[0];
     assert_eq!((first.key, first.turn, first.tool_name.as_str()), (key, 3, "Bash"));
     assert_eq!((first.digest.as_str(), first.request_id.as_str()), ("digest", "request"));
-    assert_eq!(first.verdict, json!({"verdict": "ask"}));
+    assert_eq!(first.verdict, Verdict::Ask { reason: "a rule".to_owned() });
 
     commit(&*store, Change::Settle(key, "t".to_owned())).await;
     commit(&*store, Change::Settle(key, "never seen".to_owned())).await;

@@ -7,7 +7,7 @@ use plexus_protocol::token::TokenRight;
 use plexus_protocol::{ApprovalStatus, AskedOf, Decider, Right, SessionId, TokenName};
 use plexus_store::{
     AuditCheck, AuditFilter, AuditFrom, CallRow, Change, NewRule, Removable, RuleAuthority, RunKey, Store,
-    StoreError, TokenRow,
+    StoreError, TokenRow, Verdict,
 };
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ fn call(session: SessionId, tool_use_id: &str, verdict: Value) -> Change {
         tool_name: "Bash".to_owned(),
         digest: "digest".to_owned(),
         request_id: "request".to_owned(),
-        verdict,
+        verdict: Verdict::from_stored(verdict),
     };
     Change::Call(Box::new(call), object(json!({"command": "make"})).into())
 }
@@ -231,7 +231,7 @@ pub async fn the_record_is_read_backwards_by_the_same_filters(store: Arc<dyn Sto
 pub async fn the_record_outlives_what_it_is_about(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let key = begin_run(&*store, session).await;
-    commit(&*store, call(session, "t", json!({"answer": "allow"}))).await;
+    commit(&*store, call(session, "t", json!({"answer": "allow", "reason": "rule 7"}))).await;
     let id = ask(&*store, question(session, 1, "u")).await;
     commit(&*store, allows(id)).await;
     let all = record(&*store, AuditFilter::default()).await;

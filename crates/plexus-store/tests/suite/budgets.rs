@@ -6,8 +6,8 @@ use std::sync::Arc;
 use plexus_protocol::budget::BudgetLimit::{self, Children, CostUsd, ToolCalls, Turns, WallSecs};
 use plexus_protocol::{ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decision, Event, SessionId};
 use plexus_store::{
-    BudgetRow, CallRow, Change, Committed, FeedKind, LivingSession, Refusal, RunKey, Store, StoreError,
-    TurnStatus,
+    BudgetRow, CallRow, Change, Committed, FeedEntry, FeedKind, LivingSession, Refusal, RunKey, Store,
+    StoreError, TurnStatus, Verdict,
 };
 use serde_json::json;
 
@@ -30,7 +30,7 @@ fn call(session: SessionId, tool_use_id: &str, answer: &str) -> Box<CallRow> {
         tool_name: "Bash".to_owned(),
         digest: "digest".to_owned(),
         request_id: format!("request of {tool_use_id}"),
-        verdict: json!({"answer": answer}),
+        verdict: Verdict::from_stored(json!({"answer": answer, "reason": "a rule"})),
     })
 }
 
@@ -110,7 +110,8 @@ pub async fn a_call_without_a_share_is_held_until_more_is_given(store: Arc<dyn S
     let denied = Change::Call(call(child, "fourth", "deny"), object(json!({})).into());
     assert!(commit(&*store, denied).await.held.is_empty());
     let kept = store.living_calls(RunKey { session: parent, run: 1 }).await.unwrap();
-    assert_eq!((&kept[1].verdict["answer"], &kept[1].verdict["input"]), (&json!("held"), &json!({"a": 1})));
+    let Verdict::Held { approval: waits_for, input, .. } = &kept[1].verdict else { panic!("{kept:?}") };
+    assert_eq!((waits_for, input), (&approval.id, &object(json!({"a": 1}))));
 
     commit(&*store, gives(approval.id, 1)).await;
     assert_eq!(budget(&*store, child, ToolCalls).await.granted, 2);
@@ -119,7 +120,7 @@ pub async fn a_call_without_a_share_is_held_until_more_is_given(store: Arc<dyn S
     let release = |session, id: &str| Change::Release(call(session, id, "allow"), object(json!({})).into());
     assert!(commit(&*store, release(parent, "second")).await.held.is_empty());
     let kept = store.living_calls(RunKey { session: parent, run: 1 }).await.unwrap();
-    assert_eq!(kept[1].verdict, json!({"answer": "allow"}));
+    assert_eq!(kept[1].verdict, Verdict::Allow { reason: "a rule".to_owned() });
     // There was one, and two waited: the other waits on, for another answer.
     let held = commit(&*store, release(child, "third")).await.held;
     assert_ne!(held[0].approval, approval.id);
@@ -215,18 +216,17 @@ pub async fn at_eighty_percent_those_above_are_told_once(store: Arc<dyn Store>) 
     begin_turn(&*store, child, 1).await;
     commit(&*store, Change::SetBudget(child, vec![(WallSecs, 10_000)])).await;
     let told = |made: &Committed| {
-        let notices = made.feed.iter().filter(|row| row.kind == FeedKind::Notice);
+        let notices = made.feed.iter().filter(|row| row.kind() == FeedKind::Notice);
         (notices.map(|row| row.to.clone()).collect::<Vec<_>>(), made.events.len())
     };
     let spends = |amount| Change::Spend(child, WallSecs, amount);
     assert_eq!(told(&commit(&*store, spends(7_999)).await), (vec![], 0));
     let made = commit(&*store, spends(1)).await;
     assert_eq!(told(&made), (vec![format!("session:{parent}")], 1));
-    assert_eq!(made.feed[0].data["limit"], "wall_secs");
-    let shown = json!({"granted": 10, "used": 8, "left": 2});
-    for (name, value) in shown.as_object().unwrap() {
-        assert_eq!((&made.feed[0].data[name], &made.events[0].event["data"][name]), (value, value));
-    }
+    let FeedEntry::BudgetLow(notice) = &made.feed[0].entry else { panic!("{made:?}") };
+    assert_eq!((notice.session_id, notice.limit), (child, WallSecs));
+    assert_eq!([&notice.granted, &notice.used, &notice.left], [&10.into(), &8.into(), &2.into()]);
+    assert_eq!(made.events[0].event["data"], json!(notice));
     assert_eq!((made.events[0].turn, &made.events[0].event["subtype"]), (1, &json!("budget")));
     assert_eq!(told(&commit(&*store, spends(1_000)).await), (vec![], 0));
     commit(&*store, Change::SetBudget(child, vec![(WallSecs, 20_000)])).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plexus_protocol::{ApprovalStatus, SessionId};
-use plexus_store::{Change, FeedKind, Open, Store};
+use plexus_store::{Change, FeedEntry, FeedKind, Open, Store};
 use serde_json::json;
 
 use crate::common::*;
@@ -83,15 +83,13 @@ pub async fn each_addressee_reads_its_own_feed(store: Arc<dyn Store>) {
         async move {
             let feed = store.feed("x", after, limit).await.unwrap();
             assert!(feed.iter().all(|entry| {
-                (entry.to.as_str(), entry.kind, entry.session) == ("x", FeedKind::Notice, session)
-                    && entry.approval.is_none()
-                    && entry.turn.is_none()
+                (entry.to.as_str(), entry.kind(), entry.session) == ("x", FeedKind::Notice, session)
             }));
-            feed.into_iter().map(|entry| (entry.number, entry.data)).collect::<Vec<_>>()
+            feed.into_iter().map(|entry| (entry.number, entry.entry)).collect::<Vec<_>>()
         }
     };
-    let [first, second, third] =
-        [(numbers[0], json!("0")), (numbers[2], json!("1")), (numbers[3], json!("2"))];
+    let [first, second, third] = [(numbers[0], "0"), (numbers[2], "1"), (numbers[3], "2")]
+        .map(|(number, text)| (number, FeedEntry::Notice(json!(text))));
     assert_eq!(texts(0, 10).await, [first.clone(), second.clone(), third.clone()]);
     assert_eq!(texts(0, 2).await, [first, second.clone()]);
     assert_eq!(texts(numbers[0], 10).await, [second, third]);

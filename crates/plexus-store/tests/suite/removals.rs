@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plexus_protocol::SessionId;
 use plexus_store::{
     CallRow, Change, EventsOfTurn, FinishedRun, OldRecords, PermitStream, Removable, RunKey, Store,
-    TurnStatus,
+    TurnStatus, Verdict,
 };
 use serde_json::json;
 
@@ -107,7 +107,7 @@ pub async fn decisions_go_with_runs_that_are_over(store: Arc<dyn Store>) {
         tool_name: "Bash".to_owned(),
         digest: "digest".to_owned(),
         request_id: "request".to_owned(),
-        verdict: json!({}),
+        verdict: Verdict::OwnCourse,
     };
     commit(&*store, Change::Call(Box::new(call), object(json!({})).into())).await;
     assert_eq!(old(&*store, OldRecords::Approvals).await, [], "its run lives");

@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use plexus_protocol::SessionId;
-use plexus_store::{Change, Refusal, RunKey, RunState, Store};
+use plexus_store::{Change, Refusal, RunKey, RunProcess, RunState, Store};
 use serde_json::json;
 
 use crate::common::*;
+
+fn process() -> RunProcess {
+    RunProcess { pid: 7, start_time: 8, boot_id: "boot".to_owned() }
+}
 
 fn begin(key: RunKey, token: Option<&str>) -> Change {
     Change::BeginRun { key, state: RunState::Starting, token_hash: token.map(str::to_owned) }
@@ -21,9 +25,9 @@ pub async fn a_run_goes_from_starting_to_ended(store: Arc<dyn Store>) {
     assert_eq!((run.journal_offset, run.created_at), (0, NOW));
     assert_eq!(store.session(session).await.unwrap().unwrap().latest_run, 1);
 
-    commit(&*store, Change::RunProcess(key, json!({"pid": 7}))).await;
+    commit(&*store, Change::RunProcess(key, Some(process()))).await;
     let run = store.run(key).await.unwrap().unwrap();
-    assert_eq!((run.state, run.process), (RunState::Running, Some(json!({"pid": 7}))));
+    assert_eq!((run.state, run.process), (RunState::Running, Some(process())));
 
     commit(&*store, Change::RunState(key, RunState::Ending)).await;
     assert_eq!(store.run(key).await.unwrap().unwrap().state, RunState::Ending);
@@ -34,7 +38,7 @@ pub async fn a_run_goes_from_starting_to_ended(store: Arc<dyn Store>) {
 
     let nobody = RunKey { session: SessionId::random(), run: 1 };
     assert!(store.run(nobody).await.unwrap().is_none());
-    for change in [begin(nobody, None), Change::RunProcess(nobody, json!({})), Change::Offset(nobody, 1)] {
+    for change in [begin(nobody, None), Change::RunProcess(nobody, None), Change::Offset(nobody, 1)] {
         assert!(matches!(refused(&*store, change).await, Refusal::NoSuchSession(_)));
     }
     commit(&*store, Change::DeleteSession(session)).await;
@@ -61,7 +65,7 @@ pub async fn an_ended_run_stays_ended(store: Arc<dyn Store>) {
     let key = begin_run(&*store, session).await;
     commit(&*store, Change::EndRun(key, json!({"code": 1}))).await;
     for late in [
-        Change::RunProcess(key, json!({"pid": 7})),
+        Change::RunProcess(key, Some(process())),
         Change::RunState(key, RunState::Running),
         Change::EndRun(key, json!({"code": 2})),
     ] {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plexus_protocol::{AskedOf, Event, SessionId};
-use plexus_store::{Change, FeedKind, Refusal, Store, TurnStatus};
+use plexus_store::{Change, FeedEntry, Refusal, Store, TurnStatus};
 use serde_json::{Value, json};
 
 use crate::common::*;
@@ -60,9 +60,9 @@ pub async fn a_turn_ends_once(store: Arc<dyn Store>) {
     assert_eq!(ended.events.len(), 1);
     assert_eq!(ended.events[0].event, serde_json::to_value(said("the last")).unwrap());
     let [feed] = &ended.feed[..] else { panic!("{ended:?}") };
-    assert_eq!((feed.to.as_str(), feed.kind, feed.session), ("operator", FeedKind::Finished, session));
-    assert_eq!((feed.approval, feed.turn), (None, Some(1)));
-    assert_eq!(feed.data, json!({"status": "failed", "summary": "no luck"}));
+    assert_eq!((feed.to.as_str(), feed.session), ("operator", session));
+    let (status, summary) = (TurnStatus::Failed, Some("no luck".to_owned()));
+    assert_eq!(feed.entry, FeedEntry::Finished { turn: 1, status, summary });
     let turn = store.turn(session, 1).await.unwrap().unwrap();
     assert_eq!((turn.status, turn.ended_at), (TurnStatus::Failed, Some(NOW + 9)));
 
@@ -97,7 +97,8 @@ pub async fn an_end_is_told_to_every_agent_above(store: Arc<dyn Store>) {
         // The operator is told of what it made itself.
         expected.extend((above != AskedOf::Operator).then(|| above.key()));
         assert_eq!(told, expected);
-        assert!(ended.feed.iter().all(|entry| entry.session == leaf && entry.turn == Some(1)));
+        let of_first_turn = |entry: &FeedEntry| matches!(entry, FeedEntry::Finished { turn: 1, .. });
+        assert!(ended.feed.iter().all(|row| row.session == leaf && of_first_turn(&row.entry)));
         begin_turn(&*store, top, 1).await;
         let ended = commit(&*store, end(top, 1, TurnStatus::Complete, "done")).await;
         assert_eq!(ended.feed.iter().map(|entry| entry.to.clone()).collect::<Vec<_>>(), [above.key()]);

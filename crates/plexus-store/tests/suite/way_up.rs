@@ -31,13 +31,13 @@ pub async fn whoever_is_passed_over_is_asked_all_the_same(store: Arc<dyn Store>)
     new.approval.passed = vec![went_on(&absent)];
     let id = new.approval.id;
     let made = commit(&*store, Change::Ask(Box::new(new))).await;
-    let told: Vec<(String, FeedKind)> = made.feed.iter().map(|row| (row.to.clone(), row.kind)).collect();
+    let told: Vec<(String, FeedKind)> = made.feed.iter().map(|row| (row.to.clone(), row.kind())).collect();
     assert_eq!(told, [(absent.key(), FeedKind::Asked), (asked.key(), FeedKind::Asked)]);
     assert_eq!(open_to(&*store, &absent).await, [(id, made.feed[0].number)]);
     assert_eq!(open_to(&*store, &asked).await, [(id, made.feed[1].number)]);
 
     let made = commit(&*store, denies(id)).await;
-    let told: Vec<(String, FeedKind)> = made.feed.iter().map(|row| (row.to.clone(), row.kind)).collect();
+    let told: Vec<(String, FeedKind)> = made.feed.iter().map(|row| (row.to.clone(), row.kind())).collect();
     assert_eq!(told, [(absent.key(), FeedKind::Resolved), (asked.key(), FeedKind::Resolved)]);
     assert!(open_to(&*store, &absent).await.is_empty());
 }

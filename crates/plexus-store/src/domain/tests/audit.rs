@@ -85,7 +85,7 @@ fn a_decision_is_logged_with_the_call_and_the_answer_of_the_gate() {
         cwd: Some("/work".to_owned()),
         input: Some(input),
         updated_input: Some(object(json!({"command": "pwd"}))),
-        gate: Some(object(json!({"answer": "ask"}))),
+        gate: Some(object(json!({"answer": "ask", "reason": "a rule"}))),
         asked_of: Some(AskedOf::Operator),
         asked_at: Some(NOW - 5),
         ..AuditEntry::new(NOW, AuditKind::Decision, "allowed", Decider::Operator)

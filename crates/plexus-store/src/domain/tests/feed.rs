@@ -5,9 +5,10 @@ use plexus_protocol::{Passed, WentOn};
 
 use super::*;
 use crate::FeedKind::{self, Asked, Finished, Notice, Resolved};
+use crate::{FeedEntry, Resolution};
 
 fn entries(committed: &Committed) -> Vec<(FeedKind, String)> {
-    committed.feed.iter().map(|entry| (entry.kind, entry.to.clone())).collect()
+    committed.feed.iter().map(|entry| (entry.kind(), entry.to.clone())).collect()
 }
 
 fn session_key(id: SessionId) -> String {
@@ -40,7 +41,8 @@ fn the_end_of_a_turn_is_reported_to_every_agent_above_and_to_the_operator_of_a_r
         let committed = apply(&store, end_turn(session, 0.0));
         let expected: Vec<_> = expected.into_iter().map(|to| (Finished, to)).collect();
         assert_eq!(entries(&committed), expected);
-        assert_eq!(committed.feed[0].data, json!({"status": "complete", "summary": "done"}));
+        let (status, summary) = (TurnStatus::Complete, Some("done".to_owned()));
+        assert_eq!(committed.feed[0].entry, FeedEntry::Finished { turn: 1, status, summary });
         assert!(entries(&apply(&store, end_turn(session, 0.0))).is_empty(), "a turn ends once");
     }
 }
@@ -68,8 +70,9 @@ fn everyone_who_was_asked_is_notified_of_the_end() {
         [(Resolved, middle.key()), (Resolved, top.key()), (Resolved, operator())]
     );
     for entry in &committed.feed {
-        assert_eq!((entry.session, entry.approval, entry.turn), (bottom, Some(id), Some(1)));
-        assert_eq!(entry.data, json!({"status": "allowed", "by": {"kind": "operator"}}));
+        let resolution = Some(Resolution { status: ApprovalStatus::Allowed, by: Decider::Operator });
+        let expected = FeedEntry::Resolved { approval: id, turn: 1, resolution };
+        assert_eq!((entry.session, &entry.entry), (bottom, &expected));
     }
 }
 

@@ -20,7 +20,7 @@ fn status(store: &MemoryStore, id: ApprovalId) -> ApprovalStatus {
 
 fn stored_answer(store: &MemoryStore, session: SessionId, tool_use_id: &str) -> Value {
     let run = RunKey { session, run: 1 };
-    store.tables().verdict(&CallKey { run, tool_use_id }).unwrap().unwrap()["answer"].clone()
+    json!(store.tables().verdict(&CallKey { run, tool_use_id }).unwrap())["answer"].clone()
 }
 
 #[test]

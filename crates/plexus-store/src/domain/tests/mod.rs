@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Begins, CallRow, Change, Committed, MemoryStore, NewApproval, NewSession, Refusal, RunKey, SessionConfig,
-    StoreError, TurnStatus,
+    StoreError, TurnStatus, Verdict,
 };
 
 const NOW: UnixSeconds = 1_800_000_000;
@@ -105,7 +105,7 @@ fn call(session: SessionId, tool_use_id: &str, answer: &str) -> CallRow {
         tool_name: "Bash".to_owned(),
         digest: "digest".to_owned(),
         request_id: "request".to_owned(),
-        verdict: json!({"answer": answer}),
+        verdict: Verdict::from_stored(json!({"answer": answer, "reason": "a rule"})),
     }
 }
 

@@ -1,11 +1,10 @@
 //! Approvals, calls and permit streams in memory.
 
 use plexus_protocol::{ApprovalId, ApprovalStatus, SessionId, UnixSeconds};
-use serde_json::Value;
 
 use super::super::tables::{Call, CallKeyState, Previous, StoredApproval, Tables};
 use crate::rows::{ApprovalRows, ApprovalUpdate, CallKey, PreviousAddressee, Stored, TurnKey};
-use crate::{ApprovalRow, CallRow, NewApproval, PermitStream, RunKey};
+use crate::{ApprovalRow, CallRow, NewApproval, PermitStream, RunKey, Verdict};
 
 impl ApprovalRows for Tables {
     fn approval(&self, id: ApprovalId) -> Stored<Option<ApprovalRow>> {
@@ -73,7 +72,7 @@ impl ApprovalRows for Tables {
         Ok(())
     }
 
-    fn verdict(&self, key: &CallKey<'_>) -> Stored<Option<Value>> {
+    fn verdict(&self, key: &CallKey<'_>) -> Stored<Option<Verdict>> {
         Ok(self.calls.values().find(|call| call.holds(key)).map(|call| call.row.verdict.clone()))
     }
 
@@ -82,7 +81,7 @@ impl ApprovalRows for Tables {
         Ok(())
     }
 
-    fn set_verdict(&mut self, key: &CallKey<'_>, verdict: &Value) -> Stored<()> {
+    fn set_verdict(&mut self, key: &CallKey<'_>, verdict: &Verdict) -> Stored<()> {
         self.calls.update_where(|call| call.holds(key), |call| call.row.verdict = verdict.clone());
         Ok(())
     }

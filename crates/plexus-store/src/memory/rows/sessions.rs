@@ -69,7 +69,7 @@ impl SessionRows for Tables {
     fn update_run(&mut self, key: RunKey, update: RunUpdate<'_>) -> Stored<bool> {
         Ok(self.runs.update(&key, |run| match update {
             RunUpdate::Process { process, state } => {
-                run.row.process = Some(process.clone());
+                run.row.process = process.cloned();
                 run.row.state = state;
             }
             RunUpdate::State(state) => run.row.state = state,

@@ -66,10 +66,9 @@ impl TurnRows for Tables {
     }
 
     fn insert_feed_entry(&mut self, entry: &NewFeedEntry<'_>) -> Stored<u64> {
-        let NewFeedEntry { to, kind, session, approval, turn, data, at: _ } = *entry;
+        let NewFeedEntry { to, session, entry, at: _ } = *entry;
         let number = self.feed.next_number();
-        let (to, data) = (to.to_owned(), data.clone());
-        Ok(self.feed.append(FeedRow { number, to, kind, session, approval, turn, data }))
+        Ok(self.feed.append(FeedRow { number, to: to.to_owned(), session, entry: entry.clone() }))
     }
 
     fn put_position(&mut self, reader: &str, turn: TurnKey, position: u64) -> Stored<()> {

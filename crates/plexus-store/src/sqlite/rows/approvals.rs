@@ -1,13 +1,12 @@
 //! Approvals, calls and permit streams in SQL.
 
 use plexus_protocol::{ApprovalId, SessionId, UnixSeconds};
-use serde_json::Value;
 
 use super::super::columns::{Json, Text, Word, int};
 use super::super::{reads, sql};
 use super::SqliteRows;
 use crate::rows::{ApprovalRows, ApprovalUpdate, CallKey, PreviousAddressee, Stored, TurnKey};
-use crate::{ApprovalRow, CallRow, NewApproval, PermitStream, RunKey};
+use crate::{ApprovalRow, CallRow, NewApproval, PermitStream, RunKey, Verdict};
 
 impl ApprovalRows for SqliteRows<'_> {
     fn approval(&self, id: ApprovalId) -> Stored<Option<ApprovalRow>> {
@@ -92,10 +91,10 @@ impl ApprovalRows for SqliteRows<'_> {
         Ok(())
     }
 
-    fn verdict(&self, key: &CallKey<'_>) -> Stored<Option<Value>> {
+    fn verdict(&self, key: &CallKey<'_>) -> Stored<Option<Verdict>> {
         let key = (Text(key.run.session), key.run.run, key.tool_use_id);
         let found: Option<Json<_>> = reads::one(self.connection, sql::VERDICT, key, |row| row.get(0))?;
-        Ok(found.map(|Json(verdict)| verdict))
+        Ok(found.map(|Json(verdict)| Verdict::from_stored(verdict)))
     }
 
     fn insert_call(&mut self, call: &CallRow, at: UnixSeconds) -> Stored<()> {
@@ -108,7 +107,7 @@ impl ApprovalRows for SqliteRows<'_> {
         Ok(())
     }
 
-    fn set_verdict(&mut self, key: &CallKey<'_>, verdict: &Value) -> Stored<()> {
+    fn set_verdict(&mut self, key: &CallKey<'_>, verdict: &Verdict) -> Stored<()> {
         let key = (Text(key.run.session), key.run.run, key.tool_use_id, Json(verdict));
         self.execute(sql::SET_VERDICT, key)?;
         Ok(())

@@ -6,7 +6,7 @@ use super::super::columns::{Json, Text, Word, int};
 use super::super::{reads, sql};
 use super::SqliteRows;
 use crate::rows::{EventSize, NewFeedEntry, Stored, TurnKey, TurnRows, TurnUpdate};
-use crate::{EventRow, TurnRow};
+use crate::{EventRow, FeedColumns, TurnRow};
 
 impl TurnRows for SqliteRows<'_> {
     fn turn(&self, key: TurnKey) -> Stored<Option<TurnRow>> {
@@ -69,7 +69,8 @@ impl TurnRows for SqliteRows<'_> {
     }
 
     fn insert_feed_entry(&mut self, entry: &NewFeedEntry<'_>) -> Stored<u64> {
-        let NewFeedEntry { to, kind, session, approval, turn, data, at } = entry;
+        let NewFeedEntry { to, session, entry, at } = entry;
+        let FeedColumns { kind, approval, turn, data } = entry.columns();
         self.value(
             "INSERT INTO feed (addressee, kind, session, approval, turn, data, at) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING number",
