@@ -146,6 +146,18 @@ pub enum Change {
         /// When it goes on from them.
         passes_on_at: Option<UnixSeconds>,
     },
+    /// Sets when a pending approval expires and when it is escalated. Refused with `AlreadyResolved` when it is not pending,
+    /// with `AskedOfAnother` when `asked_of` is not its addressee any more.
+    SetDeadlines {
+        /// The approval.
+        approval: ApprovalId,
+        /// The addressee that has until then.
+        asked_of: AskedOf,
+        /// When it expires.
+        expires_at: UnixSeconds,
+        /// When it is escalated to the next addressee, if there is one.
+        passes_on_at: Option<UnixSeconds>,
+    },
     /// A pending approval expires at another time. Refused with `AlreadyResolved` when it is not pending.
     Extend {
         /// Which.

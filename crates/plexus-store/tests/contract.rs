@@ -68,6 +68,7 @@ macro_rules! whole_contract {
             way_up:
                 whoever_is_passed_over_is_asked_all_the_same,
                 a_question_goes_on_once_from_whoever_is_asked,
+                deadlines_are_set_for_the_present_addressee,
                 how_far_a_session_was_woken_only_grows;
             arbor:
                 a_fork_shares_the_beginning_and_goes_its_own_way,

@@ -14,7 +14,7 @@ use crate::book::Deadlines;
 use crate::clock::now;
 use crate::lineage::Lineage;
 
-use passing::is_new_budget;
+use passing::has_no_deadline;
 pub(crate) use presence::Here;
 use presence::Presence;
 use waking::ToWake;
@@ -41,7 +41,7 @@ impl WayUp {
 
     /// An approval is open, and asked of somebody.
     pub(crate) fn open(&self, row: &ApprovalRow) {
-        let at = row.approval.passes_on_at.map(|at| if is_new_budget(row) { now() } else { at });
+        let at = if has_no_deadline(row) { Some(now()) } else { row.approval.passes_on_at };
         self.going_on.set(row.approval.id, at);
         if let AskedOf::Session { id } = row.approval.asked_of {
             self.to_wake.add(id);

@@ -2,20 +2,12 @@
 //! nobody waits for it any more, and its grant is raised when it is allowed.
 
 use plexus_protocol::budget::{BudgetLimit, more_of};
-use plexus_protocol::{
-    Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decision, Object, SessionId,
-};
+use plexus_protocol::{Approval, ApprovalId, ApprovalKind, ApprovalStatus, Decision, Object, SessionId};
 use serde_json::json;
 
 use super::{Commit, calls, key};
 use crate::rows::Stored;
 use crate::{ApprovalRow, BudgetRow, Held, NewApproval, RunKey, SessionRow, StoreError, TurnStatus};
-
-/// How long more can be waited for, unless the session says otherwise.
-const ANSWERED_WITHIN_SECS: u64 = 300;
-
-/// How long the first who is asked has, unless the session says otherwise.
-const PASSED_ON_AFTER_SECS: u64 = 120;
 
 impl Commit<'_> {
     /// Asks for more of the cost or time that a running turn needs, if one of them is exhausted.
@@ -73,11 +65,9 @@ impl Commit<'_> {
         Ok(id)
     }
 
+    /// It has no deadlines: the hub knows who is available and how long they have, and sets them
+    /// ([`crate::Change::SetDeadlines`]).
     fn budget_approval(&self, owner: SessionRow, limit: BudgetLimit, input: Object) -> Approval {
-        let timeout = owner.config.approval_timeout_secs.unwrap_or(ANSWERED_WITHIN_SECS);
-        // The root of a tree is asked, there or not.
-        let patience = owner.config.escalate_after_secs.unwrap_or(PASSED_ON_AFTER_SECS);
-        let passes_on_at = (owner.answers_to != AskedOf::Operator).then(|| self.at.saturating_add(patience));
         Approval {
             id: ApprovalId::random(),
             session_id: owner.id,
@@ -88,10 +78,10 @@ impl Commit<'_> {
             input,
             status: ApprovalStatus::Pending,
             created_at: self.at,
-            expires_at: Some(self.at.saturating_add(timeout)),
+            expires_at: None,
             asked_of: owner.answers_to,
             passed: Vec::new(),
-            passes_on_at,
+            passes_on_at: None,
             reason: Some(format!("{} is used up", limit.as_str())),
             suggestions: None,
             agent_id: None,

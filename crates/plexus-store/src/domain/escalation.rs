@@ -4,8 +4,8 @@ use plexus_protocol::{ApprovalId, AskedOf, Decider, Event, Passed, UnixSeconds};
 use serde_json::json;
 
 use super::Commit;
-use crate::Refusal;
 use crate::rows::{PreviousAddressee, Stored, TurnKey};
+use crate::{ApprovalRow, Refusal};
 
 impl Commit<'_> {
     pub(super) fn escalate(
@@ -16,9 +16,7 @@ impl Commit<'_> {
         passes_on_at: Option<UnixSeconds>,
     ) -> Stored<()> {
         let mut row = self.pending(id)?;
-        if passed.first().and_then(|first| first.from.as_ref()) != Some(&row.approval.asked_of) {
-            return Err(Refusal::AskedOfAnother(Box::new(row)).into());
-        }
+        check_addressee(&row, passed.first().and_then(|first| first.from.as_ref()))?;
         let turn = TurnKey { session: row.approval.session_id, turn: row.turn };
         let nexts = passed.iter().skip(1).filter_map(|next| next.from.as_ref()).chain([to]);
         for (passed, next) in passed.iter().zip(nexts) {
@@ -37,6 +35,28 @@ impl Commit<'_> {
         row.approval.passes_on_at = passes_on_at;
         self.update_asked(&row)
     }
+
+    pub(super) fn set_deadlines(
+        &mut self,
+        id: ApprovalId,
+        asked_of: &AskedOf,
+        expires_at: UnixSeconds,
+        passes_on_at: Option<UnixSeconds>,
+    ) -> Stored<()> {
+        let mut row = self.pending(id)?;
+        check_addressee(&row, Some(asked_of))?;
+        row.approval.expires_at = Some(expires_at);
+        row.approval.passes_on_at = passes_on_at;
+        self.update_asked(&row)
+    }
+}
+
+/// Refuses a change that was decided when the approval had another addressee.
+fn check_addressee(row: &ApprovalRow, expected: Option<&AskedOf>) -> Result<(), Refusal> {
+    if expected == Some(&row.approval.asked_of) {
+        return Ok(());
+    }
+    Err(Refusal::AskedOfAnother(Box::new(row.clone())))
 }
 
 /// An addressee that escalates an approval itself gives it up. One that is passed over may come back and decide.

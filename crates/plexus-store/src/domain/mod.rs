@@ -94,6 +94,9 @@ impl Commit<'_> {
             Change::PassOn { approval, passed, to, passes_on_at } => {
                 self.escalate(*approval, passed, to, *passes_on_at)
             }
+            Change::SetDeadlines { approval, asked_of, expires_at, passes_on_at } => {
+                self.set_deadlines(*approval, asked_of, *expires_at, *passes_on_at)
+            }
             Change::Extend { approval, expires_at } => self.extend(*approval, *expires_at),
             Change::Delivered(approval) => self.delivered(*approval),
             Change::Settle(key, tool_use_id) => self.release_keys(*key, tool_use_id),

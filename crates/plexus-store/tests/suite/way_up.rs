@@ -78,6 +78,29 @@ pub async fn a_question_goes_on_once_from_whoever_is_asked(store: Arc<dyn Store>
     assert!(matches!(refused(&*store, on).await, Refusal::AlreadyResolved(_)));
 }
 
+pub async fn deadlines_are_set_for_the_present_addressee(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let asked_of = somebody();
+    let mut new = question(session, 1, "t");
+    new.approval.asked_of = asked_of.clone();
+    let id = ask(&*store, new).await;
+    let set = |asked_of: &AskedOf| Change::SetDeadlines {
+        approval: id,
+        asked_of: asked_of.clone(),
+        expires_at: NOW + 300,
+        passes_on_at: Some(NOW + 120),
+    };
+    let made = commit(&*store, set(&asked_of)).await;
+    let read = store.approval(id).await.unwrap().unwrap();
+    for row in [&made.approvals[0], &read] {
+        assert_eq!((row.approval.expires_at, row.approval.passes_on_at), (Some(NOW + 300), Some(NOW + 120)));
+    }
+    assert!(made.feed.is_empty() && made.events.is_empty(), "nobody else is asked");
+    assert!(matches!(refused(&*store, set(&AskedOf::Operator)).await, Refusal::AskedOfAnother(_)));
+    commit(&*store, denies(id)).await;
+    assert!(matches!(refused(&*store, set(&asked_of)).await, Refusal::AlreadyResolved(_)));
+}
+
 pub async fn how_far_a_session_was_woken_only_grows(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let woken = async |turn: u64, woken_to: Option<u64>| {
