@@ -1,4 +1,4 @@
-//! What is asked: approvals, the calls they are about, the limits that calls are held by, and the streams that wait.
+//! Approvals, the calls they are about, the budgets that hold calls, and the streams that wait for decisions.
 
 use plexus_protocol::budget::BudgetLimit;
 use plexus_protocol::claudecode::Channel;
@@ -8,39 +8,39 @@ use serde_json::Value;
 
 use super::RunKey;
 
-/// An approval to be asked.
+/// An approval to be created.
 #[derive(Debug, Clone)]
 pub struct NewApproval {
-    /// As it will be shown; its status is `pending`.
+    /// The approval as clients see it; its status is `pending`.
     pub approval: Approval,
     /// The run that asks.
     pub run: u32,
-    /// The turn it belongs to; 0 outside any.
+    /// Its turn; 0 outside any.
     pub turn: u64,
-    /// How it came.
+    /// The channel of the request.
     pub channel: Channel,
-    /// The control request to answer, on the control channel.
+    /// On the control channel: the request to answer.
     pub request_id: Option<String>,
 }
 
-/// An approval as it is kept. `approval.session_name` is the session's present name, and the input is whole.
+/// A stored approval, with the present name of its session and its whole input.
 #[derive(Debug, Clone)]
 pub struct ApprovalRow {
-    /// As it is shown.
+    /// The approval as clients see it.
     pub approval: Approval,
     /// The run that asks.
     pub run: u32,
-    /// The turn it belongs to.
+    /// Its turn; 0 outside any.
     pub turn: u64,
-    /// How it came.
+    /// The channel of the request.
     pub channel: Channel,
-    /// The control request to answer.
+    /// On the control channel: the request to answer.
     pub request_id: Option<String>,
-    /// Its number in the feed.
+    /// The number of the feed entry that asked its addressee.
     pub number: u64,
 }
 
-/// A tool call as the gate saw and answered it.
+/// A tool call at the gate.
 #[derive(Debug, Clone)]
 pub struct CallRow {
     /// The run.
@@ -51,9 +51,9 @@ pub struct CallRow {
     pub tool_use_id: String,
     /// The tool.
     pub tool_name: String,
-    /// Names tool, input and directory.
+    /// A digest of tool, input and directory.
     pub digest: String,
-    /// The control request it came in.
+    /// The control request that reported it.
     pub request_id: String,
     /// The gate's answer, or that the call is held.
     pub verdict: Verdict,
@@ -107,14 +107,14 @@ impl Verdict {
     }
 }
 
-/// What else is known of a call that the gate saw.
+/// The rest of a call at the gate, which is stored only if the call is held.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CallInput {
-    /// What the tool is to be given.
+    /// The input of the tool.
     pub input: Object,
-    /// Where the child stood.
+    /// The working directory of the child.
     pub cwd: Option<String>,
-    /// The mode the child was in.
+    /// The permission mode of the child.
     pub mode: Option<String>,
 }
 
@@ -124,78 +124,78 @@ impl From<Object> for CallInput {
     }
 }
 
-/// A limit of a session, in units ([`BudgetLimit::units`]).
+/// A budget of one session for one limit, in units ([`BudgetLimit::units`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetRow {
-    /// The session it was given to, for itself and all below it.
+    /// The session that it was granted to, for itself and all sessions below.
     pub session: SessionId,
-    /// What is limited.
+    /// The limit.
     pub limit: BudgetLimit,
-    /// What was given.
+    /// The grant.
     pub granted: u64,
-    /// What was used by it, by those below it without such a limit, and by those that are deleted.
+    /// Used by the session, by sessions below without a grant of their own, and by deleted sessions below.
     pub own: u64,
-    /// What is set aside for those below it that have such a limit.
+    /// Set aside for sessions below with a grant of their own.
     pub below: u64,
-    /// What it and all below it have used since it was given.
+    /// Used by the session and all sessions below since the grant.
     pub used: u64,
 }
 
 impl BudgetRow {
-    /// What can still be used or given.
+    /// What can still be used or granted.
     pub fn left(&self) -> u64 {
         self.granted.saturating_sub(self.own + self.below)
     }
 }
 
-/// Something waits until more is given.
+/// A call or turn that waits for more budget.
 #[derive(Debug, Clone)]
 pub struct Held {
-    /// The session that waits.
+    /// The waiting session.
     pub session: SessionId,
-    /// The call that waits at the gate; `None` where the turn itself is to end without more.
+    /// The held call; `None` if the running turn waits.
     pub tool_use_id: Option<String>,
-    /// The question for more.
+    /// The budget approval.
     pub approval: ApprovalId,
-    /// The limit that is used up.
+    /// The exhausted budget.
     pub limit: BudgetRow,
 }
 
-/// A stream on which a permit over HTTP waits, so that it can be taken up again after a restart.
+/// A stream on which a permit over HTTP waits. It is stored so that the client can resume it after a restart.
 #[derive(Debug, Clone)]
 pub struct PermitStream {
-    /// The SSE event id the stream began with.
+    /// The event id at the start of the stream.
     pub event_id: String,
-    /// Whose it is.
+    /// The run that asks.
     pub key: RunKey,
-    /// The approval it waits for.
+    /// The approval that it waits for.
     pub approval: ApprovalId,
     /// The JSON-RPC id to answer.
     pub jsonrpc_id: Value,
-    /// The progress token to keep it alive with.
+    /// The token of its progress messages, which keep it alive.
     pub progress_token: Option<Value>,
 }
 
-/// Which pending approvals are meant.
+/// Selects pending approvals.
 #[derive(Debug, Clone)]
 pub enum Open {
     /// All of them.
     All,
     /// One session's.
     OfSession(SessionId),
-    /// Those asked of one addressee ([`plexus_protocol::AskedOf::key`]), and those that went on without it: it may come back and decide
-    /// them. The number of each is the one it had when this addressee was asked.
+    /// Those of one addressee ([`plexus_protocol::AskedOf::key`]), and those that were escalated without it: it may come back
+    /// and decide them. Each has the number under which this addressee was asked.
     AskedOf(String),
 }
 
-/// How much is alive and open.
+/// The numbers of sessions and pending approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Living sessions.
+    /// Sessions that are not deleted.
     pub sessions: u64,
     /// Pending approvals.
     pub open_approvals: u64,
-    /// When the oldest of them was asked.
+    /// When the oldest of them was created.
     pub oldest_open: Option<UnixSeconds>,
 }
 

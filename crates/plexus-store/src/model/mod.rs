@@ -1,5 +1,4 @@
-//! The plain data a store keeps: sessions and what happens in them, what is asked, by whom things may be done, what is told,
-//! and what may be removed.
+//! The plain data of a store: sessions, approvals, authority, feed entries, and rows that can be removed.
 
 mod approvals;
 mod authority;

@@ -42,20 +42,20 @@ use crate::{
     ResumePoint, RuleRow, RunKey, RunRow, SessionRow, Store, StoreError, Tally, TokenRow, TurnRow,
 };
 
-/// A [`Store`] in one SQLite file. Dropping it stores what is queued and closes the file.
+/// A [`Store`] in one SQLite file. Dropping it finishes the queued commits and closes the file.
 pub struct SqliteStore {
-    // The order matters: the last connection to close should be the one that can tidy the file up.
+    // The order matters: the connection that closes last has to be one that can checkpoint the write-ahead log.
     readers: Readers,
     writer: Writer,
     path: PathBuf,
 }
 
 impl SqliteStore {
-    /// Opens the file, or makes it (mode 0600) when it is not there or empty.
+    /// Opens the file, or creates it (mode 0600) if it does not exist or is empty.
     ///
     /// # Errors
-    /// [`StoreError::Unusable`] when the file is not ours, damaged, newer than this program, or cannot be opened; it
-    /// is left as it is. [`StoreError::Unavailable`] when it might work later.
+    /// [`StoreError::Unusable`] if the file belongs to another program, is damaged, was written by a newer Plexus or cannot be
+    /// opened; it is not changed. [`StoreError::Unavailable`] if a retry may succeed.
     pub fn open(path: &Path, durability: Durability) -> Result<Self, StoreError> {
         Self::open_with(
             path,
@@ -68,7 +68,7 @@ impl SqliteStore {
 
     fn open_with(path: &Path, durability: Durability, apply: Apply) -> Result<Self, StoreError> {
         #[cfg(debug_assertions)]
-        faulty_disk::obey_the_file();
+        faulty_disk::install_from_environment();
         connection::prepare(path)?;
         let open = {
             let path = path.to_owned();
@@ -78,13 +78,13 @@ impl SqliteStore {
         Ok(Self { readers: Readers::new(path.to_owned()), writer, path: path.to_owned() })
     }
 
-    /// How many transactions were committed; beside the number of commits it tells how well they are grouped.
+    /// How many transactions were committed. Compared with the number of commits it shows how well they are grouped.
     pub fn transactions(&self) -> u64 {
         self.writer.transactions()
     }
 
-    /// Stores what is queued, then closes the file; blocks until that is done. Whoever comes later is told that the
-    /// store is closed.
+    /// Finishes the queued commits, then closes the file; blocks until that is done. Later calls fail with
+    /// [`StoreError::Unavailable`].
     pub fn close(&self) {
         self.readers.close();
         self.writer.close();
@@ -315,7 +315,7 @@ impl Arbor for SqliteStore {
 }
 
 impl StoreError {
-    /// The same with the name of the file that cannot be used.
+    /// Adds the name of the file to `Unusable`.
     fn in_file(self, path: &Path) -> Self {
         match self {
             Self::Unusable(why) => Self::Unusable(format!("{}: {why}", path.display())),
@@ -328,7 +328,7 @@ impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         match error {
             rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::IntegralValueOutOfRange(..) => {
-                Self::Unusable(format!("the database holds a record that cannot be read: {error}"))
+                Self::Unusable(format!("the database contains a row that cannot be read: {error}"))
             }
             _ => match error.sqlite_error_code() {
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Unusable(format!(

@@ -1,5 +1,4 @@
-//! Every question the store can be asked, each one statement on one connection, so that its answer is one moment's.
-//! The statements themselves are in `sql`.
+//! The reads of the store. Each is one statement on one connection, so it sees one snapshot. The statements are in `sql`.
 
 use plexus_protocol::{Approval, ApprovalId, SessionId};
 use rusqlite::types::FromSqlError;

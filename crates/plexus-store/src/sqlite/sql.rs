@@ -1,5 +1,4 @@
-//! The statements that read, and those that remove. They are constants so that a test can ask SQLite how it would
-//! answer each of them.
+//! The statements that read and delete. They are constants, so that a test can check the query plan of each.
 
 macro_rules! approvals {
     ($rest:literal) => {
@@ -21,7 +20,7 @@ pub(super) const SESSION_EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM sessions W
 pub(super) const SESSION_NAMED: &str = "SELECT * FROM sessions WHERE name = ?1 AND deleted_at IS NULL";
 pub(super) const SESSIONS: &str = "SELECT * FROM sessions WHERE deleted_at IS NULL ORDER BY ordinal";
 
-// Neither prompts nor what is asked are read: both may be large.
+// Prompts and inputs are not read: both may be large.
 pub(super) const LIVING: &str = "SELECT s.*, \
     t.status AS turn_status, t.progress AS turn_progress, t.started_at AS turn_started_at, \
     (SELECT json_group_array(json_extract(a.question, '$.kind')) FROM approvals a \
@@ -52,7 +51,7 @@ pub(super) const RUN_OF_TOKEN: &str = "SELECT * FROM runs WHERE token_hash = ?1 
 pub(super) const TURN: &str = "SELECT * FROM turns WHERE session = ?1 AND turn = ?2";
 pub(super) const EVENTS: &str = "SELECT seq, event, at FROM events \
     WHERE session = ?1 AND turn = ?2 AND seq >= ?3 ORDER BY seq LIMIT ?4";
-// Events are numbered without gaps and removed only with all of their turn, so the last number tells how many there are.
+// Events are numbered without gaps and removed from the first on, so the last number is the count.
 pub(super) const EVENT_COUNT: &str =
     "SELECT coalesce(max(seq) + 1, 0) FROM events WHERE session = ?1 AND turn = ?2";
 
@@ -60,7 +59,7 @@ pub(super) const APPROVAL: &str = approvals!("WHERE a.id = ?1");
 pub(super) const OPEN_APPROVALS: &str = approvals!("WHERE a.status = 'pending' ORDER BY a.number");
 pub(super) const OPEN_APPROVALS_OF_SESSION: &str =
     approvals!("WHERE a.status = 'pending' AND a.session = ?1 ORDER BY a.number");
-// One statement, so that an approval that goes on meanwhile is found once.
+// One statement, so that an approval that is escalated meanwhile is found once.
 pub(super) const OPEN_APPROVALS_ASKED_OF: &str = concat!(
     approvals!("WHERE a.status = 'pending' AND a.asked_of = ?1"),
     " UNION ALL ",
@@ -98,7 +97,7 @@ pub(super) const PERMIT_STREAM: &str = "SELECT * FROM permit_streams WHERE event
 pub(super) const POSITION: &str =
     "SELECT position FROM positions WHERE reader = ?1 AND session = ?2 AND turn = ?3";
 
-// Of the open approvals only the oldest is looked into: what they ask may be large.
+// Only the oldest pending approval is parsed: inputs may be large.
 pub(super) const TALLY: &str = "SELECT \
     (SELECT count(*) FROM sessions WHERE deleted_at IS NULL) AS sessions, \
     (SELECT count(*) FROM approvals WHERE status = 'pending') AS open_approvals, \
@@ -135,7 +134,7 @@ pub(super) const DELETE_CALL: &str = "DELETE FROM calls WHERE ordinal = ?1";
 pub(super) const MARK_FILES_REMOVED: &str =
     "UPDATE runs SET files = 'removed' WHERE session = ?1 AND run = ?2 AND files = 'kept'";
 
-// Conversation trees. What is shown of a node to those who only look.
+// Conversation trees. The columns of a node without its content.
 macro_rules! nodes {
     ($rest:literal) => {
         concat!(
@@ -193,7 +192,7 @@ pub(super) const SEARCH: &str = nodes!(
      ORDER BY f.rowid DESC LIMIT ?4"
 );
 
-// The record is read by number; a filter passes over what it does not want.
+// The audit log is read by number; a filter skips entries.
 macro_rules! audit {
     (after, $of:literal) => {
         audit!($of, "number > ?1", "number")
@@ -228,7 +227,7 @@ pub(super) const AUDIT_CHAIN: &str = "SELECT number, hash, entry, at, kind, who,
 pub(super) const VERDICT: &str = "SELECT verdict FROM calls \
     WHERE session = ?1 AND run = ?2 AND tool_use_id = ?3 AND settled_at IS NULL";
 
-/// All of them that must be answered by an index, whatever the size of the tables.
+/// The statements that must use an index, whatever the size of the tables.
 #[cfg(test)]
 pub(super) const ALL: &[&str] = &[
     SESSION,

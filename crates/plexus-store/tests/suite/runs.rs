@@ -46,7 +46,7 @@ pub async fn a_run_goes_from_starting_to_ended(store: Arc<dyn Store>) {
     assert!(matches!(refused(&*store, late).await, Refusal::NoSuchSession(id) if id == session));
 }
 
-pub async fn a_token_speaks_for_its_run_until_that_ends(store: Arc<dyn Store>) {
+pub async fn a_token_is_valid_until_its_run_ends(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let [first, second] = [1, 2].map(|run| RunKey { session, run });
     commit(&*store, begin(first, Some("hash-1"))).await;

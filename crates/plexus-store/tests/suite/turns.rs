@@ -35,7 +35,7 @@ pub async fn turns_follow_one_another(store: Arc<dyn Store>) {
     assert_eq!(store.session(session).await.unwrap().unwrap().latest_turn, 2);
 }
 
-pub async fn a_turn_remembers_what_its_owner_needs(store: Arc<dyn Store>) {
+pub async fn a_turn_stores_the_progress_of_its_owner(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     begin_turn(&*store, session, 1).await;
     let turn = store.turn(session, 1).await.unwrap().unwrap();
@@ -84,7 +84,7 @@ async fn create_below(store: &dyn Store, text: &str, answers_to: AskedOf) -> Ses
     id
 }
 
-pub async fn an_end_is_told_to_every_agent_above(store: Arc<dyn Store>) {
+pub async fn the_end_of_a_turn_is_reported_to_every_agent_above(store: Arc<dyn Store>) {
     for above in [AskedOf::Operator, AskedOf::Parent { id: "outside".to_owned() }] {
         let names = ["top", "middle", "leaf"].map(|name| format!("{name}-{}", above.key().replace(':', "-")));
         let top = create_below(&*store, &names[0], above.clone()).await;
@@ -92,11 +92,11 @@ pub async fn an_end_is_told_to_every_agent_above(store: Arc<dyn Store>) {
         let leaf = create_below(&*store, &names[2], AskedOf::Session { id: middle }).await;
         begin_turn(&*store, leaf, 1).await;
         let ended = commit(&*store, end(leaf, 1, TurnStatus::Complete, "done")).await;
-        let told: Vec<_> = ended.feed.iter().map(|entry| entry.to.clone()).collect();
+        let notified: Vec<_> = ended.feed.iter().map(|entry| entry.to.clone()).collect();
         let mut expected = vec![format!("session:{middle}"), format!("session:{top}")];
-        // The operator is told of what it made itself.
+        // The operator is notified about sessions that answer to it directly.
         expected.extend((above != AskedOf::Operator).then(|| above.key()));
-        assert_eq!(told, expected);
+        assert_eq!(notified, expected);
         let of_first_turn = |entry: &FeedEntry| matches!(entry, FeedEntry::Finished { turn: 1, .. });
         assert!(ended.feed.iter().all(|row| row.session == leaf && of_first_turn(&row.entry)));
         begin_turn(&*store, top, 1).await;
@@ -105,7 +105,7 @@ pub async fn an_end_is_told_to_every_agent_above(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn what_turns_cost_is_added_up(store: Arc<dyn Store>) {
+pub async fn the_costs_of_turns_are_added_up(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     for turn in 1..=3 {
         begin_turn(&*store, session, turn).await;
