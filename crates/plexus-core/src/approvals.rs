@@ -43,7 +43,7 @@ impl Hub {
         if let Some(remember) = remember {
             let effect = if decision.approve { AnswerEffect::Allow } else { AnswerEffect::Deny };
             let rule = self.remembered(caller, &row, effect, remember, "remember.").await?;
-            changes.push(Change::MakeRule(Box::new(rule)));
+            changes.push(Change::CreateRule(Box::new(rule)));
         }
         kill_point("respond", "read");
         let resolved = self.book().resolve(approval, status, decision, changes).await.map_err(store_error)?;
@@ -51,7 +51,7 @@ impl Hub {
         match resolved {
             Resolved::Now(made) => {
                 let settled = match made.rules.first() {
-                    Some(RuleChange::Made(made)) => self.settle(made.rule.session).await,
+                    Some(RuleChange::Created(made)) => self.settle(made.rule.session).await,
                     Some(RuleChange::Revoked(_)) | None => Vec::new(),
                 };
                 Ok(Answered::Ok { approval_id: approval, settled })

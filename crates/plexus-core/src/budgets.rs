@@ -48,7 +48,7 @@ pub(crate) fn changes(
         detail: Some(Object::from_iter([("budget".to_owned(), Value::Object(detail.collect()))])),
         ..AuditEntry::of_caller(now(), AuditKind::Session, "set_budget", by)
     };
-    vec![Change::SetBudget(id, limits), Change::Record(Box::new(record))]
+    vec![Change::SetBudget(id, limits), Change::Audit(Box::new(record))]
 }
 
 /// What a caller is told when a limit stands in the way.

@@ -130,7 +130,7 @@ impl Hub {
             created_at,
             expires_at: Some(expires_at),
         };
-        let change = Change::MakeToken { token: row, hash, by: Decider::Operator };
+        let change = Change::CreateToken { token: row, hash, by: Decider::Operator };
         self.commit(vec![change]).await.map_err(store_error)?;
         Ok(Some(SignedIn { name, token, expires_at }))
     }

@@ -29,7 +29,7 @@ pub enum Change {
     /// deleted. Its row stays.
     DeleteSession(SessionId),
     /// Starts a run, which becomes the latest of its session.
-    BeginRun {
+    StartRun {
         /// The run.
         key: RunKey,
         /// `Starting` or `External`.
@@ -44,9 +44,9 @@ pub enum Change {
     /// Ends a run and its token. The value is the exit status of its process.
     EndRun(RunKey, Value),
     /// The journal of a run has been read up to this offset.
-    Offset(RunKey, u64),
+    JournalOffset(RunKey, u64),
     /// Starts a turn. Refused with `TurnInProgress` if the latest turn is running or `turn` is not the next number.
-    BeginTurn {
+    StartTurn {
         /// The session.
         session: SessionId,
         /// Its number: the latest plus one.
@@ -138,7 +138,7 @@ pub enum Change {
     /// Escalates a pending approval: appends an `Asked` feed entry for the new addressee, and for everyone who is passed over.
     /// Refused with `AlreadyResolved` if it is not pending, with `AskedOfAnother` if the first in `passed` is not its
     /// addressee.
-    PassOn {
+    Escalate {
         /// The approval.
         approval: ApprovalId,
         /// The addressees that it leaves, the present one first. The store sets the time.
@@ -170,9 +170,9 @@ pub enum Change {
     /// The answer to an approval was sent to the child.
     Delivered(ApprovalId),
     /// A `tool_result` arrived: the call and its approval release their keys.
-    Settle(RunKey, String),
+    ReleaseKeys(RunKey, String),
     /// Creates a permission rule. It has an audit entry.
-    MakeRule(Box<NewRule>),
+    CreateRule(Box<NewRule>),
     /// Revokes a permission rule. It has an audit entry. Refused with `NoSuchRule`.
     RevokeRule {
         /// The number of the rule.
@@ -181,7 +181,7 @@ pub enum Change {
         by: Decider,
     },
     /// Creates a token. It has an audit entry. Refused with `TokenNameTaken`.
-    MakeToken {
+    CreateToken {
         /// Its name and right.
         token: TokenRow,
         /// Its hash.
@@ -210,7 +210,7 @@ pub enum Change {
         position: u64,
     },
     /// Appends an audit entry for an act that no other change logs.
-    Record(Box<AuditEntry>),
+    Audit(Box<AuditEntry>),
     /// Removes a few old rows. Changes nothing if they are still needed.
     Remove(Removable),
     /// Appends a `Notice` feed entry.

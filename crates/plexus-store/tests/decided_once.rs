@@ -94,7 +94,7 @@ async fn take(store: &dyn Store, session: SessionId, model: &mut Model, step: St
             }
         }
         Step::Settle { call } => {
-            commit(store, Change::Settle(RunKey { session, run: 1 }, format!("call-{call}"))).await;
+            commit(store, Change::ReleaseKeys(RunKey { session, run: 1 }, format!("call-{call}"))).await;
             model.living.remove(&call);
         }
     }

@@ -43,7 +43,7 @@ async fn written() -> (TempDir, PathBuf, Vec<AuditHead>) {
     let name = TokenName::try_from("phone".to_owned()).unwrap();
     let right = plexus_protocol::token::TokenRight::Read;
     let token = plexus_store::TokenRow { name: name.clone(), right, created_at: NOW, expires_at: None };
-    let made = Change::MakeToken { token, hash: "hash".to_owned(), by: Decider::Operator };
+    let made = Change::CreateToken { token, hash: "hash".to_owned(), by: Decider::Operator };
     store.commit(NOW + 1, vec![made]).await.unwrap();
     commit(&store, Change::RevokeToken { name, by: Decider::Operator }).await;
     let id = ask(&store, question(session, 1, "v")).await;

@@ -116,7 +116,7 @@ impl Owner {
         let Some((tool_use_id, ask)) = found else { return };
         let key = RunKey { session: self.row.id, run: ask.run };
         batch.changes.push(withdraw(ask.approval, "the agent withdrew the question"));
-        batch.changes.push(Change::Settle(key, tool_use_id.clone()));
+        batch.changes.push(Change::ReleaseKeys(key, tool_use_id.clone()));
         let tool_use_id = tool_use_id.clone();
         self.asks.remove(&tool_use_id);
     }
@@ -153,7 +153,7 @@ impl Owner {
             changes.push(withdraw(ask.approval, "the call came to its end without an answer"));
         }
         if call.is_some() || ask.is_some() {
-            changes.push(Change::Settle(key, tool_use_id.to_owned()));
+            changes.push(Change::ReleaseKeys(key, tool_use_id.to_owned()));
         }
         if is_error || !self.row.config.loopback_enabled {
             return None;
@@ -172,11 +172,11 @@ impl Owner {
         let mut changes = Vec::new();
         for (tool_use_id, ask) in self.asks.extract_if(|_, ask| ask.run == key.run) {
             changes.push(withdraw(ask.approval, message));
-            changes.push(Change::Settle(key, tool_use_id));
+            changes.push(Change::ReleaseKeys(key, tool_use_id));
         }
         self.forget_held(key);
         for (tool_use_id, _) in self.calls.extract_if(|_, call| call.run == key.run) {
-            changes.push(Change::Settle(key, tool_use_id));
+            changes.push(Change::ReleaseKeys(key, tool_use_id));
         }
         changes
     }

@@ -99,7 +99,7 @@ impl Owner {
         };
         let mut changes = vec![
             Change::CheckBudget(session),
-            Change::BeginTurn { session, turn: number, prompt: prompt.clone(), woken_to },
+            Change::StartTurn { session, turn: number, prompt: prompt.clone(), woken_to },
         ];
         self.row.latest_turn = number;
         self.add_prompt(&prompt, &mut changes);
@@ -159,7 +159,7 @@ impl Owner {
             .map_err(|error| Error::new(ErrorKind::Internal, format!("no randomness: {error}")))?;
         let key = RunKey { session: self.row.id, run: self.row.latest_run + 1 };
         let token_hash = Some(token_hash(&token));
-        let begin = Change::BeginRun { key, state: RunState::External, token_hash };
+        let begin = Change::StartRun { key, state: RunState::External, token_hash };
         self.hub.commit(vec![begin]).await.map_err(store_error)?;
         self.row.latest_run = key.run;
         self.external.push(key);

@@ -91,7 +91,7 @@ impl Owner {
         if after.is_some() && after != before {
             batch.changes.push(self.progress());
         }
-        batch.changes.push(Change::Offset(key, end));
+        batch.changes.push(Change::JournalOffset(key, end));
         batch
     }
 
@@ -380,7 +380,7 @@ impl Owner {
         self.row.latest_turn = number;
         let session = self.row.id;
         let progress = self.last_progress.next();
-        batch.changes.push(Change::BeginTurn {
+        batch.changes.push(Change::StartTurn {
             session,
             turn: number,
             prompt: String::new(),

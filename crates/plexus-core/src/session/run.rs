@@ -176,7 +176,7 @@ impl Owner {
             }
         };
         let state = RunState::Starting;
-        let mut changes = vec![Change::BeginRun { key, state, token_hash: Some(token_hash(&token)) }];
+        let mut changes = vec![Change::StartRun { key, state, token_hash: Some(token_hash(&token)) }];
         changes.extend(self.begin_counting_cost(&found));
         self.commit_held(changes).await?;
         self.row.latest_run = key.run;

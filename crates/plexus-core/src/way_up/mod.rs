@@ -70,7 +70,7 @@ impl Route {
         let mut passed =
             vec![Passed { from: Some(row.approval.asked_of.clone()), why, by, opinion, at: now() }];
         passed.extend(absent);
-        Change::PassOn { approval: row.approval.id, passed, to, passes_on_at }
+        Change::Escalate { approval: row.approval.id, passed, to, passes_on_at }
     }
 }
 

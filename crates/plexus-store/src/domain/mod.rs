@@ -57,16 +57,16 @@ impl Commit<'_> {
             Change::RenameSession(id, name) => self.rename_session(*id, name),
             Change::Configure(id, config) => self.configure(*id, config),
             Change::DeleteSession(id) => self.delete_session(*id),
-            Change::BeginRun { key, state, token_hash } => {
-                self.begin_run(*key, *state, token_hash.as_deref())
+            Change::StartRun { key, state, token_hash } => {
+                self.start_run(*key, *state, token_hash.as_deref())
             }
             Change::RunProcess(key, process) => self.run_process(*key, process.as_ref()),
             Change::RunState(key, RunState::Ended) => self.end_run(*key, &Value::Null),
             Change::RunState(key, state) => self.run_state(*key, *state),
             Change::EndRun(key, exit) => self.end_run(*key, exit),
-            Change::Offset(key, offset) => self.journal_offset(*key, *offset),
-            Change::BeginTurn { session, turn, prompt, woken_to } => {
-                self.begin_turn(key(*session, *turn), prompt, *woken_to)
+            Change::JournalOffset(key, offset) => self.journal_offset(*key, *offset),
+            Change::StartTurn { session, turn, prompt, woken_to } => {
+                self.start_turn(key(*session, *turn), prompt, *woken_to)
             }
             Change::BindTurn { session, turn, run, prompt_uuid } => {
                 self.bind_turn(key(*session, *turn), *run, prompt_uuid)
@@ -91,7 +91,7 @@ impl Commit<'_> {
             Change::ResolveIfPending { approval, status, decision } => {
                 self.resolve_if_pending(*approval, *status, decision)
             }
-            Change::PassOn { approval, passed, to, passes_on_at } => {
+            Change::Escalate { approval, passed, to, passes_on_at } => {
                 self.escalate(*approval, passed, to, *passes_on_at)
             }
             Change::SetDeadlines { approval, asked_of, expires_at, passes_on_at } => {
@@ -99,17 +99,17 @@ impl Commit<'_> {
             }
             Change::Extend { approval, expires_at } => self.extend(*approval, *expires_at),
             Change::Delivered(approval) => self.delivered(*approval),
-            Change::Settle(key, tool_use_id) => self.release_keys(*key, tool_use_id),
-            Change::MakeRule(rule) => self.create_rule(rule),
+            Change::ReleaseKeys(key, tool_use_id) => self.release_keys(*key, tool_use_id),
+            Change::CreateRule(rule) => self.create_rule(rule),
             Change::RevokeRule { number, by } => self.revoke_rule(*number, by),
-            Change::MakeToken { token, hash, by } => self.create_token(token, hash, by),
+            Change::CreateToken { token, hash, by } => self.create_token(token, hash, by),
             Change::RevokeToken { name, by } => self.revoke_token(name, by),
             Change::Stream(stream) => self.permit_stream(stream),
             Change::Position { reader, session, turn, position } => {
                 self.check_exists(*session)?;
                 self.rows.put_position(reader, key(*session, *turn), *position)
             }
-            Change::Record(entry) => self.audit(entry),
+            Change::Audit(entry) => self.audit(entry),
             Change::Remove(what) => self.remove(what),
             Change::Notice { to, session, data } => self.notice(to, *session, data),
         }

@@ -10,7 +10,7 @@ impl Commit<'_> {
     pub(super) fn create_rule(&mut self, rule: &NewRule) -> Stored<()> {
         let number = self.rows.insert_rule(rule, self.at)?;
         let row = RuleRow { number, rule: rule.clone(), created_at: self.at };
-        self.published.rules.push(RuleChange::Made(row));
+        self.published.rules.push(RuleChange::Created(row));
         self.audit(&audit::rule_created(self.at, number, rule))
     }
 

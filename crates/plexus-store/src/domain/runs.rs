@@ -7,7 +7,7 @@ use crate::rows::{NewRun, RunUpdate, SessionUpdate, Stored};
 use crate::{Refusal, RunKey, RunProcess, RunRow, RunState, TokenKey};
 
 impl Commit<'_> {
-    pub(super) fn begin_run(&mut self, key: RunKey, state: RunState, token_hash: Option<&str>) -> Stored<()> {
+    pub(super) fn start_run(&mut self, key: RunKey, state: RunState, token_hash: Option<&str>) -> Stored<()> {
         self.living_session(key.session)?;
         self.rows.update_session(key.session, SessionUpdate::LatestRun(key.run))?;
         self.rows.insert_run(&NewRun { key, state, token_hash, created_at: self.at })

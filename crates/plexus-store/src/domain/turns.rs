@@ -17,7 +17,7 @@ pub(super) struct Ending<'a> {
 }
 
 impl Commit<'_> {
-    pub(super) fn begin_turn(&mut self, key: TurnKey, prompt: &str, woken_to: Option<u64>) -> Stored<()> {
+    pub(super) fn start_turn(&mut self, key: TurnKey, prompt: &str, woken_to: Option<u64>) -> Stored<()> {
         let TurnKey { session, turn } = key;
         let row = self.living_session(session)?;
         let latest = self.rows.turn(TurnKey { session, turn: row.latest_turn })?;

@@ -83,7 +83,7 @@ pub struct RuleRow {
 #[derive(Debug, Clone)]
 pub enum RuleChange {
     /// A rule was created.
-    Made(RuleRow),
+    Created(RuleRow),
     /// The rule with this number was revoked.
     Revoked(u64),
 }

@@ -87,15 +87,15 @@ pub async fn create(store: &dyn Store, text: &str) -> SessionId {
 }
 
 /// Starts run 1 of a session.
-pub async fn begin_run(store: &dyn Store, session: SessionId) -> RunKey {
+pub async fn start_run(store: &dyn Store, session: SessionId) -> RunKey {
     let key = RunKey { session, run: 1 };
-    commit(store, Change::BeginRun { key, state: RunState::Starting, token_hash: None }).await;
+    commit(store, Change::StartRun { key, state: RunState::Starting, token_hash: None }).await;
     key
 }
 
 /// Starts a turn.
-pub async fn begin_turn(store: &dyn Store, session: SessionId, turn: u64) {
-    commit(store, Change::BeginTurn { session, turn, prompt: format!("prompt {turn}"), woken_to: None })
+pub async fn start_turn(store: &dyn Store, session: SessionId, turn: u64) {
+    commit(store, Change::StartTurn { session, turn, prompt: format!("prompt {turn}"), woken_to: None })
         .await;
 }
 
@@ -181,7 +181,7 @@ pub fn passes_on(approval: ApprovalId, from: &[AskedOf], to: AskedOf, by: Decide
         opinion: None,
         at: 0,
     });
-    Change::PassOn { approval, passed: passed.collect(), to, passes_on_at: Some(NOW + 5) }
+    Change::Escalate { approval, passed: passed.collect(), to, passes_on_at: Some(NOW + 5) }
 }
 
 /// The operator's answer.

@@ -18,7 +18,7 @@ async fn open_ids(store: &dyn Store, which: Open) -> Vec<ApprovalId> {
 
 pub async fn a_new_approval_is_reported_in_its_turn_and_to_its_addressee(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
-    begin_turn(&*store, session, 1).await;
+    start_turn(&*store, session, 1).await;
     let new = question(session, 1, "t");
     let made = commit(&*store, Change::Ask(Box::new(new.clone()))).await;
 
@@ -205,7 +205,7 @@ pub async fn a_key_is_held_until_the_tool_result_arrives(store: Arc<dyn Store>) 
         }
     };
     assert_eq!(living(key).await, [first, second, other]);
-    commit(&*store, Change::Settle(key, "t".to_owned())).await;
+    commit(&*store, Change::ReleaseKeys(key, "t".to_owned())).await;
     assert_eq!(living(key).await, [other]);
     assert_eq!(living(RunKey { session, run: 2 }).await, [next_run]);
     let third = ask(&*store, question(session, 1, "t")).await;
@@ -235,8 +235,8 @@ pub async fn calls_are_listed_until_their_tool_result_arrives(store: Arc<dyn Sto
     assert_eq!((first.digest.as_str(), first.request_id.as_str()), ("digest", "request"));
     assert_eq!(first.verdict, Verdict::Ask { reason: "a rule".to_owned() });
 
-    commit(&*store, Change::Settle(key, "t".to_owned())).await;
-    commit(&*store, Change::Settle(key, "never seen".to_owned())).await;
+    commit(&*store, Change::ReleaseKeys(key, "t".to_owned())).await;
+    commit(&*store, Change::ReleaseKeys(key, "never seen".to_owned())).await;
     assert_eq!(store.living_calls(key).await.unwrap().len(), 1);
     assert_eq!(store.living_calls(RunKey { session, run: 2 }).await.unwrap().len(), 1);
 }

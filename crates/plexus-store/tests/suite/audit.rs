@@ -129,11 +129,11 @@ pub async fn acts_on_tokens_sessions_and_rules_have_audit_entries(store: Arc<dyn
         created_at: NOW,
         expires_at: Some(NOW + 60),
     };
-    commit(&*store, Change::MakeToken { token, hash: "hash".to_owned(), by: Decider::Operator }).await;
+    commit(&*store, Change::CreateToken { token, hash: "hash".to_owned(), by: Decider::Operator }).await;
     commit(&*store, Change::RevokeToken { name: name.clone(), by: Decider::Operator }).await;
     refused(&*store, Change::RevokeToken { name: name.clone(), by: Decider::Operator }).await;
     let act = AuditEntry::new(NOW, AuditKind::Session, "stopped", Decider::Parent { id: "p".to_owned() });
-    commit(&*store, Change::Record(Box::new(act.clone()))).await;
+    commit(&*store, Change::Audit(Box::new(act.clone()))).await;
 
     let sessions = of_kind(&*store, AuditKind::Session).await;
     let who: Vec<_> = sessions.iter().map(|entry| (entry.status.as_str(), entry.by.key())).collect();
@@ -154,7 +154,7 @@ pub async fn acts_on_tokens_sessions_and_rules_have_audit_entries(store: Arc<dyn
         authority: RuleAuthority::Narrows,
         made_by: by.clone(),
     };
-    commit(&*store, Change::MakeRule(Box::new(rule))).await;
+    commit(&*store, Change::CreateRule(Box::new(rule))).await;
     commit(&*store, Change::RevokeRule { number: 1, by: Decider::Operator }).await;
     refused(&*store, Change::RevokeRule { number: 1, by: Decider::Operator }).await;
     let rules = of_kind(&*store, AuditKind::Policy).await;
@@ -230,7 +230,7 @@ pub async fn the_audit_log_is_read_backwards_with_the_same_filters(store: Arc<dy
 
 pub async fn audit_entries_outlive_the_rows_they_are_about(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
-    let key = begin_run(&*store, session).await;
+    let key = start_run(&*store, session).await;
     commit(&*store, call(session, "t", json!({"answer": "allow", "reason": "rule 7"}))).await;
     let id = ask(&*store, question(session, 1, "u")).await;
     commit(&*store, allows(id)).await;

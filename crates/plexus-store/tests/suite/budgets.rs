@@ -11,7 +11,7 @@ use plexus_store::{
 };
 use serde_json::json;
 
-use crate::common::{NOW, begin_turn, commit, create, decision, new_session, object, refused, said};
+use crate::common::{NOW, commit, create, decision, new_session, object, refused, said, start_turn};
 
 /// Creates a session below another.
 async fn below(store: &dyn Store, parent: SessionId, name: &str) -> SessionId {
@@ -93,7 +93,7 @@ pub async fn a_deleted_session_returns_its_unused_budget(store: Arc<dyn Store>) 
 
 pub async fn a_call_is_held_until_its_exhausted_budget_is_raised(store: Arc<dyn Store>) {
     let parent = create(&*store, "parent").await;
-    begin_turn(&*store, parent, 1).await;
+    start_turn(&*store, parent, 1).await;
     let child = below(&*store, parent, "child").await;
     commit(&*store, Change::SetBudget(parent, vec![(ToolCalls, 1)])).await;
     assert!(calls(&*store, parent, "first").await.held.is_empty());
@@ -135,7 +135,7 @@ pub async fn a_budget_approval_that_nobody_waits_for_is_withdrawn(store: Arc<dyn
     let child = below(&*store, parent, "child").await;
     commit(&*store, Change::SetBudget(parent, vec![(ToolCalls, 1)])).await;
     for session in [parent, child] {
-        begin_turn(&*store, session, 1).await;
+        start_turn(&*store, session, 1).await;
     }
     calls(&*store, parent, "1").await;
     let approval = calls(&*store, parent, "2").await.held[0].approval;
@@ -185,7 +185,7 @@ pub async fn turns_and_children_are_refused_when_their_budget_is_exhausted(store
         other => panic!("{other:?}"),
     }
     commit(&*store, Change::CheckBudget(child)).await;
-    begin_turn(&*store, child, 1).await;
+    start_turn(&*store, child, 1).await;
     match refused(&*store, Change::CheckBudget(parent)).await {
         Refusal::BudgetExhausted(row) => assert_eq!((row.limit, row.used), (Turns, 1)),
         other => panic!("{other:?}"),
@@ -214,7 +214,7 @@ pub async fn turns_and_children_are_refused_when_their_budget_is_exhausted(store
 pub async fn everyone_above_is_notified_once_at_80_percent(store: Arc<dyn Store>) {
     let parent = create(&*store, "parent").await;
     let child = below(&*store, parent, "child").await;
-    begin_turn(&*store, child, 1).await;
+    start_turn(&*store, child, 1).await;
     commit(&*store, Change::SetBudget(child, vec![(WallSecs, 10_000)])).await;
     let notified = |made: &Committed| {
         let notices = made.feed.iter().filter(|row| row.kind() == FeedKind::Notice);

@@ -106,7 +106,7 @@ pub async fn deadlines_are_set_for_the_present_addressee(store: Arc<dyn Store>) 
 pub async fn the_feed_number_up_to_which_a_session_was_woken_only_grows(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let woken = async |turn: u64, woken_to: Option<u64>| {
-        commit(&*store, Change::BeginTurn { session, turn, prompt: String::new(), woken_to }).await;
+        commit(&*store, Change::StartTurn { session, turn, prompt: String::new(), woken_to }).await;
         commit(&*store, ends(session, turn)).await;
         store.session(session).await.unwrap().unwrap().woken_to
     };

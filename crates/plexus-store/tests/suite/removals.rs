@@ -15,7 +15,7 @@ const LATER: u64 = NOW + 1;
 
 /// An ended turn, with an event for each of `said` and a last one.
 async fn turn(store: &dyn Store, session: SessionId, turn: u64, said: &[&str]) {
-    begin_turn(store, session, turn).await;
+    start_turn(store, session, turn).await;
     for text in said {
         commit(store, says(session, turn, text)).await;
     }
@@ -65,8 +65,8 @@ pub async fn large_events_are_removed_one_at_a_time(store: Arc<dyn Store>) {
 
 pub async fn events_that_may_still_be_needed_are_kept(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
-    let key = begin_run(&*store, session).await;
-    begin_turn(&*store, session, 1).await;
+    let key = start_run(&*store, session).await;
+    start_turn(&*store, session, 1).await;
     let asked = ask(&*store, question(session, 1, "t")).await;
     let [first, second] = [1, 2].map(|turn| Removable::Events { session, turn });
     assert_eq!(remove(&*store, first).await, 0, "in progress");
@@ -87,8 +87,8 @@ pub async fn events_that_may_still_be_needed_are_kept(store: Arc<dyn Store>) {
 
 pub async fn approvals_and_calls_of_ended_runs_are_removed(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
-    let key = begin_run(&*store, session).await;
-    begin_turn(&*store, session, 1).await;
+    let key = start_run(&*store, session).await;
+    start_turn(&*store, session, 1).await;
     let (open, decided) = (question(session, 1, "open"), question(session, 1, "decided"));
     let (open, decided) = (ask(&*store, open).await, ask(&*store, decided).await);
     commit(&*store, allows(decided)).await;
@@ -134,7 +134,7 @@ pub async fn ended_runs_are_listed_until_their_files_are_removed(store: Arc<dyn 
     let sessions = [create(&*store, "a").await, create(&*store, "b").await];
     let mut ended = Vec::new();
     for (session, at) in sessions.into_iter().zip([NOW + 20, NOW + 10]) {
-        let key = begin_run(&*store, session).await;
+        let key = start_run(&*store, session).await;
         assert_eq!(remove(&*store, Removable::RunFiles(key)).await, 0, "it has not ended");
         assert!(!store.finished_runs(None, 10).await.unwrap().iter().any(|run| run.key == key));
         store.commit(at, vec![Change::EndRun(key, json!(null))]).await.unwrap();

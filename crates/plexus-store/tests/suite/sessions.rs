@@ -43,7 +43,7 @@ pub async fn names_are_unique_among_sessions_that_are_not_deleted(store: Arc<dyn
 
 pub async fn a_deleted_session_frees_its_name_and_can_still_be_read(store: Arc<dyn Store>) {
     let old = create(&*store, "a").await;
-    begin_turn(&*store, old, 1).await;
+    start_turn(&*store, old, 1).await;
     store.commit(NOW + 5, vec![Change::DeleteSession(old)]).await.unwrap();
     assert_eq!(store.session(old).await.unwrap().unwrap().deleted_at, Some(NOW + 5));
     assert!(store.session_named("a").await.unwrap().is_none());
@@ -54,7 +54,7 @@ pub async fn a_deleted_session_frees_its_name_and_can_still_be_read(store: Arc<d
     for change in [
         Change::DeleteSession(old),
         Change::RenameSession(old, name("b")),
-        Change::BeginTurn { session: old, turn: 2, prompt: String::new(), woken_to: None },
+        Change::StartTurn { session: old, turn: 2, prompt: String::new(), woken_to: None },
     ] {
         assert!(matches!(refused(&*store, change).await, Refusal::NoSuchSession(id) if id == old));
     }
@@ -74,7 +74,7 @@ pub async fn rows_that_do_not_exist_are_not_found(store: Arc<dyn Store>) {
     for change in [
         Change::DeleteSession(nobody),
         Change::RenameSession(nobody, name("a")),
-        Change::BeginTurn { session: nobody, turn: 1, prompt: String::new(), woken_to: None },
+        Change::StartTurn { session: nobody, turn: 1, prompt: String::new(), woken_to: None },
         Change::Progress(nobody, 1, json!({})),
         says(nobody, 1, "hello"),
         Change::Ask(Box::new(question(nobody, 1, "t"))),
@@ -133,8 +133,8 @@ pub async fn a_session_is_listed_with_its_turn_and_its_pending_approvals(store: 
     let [gone, quiet, busy] =
         [create(&*store, "gone").await, create(&*store, "quiet").await, create(&*store, "busy").await];
     commit(&*store, Change::DeleteSession(gone)).await;
-    begin_run(&*store, busy).await;
-    begin_turn(&*store, busy, 1).await;
+    start_run(&*store, busy).await;
+    start_turn(&*store, busy, 1).await;
     commit(&*store, Change::Progress(busy, 1, json!({"n": 1}))).await;
     let mut plan = question(busy, 1, "plan");
     plan.approval.kind = ApprovalKind::Plan;

@@ -21,7 +21,7 @@ fn end(session: SessionId, turn: u64, status: TurnStatus, summary: &str) -> Chan
 
 pub async fn turns_follow_one_another(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
-    let begin = |turn| Change::BeginTurn { session, turn, prompt: format!("prompt {turn}"), woken_to: None };
+    let begin = |turn| Change::StartTurn { session, turn, prompt: format!("prompt {turn}"), woken_to: None };
     assert!(matches!(refused(&*store, begin(2)).await, Refusal::TurnInProgress(_)));
     commit(&*store, begin(1)).await;
     assert_eq!(store.session(session).await.unwrap().unwrap().latest_turn, 1);
@@ -37,7 +37,7 @@ pub async fn turns_follow_one_another(store: Arc<dyn Store>) {
 
 pub async fn a_turn_stores_the_progress_of_its_owner(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
-    begin_turn(&*store, session, 1).await;
+    start_turn(&*store, session, 1).await;
     let turn = store.turn(session, 1).await.unwrap().unwrap();
     assert_eq!((turn.session, turn.turn, turn.status), (session, 1, TurnStatus::Running));
     assert_eq!((turn.run, turn.prompt.as_str(), turn.prompt_uuid.as_str()), (None, "prompt 1", ""));
@@ -55,7 +55,7 @@ pub async fn a_turn_stores_the_progress_of_its_owner(store: Arc<dyn Store>) {
 
 pub async fn a_turn_ends_once(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
-    begin_turn(&*store, session, 1).await;
+    start_turn(&*store, session, 1).await;
     let ended = store.commit(NOW + 9, vec![end(session, 1, TurnStatus::Failed, "no luck")]).await.unwrap();
     assert_eq!(ended.events.len(), 1);
     assert_eq!(ended.events[0].event, serde_json::to_value(said("the last")).unwrap());
@@ -90,7 +90,7 @@ pub async fn the_end_of_a_turn_is_reported_to_every_agent_above(store: Arc<dyn S
         let top = create_below(&*store, &names[0], above.clone()).await;
         let middle = create_below(&*store, &names[1], AskedOf::Session { id: top }).await;
         let leaf = create_below(&*store, &names[2], AskedOf::Session { id: middle }).await;
-        begin_turn(&*store, leaf, 1).await;
+        start_turn(&*store, leaf, 1).await;
         let ended = commit(&*store, end(leaf, 1, TurnStatus::Complete, "done")).await;
         let notified: Vec<_> = ended.feed.iter().map(|entry| entry.to.clone()).collect();
         let mut expected = vec![format!("session:{middle}"), format!("session:{top}")];
@@ -99,7 +99,7 @@ pub async fn the_end_of_a_turn_is_reported_to_every_agent_above(store: Arc<dyn S
         assert_eq!(notified, expected);
         let of_first_turn = |entry: &FeedEntry| matches!(entry, FeedEntry::Finished { turn: 1, .. });
         assert!(ended.feed.iter().all(|row| row.session == leaf && of_first_turn(&row.entry)));
-        begin_turn(&*store, top, 1).await;
+        start_turn(&*store, top, 1).await;
         let ended = commit(&*store, end(top, 1, TurnStatus::Complete, "done")).await;
         assert_eq!(ended.feed.iter().map(|entry| entry.to.clone()).collect::<Vec<_>>(), [above.key()]);
     }
@@ -108,7 +108,7 @@ pub async fn the_end_of_a_turn_is_reported_to_every_agent_above(store: Arc<dyn S
 pub async fn the_costs_of_turns_are_added_up(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     for turn in 1..=3 {
-        begin_turn(&*store, session, turn).await;
+        start_turn(&*store, session, turn).await;
         commit(&*store, end(session, turn, TurnStatus::Interrupted, "")).await;
         commit(&*store, end(session, turn, TurnStatus::Interrupted, "again")).await;
     }
@@ -177,7 +177,7 @@ pub async fn positions_belong_to_one_reader_and_one_turn(store: Arc<dyn Store>) 
 
 pub async fn a_page_of_large_events_ends_early(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
-    begin_turn(&*store, session, 1).await;
+    start_turn(&*store, session, 1).await;
     let large = "x".repeat(700_000);
     for text in [&large, &large, &"small".to_owned(), &"x".repeat(3_000_000)] {
         commit(&*store, says(session, 1, text)).await;

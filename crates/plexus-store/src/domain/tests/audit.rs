@@ -46,14 +46,14 @@ fn each_act_of_authority_has_one_entry() {
         (Change::Ask(Box::new(asked)), None),
         (allows(id, None), by_operator(Decision, "allowed")),
         (Change::Delivered(id), None),
-        (Change::MakeRule(Box::new(rule)), by_operator(Policy, "made")),
+        (Change::CreateRule(Box::new(rule)), by_operator(Policy, "made")),
         (Change::RevokeRule { number: 1, by: Decider::Operator }, by_operator(Policy, "revoked")),
         (
-            Change::MakeToken { token, hash: "hash".to_owned(), by: Decider::Operator },
+            Change::CreateToken { token, hash: "hash".to_owned(), by: Decider::Operator },
             by_operator(Token, "made"),
         ),
         (Change::RevokeToken { name, by: Decider::Operator }, by_operator(Token, "revoked")),
-        (Change::Record(Box::new(of_hub)), Some((Session, "stopped", Decider::Hub))),
+        (Change::Audit(Box::new(of_hub)), Some((Session, "stopped", Decider::Hub))),
     ];
     for (change, expected) in table {
         let shown = format!("{change:?}");

@@ -152,7 +152,7 @@ fn what_a_limit_counts() {
         Change::SetBudget(top, vec![(Children, 2), (Turns, 2), (CostUsd, 1_000_000), (ToolCalls, 9)]),
     );
     create(&store, "child", AskedOf::Session { id: top });
-    begin_turn(&store, top);
+    start_turn(&store, top);
     for answer in ["allow", "ask", "own_course", "deny"] {
         apply(&store, at_gate(top, answer, answer));
     }

@@ -37,7 +37,7 @@ fn the_end_of_a_turn_is_reported_to_every_agent_above_and_to_the_operator_of_a_r
         (of_parent, vec![parent.key()]),
         (below_parent, vec![session_key(of_parent), parent.key()]),
     ] {
-        begin_turn(&store, session);
+        start_turn(&store, session);
         let committed = apply(&store, end_turn(session, 0.0));
         let expected: Vec<_> = expected.into_iter().map(|to| (Finished, to)).collect();
         assert_eq!(entries(&committed), expected);
@@ -57,7 +57,7 @@ fn everyone_who_was_asked_is_notified_of_the_end() {
     let id = new.approval.id;
     let committed = apply(&store, Change::Ask(Box::new(new)));
     assert_eq!(entries(&committed), [(Asked, middle.key()), (Asked, top.key())]);
-    let escalate = Change::PassOn {
+    let escalate = Change::Escalate {
         approval: id,
         passed: vec![passed(&top, WentOn::Escalated, Decider::from(&top))],
         to: AskedOf::Operator,

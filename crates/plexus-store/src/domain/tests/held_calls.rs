@@ -8,7 +8,7 @@ use crate::rows::{ApprovalRows, CallKey};
 /// A session with nothing left of one limit.
 fn exhausted(store: &MemoryStore, limit: BudgetLimit) -> SessionId {
     let [session] = chain(store);
-    begin_turn(store, session);
+    start_turn(store, session);
     apply(store, Change::SetBudget(session, vec![(limit, 1)]));
     apply(store, Change::Spend(session, limit, 1));
     session
@@ -68,7 +68,7 @@ fn one_budget_approval_stands_for_all_that_wait_until_nobody_does() {
     apply(&store, Change::SetBudget(top, vec![(ToolCalls, 1)]));
     apply(&store, Change::Spend(top, ToolCalls, 1));
     for session in [top, bottom] {
-        begin_turn(&store, session);
+        start_turn(&store, session);
     }
     let held = [top, bottom].map(|session| apply(&store, at_gate(session, "t", "allow")).held.remove(0));
     assert_eq!(held[0].approval, held[1].approval);
@@ -101,7 +101,7 @@ fn a_budget_approval_belongs_to_the_session_with_the_grant() {
     let [top, middle, bottom] = chain(&store);
     apply(&store, Change::SetBudget(middle, vec![(ToolCalls, 1)]));
     apply(&store, Change::Spend(bottom, ToolCalls, 1));
-    begin_turn(&store, bottom);
+    start_turn(&store, bottom);
     let made = apply(&store, at_gate(bottom, "t", "allow"));
     let row = &made.approvals[0];
     assert_eq!((row.approval.session_id, row.turn), (middle, 0), "its own turn is over");

@@ -86,8 +86,8 @@ fn chain<const N: usize>(store: &MemoryStore) -> [SessionId; N] {
     })
 }
 
-fn begin_turn(store: &MemoryStore, session: SessionId) {
-    apply(store, Change::BeginTurn { session, turn: 1, prompt: String::new(), woken_to: None });
+fn start_turn(store: &MemoryStore, session: SessionId) {
+    apply(store, Change::StartTurn { session, turn: 1, prompt: String::new(), woken_to: None });
 }
 
 fn end_turn(session: SessionId, cost_usd: f64) -> Change {
