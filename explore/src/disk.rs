@@ -1,17 +1,14 @@
-//! What survives a kill, and a hub's connection to it: the ledger in memory. A commit happens at one instant, whoever
-//! still waits for it; what is read may be old by the time it is looked at; both may fail for a while.
+//! What survives a kill, and a hub's connection to it. The store in memory applies the domain rules. A commit happens at one
+//! instant, even if its caller is gone; a read may be outdated by the time it is returned; both may fail for a while.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use plexus_protocol::{ApprovalId, ApprovalStatus, Decision, UnixSeconds};
+use plexus_protocol::{ApprovalId, UnixSeconds};
 use plexus_store::{
-    ApprovalRow, Change, Committed, FeedKind, FeedRow, Ledger, NewApproval, Observer, Open, Refusal,
-    StoreError,
+    ApprovalRow, Change, Committed, FeedRow, Ledger, MemoryStore, NewSession, Observer, Open, StoreError,
 };
-use serde_json::{Value, json};
 use shuttle::rand::Rng as _;
 use tokio::task::yield_now;
 
@@ -19,109 +16,26 @@ use tokio::task::yield_now;
 const FAILURES: u32 = 3;
 
 /// What is durable.
-#[derive(Default)]
 pub(crate) struct Disk {
-    approvals: BTreeMap<ApprovalId, ApprovalRow>,
-    feed: Vec<FeedRow>,
+    store: MemoryStore,
     failed: u32,
 }
 
 impl Disk {
-    pub(crate) fn approval(&self, id: ApprovalId) -> Option<&ApprovalRow> {
-        self.approvals.get(&id)
+    /// A disk with one session.
+    pub(crate) fn new(session: NewSession) -> Self {
+        let store = MemoryStore::default();
+        let created = store.apply(0, &[Change::CreateSession(Box::new(session))]);
+        created.expect("an empty store takes any session");
+        Self { store, failed: 0 }
+    }
+
+    pub(crate) fn approval(&self, id: ApprovalId) -> Option<ApprovalRow> {
+        self.store.approval_row(id)
     }
 
     pub(crate) fn failures(&self) -> u32 {
         self.failed
-    }
-
-    fn apply(&mut self, at: UnixSeconds, changes: Vec<Change>) -> Result<Committed, StoreError> {
-        // One change each is all that the book and this scenario ever ask for: nothing to undo.
-        assert_eq!(changes.len(), 1, "{changes:?}");
-        let mut made = Committed::default();
-        for change in changes {
-            match change {
-                Change::Ask(new) => self.ask(*new, &mut made),
-                Change::Resolve { approval, status, decision } => {
-                    self.resolve(approval, status, *decision, at, &mut made)?;
-                }
-                Change::ResolveIfPending { approval, status, decision } => {
-                    let expires_at = self.approvals.get(&approval).and_then(|row| row.approval.expires_at);
-                    if status == ApprovalStatus::Expired && expires_at.is_none_or(|due| due > at) {
-                        continue;
-                    }
-                    match self.resolve(approval, status, *decision, at, &mut made) {
-                        Err(StoreError::Refused(Refusal::AlreadyResolved(_))) => {}
-                        done => done?,
-                    }
-                }
-                Change::Extend { approval, expires_at } => {
-                    let row = self.approvals.get_mut(&approval).ok_or(Refusal::NoSuchApproval(approval))?;
-                    if row.approval.status == ApprovalStatus::Pending {
-                        row.approval.expires_at = Some(expires_at);
-                        made.approvals.push(row.clone());
-                    }
-                }
-                Change::Delivered(approval) => {
-                    let row = self.approvals.get_mut(&approval).ok_or(Refusal::NoSuchApproval(approval))?;
-                    row.approval.delivered_at.get_or_insert(at);
-                }
-                other => unreachable!("the book does not ask for this: {other:?}"),
-            }
-        }
-        Ok(made)
-    }
-
-    fn ask(&mut self, new: NewApproval, made: &mut Committed) {
-        let number = self.tell(FeedKind::Asked, &new.approval, Value::Null, made);
-        let NewApproval { approval, run, turn, channel, request_id } = new;
-        let row = ApprovalRow { approval, run, turn, channel, request_id, number };
-        made.approvals.push(row.clone());
-        let before = self.approvals.insert(row.approval.id, row);
-        assert!(before.is_none(), "asked twice: {before:?}");
-    }
-
-    fn resolve(
-        &mut self,
-        approval: ApprovalId,
-        status: ApprovalStatus,
-        decision: Decision,
-        at: UnixSeconds,
-        made: &mut Committed,
-    ) -> Result<(), StoreError> {
-        let row = self.approvals.get_mut(&approval).ok_or(Refusal::NoSuchApproval(approval))?;
-        if row.approval.status != ApprovalStatus::Pending {
-            return Err(Refusal::AlreadyResolved(Box::new(row.clone())).into());
-        }
-        row.approval.status = status;
-        row.approval.resolved_at = Some(at);
-        row.approval.decision = Some(decision);
-        let row = row.clone();
-        self.tell(FeedKind::Resolved, &row.approval, json!({"status": status}), made);
-        made.approvals.push(row);
-        Ok(())
-    }
-
-    fn tell(
-        &mut self,
-        kind: FeedKind,
-        about: &plexus_protocol::Approval,
-        data: Value,
-        made: &mut Committed,
-    ) -> u64 {
-        let number = self.feed.len() as u64 + 1;
-        let entry = FeedRow {
-            number,
-            to: about.asked_of.key(),
-            kind,
-            session: about.session_id,
-            approval: Some(about.id),
-            turn: None,
-            data,
-        };
-        self.feed.push(entry.clone());
-        made.feed.push(entry);
-        number
     }
 }
 
@@ -148,9 +62,9 @@ impl Connection {
     }
 
     /// Reads at one instant somewhere within this call.
-    async fn read<T>(&self, look: impl FnOnce(&Disk) -> T) -> Result<T, StoreError> {
+    async fn read<T>(&self, look: impl FnOnce(&MemoryStore) -> T) -> Result<T, StoreError> {
         yield_now().await;
-        let found = self.0.at_this_instant(|disk| Ok(look(disk)));
+        let found = self.0.at_this_instant(|disk| Ok(look(&disk.store)));
         yield_now().await;
         match found {
             Some(found) => found,
@@ -180,7 +94,7 @@ impl Inner {
     async fn write(&self, at: UnixSeconds, changes: Vec<Change>) -> Option<Result<Committed, StoreError>> {
         let _writing = self.writer.lock().await;
         yield_now().await;
-        let answer = self.at_this_instant(|disk| disk.apply(at, changes))?;
+        let answer = self.at_this_instant(|disk| disk.store.apply(at, &changes))?;
         yield_now().await;
         if let Ok(committed) = &answer {
             // Taken out, for no lock may be held while telling: whoever is told may go on at once.
@@ -211,18 +125,14 @@ impl Ledger for Connection {
     }
 
     async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, StoreError> {
-        self.read(|disk| disk.approval(id).cloned()).await
+        self.read(|store| store.approval_row(id)).await
     }
 
     async fn open_approvals(&self, which: Open) -> Result<Vec<ApprovalRow>, StoreError> {
-        assert!(matches!(which, Open::All), "the book does not ask for this: {which:?}");
-        let open = |row: &&ApprovalRow| row.approval.status == ApprovalStatus::Pending;
-        self.read(|disk| disk.approvals.values().filter(open).cloned().collect()).await
+        self.read(|store| store.open_approval_rows(&which)).await
     }
 
     async fn feed(&self, to: &str, after: u64, limit: u64) -> Result<Vec<FeedRow>, StoreError> {
-        let wanted = |row: &&FeedRow| row.to == to && row.number > after;
-        let limit = limit.try_into().unwrap_or(usize::MAX);
-        self.read(|disk| disk.feed.iter().filter(wanted).take(limit).cloned().collect()).await
+        self.read(|store| store.feed_rows(to, after, limit)).await
     }
 }

@@ -11,6 +11,7 @@ use tokio::task::AbortHandle;
 use crate::book::Book;
 use crate::disk::{Connection, Disk};
 use crate::metrics::Metrics;
+use crate::scenario::new_session;
 
 /// One hub's life.
 pub(crate) struct Hub {
@@ -71,7 +72,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new() -> Arc<Self> {
-        let disk = Arc::new(Mutex::new(Disk::default()));
+        let disk = Arc::new(Mutex::new(Disk::new(new_session())));
         let hub = Hub::start(&disk).await;
         Arc::new(Self { disk, hub: watch::channel(Some(hub)).0, cut_off: 0.into() })
     }

@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use plexus_protocol::claudecode::Channel;
 use plexus_protocol::{
-    Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, Object, Right, SessionId,
-    SessionName,
+    Approval, ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, Decision, NodeId, Object, Right,
+    SessionId, SessionName, TreeId,
 };
-use plexus_store::{ApprovalRow, Change, FeedKind, FeedRow, Ledger as _, NewApproval, StoreError};
+use plexus_store::{
+    ApprovalRow, Begins, Change, FeedKind, FeedRow, Ledger as _, NewApproval, NewSession, StoreError,
+};
 use shuttle::rand::Rng as _;
 use tokio::time::{Duration, Instant};
 
@@ -116,7 +118,7 @@ pub async fn scenario(tried: &Tried) {
     world.kill();
 
     for (plan, heard) in plans.iter().zip(heard) {
-        let row = world.look(|disk| disk.approval(plan.id).cloned()).expect("it was asked");
+        let row = world.look(|disk| disk.approval(plan.id)).expect("it was asked");
         assert_ne!(row.approval.status, ApprovalStatus::Pending);
         assert_eq!(ending(&heard), ending(&row), "what the agent was told is what was decided");
         assert!(row.approval.delivered_at.is_some(), "that the answer was passed on is noted");
@@ -192,9 +194,9 @@ async fn decider(world: Arc<World>, plans: Vec<Plan>, name: &'static str, approv
     let mut said = Vec::new();
     let mut cursor = 0;
     while !to_do.is_empty() {
-        let news = news(&world, cursor, |row| row.kind != FeedKind::Asked).await;
+        let news = news(&world, cursor, |row| row.kind() != FeedKind::Asked).await;
         cursor = news.newest;
-        for approval in news.rows.iter().filter_map(|row| row.approval) {
+        for approval in news.rows.iter().filter_map(FeedRow::approval) {
             if to_do.remove(&approval) {
                 said.push(decide(&world, approval, name, approve).await);
             }
@@ -234,9 +236,9 @@ async fn meddler(world: Arc<World>, plans: Vec<Plan>) {
         .collect();
     let mut cursor = 0;
     while !to_do.is_empty() {
-        let news = news(&world, cursor, |row| row.kind != FeedKind::Asked).await;
+        let news = news(&world, cursor, |row| row.kind() != FeedKind::Asked).await;
         cursor = news.newest;
-        for approval in news.rows.iter().filter_map(|row| row.approval) {
+        for approval in news.rows.iter().filter_map(FeedRow::approval) {
             let Some(plan) = to_do.remove(&approval) else { continue };
             let mut changes = Vec::new();
             if plan.extended {
@@ -252,7 +254,10 @@ async fn meddler(world: Arc<World>, plans: Vec<Plan>) {
                 let meddle = |hub: Arc<Hub>| {
                     let change = change.clone();
                     async move {
-                        hub.book.held(|| hub.book.commit(vec![change.clone()])).await;
+                        // It may be resolved by now: then the change is refused.
+                        while let Err(StoreError::Unavailable(_)) =
+                            hub.book.commit(vec![change.clone()]).await
+                        {}
                     }
                 };
                 world.call(false, meddle).await;
@@ -270,8 +275,8 @@ async fn listener(world: Arc<World>, approvals: BTreeSet<ApprovalId>) {
         for row in news.rows {
             assert_eq!(row.number, cursor + 1, "nothing is left out and nothing comes twice");
             cursor = row.number;
-            let approval = row.approval.expect("all of this feed is about approvals");
-            match row.kind {
+            let approval = row.approval().expect("all of this feed is about approvals");
+            match row.kind() {
                 FeedKind::Asked => assert!(asked.insert(approval), "asked twice"),
                 FeedKind::Resolved => {
                     assert!(
@@ -330,6 +335,22 @@ fn named(id: u32) -> ApprovalId {
 
 fn session() -> SessionId {
     "00000000-0000-4000-8000-00000000cafe".parse().expect("a uuid")
+}
+
+/// The session that asks.
+pub(crate) fn new_session() -> NewSession {
+    let config = serde_json::json!({
+        "working_dir": "/", "loopback_enabled": true, "channel": "mcp", "env": {}, "hub_tools": false,
+    });
+    NewSession {
+        id: session(),
+        name: SessionName::try_from("explored".to_owned()).expect("a name"),
+        answers_to: AskedOf::Operator,
+        config: serde_json::from_value(config).expect("a configuration"),
+        tree: TreeId::random(),
+        head: NodeId::random(),
+        begins: Begins::NewTree,
+    }
 }
 
 fn question(plan: &Plan) -> NewApproval {

@@ -13,7 +13,7 @@ use crate::errors::store_error;
 
 /// An act, to be committed with what it does.
 pub(crate) fn change(caller: &Admitted, act: &str, session: &SessionRow, detail: Value) -> Change {
-    Change::Record(Box::new(AuditEntry {
+    Change::Audit(Box::new(AuditEntry {
         session_id: Some(session.id),
         session_name: Some(session.name.clone()),
         detail: detail.as_object().filter(|detail| !detail.is_empty()).cloned(),

@@ -48,7 +48,7 @@ pub(crate) async fn answer(
     if let Some(remember) = remember {
         let effect = if decision.approve { AnswerEffect::Allow } else { AnswerEffect::Deny };
         let rule = policy.remembered(caller, &row, effect, remember, "remember.").await?;
-        changes.push(Change::MakeRule(Box::new(rule)));
+        changes.push(Change::CreateRule(Box::new(rule)));
     }
     kill_point("respond", "read");
     let resolved = book.resolve(approval, status, decision, changes).await.map_err(store_error)?;
@@ -56,7 +56,7 @@ pub(crate) async fn answer(
     match resolved {
         Resolved::Now(made) => {
             let settled = match made.rules.first() {
-                Some(RuleChange::Made(made)) => policy.resolve_matching(book, made.rule.session).await,
+                Some(RuleChange::Created(made)) => policy.resolve_matching(book, made.rule.session).await,
                 Some(RuleChange::Revoked(_)) | None => Vec::new(),
             };
             Ok(Answered::Ok { approval_id: approval, settled })

@@ -47,7 +47,7 @@ pub(crate) fn changes(
         detail: Some(Object::from_iter([("budget".to_owned(), Value::Object(detail.collect()))])),
         ..AuditEntry::of_caller(now(), AuditKind::Session, "set_budget", by)
     };
-    vec![Change::SetBudget(id, limits), Change::Record(Box::new(record))]
+    vec![Change::SetBudget(id, limits), Change::Audit(Box::new(record))]
 }
 
 /// Which limit a question for more is about.

@@ -43,6 +43,7 @@ mod permit;
 mod policy;
 mod positions;
 mod render;
+mod run_process;
 mod secret;
 mod session;
 mod settings;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plexus_agent::RunDir;
 use plexus_protocol::ApprovalStatus;
-use plexus_store::{Committed, FeedKind, RunRow, RunState, Store, StoreError};
+use plexus_store::{Committed, FeedEntry, RunRow, RunState, Store, StoreError, TurnStatus};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -27,6 +27,16 @@ type State = Gauge<f64, AtomicU64>;
 
 const TURN_OUTCOMES: [&str; 3] = ["complete", "failed", "interrupted"];
 const ANSWERS: [&str; 4] = ["allowed", "denied", "expired", "withdrawn"];
+
+/// The label of a turn that ended.
+fn outcome(status: TurnStatus) -> Option<&'static str> {
+    match status {
+        TurnStatus::Running => None,
+        TurnStatus::Complete => Some("complete"),
+        TurnStatus::Failed => Some("failed"),
+        TurnStatus::Interrupted => Some("interrupted"),
+    }
+}
 
 /// What someone listens to.
 #[derive(Debug, Clone, Copy)]
@@ -156,18 +166,17 @@ impl Metrics {
     pub(crate) fn on_commit(&self, committed: &Committed) {
         let mut told = None;
         for entry in &committed.feed {
-            match entry.kind {
-                FeedKind::Asked => _ = self.asked.inc(),
+            match &entry.entry {
+                FeedEntry::Asked { .. } => _ = self.asked.inc(),
                 // Every agent above is told of the same end, one after the other.
-                FeedKind::Finished if told == Some((entry.session, entry.turn)) => {}
-                FeedKind::Finished => {
-                    told = Some((entry.session, entry.turn));
-                    let said = entry.data["status"].as_str();
-                    if let Some(outcome) = TURN_OUTCOMES.into_iter().find(|outcome| said == Some(outcome)) {
+                FeedEntry::Finished { turn, .. } if told == Some((entry.session, *turn)) => {}
+                FeedEntry::Finished { turn, status, .. } => {
+                    told = Some((entry.session, *turn));
+                    if let Some(outcome) = outcome(*status) {
                         self.turns.get_or_create(&[("outcome", outcome)]).inc();
                     }
                 }
-                FeedKind::Resolved | FeedKind::Notice => {}
+                FeedEntry::Resolved { .. } | FeedEntry::BudgetLow(_) | FeedEntry::Notice(_) => {}
             }
         }
         for approval in committed.approvals.iter().map(|row| &row.approval) {

@@ -82,7 +82,7 @@ impl SignInCodes {
             created_at,
             expires_at: Some(expires_at),
         };
-        let change = Change::MakeToken { token: row, hash, by: Decider::Operator };
+        let change = Change::CreateToken { token: row, hash, by: Decider::Operator };
         book.commit(vec![change]).await.map_err(store_error)?;
         Ok(Some(SignedIn { name, token, expires_at }))
     }

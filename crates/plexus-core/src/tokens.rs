@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use plexus_protocol::token::TokenRight;
-use plexus_protocol::{Error, Principal, TokenName};
-use plexus_store::{RunKey, RunState, Store, TokenRow};
+use plexus_protocol::{Error, Principal};
+use plexus_store::{RunState, Store, TokenKey, TokenRow};
 use tokio::time::sleep;
 
 use crate::book::{Book, Topic, next};
@@ -18,26 +18,7 @@ pub struct Known {
     /// Who.
     pub principal: Principal,
     /// What it showed, if that can come to an end.
-    ends: Option<Ends>,
-}
-
-/// A token that can come to an end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Ends {
-    /// One that the operator handed out, or that a person signed in with.
-    Token(TokenName),
-    /// That of a run.
-    Run(RunKey),
-}
-
-impl Ends {
-    /// What names it where its end is told.
-    fn topic(&self) -> Topic {
-        Topic::Token(match self {
-            Self::Token(name) => format!("token:{name}"),
-            Self::Run(RunKey { session, run }) => format!("run:{session}:{run}"),
-        })
-    }
+    ends: Option<TokenKey>,
 }
 
 impl Known {
@@ -65,7 +46,7 @@ pub(crate) async fn known_by(
     }
     if let Some(run) = store.run_of_token(&hash).await.map_err(store_error)? {
         let principal = Principal::Session { id: run.key.session, run: run.key.run };
-        return Ok(Some(Known { principal, ends: Some(Ends::Run(run.key)) }));
+        return Ok(Some(Known { principal, ends: Some(TokenKey::Run(run.key)) }));
     }
     let token = store.token_of_hash(&hash, now()).await.map_err(store_error)?;
     Ok(token.map(|TokenRow { name, right, .. }| {
@@ -73,21 +54,21 @@ pub(crate) async fn known_by(
             TokenRight::Operator => Principal::Operator,
             right => Principal::Token { name: name.clone(), right },
         };
-        Known { principal, ends: Some(Ends::Token(name)) }
+        Known { principal, ends: Some(TokenKey::Token(name)) }
     }))
 }
 
 /// Waits until what this caller showed is good for nothing any more; for good where that never happens.
 pub(crate) async fn token_ends(store: &dyn Store, book: &Book, known: &Known) {
     let Some(ends) = &known.ends else { return std::future::pending().await };
-    let mut signal = book.signals().subscribe(ends.topic());
+    let mut signal = book.signals().subscribe(Topic::Token(ends.to_string()));
     loop {
         let ends_at = match ends {
-            Ends::Run(key) => {
+            TokenKey::Run(key) => {
                 let run = book.held(|| store.run(*key)).await;
                 run.filter(|run| run.state != RunState::Ended).map(|_| None)
             }
-            Ends::Token(name) => {
+            TokenKey::Token(name) => {
                 let tokens = book.held(|| store.tokens(now())).await;
                 tokens.into_iter().find(|token| token.name == *name).map(|token| token.expires_at)
             }

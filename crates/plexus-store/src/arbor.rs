@@ -1,4 +1,4 @@
-//! Conversation trees: what is added to them, and what can be asked of them.
+//! Conversation trees: their nodes and the reads of them.
 
 use async_trait::async_trait;
 use plexus_protocol::arbor::{Node, NodeSummary, Role, TreeSummary};
@@ -11,64 +11,64 @@ use crate::StoreError;
 /// Where the conversation of a new session begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begins {
-    /// At the root of a tree that is made with it.
+    /// At the root of a new tree.
     NewTree,
-    /// At a node that is there.
+    /// At an existing node.
     Forked,
 }
 
-/// A node to be added: one message, or how a turn ended.
+/// A node to be added: one message, or the outcome of a turn.
 #[derive(Debug, Clone)]
 pub struct NodeRow {
     /// Its id.
     pub id: NodeId,
     /// Its tree.
     pub tree: TreeId,
-    /// What it follows.
+    /// Its parent.
     pub parent: NodeId,
-    /// Who speaks.
+    /// The role of its author.
     pub role: Role,
-    /// What is said.
+    /// The message.
     pub content: Value,
-    /// The turn it is said in.
+    /// The turn.
     pub turn: u64,
-    /// Where Claude Code's transcript of the session has it, if its agent said it.
+    /// The entry of Claude Code's transcript that contains it, if the agent wrote it.
     pub uuid: Option<String>,
 }
 
-/// Where Claude Code can take a conversation up.
+/// A point where Claude Code can resume a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumePoint {
-    /// Whose transcript it is in.
+    /// The session with the transcript.
     pub session: SessionId,
-    /// The last entry that is wanted of it.
+    /// The last entry of the transcript to use.
     pub uuid: String,
 }
 
-/// What a search found.
+/// A search result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
     /// The tree.
     pub tree: TreeId,
-    /// The node in it.
+    /// The node.
     pub node: NodeSummary,
 }
 
-/// What can be asked of conversation trees. Pages go on after the last node or tree of the one before.
+/// The reads of conversation trees. The next page starts after the last node or tree of the page before.
 #[async_trait]
 pub trait Arbor: Send + Sync + 'static {
-    /// One tree and those who speak in it, deleted sessions included.
+    /// One tree and its sessions, including deleted ones.
     async fn tree(&self, id: TreeId) -> Result<Option<TreeSummary>, StoreError>;
     /// All trees, oldest first.
     async fn trees(&self, after: Option<TreeId>, limit: u64) -> Result<Vec<TreeSummary>, StoreError>;
-    /// The nodes of a tree as they were added.
+    /// The nodes of a tree, oldest first.
     async fn nodes(
         &self,
         tree: TreeId,
         after: Option<NodeId>,
         limit: u64,
     ) -> Result<Vec<NodeSummary>, StoreError>;
-    /// The nodes of a tree that nothing follows.
+    /// The nodes of a tree without children, oldest first.
     async fn leaves(
         &self,
         tree: TreeId,
@@ -77,19 +77,19 @@ pub trait Arbor: Send + Sync + 'static {
     ) -> Result<Vec<NodeSummary>, StoreError>;
     /// One node.
     async fn node(&self, id: NodeId) -> Result<Option<Node>, StoreError>;
-    /// What follows a node directly, oldest first.
+    /// The children of a node, oldest first.
     async fn children(
         &self,
         of: NodeId,
         after: Option<NodeId>,
         limit: u64,
     ) -> Result<Vec<NodeSummary>, StoreError>;
-    /// The nodes from depth `from` on, on the way from the root to `head`: at most `limit`, fewer where they are large, yet
-    /// at least one if there is any.
+    /// The nodes from depth `from` on, on the path from the root to `head`, at most `limit`. A page of large nodes is shorter,
+    /// but has at least one node if there is any.
     async fn path(&self, head: NodeId, from: u64, limit: u64) -> Result<Vec<Node>, StoreError>;
-    /// Where Claude Code can take a conversation up that ends with this node; `None` before its agent has said anything.
+    /// Where Claude Code can resume a conversation that ends with this node; `None` before the first message of an agent.
     async fn resume_point(&self, node: NodeId) -> Result<Option<ResumePoint>, StoreError>;
-    /// Nodes in which all of these words are said, the newest first, after `before`.
+    /// The nodes that contain all of these words, newest first, older than `before`.
     async fn search(
         &self,
         words: &str,

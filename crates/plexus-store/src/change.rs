@@ -1,4 +1,4 @@
-//! What a store can be asked to make durable, and what comes of it.
+//! The changes that a store can apply, and what a commit publishes.
 
 use plexus_protocol::audit::{AuditEntry, AuditHead};
 use plexus_protocol::budget::BudgetLimit;
@@ -10,78 +10,80 @@ use serde_json::Value;
 
 use crate::{
     ApprovalRow, CallInput, CallRow, EventRow, FeedRow, Held, NewApproval, NewRule, NewSession, NodeRow,
-    PermitStream, Removable, RuleChange, RunKey, RunState, SessionConfig, TokenRow, TurnStatus,
+    PermitStream, Removable, RuleChange, RunKey, RunProcess, RunState, SessionConfig, TokenKey, TokenRow,
+    TurnStatus,
 };
 
-/// One thing to be made durable.
+/// One change of the stored state.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// Makes a session, its tree and the root node unless it goes on in one that is there; recorded as an act of whom it
-    /// answers to. Refused with `NoSuchSession` when the session that makes it is gone, with `BudgetExhausted` when it may
-    /// make no more.
+    /// Creates a session, and its conversation tree unless it continues an existing one. It has an audit entry. Refused with
+    /// `NameTaken`; with `NoSuchSession` if the session it answers to is deleted; with `BudgetExhausted` if that one may
+    /// create no more.
     CreateSession(Box<NewSession>),
-    /// Gives a living session another name.
+    /// Renames a session. Refused with `NameTaken`.
     RenameSession(SessionId, SessionName),
-    /// What a living session is made of changes.
+    /// Replaces the configuration of a session.
     Configure(SessionId, Box<SessionConfig>),
-    /// Frees the name; the record stays.
+    /// Deletes a session: its name can be used again, its unused budget goes back, the secrets in its configuration are
+    /// deleted. Its row stays.
     DeleteSession(SessionId),
-    /// Begins run `key.run`, which becomes the session's latest.
-    BeginRun {
-        /// Which.
+    /// Starts a run, which becomes the latest of its session.
+    StartRun {
+        /// The run.
         key: RunKey,
         /// `Starting` or `External`.
         state: RunState,
-        /// Hash of the token that speaks for it.
+        /// The hash of its token.
         token_hash: Option<String>,
     },
     /// The keeper of a run is known: the run is `Running`.
-    RunProcess(RunKey, Value),
-    /// Moves a run on.
+    RunProcess(RunKey, Option<RunProcess>),
+    /// Moves a run to another state. A run that has ended stays ended.
     RunState(RunKey, RunState),
-    /// A run is over; its token ends with it.
+    /// Ends a run and its token. The value is the exit status of its process.
     EndRun(RunKey, Value),
-    /// The journal of a run has been read up to here.
-    Offset(RunKey, u64),
-    /// Begins turn `turn` of a living session, which must be its next and have none running before it.
-    BeginTurn {
+    /// The journal of a run has been read up to this offset.
+    JournalOffset(RunKey, u64),
+    /// Starts a turn. Refused with `TurnInProgress` if the latest turn is running or `turn` is not the next number.
+    StartTurn {
         /// The session.
         session: SessionId,
         /// Its number: the latest plus one.
         turn: u64,
         /// The prompt.
         prompt: String,
-        /// Where the hub begins it to wake the session: up to which number of the feed that is for.
+        /// If the hub wakes the session: the number of the feed entry up to which it does so.
         woken_to: Option<u64>,
     },
-    /// The prompt goes to this run under this uuid.
+    /// Assigns a turn to a run.
     BindTurn {
         /// The session.
         session: SessionId,
         /// The turn.
         turn: u64,
-        /// The run.
+        /// The run that gets the prompt.
         run: u32,
-        /// The uuid it goes out under.
+        /// The uuid of the prompt.
         prompt_uuid: String,
     },
-    /// What the owner has to remember of a turn.
+    /// Stores what the owner of the session has to remember of a turn.
     Progress(SessionId, u64, Value),
-    /// Appends an event to a turn; the store numbers it.
+    /// Appends an event to a turn, under its next number.
     Event(SessionId, u64, Box<Event>),
-    /// Adds a node; it becomes the head of the session.
+    /// Adds a node to a conversation tree; it becomes the head of the session.
     AddNode(SessionId, Box<NodeRow>),
-    /// More content blocks of a message whose node is there already.
+    /// Appends content blocks to an existing node.
     ExtendNode {
-        /// Which.
+        /// The node.
         node: NodeId,
-        /// What is added.
+        /// The blocks.
         blocks: Vec<Value>,
-        /// Where Claude Code's transcript has the last of it.
+        /// The entry of Claude Code's transcript that contains the last of them.
         uuid: Option<String>,
     },
-    /// Ends a turn: appends its last event, and a `Finished` feed entry for whoever answers for the session and for every
-    /// agent above; the operator is told of the sessions it made itself. Does nothing when the turn is over already.
+    /// Ends a turn, if it is running: appends its last event, and a `Finished` feed entry for the addressee of the session
+    /// and every agent above. The operator gets one for sessions that answer to it directly.
     EndTurn {
         /// The session.
         session: SessionId,
@@ -91,149 +93,162 @@ pub enum Change {
         status: TurnStatus,
         /// Its last event.
         last: Box<Event>,
-        /// One text for the feed: the result or what went wrong.
+        /// The text of the feed entry: the result, or what went wrong.
         summary: Option<String>,
-        /// What it cost, in dollars; that counts as used.
+        /// Its cost in dollars, which counts as used.
         cost_usd: f64,
     },
-    /// The gate saw a call and answered it; where it allowed or denied it, that is recorded. One that it lets on counts as
-    /// used. Where nothing is left for it the call is held, and more is asked for ([`Committed::held`]).
+    /// The gate answered a call. An answer `Allow` or `Deny` has an audit entry. A call that is not denied counts as used. If a
+    /// budget that it needs is exhausted, the call is held and more is requested ([`Committed::held`]).
     Call(Box<CallRow>, CallInput),
-    /// A held call is at the gate again, with this answer.
+    /// The gate answered a held call.
     Release(Box<CallRow>, CallInput),
-    /// The limits of a session are these from now on, in units; others stay. Refused with `BudgetExceeded` when the nearest
-    /// above that has such a limit has less left, with `BudgetInUse` when more is used or set aside already.
+    /// Sets budgets of a session, in units; other limits stay. Refused with `BudgetExceeded` if the nearest grant above has
+    /// less left, with `BudgetInUse` if more is used or set aside already.
     SetBudget(SessionId, Vec<(BudgetLimit, u64)>),
-    /// A session has used so much of this, in units.
+    /// A session has used this many units of a limit.
     Spend(SessionId, BudgetLimit, u64),
-    /// Refused with `BudgetExhausted` when nothing is left for another turn of this session.
+    /// Changes nothing. Refused with `BudgetExhausted` if nothing is left for another turn of this session.
     CheckBudget(SessionId),
-    /// Asks for more where a running turn of this session has used up its cost or its time ([`Committed::held`]).
+    /// Requests more if the cost or time of a running turn is exhausted ([`Committed::held`]).
     AskBudget(SessionId),
-    /// An approval is asked: appends `approval_requested` to its turn, and an `Asked` feed entry for `asked_of` and for
-    /// everyone in `passed`, from whom it has gone on already.
+    /// Creates an approval: appends `approval_requested` to its turn, and an `Asked` feed entry for `asked_of` and for
+    /// everyone in `passed`. Refused with `KeyTaken`.
     Ask(Box<NewApproval>),
-    /// A pending approval comes to its end: appends `approval_resolved`, and a `Resolved` feed entry for
-    /// everyone who was asked, whose data is `{"status","by"}`, and a row of the record. Refused with `AlreadyResolved` when it is not pending.
+    /// Resolves a pending approval: appends `approval_resolved` to its turn, a `Resolved` feed entry for everyone who was
+    /// asked, and an audit entry. Refused with `AlreadyResolved` if it is not pending.
     Resolve {
-        /// Which.
+        /// The approval.
         approval: ApprovalId,
-        /// How it ended.
+        /// Its final status.
         status: ApprovalStatus,
         /// The answer.
         decision: Box<Decision>,
     },
-    /// The same for an approval that may have come to its end meanwhile, or, if it is to expire, whose time may have been
-    /// moved: then nothing happens.
+    /// Like `Resolve`, but changes nothing if the approval is already resolved, or if it is to expire and its deadline was
+    /// extended.
     ResolveIfPending {
-        /// Which.
+        /// The approval.
         approval: ApprovalId,
-        /// How it ended.
+        /// Its final status.
         status: ApprovalStatus,
         /// The answer.
         decision: Box<Decision>,
     },
-    /// Somebody else is asked: an `Asked` feed entry for them, and for everyone it goes on from at once. Refused with
-    /// `AlreadyResolved` when it is not pending, with `AskedOfAnother` when it is not asked of the first in `passed`.
-    PassOn {
-        /// Which.
+    /// Escalates a pending approval: appends an `Asked` feed entry for the new addressee, and for everyone who is passed over.
+    /// Refused with `AlreadyResolved` if it is not pending, with `AskedOfAnother` if the first in `passed` is not its
+    /// addressee.
+    Escalate {
+        /// The approval.
         approval: ApprovalId,
-        /// From whom it goes on, the one who is asked now to begin with; the store sets the time.
+        /// The addressees that it leaves, the present one first. The store sets the time.
         passed: Vec<Passed>,
-        /// Who is asked from now on.
+        /// The new addressee.
         to: AskedOf,
-        /// When it goes on from them.
+        /// When it is escalated from there.
         passes_on_at: Option<UnixSeconds>,
     },
-    /// A pending approval expires at another time. Refused with `AlreadyResolved` when it is not pending.
-    Extend {
-        /// Which.
+    /// Sets when a pending approval expires and when it is escalated. Refused with `AlreadyResolved` if it is not pending,
+    /// with `AskedOfAnother` if `asked_of` is not its addressee any more.
+    SetDeadlines {
+        /// The approval.
         approval: ApprovalId,
-        /// When.
+        /// Its addressee.
+        asked_of: AskedOf,
+        /// When it expires.
+        expires_at: UnixSeconds,
+        /// When it is escalated to the next addressee, if there is one.
+        passes_on_at: Option<UnixSeconds>,
+    },
+    /// Sets another time at which a pending approval expires. Refused with `AlreadyResolved` if it is not pending.
+    Extend {
+        /// The approval.
+        approval: ApprovalId,
+        /// When it expires.
         expires_at: UnixSeconds,
     },
-    /// The answer was passed on to the child.
+    /// The answer to an approval was sent to the child.
     Delivered(ApprovalId),
-    /// A `tool_result` came: the keys of the call and of its approval are free again.
-    Settle(RunKey, String),
-    /// A rule is made.
-    MakeRule(Box<NewRule>),
-    /// A rule does not count any more. Refused with `NoSuchRule` when there is none of this number.
+    /// A `tool_result` arrived: the call and its approval release their keys.
+    ReleaseKeys(RunKey, String),
+    /// Creates a permission rule. It has an audit entry.
+    CreateRule(Box<NewRule>),
+    /// Revokes a permission rule. It has an audit entry. Refused with `NoSuchRule`.
     RevokeRule {
-        /// Which.
+        /// The number of the rule.
         number: u64,
-        /// Who takes it back, for the record.
+        /// Who revokes it.
         by: Decider,
     },
-    /// A token is handed out. Refused with `TokenNameTaken` when one of this name is in use.
-    MakeToken {
-        /// What it is called and good for.
+    /// Creates a token. It has an audit entry. Refused with `TokenNameTaken`.
+    CreateToken {
+        /// Its name and right.
         token: TokenRow,
-        /// The hash of it.
+        /// Its hash.
         hash: String,
-        /// Who hands it out, for the record.
+        /// Who creates it.
         by: Decider,
     },
-    /// A token is taken back. Refused with `NoSuchToken` when none of this name is in use.
+    /// Revokes a token. It has an audit entry. Refused with `NoSuchToken`.
     RevokeToken {
-        /// Which.
+        /// Its name.
         name: TokenName,
-        /// Who takes it back, for the record.
+        /// Who revokes it.
         by: Decider,
     },
     /// A permit over HTTP waits on this stream.
     Stream(Box<PermitStream>),
-    /// A reader has read a turn up to here.
+    /// Stores how far a reader has read a turn.
     Position {
-        /// Who reads.
+        /// The reader.
         reader: String,
-        /// What.
+        /// The session.
         session: SessionId,
-        /// Which turn.
+        /// The turn.
         turn: u64,
-        /// The next event it wants.
+        /// The next event it reads.
         position: u64,
     },
-    /// An act of authority that no other change records.
-    Record(Box<AuditEntry>),
-    /// One small step of removing what has grown old. Does nothing where it may not be removed.
+    /// Appends an audit entry for an act that no other change logs.
+    Audit(Box<AuditEntry>),
+    /// Removes a few old rows. Changes nothing if they are still needed.
     Remove(Removable),
-    /// Tells an addressee something.
+    /// Appends a `Notice` feed entry.
     Notice {
-        /// Whom ([`plexus_protocol::AskedOf::key`]).
+        /// The key of the addressee ([`plexus_protocol::AskedOf::key`]).
         to: String,
-        /// About which session.
+        /// The session it is about.
         session: SessionId,
-        /// What.
+        /// The notice, as it goes to clients.
         data: Value,
     },
 }
 
-/// What a commit made, for those who are told after it.
+/// What a commit publishes.
 #[derive(Debug, Clone, Default)]
 pub struct Committed {
-    /// Events, numbered.
+    /// The appended events.
     pub events: Vec<EventRow>,
-    /// Rules that were made, in the order of the changes, or revoked.
+    /// The created and revoked permission rules, in the order of the changes.
     pub rules: Vec<RuleChange>,
-    /// Whose tokens are good for nothing any more: `token:NAME` or `run:SESSION:RUN`.
-    pub ended_tokens: Vec<String>,
-    /// Approvals asked or brought to their end, as they are now.
+    /// The tokens that can no longer be used.
+    pub ended_tokens: Vec<TokenKey>,
+    /// The approvals that were created or changed, in their state at the end of the commit.
     pub approvals: Vec<ApprovalRow>,
-    /// What waits until more is given.
+    /// The calls and turns that wait for a budget approval.
     pub held: Vec<Held>,
-    /// Whose limits were set or grew.
+    /// The sessions whose budgets were set or raised.
     pub budgets: Vec<SessionId>,
-    /// Feed entries, numbered.
+    /// The appended feed entries.
     pub feed: Vec<FeedRow>,
-    /// How far the record goes, if it was added to.
+    /// The head of the audit log, if an entry was appended.
     pub audit: Option<AuditHead>,
-    /// How many [`Change::Remove`] removed; 0 when there was nothing left to do.
+    /// How many rows were removed; 0 if none was left to remove.
     pub removed: usize,
 }
 
 impl Committed {
-    /// Whether this call waits at the gate.
+    /// Whether this call is held at the gate.
     pub fn holds(&self, tool_use_id: &str) -> bool {
         self.held.iter().any(|held| held.tool_use_id.as_deref() == Some(tool_use_id))
     }

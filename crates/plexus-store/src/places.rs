@@ -1,6 +1,6 @@
-//! Places at what is scarce: connections of the store, helper processes. The operator and the hub itself may take all of them. Other
-//! callers share some, and each of them has one at a time: however much one caller asks for, the operator's call finds a place,
-//! and the other callers take turns with it.
+//! A fair limit on the use of a scarce resource, such as read connections or helper processes. The operator and the hub itself
+//! may take all places. Other callers share some of them, and each has one at a time. So a caller with many requests delays
+//! neither the operator nor, for longer than one request, other callers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 tokio::task_local! {
-    /// On whose behalf the current task works; not set for the operator and the hub itself.
+    /// The caller that the current task works for; not set for the operator and the hub itself.
     static CALLER: Arc<str>;
 }
 
-/// On whose behalf work is done, which decides the places that it can take.
+/// The caller that work is done for. It decides which places the work can take.
 #[derive(Debug, Clone)]
 pub struct OnBehalf(Option<Arc<str>>);
 
@@ -20,17 +20,17 @@ impl OnBehalf {
     /// The operator, or the hub itself.
     pub const OPERATOR: Self = Self(None);
 
-    /// A caller that shares places with others. The key tells callers apart.
+    /// A caller that shares places with others, identified by `key`.
     pub fn caller(key: &str) -> Self {
         Self(Some(key.into()))
     }
 
-    /// Whose work the current task does. A task that was spawned does the hub's, unless it says otherwise.
+    /// The caller of the current task. A spawned task works for the hub unless it runs inside [`Self::perform`].
     pub fn current() -> Self {
         Self(CALLER.try_with(Arc::clone).ok())
     }
 
-    /// Does work as theirs.
+    /// Runs `work` for this caller.
     pub async fn perform<F: Future>(self, work: F) -> F::Output {
         match self.0 {
             Some(caller) => CALLER.scope(caller, work).await,
@@ -39,17 +39,17 @@ impl OnBehalf {
     }
 }
 
-/// The places at one thing.
+/// The places at one resource.
 #[derive(Debug)]
 pub struct Places {
     all: Arc<Semaphore>,
-    /// Those of them that callers share.
+    /// The places that callers share.
     shared: Arc<Semaphore>,
-    /// One place for each caller that has or waits for one.
+    /// One permit for each caller that has or waits for a place.
     turns: Mutex<HashMap<Arc<str>, Weak<Semaphore>>>,
 }
 
-/// A place that was taken; it is given up when this is dropped.
+/// A taken place, which is released on drop.
 #[derive(Debug)]
 pub struct Place {
     _all: OwnedSemaphorePermit,
@@ -57,7 +57,7 @@ pub struct Place {
 }
 
 impl Places {
-    /// `all` places, of which callers other than the operator share `shared`.
+    /// `all` places, of which `shared` can be taken by callers other than the operator.
     pub fn new(all: usize, shared: usize) -> Self {
         let places = |count| Arc::new(Semaphore::new(count));
         Self { all: places(all), shared: places(shared), turns: Mutex::default() }
@@ -66,11 +66,11 @@ impl Places {
     /// Waits for a place for the current caller. Cancel safe.
     ///
     /// # Errors
-    /// When the places were closed.
+    /// If the places are closed.
     pub async fn take(&self) -> Result<Place, AcquireError> {
         let shared = match OnBehalf::current().0 {
             None => None,
-            // The turn first: a caller waits with one call among the others, and with the rest of them for itself.
+            // The caller's own permit first: only one of its requests competes with those of other callers.
             Some(caller) => Some([
                 self.turn(caller).acquire_owned().await?,
                 Arc::clone(&self.shared).acquire_owned().await?,
@@ -90,7 +90,7 @@ impl Places {
         turn
     }
 
-    /// Closes the places: every waiting and later call of [`Self::take`] returns an error.
+    /// Closes the places: every waiting and later call of [`Self::take`] fails.
     pub fn close(&self) {
         self.all.close();
         self.shared.close();
@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether a place is free for this caller now.
+    /// Takes a place if one is free for this caller now.
     async fn free(places: &Places, caller: Option<&str>) -> Option<Place> {
         let mut taking = pin!(caller.map_or(OnBehalf::OPERATOR, OnBehalf::caller).perform(places.take()));
         let polled = std::future::poll_fn(|context| Poll::Ready(taking.as_mut().poll(context))).await;
@@ -118,9 +118,9 @@ mod tests {
     async fn callers_leave_places_for_the_operator_and_for_each_other() {
         let places = Places::new(4, 2);
         let one = free(&places, Some("one")).await.expect("the first place");
-        assert!(free(&places, Some("one")).await.is_none(), "it has one already");
-        let two = free(&places, Some("two")).await.expect("a place beside it");
-        assert!(free(&places, Some("three")).await.is_none(), "the rest is the operator's");
+        assert!(free(&places, Some("one")).await.is_none(), "it already has one");
+        let two = free(&places, Some("two")).await.expect("another caller gets a place");
+        assert!(free(&places, Some("three")).await.is_none(), "the rest is for the operator");
         let operators = [free(&places, None).await.unwrap(), free(&places, None).await.unwrap()];
         assert!(free(&places, None).await.is_none());
         drop((one, operators));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_caller_waits_for_one_call_of_each_at_most() {
+    async fn a_caller_waits_for_at_most_one_request_of_each_other_caller() {
         let places = Arc::new(Places::new(2, 1));
         let held = free(&places, Some("flood")).await.unwrap();
         let order = Arc::new(Mutex::new(Vec::new()));
@@ -154,11 +154,11 @@ mod tests {
         let position = order.lock().unwrap().iter().position(|caller| *caller == "other");
         assert!(position.is_some_and(|position| position <= 1), "{position:?}");
         drop(free(&places, Some("last")).await.unwrap());
-        assert_eq!(places.turns.lock().unwrap().len(), 1, "nobody is remembered who waits for nothing");
+        assert_eq!(places.turns.lock().unwrap().len(), 1, "callers that wait for nothing are forgotten");
     }
 
     #[tokio::test]
-    async fn what_another_task_does_is_its_callers() {
+    async fn a_spawned_task_can_work_for_its_caller() {
         let places = Arc::new(Places::new(2, 1));
         let _held = free(&places, Some("one")).await.unwrap();
         let in_another_task = async || {
@@ -167,11 +167,11 @@ mod tests {
             tokio::spawn(OnBehalf::current().perform(work)).await.unwrap()
         };
         assert!(!OnBehalf::caller("two").perform(in_another_task()).await, "it waits for the shared place");
-        assert!(in_another_task().await, "the hub's own work does not");
+        assert!(in_another_task().await, "work of the hub does not wait");
     }
 
     #[tokio::test]
-    async fn closed_places_are_taken_by_nobody() {
+    async fn closed_places_cannot_be_taken() {
         let places = Places::new(2, 1);
         places.close();
         assert!(places.take().await.is_err());

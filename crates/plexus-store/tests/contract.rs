@@ -1,11 +1,11 @@
-//! The contract: what every backend of the store promises, run on each of them. A promise is a function in `suite`
-//! that is given an empty store; a new backend adds one line at the end of this file.
+//! The contract suite: the promises of every backend. A promise is a function in `suite` that gets an empty store. A new backend
+//! adds one line at the end of this file.
 #![cfg(test)]
 
 mod common;
 mod suite;
 
-/// Makes one test of each promise for a backend, whose `fresh()` returns a guard and an empty `Arc<dyn Store>`.
+/// Declares one test of each promise for a backend. Its `fresh()` returns a guard and an empty `Arc<dyn Store>`.
 macro_rules! contract {
     ($backend:ident, $fresh:path, { $($topic:ident: $($promise:ident),+ $(,)?;)+ }) => {
         mod $backend {
@@ -24,94 +24,95 @@ macro_rules! whole_contract {
     ($backend:ident, $fresh:path) => {
         contract!($backend, $fresh, {
             sessions:
-                a_session_is_read_as_it_was_made,
-                names_are_unique_among_the_living,
-                a_deleted_session_frees_its_name_and_stays_on_record,
-                what_is_not_there_is_not_found,
-                a_session_that_is_gone_makes_no_more,
+                a_session_is_read_as_it_was_created,
+                names_are_unique_among_sessions_that_are_not_deleted,
+                a_deleted_session_frees_its_name_and_can_still_be_read,
+                rows_that_do_not_exist_are_not_found,
+                nothing_is_created_below_a_deleted_session,
                 sessions_are_listed_oldest_first,
-                a_living_session_is_shown_with_its_turn_and_what_is_open,
+                a_session_is_listed_with_its_turn_and_its_pending_approvals,
                 a_node_becomes_the_head,
-                what_a_session_was_given_for_its_servers_goes_with_it;
+                the_secrets_of_a_session_are_deleted_with_it;
             runs:
                 a_run_goes_from_starting_to_ended,
-                a_token_speaks_for_its_run_until_that_ends,
+                a_token_is_valid_until_its_run_ends,
                 an_ended_run_stays_ended,
                 open_runs_are_those_that_have_not_ended,
                 a_journal_offset_is_stored_with_its_events;
             turns:
                 turns_follow_one_another,
-                a_turn_remembers_what_its_owner_needs,
+                a_turn_stores_the_progress_of_its_owner,
                 a_turn_ends_once,
-                an_end_is_told_to_every_agent_above,
-                what_turns_cost_is_added_up,
+                the_end_of_a_turn_is_reported_to_every_agent_above,
+                the_costs_of_turns_are_added_up,
                 events_are_numbered_from_zero_in_each_turn,
                 events_are_read_in_pages,
                 a_page_of_large_events_ends_early,
                 an_event_is_read_exactly_as_it_was_written,
                 positions_belong_to_one_reader_and_one_turn;
             approvals:
-                asking_is_told_to_turn_and_addressee,
-                the_event_of_an_edited_call_holds_the_input_that_ran,
-                an_answer_is_told_to_turn_and_addressee,
+                a_new_approval_is_reported_in_its_turn_and_to_its_addressee,
+                the_event_of_an_edited_call_contains_the_input_that_ran,
+                a_resolved_approval_is_reported_in_its_turn_and_to_its_addressee,
                 an_approval_is_decided_once,
                 of_two_answers_at_once_exactly_one_wins,
                 a_late_expiry_changes_nothing,
                 an_approval_shows_the_present_name,
-                open_approvals_are_found_by_session_and_by_addressee,
-                a_key_is_taken_until_its_result_came,
-                calls_live_until_their_result_came,
+                pending_approvals_are_found_by_session_and_by_addressee,
+                a_key_is_held_until_the_tool_result_arrives,
+                calls_are_listed_until_their_tool_result_arrives,
                 the_first_delivery_counts,
-                a_question_outside_any_turn_is_kept,
+                an_approval_outside_any_turn_is_stored,
                 a_permit_stream_is_found_by_its_event_id,
-                what_is_alive_and_open_is_counted;
-            way_up:
-                whoever_is_passed_over_is_asked_all_the_same,
-                a_question_goes_on_once_from_whoever_is_asked,
-                how_far_a_session_was_woken_only_grows;
+                sessions_and_pending_approvals_are_counted;
+            escalation:
+                an_addressee_that_is_passed_over_can_still_decide,
+                an_approval_is_escalated_once_from_each_addressee,
+                deadlines_are_set_for_the_present_addressee,
+                the_feed_number_up_to_which_a_session_was_woken_only_grows;
             arbor:
-                a_fork_shares_the_beginning_and_goes_its_own_way,
+                a_fork_shares_the_nodes_above_it_and_grows_on_its_own,
                 a_page_of_a_long_path_is_found_from_its_end,
-                long_texts_are_whole_wherever_they_are_said,
+                long_texts_are_read_back_whole,
                 words_are_found_in_any_script,
-                a_tree_is_removed_when_nobody_lives_in_it;
+                a_tree_is_removed_once_its_sessions_are_deleted;
             audit:
-                a_decision_is_recorded_with_all_there_is_to_it,
-                what_did_not_happen_is_not_on_record,
-                calls_answered_by_rule_are_recorded,
-                acts_over_tokens_sessions_and_rules_are_recorded,
-                the_record_is_filtered_and_read_in_pages,
-                the_record_is_read_backwards_by_the_same_filters,
-                the_record_outlives_what_it_is_about,
-                the_chain_holds_whatever_else_is_refused;
+                a_decision_is_logged_with_the_call_and_its_history,
+                a_refused_commit_has_no_audit_entry,
+                calls_answered_by_rule_have_audit_entries,
+                acts_on_tokens_sessions_and_rules_have_audit_entries,
+                the_audit_log_is_filtered_and_read_in_pages,
+                the_audit_log_is_read_backwards_with_the_same_filters,
+                audit_entries_outlive_the_rows_they_are_about,
+                the_chain_stays_valid_when_commits_are_refused;
             budgets:
-                a_share_is_taken_from_what_the_parent_has_left,
-                a_deleted_child_gives_back_what_it_did_not_use,
-                a_call_without_a_share_is_held_until_more_is_given,
-                a_question_that_nobody_waits_for_is_withdrawn,
-                no_more_is_given_than_the_giver_has_left,
-                turns_and_children_are_refused_when_used_up,
-                at_eighty_percent_those_above_are_told_once,
-                no_sequence_of_acts_breaks_a_share;
+                a_grant_is_taken_from_the_budget_above,
+                a_deleted_session_returns_its_unused_budget,
+                a_call_is_held_until_its_exhausted_budget_is_raised,
+                a_budget_approval_that_nobody_waits_for_is_withdrawn,
+                an_approval_cannot_grant_more_than_the_budget_above_has_left,
+                turns_and_children_are_refused_when_their_budget_is_exhausted,
+                everyone_above_is_notified_once_at_80_percent,
+                no_sequence_of_changes_breaks_the_budget_arithmetic;
             removals:
-                events_of_an_old_turn_go_in_small_steps,
-                large_events_go_one_at_a_time,
-                what_may_still_be_needed_of_a_turn_stays,
-                decisions_go_with_runs_that_are_over,
-                runs_that_are_over_are_listed_until_their_files_are_gone;
+                events_of_an_old_turn_are_removed_in_small_steps,
+                large_events_are_removed_one_at_a_time,
+                events_that_may_still_be_needed_are_kept,
+                approvals_and_calls_of_ended_runs_are_removed,
+                ended_runs_are_listed_until_their_files_are_removed;
             commits:
-                a_commit_is_done_whole_or_not_at_all,
-                a_commit_returns_approvals_as_they_are_at_its_end,
+                a_commit_is_applied_completely_or_not_at_all,
+                a_commit_returns_approvals_in_their_final_state,
                 feed_numbers_have_no_gaps_and_never_go_back,
                 each_addressee_reads_its_own_feed,
                 a_read_sees_every_commit_that_was_acknowledged,
-                an_observer_is_told_before_the_caller_and_without_it,
-                any_number_can_be_asked_for;
+                an_observer_is_notified_before_the_caller_and_even_if_it_is_gone,
+                reads_accept_any_number;
         });
     };
 }
 
-/// An empty SQLite store in a directory that goes away with the guard.
+/// An empty SQLite store in a directory that is deleted with the guard.
 fn sqlite() -> (tempfile::TempDir, std::sync::Arc<dyn plexus_store::Store>) {
     let dir = tempfile::TempDir::new().unwrap();
     let store = common::open(&dir.path().join("plexus.db"));
@@ -119,3 +120,10 @@ fn sqlite() -> (tempfile::TempDir, std::sync::Arc<dyn plexus_store::Store>) {
 }
 
 whole_contract!(on_sqlite, crate::sqlite);
+
+/// An empty store in memory.
+fn memory() -> ((), std::sync::Arc<dyn plexus_store::Store>) {
+    ((), std::sync::Arc::<plexus_store::MemoryStore>::default())
+}
+
+whole_contract!(in_memory, crate::memory);

@@ -1,5 +1,5 @@
-//! Faults from outside: a process that is killed at any moment, a disk without room. Each test starts this test
-//! binary again as a child, to run one of the functions at the end, so that the fault hits the child alone.
+//! External faults: a process that is killed at any moment, and a full disk. Each test starts this test binary again as a child
+//! that runs one of the functions at the end, so that the fault affects the child alone.
 #![cfg(test)]
 
 mod common;
@@ -21,9 +21,9 @@ use tempfile::TempDir;
 const WHERE: &str = "PLEXUS_STORE_TEST_CHILD";
 const WRITERS: u64 = 4;
 
-/// This test binary, to run one function of it as a child.
+/// This test binary as a child that runs one function.
 fn child(function: &str, path: &Path) -> Command {
-    // A signal that is ignored stays so in what the shell becomes: without that, a write beyond the limit kills.
+    // An ignored signal stays ignored after exec. Otherwise a write beyond the limit would kill the child.
     let mut command = Command::new("/bin/sh");
     command
         .args(["-c", r#"trap "" XFSZ; exec "$0" "$@""#])
@@ -36,7 +36,7 @@ fn child(function: &str, path: &Path) -> Command {
     command
 }
 
-/// Where the child has its store; `None` when this is no child.
+/// The path of the child's store; `None` if this is not a child.
 fn in_child() -> Option<PathBuf> {
     std::env::var_os(WHERE).map(PathBuf::from)
 }
@@ -51,7 +51,7 @@ async fn a_process_killed_at_any_moment_loses_nothing_it_acknowledged() {
             child("child_commits_until_it_is_killed", &path).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut acks = 0;
-        // In the first round at the first sign of life, later after more and more work.
+        // The first round kills at the first output, later rounds after more and more work.
         while let Some(Ok(line)) = lines.next() {
             let Some((writer, count)) = line.strip_prefix("ack ").and_then(|ack| ack.split_once(' ')) else {
                 continue;
@@ -59,7 +59,7 @@ async fn a_process_killed_at_any_moment_loses_nothing_it_acknowledged() {
             acknowledged.insert(writer.parse().unwrap(), count.parse().unwrap());
             acks += 1;
             if acks == 1 + 37 * round {
-                // What it has written to the pipe before it dies is still read, up to the end.
+                // Output from before its death is still read, up to the end.
                 child.kill().unwrap();
             }
         }
@@ -69,7 +69,7 @@ async fn a_process_killed_at_any_moment_loses_nothing_it_acknowledged() {
     }
 }
 
-/// Everything acknowledged is there, and every commit is there whole.
+/// Every acknowledged commit is stored, and every stored commit is complete.
 async fn check_after_kill(path: &Path, acknowledged: &BTreeMap<u64, u64>) {
     let store = open(path);
     let session = store.session_named("a").await.unwrap().unwrap().id;
@@ -91,7 +91,7 @@ async fn check_after_kill(path: &Path, acknowledged: &BTreeMap<u64, u64>) {
 }
 
 #[test]
-fn without_room_on_the_disk_nothing_is_half_done_and_it_works_again_later() {
+fn a_full_disk_stores_nothing_partially_and_recovers() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("plexus.db");
     let output = child("child_runs_out_of_room", &path).output().unwrap();
@@ -119,7 +119,7 @@ async fn child_commits_until_it_is_killed() {
     }
 }
 
-/// Goes on until a commit fails.
+/// Commits until a commit fails.
 async fn commit_and_acknowledge(store: Arc<SqliteStore>, session: SessionId, turn: u64) -> StoreError {
     let mut count = store.position("x", session, turn).await.unwrap();
     loop {
@@ -148,7 +148,7 @@ async fn child_runs_out_of_room() {
     let says_much = |bytes: usize| vec![says(session, 1, "small"), says(session, 1, &"x".repeat(bytes))];
     let limit = |bytes| setrlimit(Resource::Fsize, Rlimit { current: bytes, ..unlimited });
 
-    // Little enough to fail when the transaction is committed; more than the page cache holds, so that it fails before.
+    // A small write fails when the transaction is committed. One larger than the page cache fails earlier.
     for bytes in [200_000, 5_000_000] {
         let (events, head) = (store.event_count(session, 1).await.unwrap(), store.feed_head().await.unwrap());
         limit(Some(log + 64 * 1024)).unwrap();

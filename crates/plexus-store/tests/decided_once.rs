@@ -1,4 +1,4 @@
-//! Rule 2 under any order of events: an approval is decided once, and the book agrees with a simple model of it.
+//! An approval is resolved once, in any order of changes: the store agrees with a simple model.
 #![cfg(test)]
 
 mod common;
@@ -34,7 +34,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..40)
 }
 
-/// What should be in the book.
+/// The expected state of the store.
 #[derive(Default)]
 struct Model {
     asked: Vec<ApprovalId>,
@@ -48,7 +48,7 @@ impl Model {
     }
 }
 
-/// Does one step in the store and in the model, and compares what they say to it.
+/// Applies one step to the store and to the model, and compares their results.
 async fn take(store: &dyn Store, session: SessionId, model: &mut Model, step: Step) {
     match step {
         Step::Ask { call } => {
@@ -85,7 +85,7 @@ async fn take(store: &dyn Store, session: SessionId, model: &mut Model, step: St
             let Some(approval) = model.nth(nth) else { return };
             let decision = Box::new(decision(false));
             let changes = vec![Change::ResolveIfPending { approval, status, decision }];
-            // Late enough for it to expire.
+            // After its deadline.
             let made = store.commit(NOW + 60, changes).await.unwrap();
             let was_pending = model.status[&approval] == ApprovalStatus::Pending;
             assert_eq!(made.events.len(), usize::from(was_pending));
@@ -94,13 +94,13 @@ async fn take(store: &dyn Store, session: SessionId, model: &mut Model, step: St
             }
         }
         Step::Settle { call } => {
-            commit(store, Change::Settle(RunKey { session, run: 1 }, format!("call-{call}"))).await;
+            commit(store, Change::ReleaseKeys(RunKey { session, run: 1 }, format!("call-{call}"))).await;
             model.living.remove(&call);
         }
     }
 }
 
-/// The book as a whole agrees with the model.
+/// The whole store agrees with the model.
 async fn compare(store: &dyn Store, session: SessionId, model: &Model) {
     let mut resolved_events = HashMap::new();
     for row in store.events(session, 1, 0, u64::MAX).await.unwrap() {

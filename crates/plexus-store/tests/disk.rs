@@ -1,5 +1,5 @@
-//! A disk that fails under the store: no room, writes and syncs that go wrong, at any operation. Nobody is told of what
-//! is not durable, what was told is there after a crash in the middle of it, and it goes on when the disk does.
+//! Disk faults at any operation: a full disk, failing writes and failing syncs. Nothing is published before it is durable,
+//! published commits survive a crash during the fault, and the store recovers with the disk.
 #![cfg(test)]
 #![cfg(debug_assertions)]
 
@@ -15,7 +15,7 @@ use plexus_store::faulty_disk::{Disk, Fault};
 use plexus_store::{Change, Committed, Durability, Ledger, SqliteStore, Store, StoreError};
 use tempfile::TempDir;
 
-/// A store that syncs, one session in it, and the seqs of the events that its observer was told of.
+/// A store that syncs, with one session, and the numbers of the events that its observer got.
 struct Watched {
     dir: TempDir,
     store: Arc<SqliteStore>,
@@ -36,7 +36,7 @@ impl Watched {
         Self { dir, store, session, told }
     }
 
-    /// Several that fall together, each saying so much.
+    /// Several concurrent commits with texts of these sizes.
     async fn commit(&self, bytes: &[usize]) -> Vec<Result<Committed, StoreError>> {
         let tasks: Vec<_> = bytes
             .iter()
@@ -53,7 +53,7 @@ impl Watched {
         answers
     }
 
-    /// What was told, and what is there, is exactly what was answered.
+    /// The published and the stored events are exactly the acknowledged ones.
     async fn check(&self, answered: &mut Vec<u64>, answers: &[Result<Committed, StoreError>]) {
         for answer in answers {
             match answer {
@@ -65,13 +65,13 @@ impl Watched {
         answered.sort_unstable();
         let mut told = self.told.lock().unwrap().clone();
         told.sort_unstable();
-        assert_eq!(told, *answered, "told of what was not answered, or the other way round");
+        assert_eq!(told, *answered, "published but not acknowledged, or the other way round");
         assert_eq!(*answered, (0..answered.len() as u64).collect::<Vec<_>>(), "numbered without gaps");
         let there = self.store.event_count(self.session, 1).await.unwrap();
         assert_eq!(there, answered.len() as u64);
     }
 
-    /// What a hub finds that comes up after this one was killed here.
+    /// What the next hub finds if this one is killed here.
     async fn check_after_a_crash(&self, answered: usize) {
         let copy = TempDir::new().unwrap();
         for name in ["plexus.db", "plexus.db-wal"] {
@@ -79,13 +79,13 @@ impl Watched {
         }
         let store = open(&copy.path().join("plexus.db"));
         let there = store.event_count(self.session, 1).await.unwrap() as usize;
-        // One that could not be synced may be in the log all the same: its caller knows only that it cannot be sure.
+        // A commit whose sync failed may be in the log nevertheless. Its caller only knows that it failed.
         assert!(there >= answered, "{answered} were answered, {there} are there");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_told_while_the_disk_fails_and_it_goes_on_afterwards() {
+async fn nothing_is_published_while_the_disk_fails_and_it_recovers() {
     let disk = Disk::take();
     for fault in Fault::ALL {
         let watched = Watched::new().await;
@@ -97,7 +97,7 @@ async fn nothing_is_told_while_the_disk_fails_and_it_goes_on_afterwards() {
             assert!(answers.iter().all(Result::is_err), "{fault:?}: {answers:?}");
             watched.check(&mut answered, &answers).await;
         }
-        disk.mend();
+        disk.repair();
         watched.check_after_a_crash(answered.len()).await;
         let answers = watched.commit(&[10, 100_000, 20]).await;
         assert!(answers.iter().all(Result::is_ok), "{fault:?}: {answers:?}");
@@ -107,7 +107,7 @@ async fn nothing_is_told_while_the_disk_fails_and_it_goes_on_afterwards() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whichever_operation_fails_what_was_answered_is_what_is_there() {
+async fn whichever_operation_fails_acknowledged_commits_are_stored() {
     let disk = Disk::take();
     let watched = Watched::new().await;
     let mut random = fastrand::Rng::new();
@@ -115,16 +115,16 @@ async fn whichever_operation_fails_what_was_answered_is_what_is_there() {
     let (mut answered, mut failures) = (Vec::new(), 0);
     for _ in 0..100 {
         let fault = Fault::ALL[random.usize(..3)];
-        // Some commits are larger than the page cache, and move the whole log into the database.
+        // Some commits are larger than the page cache, and cause a checkpoint.
         let sizes: Vec<usize> = (0..=random.usize(..3))
             .map(|_| if random.u8(..30) == 0 { 5_000_000 } else { random.usize(..30_000) })
             .collect();
         disk.fail(fault, random.u32(..12));
         let answers = watched.commit(&sizes).await;
         failures += answers.iter().filter(|answer| answer.is_err()).count();
-        // What is there is read while it still fails.
+        // Reads work during the fault.
         watched.check(&mut answered, &answers).await;
-        disk.mend();
+        disk.repair();
         if random.u8(..5) == 0 {
             watched.check_after_a_crash(answered.len()).await;
         }
@@ -137,7 +137,7 @@ async fn whichever_operation_fails_what_was_answered_is_what_is_there() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_older_store_that_cannot_be_brought_up_to_date_stays_as_it_was() {
+async fn a_failed_migration_leaves_an_older_store_unchanged() {
     let disk = Disk::take();
     let older = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/data-dir-v1/data/plexus.db");
     for fault in Fault::ALL {
@@ -155,7 +155,7 @@ async fn an_older_store_that_cannot_be_brought_up_to_date_stays_as_it_was() {
             tries += 1;
             assert!(fs::read(&older).unwrap() == fs::read(&path).unwrap(), "{fault:?} changed it");
         };
-        disk.mend();
+        disk.repair();
         assert!(tries > 0, "{fault:?} never struck");
         let sessions = store.sessions().await.unwrap();
         assert_eq!(sessions.len(), 3);

@@ -1,4 +1,4 @@
-//! The file itself: what lasts, what is refused, and that what is refused is left as it is.
+//! The database file: what is durable, which files are refused, and that a refused file is not changed.
 #![cfg(test)]
 
 mod common;
@@ -11,7 +11,7 @@ use common::*;
 use plexus_store::{Change, Durability, Ledger, Open, SqliteStore, Store, StoreError};
 use tempfile::TempDir;
 
-/// A directory with a store in it that has some data and was closed.
+/// A directory with a closed store that has some data.
 async fn closed_store() -> (TempDir, PathBuf) {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("plexus.db");
@@ -21,7 +21,7 @@ async fn closed_store() -> (TempDir, PathBuf) {
     (dir, path)
 }
 
-/// Writes a big-endian number into the header that SQLite documents.
+/// Writes a big-endian number into the documented header of SQLite.
 fn patch(path: &Path, offset: usize, number: u32) {
     let mut bytes = fs::read(path).unwrap();
     bytes[offset..offset + 4].copy_from_slice(&number.to_be_bytes());
@@ -32,13 +32,13 @@ const PAGE: usize = 4096;
 const USER_VERSION: usize = 60;
 const APPLICATION_ID: usize = 68;
 
-/// Opening has to fail, with all of `words` in the message, and must leave every file as it is.
+/// Opening has to fail with all of `words` in the message, and must not change any file.
 fn refused(path: &Path, words: &[&str]) {
     let files = || {
         let entries = fs::read_dir(path.parent().unwrap()).unwrap();
         let mut files: Vec<_> = entries
             .map(|entry| entry.unwrap().path())
-            // The shared-memory index is scratch space that any reader makes anew.
+            // The shared-memory index is temporary: every reader recreates it.
             .filter(|path| !path.to_string_lossy().ends_with("-shm"))
             .map(|path| (fs::read(&path).unwrap(), path))
             .filter(|(bytes, path)| !(bytes.is_empty() && path.to_string_lossy().ends_with("-wal")))
@@ -61,7 +61,7 @@ fn refused(path: &Path, words: &[&str]) {
 }
 
 #[tokio::test]
-async fn what_was_committed_is_there_after_opening_again() {
+async fn commits_survive_closing_and_opening() {
     let (_dir, path) = closed_store().await;
     for durability in [Durability::Full, Durability::Normal] {
         let store = SqliteStore::open(&path, durability).unwrap();
@@ -74,7 +74,7 @@ async fn what_was_committed_is_there_after_opening_again() {
 }
 
 #[tokio::test]
-async fn the_file_is_for_its_owner_only() {
+async fn only_the_owner_can_access_the_file() {
     let (_dir, path) = closed_store().await;
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&path), 0o600);
@@ -86,7 +86,7 @@ async fn the_file_is_for_its_owner_only() {
 }
 
 #[tokio::test]
-async fn a_closed_store_is_one_whole_file() {
+async fn a_closed_store_is_one_file() {
     let (dir, _path) = closed_store().await;
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
@@ -117,8 +117,8 @@ async fn the_database_of_another_program_is_refused() {
 }
 
 #[tokio::test]
-async fn the_log_of_another_program_is_left_alone_too() {
-    // A copy taken while the database is in use has a log beside it that SQLite would like to tidy up.
+async fn the_write_ahead_log_of_another_program_is_not_changed() {
+    // A copy of an open database has a log beside it that SQLite would checkpoint.
     let (other, live) = closed_store().await;
     let store = open(&live);
     create(&store, "b").await;
@@ -132,7 +132,7 @@ async fn the_log_of_another_program_is_left_alone_too() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_refused() {
+fn a_file_that_is_not_a_database_is_refused() {
     let dir = TempDir::new().unwrap();
     for (name, contents) in
         [("note", "remember the milk"), ("x", "x"), ("zeros", "\0\0\0\0"), ("long", &"y".repeat(9000))]
@@ -144,7 +144,7 @@ fn a_file_that_is_no_database_is_refused() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_cut_short_is_refused() {
+async fn a_truncated_file_is_refused() {
     let (_dir, path) = closed_store().await;
     let whole = fs::read(&path).unwrap();
     for kept in [PAGE, whole.len() / 2, whole.len() - PAGE] {
@@ -154,12 +154,12 @@ async fn a_file_that_was_cut_short_is_refused() {
 }
 
 #[tokio::test]
-async fn a_file_with_any_page_written_over_is_refused() {
+async fn a_file_with_an_overwritten_page_is_refused() {
     let (_dir, path) = closed_store().await;
     let whole = fs::read(&path).unwrap();
     for page in 0..whole.len() / PAGE {
         let mut damaged = whole.clone();
-        // The header of the first page says whose file it is; what follows lists the tables.
+        // The header of the first page names the owner; the rest of the page lists the tables.
         let from = if page == 0 { 100 } else { page * PAGE };
         damaged[from..(page + 1) * PAGE].fill(0xA5);
         fs::write(&path, damaged).unwrap();
@@ -168,8 +168,8 @@ async fn a_file_with_any_page_written_over_is_refused() {
 }
 
 #[tokio::test]
-async fn damage_in_what_is_only_in_the_log_yet_is_refused() {
-    // As a hub leaves it that was killed: the file is old, and the log beside it is the news.
+async fn damage_in_the_write_ahead_log_is_refused() {
+    // A killed hub leaves an old file and a log with the recent changes.
     let (dir, path) = closed_store().await;
     let store = open(&path);
     create(&store, "b").await;
@@ -185,11 +185,11 @@ async fn damage_in_what_is_only_in_the_log_yet_is_refused() {
 }
 
 #[tokio::test]
-async fn damage_found_later_is_called_damage() {
+async fn damage_found_later_is_reported_as_damage() {
     let (_dir, path) = closed_store().await;
     let store = open(&path);
     let mut bytes = fs::read(&path).unwrap();
-    // The page that holds the session, while the store is open.
+    // Overwrite the page of the session while the store is open.
     let model = bytes.windows(7).position(|text| text == b"a-model").unwrap();
     let page = model / PAGE * PAGE;
     bytes[page..page + PAGE].fill(0xA5);
@@ -204,7 +204,7 @@ async fn damage_found_later_is_called_damage() {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "it plays another program")]
-fn the_unfinished_change_of_another_program_is_left_to_it() {
+fn an_interrupted_transaction_of_another_program_is_not_touched() {
     let (other, copy) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let theirs = rusqlite::Connection::open(other.path().join("plexus.db")).unwrap();
     theirs
@@ -213,7 +213,7 @@ fn the_unfinished_change_of_another_program_is_left_to_it() {
              PRAGMA cache_size = 1; BEGIN; UPDATE diary SET day = 'tuesday';",
         )
         .unwrap();
-    // More than its cache holds, so that some of it is in the file before it is committed.
+    // More than the cache holds, so that a part is in the file before the commit.
     for _ in 0..200 {
         theirs.execute("INSERT INTO diary VALUES (?1)", ["x".repeat(1000)]).unwrap();
     }
@@ -224,7 +224,7 @@ fn the_unfinished_change_of_another_program_is_left_to_it() {
 }
 
 #[test]
-fn a_place_where_no_file_can_be_is_refused() {
+fn a_path_that_cannot_be_a_file_is_refused() {
     let dir = TempDir::new().unwrap();
     for path in [dir.path().join("no/such/dir/db"), dir.path().to_owned()] {
         let opened = SqliteStore::open(&path, Durability::Full);

@@ -1,4 +1,4 @@
-//! Someone with the database file changes the record behind the hub's back: each time it is found, and the row is named.
+//! Changes to the audit log in the database file, bypassing the hub: each is found, and the entry is named.
 #![cfg(test)]
 
 mod common;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use plexus_protocol::audit::{AuditHead, VerifyResult};
 use plexus_protocol::{Decider, TokenName};
-use plexus_store::{AuditFile, CallRow, Change, Ledger as _, RunKey, Store as _};
+use plexus_store::{AuditFile, CallRow, Change, Ledger as _, RunKey, Store as _, Verdict};
 use rusqlite::Connection;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -17,7 +17,7 @@ use common::*;
 
 const ROWS: u64 = 6;
 
-/// A record with rows of every sort, written by two hubs, one after the other; and the head of each.
+/// A log with entries of every kind, written by two hubs one after the other, and the head of each.
 async fn written() -> (TempDir, PathBuf, Vec<AuditHead>) {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("plexus.db");
@@ -33,7 +33,7 @@ async fn written() -> (TempDir, PathBuf, Vec<AuditHead>) {
         tool_name: "Read".to_owned(),
         digest: "digest".to_owned(),
         request_id: "request".to_owned(),
-        verdict: json!({"answer": "allow", "reason": "rule 7"}),
+        verdict: Verdict::Allow { reason: "rule 7".to_owned() },
     };
     commit(&store, Change::Call(Box::new(call), object(json!({"file_path": "ü\n"})).into())).await;
     heads.push(store.audit_head().await.unwrap());
@@ -43,7 +43,7 @@ async fn written() -> (TempDir, PathBuf, Vec<AuditHead>) {
     let name = TokenName::try_from("phone".to_owned()).unwrap();
     let right = plexus_protocol::token::TokenRight::Read;
     let token = plexus_store::TokenRow { name: name.clone(), right, created_at: NOW, expires_at: None };
-    let made = Change::MakeToken { token, hash: "hash".to_owned(), by: Decider::Operator };
+    let made = Change::CreateToken { token, hash: "hash".to_owned(), by: Decider::Operator };
     store.commit(NOW + 1, vec![made]).await.unwrap();
     commit(&store, Change::RevokeToken { name, by: Decider::Operator }).await;
     let id = ask(&store, question(session, 1, "v")).await;
@@ -54,7 +54,7 @@ async fn written() -> (TempDir, PathBuf, Vec<AuditHead>) {
     (dir, path, heads)
 }
 
-/// What `verify` says when `change` has been at a copy of the file.
+/// The result of `verify` for a copy of the file with this change.
 fn after(path: &Path, heads: &[AuditHead], change: impl FnOnce(&Connection)) -> VerifyResult {
     let copy = path.with_extension("copy");
     std::fs::copy(path, &copy).unwrap();
@@ -79,18 +79,18 @@ fn execute(file: &Connection, sql: &str) {
 }
 
 #[tokio::test]
-async fn a_record_that_nobody_touched_fits_its_heads() {
+async fn an_unchanged_log_is_valid_with_its_heads() {
     let (_dir, path, heads) = written().await;
     let whole = VerifyResult::Ok { rows: ROWS, head: heads[1].clone() };
     assert_eq!(AuditFile::open(&path).unwrap().verify(heads).unwrap(), whole);
     let store = open(&path);
-    assert_eq!(AuditFile::open(&path).unwrap().verify([]).unwrap(), whole, "while a hub has it open");
+    assert_eq!(AuditFile::open(&path).unwrap().verify([]).unwrap(), whole, "while a hub has the file open");
     drop(store);
     assert_eq!(after(&path, &[], |_| {}), whole);
 }
 
 #[tokio::test]
-async fn a_change_of_any_column_of_any_row_is_found() {
+async fn a_change_to_any_column_of_any_entry_is_found() {
     let (_dir, path, _) = written().await;
     for row in 1..=ROWS {
         for (column, value) in [
@@ -116,7 +116,7 @@ async fn a_change_of_any_column_of_any_row_is_found() {
                 changed = !file.query_row(&same, [], |row| row.get::<_, bool>(0)).unwrap();
                 execute(file, &sql);
             });
-            // A row moved to before the first is the first that does not fit.
+            // An entry that is moved before the first one is the first invalid entry.
             let expected = if value == "-number" { 1 } else { row };
             if changed {
                 found(&said, expected, &sql);
@@ -126,7 +126,7 @@ async fn a_change_of_any_column_of_any_row_is_found() {
 }
 
 #[tokio::test]
-async fn rows_that_are_gone_new_or_in_another_order_are_found() {
+async fn removed_added_and_reordered_entries_are_found() {
     let (_dir, path, _) = written().await;
     for row in 1..=ROWS {
         let said =
@@ -151,13 +151,13 @@ async fn rows_that_are_gone_new_or_in_another_order_are_found() {
     found(&after(&path, &[], |file| execute(file, first)), 1, "put before the first");
 }
 
-/// The chain as docs/audit.md says it is made.
+/// The chain as docs/audit.md defines it.
 fn link(before: &str, number: u64, entry: &str) -> String {
     let digest = Sha256::digest(format!("{before}\n{number}\n{entry}"));
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Makes all hashes anew.
+/// Computes all hashes again.
 fn rechain(file: &Connection) {
     let mut before = AuditHead::start().hash;
     let count: u64 = file.query_row("SELECT count(*) FROM audit", [], |row| row.get(0)).unwrap();
@@ -170,9 +170,9 @@ fn rechain(file: &Connection) {
 }
 
 #[tokio::test]
-async fn a_record_rewritten_with_hashes_that_fit_is_found_by_its_kept_heads() {
+async fn a_log_rewritten_with_valid_hashes_is_found_by_its_kept_heads() {
     let (_dir, path, heads) = written().await;
-    assert!(matches!(after(&path, &heads, rechain), VerifyResult::Ok { .. }), "the same record, made anew");
+    assert!(matches!(after(&path, &heads, rechain), VerifyResult::Ok { .. }), "the same log");
     let rewrite = |file: &Connection| {
         execute(
             file,
@@ -180,22 +180,25 @@ async fn a_record_rewritten_with_hashes_that_fit_is_found_by_its_kept_heads() {
         );
         rechain(file);
     };
-    assert!(matches!(after(&path, &[], rewrite), VerifyResult::Ok { .. }), "the chain alone cannot tell");
+    assert!(
+        matches!(after(&path, &[], rewrite), VerifyResult::Ok { .. }),
+        "the chain alone does not show it"
+    );
     found(&after(&path, &heads, rewrite), heads[0].number, "rewritten");
 
     let cut = |file: &Connection| {
         execute(file, "DELETE FROM audit WHERE number > 4");
         execute(file, "UPDATE sqlite_sequence SET seq = 4 WHERE name = 'audit'");
     };
-    assert!(matches!(after(&path, &[], cut), VerifyResult::Ok { rows: 4, .. }), "nor can the counter");
+    assert!(matches!(after(&path, &[], cut), VerifyResult::Ok { rows: 4, .. }), "nor does the counter");
     found(&after(&path, &heads, cut), 5, "cut");
 
     let shrunk = [heads[1].clone(), heads[0].clone()];
-    found(&after(&path, &shrunk, |_| {}), heads[0].number, "a head was kept of a shorter record later");
+    found(&after(&path, &shrunk, |_| {}), heads[0].number, "the head of a shorter log was kept later");
 }
 
 #[tokio::test]
-async fn the_database_itself_refuses_changes_of_the_record() {
+async fn the_database_refuses_changes_to_the_log() {
     let (_dir, path, _) = written().await;
     #[expect(clippy::disallowed_methods, reason = "it plays someone else")]
     let theirs = Connection::open(&path).unwrap();
@@ -206,7 +209,7 @@ async fn the_database_itself_refuses_changes_of_the_record() {
 }
 
 #[tokio::test]
-async fn a_hub_goes_on_with_what_it_wrote_and_not_with_what_it_finds() {
+async fn a_hub_continues_its_own_chain_if_the_log_is_rewritten() {
     let (_dir, path, _) = written().await;
     let store = open(&path);
     let session = create(&store, "b").await;
@@ -222,7 +225,7 @@ async fn a_hub_goes_on_with_what_it_wrote_and_not_with_what_it_finds() {
 }
 
 #[tokio::test]
-async fn an_export_holds_each_entry_as_it_is_chained_and_stops_where_it_does_not_fit() {
+async fn an_export_contains_the_hashed_text_and_stops_at_an_invalid_entry() {
     let (_dir, path, heads) = written().await;
     let mut lines = Vec::new();
     let exported = AuditFile::open(&path).unwrap().export(|line| {
@@ -242,5 +245,5 @@ async fn an_export_holds_each_entry_as_it_is_chained_and_stops_where_it_does_not
     let copy = path.with_extension("copy");
     after(&path, &[], |file| execute(file, "UPDATE audit SET entry = '1' WHERE number = 3"));
     let stopped = AuditFile::open(&copy).unwrap().export(|_| Ok(())).unwrap().unwrap_err();
-    assert!(stopped.contains("row 3"), "{stopped}");
+    assert!(stopped.contains("entry 3"), "{stopped}");
 }

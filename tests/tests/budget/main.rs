@@ -57,12 +57,16 @@ async fn the_call_above_the_limit_waits_for_more(world: World) -> anyhow::Result
     world.chat(&session, "FIRST").await?;
     world.allow(&world.asked(&session).await?.1).await?;
     let more = world
-        .poll_until(&session, |poll| poll["pending_approvals"][0]["kind"] == "budget")
+        .poll_until(&session, |poll| {
+            // The hub sets the deadline in a commit of its own.
+            let open = &poll["pending_approvals"][0];
+            open["kind"] == "budget" && open["expires_at"].is_u64()
+        })
         .await?["pending_approvals"][0]
         .clone();
     assert_eq!(more["input"]["limit"], "tool_calls", "{more:#}");
     assert_eq!(json!([more["input"]["used"], more["input"]["granted"]]), json!([1, 1]));
-    assert!(more["expires_at"].is_u64() && world.file("a").exists() && !world.file("b").exists());
+    assert!(world.file("a").exists() && !world.file("b").exists());
     assert_eq!(stands(&world, &session, "tool_calls").await?, json!([1, 1, 0]));
     // Given as much again, the call goes on to where it would have gone: it is asked about.
     world.allow(&more).await?;

@@ -90,7 +90,7 @@ impl Book {
             self.signals.wake(&Topic::Feed(entry.to.clone()));
         }
         for token in &committed.ended_tokens {
-            self.signals.wake(&Topic::Token(token.clone()));
+            self.signals.wake(&Topic::Token(token.to_string()));
         }
         if !committed.feed.is_empty() {
             self.signals.wake(&Topic::AnyFeed);

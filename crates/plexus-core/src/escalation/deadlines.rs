@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 
 use plexus_protocol::{ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decider, WentOn};
-use plexus_store::{ApprovalRow, Refusal, Store, StoreError};
+use plexus_store::{ApprovalRow, Change, Refusal, Store, StoreError};
 use serde_json::Value;
 
 use super::Escalation;
@@ -13,6 +13,9 @@ use crate::book::Book;
 use crate::clock::now;
 use crate::kill_point::kill_point;
 use crate::lineage::{JudgedCall, Lineage, lineage_of};
+
+/// How long a budget approval waits for an answer, if its session has no `approval_timeout_secs`.
+const BUDGET_TIMEOUT_SECS: u64 = 300;
 
 impl Escalation {
     /// Escalates approvals at their deadlines, for as long as it is polled.
@@ -36,28 +39,45 @@ impl Escalation {
         settings: &Settings,
         id: ApprovalId,
     ) -> Result<Option<ApprovalRow>, StoreError> {
-        let Some(mut row) = open_approval(store, id).await? else { return Ok(None) };
+        let Some(row) = open_approval(store, id).await? else { return Ok(None) };
         let lineage = lineage_of(store, &row).await?;
-        if is_new_budget(&row) && row.approval.passes_on_at.is_some() {
-            // The store asks for more, and knows neither who is there nor how long they have.
-            row.approval.passes_on_at = Some(row.approval.created_at + self.patience(&lineage));
-        }
-        let why = match row.approval.passes_on_at {
-            Some(at) if at <= now() => WentOn::Unanswered,
-            Some(_) if is_new_budget(&row) && !self.can_be_reached(&lineage, &row.approval.asked_of) => {
-                WentOn::Absent
-            }
-            _ => return Ok(Some(row)),
+        let escalate = |why| {
+            let deciders = deciders_above(settings, &lineage, &row, &row.approval.asked_of);
+            self.route(&lineage, deciders, now()).from(&row, why, Decider::Hub, None)
         };
-        let deciders = deciders_above(settings, &lineage, &row, &row.approval.asked_of);
-        let change = self.route(&lineage, deciders, now()).from(&row, why, Decider::Hub, None);
+        let changes = if has_no_deadline(&row) {
+            let mut changes = vec![self.first_deadlines(&lineage, &row)];
+            let asked_of = &row.approval.asked_of;
+            if *asked_of != AskedOf::Operator && !self.can_be_reached(&lineage, asked_of) {
+                changes.push(escalate(WentOn::Absent));
+            }
+            changes
+        } else if row.approval.passes_on_at.is_some_and(|at| at <= now()) {
+            vec![escalate(WentOn::Unanswered)]
+        } else {
+            return Ok(Some(row));
+        };
         kill_point("way up", "due");
-        match book.commit(vec![change]).await {
+        match book.commit(changes).await {
             Ok(_) => kill_point("way up", "gone on"),
             Err(StoreError::Refused(Refusal::AlreadyResolved(_) | Refusal::AskedOfAnother(_))) => {}
             Err(error) => return Err(error),
         }
         open_approval(store, id).await
+    }
+
+    /// The deadlines of a budget approval. The operator is the last addressee: nothing is escalated from there.
+    fn first_deadlines(&self, lineage: &Lineage, row: &ApprovalRow) -> Change {
+        let approval = &row.approval;
+        let owner = lineage.sessions().iter().find(|session| session.id == approval.session_id);
+        let timeout = owner.and_then(|session| session.config.approval_timeout_secs);
+        let escalates = approval.asked_of != AskedOf::Operator;
+        Change::SetDeadlines {
+            approval: approval.id,
+            asked_of: approval.asked_of.clone(),
+            expires_at: approval.created_at + timeout.unwrap_or(BUDGET_TIMEOUT_SECS),
+            passes_on_at: escalates.then(|| approval.created_at + self.patience(lineage)),
+        }
     }
 }
 
@@ -85,7 +105,8 @@ pub(crate) fn deciders_above(
     lineage.deciders(*id, |session| lineage.may_allow(session.id, &call))
 }
 
-/// Whether this asks for more, and nobody has looked yet whether the one who is asked is there.
-pub(super) fn is_new_budget(row: &ApprovalRow) -> bool {
-    row.approval.kind == ApprovalKind::Budget && row.approval.passed.is_empty()
+/// Whether the store created this budget approval and the hub has not routed it yet. The store sets no deadlines; the hub
+/// gives every budget approval one.
+pub(super) fn has_no_deadline(row: &ApprovalRow) -> bool {
+    row.approval.kind == ApprovalKind::Budget && row.approval.expires_at.is_none()
 }

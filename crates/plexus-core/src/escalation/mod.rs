@@ -16,7 +16,7 @@ use crate::clock::now;
 use crate::lineage::Lineage;
 
 pub(crate) use deadlines::deciders_above;
-use deadlines::is_new_budget;
+use deadlines::has_no_deadline;
 pub(crate) use presence::Here;
 use presence::Presence;
 use waking::ToWake;
@@ -57,7 +57,7 @@ impl Escalation {
 
     /// An approval was asked or has escalated.
     pub(crate) fn open(&self, row: &ApprovalRow) {
-        let at = row.approval.passes_on_at.map(|at| if is_new_budget(row) { now() } else { at });
+        let at = if has_no_deadline(row) { Some(now()) } else { row.approval.passes_on_at };
         self.deadlines.set(row.approval.id, at);
         if let AskedOf::Session { id } = row.approval.asked_of {
             self.to_wake.add(id);
@@ -86,7 +86,7 @@ impl Route {
         let mut passed =
             vec![Passed { from: Some(row.approval.asked_of.clone()), why, by, opinion, at: now() }];
         passed.extend(absent);
-        Change::PassOn { approval: row.approval.id, passed, to, passes_on_at }
+        Change::Escalate { approval: row.approval.id, passed, to, passes_on_at }
     }
 }
 

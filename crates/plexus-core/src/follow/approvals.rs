@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plexus_protocol::{Approval, Error, MAX_TEXT_BYTES, Principal};
-use plexus_store::{FeedKind, OnBehalf, Store};
+use plexus_store::{FeedEntry, OnBehalf, Store};
 use tokio::sync::watch;
 
 use super::{Follow, PAGE};
@@ -82,12 +82,11 @@ impl ApprovalFollower {
             let newest = rows.last().map(|row| row.number);
             let mut told = Vec::new();
             for row in rows {
-                let what = match row.kind {
-                    FeedKind::Asked => "asked",
-                    FeedKind::Resolved => "resolved",
-                    FeedKind::Finished | FeedKind::Notice => continue,
+                let (what, id) = match row.entry {
+                    FeedEntry::Asked { approval, .. } => ("asked", approval),
+                    FeedEntry::Resolved { approval, .. } => ("resolved", approval),
+                    FeedEntry::Finished { .. } | FeedEntry::BudgetLow(_) | FeedEntry::Notice(_) => continue,
                 };
-                let Some(id) = row.approval else { continue };
                 if let Some(approval) = store.approval(id).await.map_err(store_error)? {
                     let approval = view::approval(approval, MAX_TEXT_BYTES);
                     told.push(ApprovalTold { number: row.number, what, approval });

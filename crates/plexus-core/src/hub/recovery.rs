@@ -11,6 +11,7 @@ use super::Hub;
 use crate::ChildMcp;
 use crate::housekeeping::{self, Housekeeping};
 use crate::limits::weight;
+use crate::run_process;
 
 impl Hub {
     /// Adopts children that live or ended meanwhile, running turns and open approvals.
@@ -26,8 +27,7 @@ impl Hub {
         let runs = store.open_runs().await?;
         // Known before any door opens: the processes of a child must find none open to them.
         for run in &runs {
-            let process: Option<ProcessIdentity> =
-                run.process.clone().and_then(|p| serde_json::from_value(p).ok());
+            let process = run.process.clone().map(run_process::from_stored);
             if let Some(keeper) = process.filter(ProcessIdentity::is_alive) {
                 parts.keepers.insert(run.key.session, keeper.pid);
             }

@@ -74,7 +74,7 @@ impl Taken {
     /// Its rules, for a session and all below it. They are the hub's, so that they are known from those that people made.
     pub(crate) fn rules(&self, session: SessionId) -> impl Iterator<Item = Change> {
         self.rules.iter().map(move |entry| {
-            Change::MakeRule(Box::new(NewRule {
+            Change::CreateRule(Box::new(NewRule {
                 session: Some(session),
                 entry: entry.clone(),
                 expires_at: None,

@@ -10,12 +10,12 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, UnixSeconds};
-use plexus_store::{ApprovalRow, FeedKind, FeedRow, Store};
+use plexus_store::{ApprovalRow, FeedEntry, FeedKind, FeedRow, Store, TurnStatus};
 
 use crate::book::{Book, Deadlines, Topic, next};
 use crate::tasks::Tasks;
 use crate::{NotifySettings, TurnsTold};
-use notice::Notice;
+use notice::{EndedTurn, Notice};
 use teller::Tellers;
 use told::Told;
 
@@ -72,17 +72,19 @@ impl Notifier {
     }
 
     fn notice_of(&self, row: &FeedRow, session_name: &str) -> Option<Notice> {
-        match row.kind {
-            FeedKind::Finished => {
+        match &row.entry {
+            FeedEntry::Finished { turn, status, summary } => {
                 let wanted = match self.settings.turns {
                     TurnsTold::All => true,
-                    TurnsTold::Failed => row.data["status"] == "failed",
+                    TurnsTold::Failed => *status == TurnStatus::Failed,
                     TurnsTold::Off => false,
                 };
-                wanted.then(|| Notice::turn(row, session_name))
+                let (session, summary) = (row.session, summary.as_deref());
+                let ended = EndedTurn { session, turn: *turn, status: *status, summary };
+                wanted.then(|| Notice::turn(&ended, session_name))
             }
-            FeedKind::Notice if row.data["type"] == "budget" => Some(Notice::limit(row, session_name)),
-            FeedKind::Notice | FeedKind::Asked | FeedKind::Resolved => None,
+            FeedEntry::BudgetLow(budget) => Some(Notice::limit(budget, session_name)),
+            FeedEntry::Notice(_) | FeedEntry::Asked { .. } | FeedEntry::Resolved { .. } => None,
         }
     }
 }
@@ -112,7 +114,7 @@ impl Notifier {
     async fn notify_of(&self, store: &dyn Store, book: &Book, rows: Vec<FeedRow>, newest: u64) {
         let mut notices = Vec::new();
         for row in rows {
-            if matches!(row.kind, FeedKind::Finished | FeedKind::Notice) {
+            if matches!(row.kind(), FeedKind::Finished | FeedKind::Notice) {
                 let session = book.held(|| store.session(row.session)).await;
                 let name = session.map_or_else(String::new, |session| session.name.to_string());
                 notices.extend(self.notice_of(&row, &name));

@@ -1,12 +1,20 @@
 //! What is told: a title and a text for people, and all of it as JSON for programs. Whatever a child wrote is cut and made
 //! visible here, before any program sees it.
 
-use plexus_protocol::{ApprovalKind, MAX_TEXT_BYTES, shorten};
-use plexus_store::{ApprovalRow, FeedRow};
+use plexus_protocol::{ApprovalKind, MAX_TEXT_BYTES, SessionId, shorten};
+use plexus_store::{ApprovalRow, BudgetNotice, TurnStatus};
 use serde_json::{Value, json};
 
 use crate::clock::now;
 use crate::view::{self, about, line};
+
+/// A turn that ended.
+pub(super) struct EndedTurn<'a> {
+    pub(super) session: SessionId,
+    pub(super) turn: u64,
+    pub(super) status: TurnStatus,
+    pub(super) summary: Option<&'a str>,
+}
 
 /// One thing to tell.
 #[derive(Debug)]
@@ -41,25 +49,26 @@ impl Notice {
     }
 
     /// A turn ended.
-    pub(super) fn turn(row: &FeedRow, name: &str) -> Self {
-        let mut result = row.data["summary"].clone();
+    pub(super) fn turn(ended: &EndedTurn<'_>, name: &str) -> Self {
+        let EndedTurn { session, turn, status, summary } = ended;
+        let mut result = json!(summary);
         shorten(&mut result, MAX_TEXT_BYTES);
-        let status = row.data["status"].as_str().unwrap_or("failed");
+        let status = json!(status);
+        let status = status.as_str().unwrap_or("failed");
         let text = line(result.as_str().unwrap_or_default());
         let data = json!({
-            "type": "turn", "session_id": row.session, "session_name": name, "turn": row.turn, "status": status,
+            "type": "turn", "session_id": session, "session_name": name, "turn": turn, "status": status,
             "result": result,
         });
         Self { kind: "turn", session: name.to_owned(), title: format!("{name}: turn {status}"), text, data }
     }
 
     /// A limit ran low.
-    pub(super) fn limit(row: &FeedRow, name: &str) -> Self {
-        let mut data = row.data.clone();
+    pub(super) fn limit(budget: &BudgetNotice, name: &str) -> Self {
+        let mut data = budget.to_json();
         data["type"] = json!("limit");
-        let limit = data["limit"].as_str().unwrap_or("limit");
-        let title = format!("{name}: little is left of {limit}");
-        let text = format!("{} of {} used, {} left", data["used"], data["granted"], data["left"]);
+        let title = format!("{name}: little is left of {}", budget.limit.as_str());
+        let text = format!("{} of {} used, {} left", budget.used, budget.granted, budget.left);
         Self { kind: "limit", session: name.to_owned(), title, text, data }
     }
 }

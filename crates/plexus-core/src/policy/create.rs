@@ -79,7 +79,7 @@ impl Giver<'_> {
             return Err(Error::invalid(field, format!("are more than {MOST_AT_ONCE}")));
         }
         let entries = given.iter().enumerate().map(|(i, given)| self.entry(given, &format!("{field}[{i}]")));
-        entries.map(|rule| Ok(Change::MakeRule(Box::new(rule?)))).collect()
+        entries.map(|rule| Ok(Change::CreateRule(Box::new(rule?)))).collect()
     }
 }
 

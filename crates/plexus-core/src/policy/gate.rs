@@ -10,7 +10,8 @@ use std::path::Path;
 
 use plexus_claude::{GateAnswer, PreToolUse};
 use plexus_protocol::claudecode::{PermissionMode, PolicyName};
-use serde_json::{Value, json};
+use plexus_store::Verdict;
+use serde_json::Value;
 
 use super::in_force::{Judge, Ruling};
 
@@ -144,30 +145,33 @@ fn closed_on_panic(judge: impl FnOnce() -> GateAnswer) -> GateAnswer {
     })
 }
 
-/// A gate's answer as it is kept with the call.
-pub fn to_value(answer: &GateAnswer) -> Value {
-    match answer {
-        GateAnswer::NoOpinion => json!({"answer": "own_course"}),
-        GateAnswer::Allow { reason } => json!({"answer": "allow", "reason": reason}),
-        GateAnswer::Ask { reason } => json!({"answer": "ask", "reason": reason}),
-        GateAnswer::Deny { reason } => json!({"answer": "deny", "reason": reason}),
+/// A gate's answer as it is stored with the call.
+pub fn to_verdict(answer: &GateAnswer) -> Verdict {
+    match answer.clone() {
+        GateAnswer::NoOpinion => Verdict::OwnCourse,
+        GateAnswer::Allow { reason } => Verdict::Allow { reason },
+        GateAnswer::Ask { reason } => Verdict::Ask { reason },
+        GateAnswer::Deny { reason } => Verdict::Deny { reason },
     }
 }
 
-/// A kept answer, read again; what cannot be read is a denial.
-pub fn from_value(value: &Value) -> GateAnswer {
-    let reason =
-        value["reason"].as_str().unwrap_or("Plexus could not read its own record of this call.").to_owned();
-    match value["answer"].as_str() {
-        Some("own_course") => GateAnswer::NoOpinion,
-        Some("allow") => GateAnswer::Allow { reason },
-        Some("ask") => GateAnswer::Ask { reason },
-        _ => GateAnswer::Deny { reason },
+/// The answer that a stored verdict stands for. A held call has none yet: it is denied.
+pub fn from_verdict(verdict: &Verdict) -> GateAnswer {
+    match verdict.clone() {
+        Verdict::OwnCourse => GateAnswer::NoOpinion,
+        Verdict::Allow { reason } => GateAnswer::Allow { reason },
+        Verdict::Ask { reason } => GateAnswer::Ask { reason },
+        Verdict::Deny { reason } => GateAnswer::Deny { reason },
+        Verdict::Held { .. } => {
+            GateAnswer::Deny { reason: "This call waits for a budget approval.".to_owned() }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use plexus_protocol::{ApprovalId, Object};
+
     use super::*;
 
     #[test]
@@ -196,12 +200,18 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_answer_that_cannot_be_read_denies() {
-        for rubbish in [json!(null), json!({"answer": 7}), json!({})] {
-            assert!(matches!(from_value(&rubbish), GateAnswer::Deny { .. }));
+    fn a_stored_answer_is_read_as_it_was_given_and_a_held_call_is_denied() {
+        let reason = || "r".to_owned();
+        for answer in [
+            GateAnswer::NoOpinion,
+            GateAnswer::Allow { reason: reason() },
+            GateAnswer::Ask { reason: reason() },
+            GateAnswer::Deny { reason: reason() },
+        ] {
+            assert_eq!(from_verdict(&to_verdict(&answer)), answer);
         }
-        for answer in [GateAnswer::NoOpinion, GateAnswer::Ask { reason: "r".to_owned() }] {
-            assert_eq!(to_value(&from_value(&to_value(&answer))), to_value(&answer));
-        }
+        let held =
+            Verdict::Held { approval: ApprovalId::random(), input: Object::new(), cwd: None, mode: None };
+        assert!(matches!(from_verdict(&held), GateAnswer::Deny { .. }));
     }
 }

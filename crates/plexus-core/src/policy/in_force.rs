@@ -76,7 +76,7 @@ impl Policies {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         for change in changes {
             match change {
-                RuleChange::Made(rule) => state.rules.insert(rule.number, rule.clone()),
+                RuleChange::Created(rule) => state.rules.insert(rule.number, rule.clone()),
                 RuleChange::Revoked(number) => state.rules.remove(number),
             };
         }
@@ -91,7 +91,7 @@ impl Policies {
             (state.rules.clone(), Arc::clone(&state.user))
         };
         let supposed = Self { state: Mutex::new(State { rules, user, ..State::default() }) };
-        supposed.on_commit(&[RuleChange::Made(rule)]);
+        supposed.on_commit(&[RuleChange::Created(rule)]);
         supposed
     }
 

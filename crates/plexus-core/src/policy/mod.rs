@@ -16,7 +16,7 @@ use plexus_store::Store;
 use crate::Settings;
 
 pub(crate) use create::Giver;
-pub(crate) use gate::{NamedPolicy, Say, decide, from_value, to_value};
+pub(crate) use gate::{NamedPolicy, Say, decide, from_verdict, to_verdict};
 pub(crate) use in_force::{Judge, Policies, view};
 pub(crate) use matching::Preview;
 pub(crate) use restriction::Restriction;

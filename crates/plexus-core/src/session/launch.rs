@@ -22,6 +22,7 @@ use crate::child_mcp::{CALL_TIMEOUT_MS, http_server};
 use crate::environment::environment;
 use crate::kill_point::kill_point;
 use crate::loading::{HUB_SERVER, Loaded, changed};
+use crate::run_process;
 use crate::secret::{new_token, token_hash};
 
 /// The pause before another try to release a keeper.
@@ -108,7 +109,7 @@ impl Owner {
         kill_point("start", "keeper started");
         self.parts.keepers.insert(self.machine.id(), keeper.pid);
         self.child = Some(child);
-        Ok(Started { identity: serde_json::to_value(keeper).unwrap_or(Value::Null), cost_budget })
+        Ok(Started { identity: run_process::to_stored(keeper), cost_budget })
     }
 
     fn start_keeper(

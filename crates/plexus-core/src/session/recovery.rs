@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use plexus_agent::{Keeper, ProcessIdentity, RunDir};
+use plexus_agent::{Keeper, RunDir};
 use plexus_claude::SentId;
 use plexus_store::{RunRow, RunState, StoreError};
 
 use super::child::Child;
 use super::machine::{Input, RecoveredRun, Snapshot};
 use super::owner::{Closing, Owner};
+use crate::run_process;
 
 /// The pause before another try.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -19,8 +20,8 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 enum RecoveryError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("the identity of its keeper cannot be read: {0}")]
-    Identity(#[from] serde_json::Error),
+    #[error("the store does not know its keeper")]
+    NoKeeper,
     #[error("its run directory cannot be used: {0}")]
     Files(#[from] std::io::Error),
 }
@@ -60,7 +61,8 @@ impl Owner {
     /// Attaches to the process of a run. A process that has ended meanwhile is handled like any other that ends.
     fn attach(&mut self, run: &RunRow) -> Result<HashSet<SentId>, RecoveryError> {
         let dir = RunDir::new(self.parts.settings.run_dir(run.key));
-        let identity: ProcessIdentity = serde_json::from_value(run.process.clone().unwrap_or_default())?;
+        let process = run.process.clone().ok_or(RecoveryError::NoKeeper)?;
+        let identity = run_process::from_stored(process);
         let keeper = Keeper::attach(&identity)?;
         match &keeper {
             Some(_) => self.parts.keepers.insert(self.machine.id(), identity.pid),

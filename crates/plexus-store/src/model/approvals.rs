@@ -1,4 +1,4 @@
-//! What is asked: approvals, the calls they are about, the limits that calls are held by, and the streams that wait.
+//! Approvals, the calls they are about, the budgets that hold calls, and the streams that wait for decisions.
 
 use plexus_protocol::budget::BudgetLimit;
 use plexus_protocol::claudecode::Channel;
@@ -8,39 +8,39 @@ use serde_json::Value;
 
 use super::RunKey;
 
-/// An approval to be asked.
+/// An approval to be created.
 #[derive(Debug, Clone)]
 pub struct NewApproval {
-    /// As it will be shown; its status is `pending`.
+    /// The approval as clients see it; its status is `pending`.
     pub approval: Approval,
     /// The run that asks.
     pub run: u32,
-    /// The turn it belongs to; 0 outside any.
+    /// Its turn; 0 outside any.
     pub turn: u64,
-    /// How it came.
+    /// The channel of the request.
     pub channel: Channel,
-    /// The control request to answer, on the control channel.
+    /// On the control channel: the request to answer.
     pub request_id: Option<String>,
 }
 
-/// An approval as it is kept. `approval.session_name` is the session's present name, and the input is whole.
+/// A stored approval, with the present name of its session and its whole input.
 #[derive(Debug, Clone)]
 pub struct ApprovalRow {
-    /// As it is shown.
+    /// The approval as clients see it.
     pub approval: Approval,
     /// The run that asks.
     pub run: u32,
-    /// The turn it belongs to.
+    /// Its turn; 0 outside any.
     pub turn: u64,
-    /// How it came.
+    /// The channel of the request.
     pub channel: Channel,
-    /// The control request to answer.
+    /// On the control channel: the request to answer.
     pub request_id: Option<String>,
-    /// Its number in the feed.
+    /// The number of the feed entry that asked its addressee.
     pub number: u64,
 }
 
-/// A tool call as the gate saw and answered it.
+/// A tool call at the gate.
 #[derive(Debug, Clone)]
 pub struct CallRow {
     /// The run.
@@ -51,22 +51,70 @@ pub struct CallRow {
     pub tool_use_id: String,
     /// The tool.
     pub tool_name: String,
-    /// Names tool, input and directory.
+    /// A digest of tool, input and directory.
     pub digest: String,
-    /// The control request it came in.
+    /// The control request that reported it.
     pub request_id: String,
-    /// The gate's answer, as the gate writes it.
-    pub verdict: Value,
+    /// The gate's answer, or that the call is held.
+    pub verdict: Verdict,
 }
 
-/// What else is known of a call that the gate saw.
+/// What became of a call at the gate. The JSON of this type is the format of stored data and of `gate` in audit entries.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum Verdict {
+    /// The gate has no opinion: Claude Code's permission rules decide.
+    OwnCourse,
+    /// The gate allows the call.
+    Allow {
+        /// Why.
+        reason: String,
+    },
+    /// An approval has to be requested.
+    Ask {
+        /// Why.
+        reason: String,
+    },
+    /// The gate denies the call.
+    Deny {
+        /// Why.
+        reason: String,
+    },
+    /// A budget is exhausted: the call waits for a budget approval and is put before the gate again.
+    Held {
+        /// The budget approval.
+        approval: ApprovalId,
+        /// The input of the tool.
+        input: Object,
+        /// The working directory of the child.
+        cwd: Option<String>,
+        /// The permission mode of the child.
+        mode: Option<String>,
+    },
+}
+
+impl Verdict {
+    /// Reads a stored verdict. An unreadable one denies the call.
+    pub fn from_stored(value: Value) -> Self {
+        serde_json::from_value(value).unwrap_or_else(|_| Self::Deny {
+            reason: "Plexus could not read its own record of this call.".to_owned(),
+        })
+    }
+
+    pub(crate) fn held(approval: ApprovalId, call: &CallInput) -> Self {
+        let CallInput { input, cwd, mode } = call.clone();
+        Self::Held { approval, input, cwd, mode }
+    }
+}
+
+/// The rest of a call at the gate, which is stored only if the call is held.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CallInput {
-    /// What the tool is to be given.
+    /// The input of the tool.
     pub input: Object,
-    /// Where the child stood.
+    /// The working directory of the child.
     pub cwd: Option<String>,
-    /// The mode the child was in.
+    /// The permission mode of the child.
     pub mode: Option<String>,
 }
 
@@ -76,77 +124,112 @@ impl From<Object> for CallInput {
     }
 }
 
-/// A limit of a session, in units ([`BudgetLimit::units`]).
+/// A budget of one session for one limit, in units ([`BudgetLimit::units`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetRow {
-    /// The session it was given to, for itself and all below it.
+    /// The session that it was granted to, for itself and all sessions below.
     pub session: SessionId,
-    /// What is limited.
+    /// The limit.
     pub limit: BudgetLimit,
-    /// What was given.
+    /// The grant.
     pub granted: u64,
-    /// What was used by it, by those below it without such a limit, and by those that are deleted.
+    /// Used by the session, by sessions below without a grant of their own, and by deleted sessions below.
     pub own: u64,
-    /// What is set aside for those below it that have such a limit.
+    /// Set aside for sessions below with a grant of their own.
     pub below: u64,
-    /// What it and all below it have used since it was given.
+    /// Used by the session and all sessions below since the grant.
     pub used: u64,
 }
 
 impl BudgetRow {
-    /// What can still be used or given.
+    /// What can still be used or granted.
     pub fn left(&self) -> u64 {
         self.granted.saturating_sub(self.own + self.below)
     }
 }
 
-/// Something waits until more is given.
+/// A call or turn that waits for more budget.
 #[derive(Debug, Clone)]
 pub struct Held {
-    /// The session that waits.
+    /// The waiting session.
     pub session: SessionId,
-    /// The call that waits at the gate; `None` where the turn itself is to end without more.
+    /// The held call; `None` if the running turn waits.
     pub tool_use_id: Option<String>,
-    /// The question for more.
+    /// The budget approval.
     pub approval: ApprovalId,
-    /// The limit that is used up.
+    /// The exhausted budget.
     pub limit: BudgetRow,
 }
 
-/// A stream on which a permit over HTTP waits, so that it can be taken up again after a restart.
+/// A stream on which a permit over HTTP waits. It is stored so that the client can resume it after a restart.
 #[derive(Debug, Clone)]
 pub struct PermitStream {
-    /// The SSE event id the stream began with.
+    /// The event id at the start of the stream.
     pub event_id: String,
-    /// Whose it is.
+    /// The run that asks.
     pub key: RunKey,
-    /// The approval it waits for.
+    /// The approval that it waits for.
     pub approval: ApprovalId,
     /// The JSON-RPC id to answer.
     pub jsonrpc_id: Value,
-    /// The progress token to keep it alive with.
+    /// The token of its progress messages, which keep it alive.
     pub progress_token: Option<Value>,
 }
 
-/// Which pending approvals are meant.
+/// Selects pending approvals.
 #[derive(Debug, Clone)]
 pub enum Open {
     /// All of them.
     All,
     /// One session's.
     OfSession(SessionId),
-    /// Those asked of one addressee ([`plexus_protocol::AskedOf::key`]), and those that went on without it: it may come back and decide
-    /// them. The number of each is the one it had when this addressee was asked.
+    /// Those of one addressee ([`plexus_protocol::AskedOf::key`]), and those that were escalated without it: it may come back
+    /// and decide them. Each has the number under which this addressee was asked.
     AskedOf(String),
 }
 
-/// How much is alive and open.
+/// The numbers of sessions and pending approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Living sessions.
+    /// Sessions that are not deleted.
     pub sessions: u64,
     /// Pending approvals.
     pub open_approvals: u64,
-    /// When the oldest of them was asked.
+    /// When the oldest of them was created.
     pub oldest_open: Option<UnixSeconds>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_stored_verdict_is_read_as_it_was_written_and_an_unreadable_one_denies() {
+        let approval = ApprovalId::random();
+        let input = Object::from_iter([("z".to_owned(), json!(0.1)), ("a".to_owned(), json!([1]))]);
+        let reason = || "rule 7".to_owned();
+        for (verdict, stored) in [
+            (Verdict::OwnCourse, json!({"answer": "own_course"})),
+            (Verdict::Allow { reason: reason() }, json!({"answer": "allow", "reason": "rule 7"})),
+            (Verdict::Ask { reason: reason() }, json!({"answer": "ask", "reason": "rule 7"})),
+            (Verdict::Deny { reason: reason() }, json!({"answer": "deny", "reason": "rule 7"})),
+            (
+                Verdict::held(
+                    approval,
+                    &CallInput { input: input.clone(), cwd: None, mode: Some("plan".to_owned()) },
+                ),
+                json!({"answer": "held", "approval": approval, "input": input, "cwd": null, "mode": "plan"}),
+            ),
+        ] {
+            assert_eq!(json!(verdict).to_string(), stored.to_string());
+            assert_eq!(Verdict::from_stored(stored), verdict);
+        }
+        for unreadable in
+            [json!(null), json!({}), json!({"answer": 7}), json!({"answer": "held"}), json!("allow")]
+        {
+            assert!(matches!(Verdict::from_stored(unreadable), Verdict::Deny { .. }));
+        }
+    }
 }

@@ -1,4 +1,6 @@
-//! By whom things may be done, and that they were: tokens, rules, and how the record is read.
+//! Authority: tokens, permission rules, and reads of the audit log.
+
+use std::fmt;
 
 use plexus_protocol::audit::{AuditHead, AuditKind};
 use plexus_protocol::token::TokenRight;
@@ -6,100 +8,120 @@ use plexus_protocol::{Decider, SessionId, TokenName, UnixSeconds};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A token that the operator handed out. Only its hash is kept.
+use super::RunKey;
+
+/// A token that the operator created. The store has only its hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRow {
     /// Its name.
     pub name: TokenName,
-    /// What it is good for.
+    /// Its right.
     pub right: TokenRight,
-    /// When it was made.
+    /// When it was created.
     pub created_at: UnixSeconds,
-    /// When it ends, if it does by itself.
+    /// When it expires, if it does.
     pub expires_at: Option<UnixSeconds>,
 }
 
-/// How far a rule counts, by who gave it.
+/// Names a token that can be revoked or end.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum TokenKey {
+    /// A token that the operator created.
+    Token(TokenName),
+    /// The token of a run.
+    Run(RunKey),
+}
+
+impl fmt::Display for TokenKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Token(name) => write!(f, "token:{name}"),
+            Self::Run(RunKey { session, run }) => write!(f, "run:{session}:{run}"),
+        }
+    }
+}
+
+/// The authority of a permission rule, which depends on its author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleAuthority {
-    /// The root of a tree: in full.
+    /// From the root of a tree: it applies in full.
     Root,
-    /// A session: only what it denies or asks about.
+    /// From a session: it can only deny or ask.
     Narrows,
-    /// A session, in advance for those below it: what it allows counts as far as it may allow it.
+    /// From a session, in advance for the sessions below: it allows within the session's own scope.
     Within,
 }
 
-/// A rule to be made.
+/// A permission rule to be created.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewRule {
-    /// The session it is for, and all below it; `None` for every session.
+    /// It applies to this session and all below; `None` for every session.
     pub session: Option<SessionId>,
-    /// The rule with its effect and its end, as the policy reads it.
+    /// The rule with its effect and expiry, in the format of the policy.
     pub entry: Value,
-    /// When it ceases to count, if it does.
+    /// When it expires, if it does.
     pub expires_at: Option<UnixSeconds>,
-    /// How far it counts.
+    /// Its authority.
     pub authority: RuleAuthority,
-    /// Who made it.
+    /// Its author.
     pub made_by: Decider,
 }
 
-/// A rule in force.
+/// A permission rule that is not revoked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuleRow {
     /// Its number.
     pub number: u64,
-    /// What was made.
+    /// The rule.
     pub rule: NewRule,
-    /// When.
+    /// When it was created.
     pub created_at: UnixSeconds,
 }
 
-/// What became of a rule.
+/// A change to the permission rules.
 #[derive(Debug, Clone)]
 pub enum RuleChange {
-    /// It is in force.
-    Made(RuleRow),
-    /// It is not any more.
+    /// A rule was created.
+    Created(RuleRow),
+    /// The rule with this number was revoked.
     Revoked(u64),
 }
 
-/// Which rows of the record are meant; what is left out lets all pass.
+/// Selects audit entries; `None` matches all.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
-    /// Those about this session.
+    /// Entries about this session.
     pub session: Option<SessionId>,
-    /// Those of this time or later.
+    /// Entries at or after this time.
     pub since: Option<UnixSeconds>,
-    /// Those before this time.
+    /// Entries before this time.
     pub until: Option<UnixSeconds>,
-    /// Those of this sort.
+    /// Entries of this kind.
     pub kind: Option<AuditKind>,
-    /// What this one did ([`Decider::key`]).
+    /// Acts of this actor ([`Decider::key`]).
     pub by: Option<String>,
-    /// Those about this tool.
+    /// Entries about this tool.
     pub tool_name: Option<String>,
 }
 
-/// From where, and in which direction, the record is read.
+/// Where a read of the audit log starts, and in which direction it goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditFrom {
-    /// The rows after this number, oldest first.
+    /// After this number, oldest first.
     After(u64),
-    /// The rows before this number, newest first.
+    /// Before this number, newest first.
     Before(u64),
 }
 
-/// What a look over part of the record found.
+/// The result of verifying a part of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuditCheck {
-    /// All of it fits, up to here; short of the number that was asked for, this is the end.
+    /// All entries up to this head are valid. A lower number than requested is the end of the log.
     Fits(AuditHead),
-    /// It is not what was written.
+    /// An entry was changed, removed or inserted.
     Broken {
-        /// The first row that does not fit.
+        /// The number of the first wrong entry.
         number: u64,
         /// What is wrong with it.
         why: String,

@@ -1,5 +1,4 @@
-//! The plain data a store keeps: sessions and what happens in them, what is asked, by whom things may be done, what is told,
-//! and what may be removed.
+//! The plain data of a store: sessions, approvals, authority, feed entries, and rows that can be removed.
 
 mod approvals;
 mod authority;
@@ -8,14 +7,15 @@ mod old;
 mod sessions;
 
 pub use approvals::{
-    ApprovalRow, BudgetRow, CallInput, CallRow, Held, NewApproval, Open, PermitStream, Tally,
+    ApprovalRow, BudgetRow, CallInput, CallRow, Held, NewApproval, Open, PermitStream, Tally, Verdict,
 };
 pub use authority::{
-    AuditCheck, AuditFilter, AuditFrom, NewRule, RuleAuthority, RuleChange, RuleRow, TokenRow,
+    AuditCheck, AuditFilter, AuditFrom, NewRule, RuleAuthority, RuleChange, RuleRow, TokenKey, TokenRow,
 };
-pub use feed::{FeedKind, FeedRow};
+pub(crate) use feed::FeedColumns;
+pub use feed::{BudgetNotice, FeedEntry, FeedKind, FeedRow, Resolution};
 pub use old::{FinishedRun, OldRecords, Removable};
 pub use sessions::{
-    EventRow, EventsOfTurn, LivingSession, NewSession, RunKey, RunRow, RunState, SessionConfig, SessionRow,
-    TurnRow, TurnState, TurnStatus,
+    EventRow, EventsOfTurn, LivingSession, NewSession, RunKey, RunProcess, RunRow, RunState, SessionConfig,
+    SessionRow, TurnRow, TurnState, TurnStatus,
 };

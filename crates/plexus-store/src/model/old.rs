@@ -1,13 +1,13 @@
-//! What has grown old, and what of it may be removed.
+//! Old rows that can be removed.
 
 use plexus_protocol::{ApprovalId, SessionId, TreeId, UnixSeconds};
 
 use super::RunKey;
 
-/// A run that is over and whose files have not been removed.
+/// An ended run that still has files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FinishedRun {
-    /// Which.
+    /// The run.
     pub key: RunKey,
     /// When it ended.
     pub ended_at: UnixSeconds,
@@ -15,33 +15,33 @@ pub struct FinishedRun {
     pub session_deleted_at: Option<UnixSeconds>,
 }
 
-/// What sort of record has grown old.
+/// A kind of old rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OldRecords {
-    /// Events of turns that are over.
+    /// Events of ended turns.
     Events,
-    /// Approvals that came to their end, in runs that are over.
+    /// Resolved approvals of ended runs.
     Approvals,
-    /// Calls that the gate saw, in runs that are over.
+    /// Calls of ended runs.
     Calls,
 }
 
-/// Something that can be removed. Nothing of a living run, an open approval or a turn in progress ever is.
+/// Something to remove. The rows of open runs, pending approvals and running turns are never removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removable {
-    /// The events of a turn that is over and not the latest of a living session: some of them with each step.
+    /// The events of an ended turn, some with each step. The latest turn of a session keeps them until the session is deleted.
     Events {
         /// The session.
         session: SessionId,
         /// The turn.
         turn: u64,
     },
-    /// An approval that came to its end, in a run that is over.
+    /// A resolved approval of an ended run.
     Approval(ApprovalId),
-    /// A call that the gate saw in a run that is over, by its place in the record.
+    /// A call of an ended run, by its ordinal.
     Call(u64),
-    /// The files of a run that is over, which have been removed.
+    /// Marks that the files of an ended run were removed.
     RunFiles(RunKey),
-    /// A conversation tree in which no living session speaks, but for its root: some of it with each step.
+    /// The nodes of a conversation tree without sessions, some with each step. The root stays.
     Tree(TreeId),
 }

@@ -1,4 +1,4 @@
-//! Sessions, their runs and turns, and the events in those.
+//! Sessions, their runs and turns, and the events of turns.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::BudgetRow;
 use crate::arbor::{Begins, ResumePoint};
 
-/// One run of one session.
+/// Names one run of one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunKey {
     /// The session.
@@ -20,218 +20,229 @@ pub struct RunKey {
     pub run: u32,
 }
 
-/// What a session was made with; kept as one JSON text.
+/// The configuration of a session. Its JSON is the format of stored data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SessionConfig {
-    /// Where the agent works.
+    /// The working directory of the agent.
     pub working_dir: String,
-    /// The worktree that is its own, if it has one; the agent works in it.
+    /// Its own worktree, if it has one; the agent works in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
-    /// The model it was given.
+    /// The model.
     pub model: Option<String>,
-    /// The system prompt it was given.
+    /// The system prompt.
     pub system_prompt: Option<String>,
-    /// Whether its calls stop at the gate.
+    /// Whether its tool calls stop at the gate.
     pub loopback_enabled: bool,
-    /// How it asks.
+    /// The channel of its permission requests.
     pub channel: Channel,
-    /// What it may do by itself.
+    /// The permission mode it starts in.
     #[serde(default)]
     pub permission_mode: PermissionMode,
-    /// What is said at the gate.
+    /// The named policy of the gate.
     #[serde(default)]
     pub policy: PolicyName,
     /// Whether live listeners get token deltas.
     #[serde(default)]
     pub deltas: bool,
-    /// Environment on top of what it inherits.
+    /// Additional environment variables.
     pub env: BTreeMap<String, String>,
-    /// The MCP servers it was given, by name; with their secrets, until it is deleted.
+    /// Its MCP servers by name, with their secrets. Deleted with the session.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub mcp_servers: BTreeMap<String, McpServer>,
-    /// What of its project's own files the operator trusts; until it is deleted.
+    /// The project files that the operator trusts. Deleted with the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<TrustedProject>,
-    /// Whether it may start agents of its own.
+    /// Whether it may create sessions.
     pub hub_tools: bool,
-    /// What it may allow for those below it, as rules.
+    /// The scope in which it may allow calls of sessions below, as rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approve_scope: Vec<String>,
-    /// When an unanswered approval expires.
+    /// After how long an unanswered approval expires.
     pub approval_timeout_secs: Option<u64>,
-    /// When an unanswered approval goes on to the next above.
+    /// After how long an unanswered approval is escalated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalate_after_secs: Option<u64>,
-    /// Whether it is given a turn when those below it ask.
+    /// Whether it gets a turn when a session below asks it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wake: bool,
-    /// What its maker kept with it.
+    /// Data of its creator.
     pub metadata: Option<Object>,
-    /// Where it was forked from: what its first process takes up.
+    /// The point of the conversation that its first process resumes, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<ResumePoint>,
 }
 
-/// A session to be made.
+/// A session to be created.
 #[derive(Debug, Clone)]
 pub struct NewSession {
     /// Its id.
     pub id: SessionId,
     /// Its name.
     pub name: SessionName,
-    /// Who answers for it.
+    /// The addressee of its approvals: who created it.
     pub answers_to: AskedOf,
-    /// What it was made with.
+    /// Its configuration.
     pub config: SessionConfig,
     /// Its conversation tree.
     pub tree: TreeId,
-    /// Where its conversation stands: the root of a new tree, or a node of one that is there.
+    /// Its head: the root of a new tree, or a node of an existing one.
     pub head: NodeId,
-    /// Which of both.
+    /// Which of the two.
     pub begins: Begins,
 }
 
-/// A session as it is kept.
+/// A stored session.
 #[derive(Debug, Clone)]
 pub struct SessionRow {
     /// Its id.
     pub id: SessionId,
     /// Its name.
     pub name: SessionName,
-    /// Who answers for it.
+    /// The addressee of its approvals: who created it.
     pub answers_to: AskedOf,
-    /// What it was made with.
+    /// Its configuration.
     pub config: SessionConfig,
     /// Its conversation tree.
     pub tree: TreeId,
-    /// Where its conversation began.
+    /// The node where its conversation began.
     pub beginning: NodeId,
-    /// Where its conversation stands.
+    /// The head of its conversation.
     pub head: NodeId,
     /// Its latest turn; 0 before the first.
     pub latest_turn: u64,
     /// Its latest run; 0 before the first.
     pub latest_run: u32,
-    /// When it was made.
+    /// When it was created.
     pub created_at: UnixSeconds,
     /// When it was deleted, if it was.
     pub deleted_at: Option<UnixSeconds>,
-    /// What its turns have cost, in dollars.
+    /// The cost of its turns, in dollars.
     pub cost_usd: f64,
-    /// Up to which number of the feed it was woken.
+    /// The number of the feed entry up to which it was woken.
     pub woken_to: u64,
 }
 
-/// A living session and how it stands.
+/// A session that is not deleted, and its state.
 #[derive(Debug, Clone)]
 pub struct LivingSession {
     /// The session.
     pub row: SessionRow,
-    /// How its latest turn stands; `None` before the first.
+    /// Its latest turn; `None` before the first.
     pub turn: Option<TurnState>,
-    /// What its open approvals ask about, one entry each.
+    /// The kinds of its pending approvals, one entry each.
     pub open: Vec<ApprovalKind>,
-    /// Its limits.
+    /// Its budgets.
     pub budget: Vec<BudgetRow>,
 }
 
-/// How a turn stands.
+/// The state of a turn.
 #[derive(Debug, Clone)]
 pub struct TurnState {
-    /// In a word.
+    /// Its status.
     pub status: TurnStatus,
-    /// What the session's owner has to remember of it.
+    /// What the owner of the session remembers of it.
     pub progress: Value,
-    /// When it began.
+    /// When it started.
     pub started_at: UnixSeconds,
 }
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// Committed, its keeper not yet known: given up when found by a new hub.
+    /// Stored, but its keeper is not known yet. A new hub gives it up.
     Starting,
     /// Its keeper is known.
     Running,
-    /// Its stdin is closed, or about to be; prompts go to the next run.
+    /// Its stdin is closed, or is about to be. Prompts go to the next run.
     Ending,
-    /// Its process is not the hub's: it was started elsewhere and asks over MCP.
+    /// Its process was not started by the hub and asks over MCP.
     External,
-    /// Over.
+    /// It has ended.
     Ended,
 }
 
-/// A run as it is kept.
+/// The identity of the process that keeps a run. A pid alone is used again after a while.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunProcess {
+    /// Its process id.
+    pub pid: i32,
+    /// When it started, in clock ticks after boot.
+    pub start_time: u64,
+    /// The boot of the machine.
+    pub boot_id: String,
+}
+
+/// A stored run.
 #[derive(Debug, Clone)]
 pub struct RunRow {
-    /// Which.
+    /// The run.
     pub key: RunKey,
-    /// Where it stands.
+    /// Its state.
     pub state: RunState,
-    /// The keeper's identity, as the process layer writes it.
-    pub process: Option<Value>,
-    /// Up to where its journal has been read and stored.
+    /// Its keeper, once that is known.
+    pub process: Option<RunProcess>,
+    /// The offset up to which its journal has been read and stored.
     pub journal_offset: u64,
-    /// When it was begun.
+    /// When it was created.
     pub created_at: UnixSeconds,
 }
 
-/// How a turn stands, as far as the store is concerned.
+/// The status of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStatus {
-    /// Not over.
+    /// It runs.
     Running,
-    /// Ended well.
+    /// It succeeded.
     Complete,
-    /// Ended badly.
+    /// It failed.
     Failed,
-    /// Ended by someone.
+    /// Somebody interrupted it.
     Interrupted,
 }
 
-/// A turn as it is kept.
+/// A stored turn.
 #[derive(Debug, Clone)]
 pub struct TurnRow {
     /// The session.
     pub session: SessionId,
     /// Its number, from 1.
     pub turn: u64,
-    /// How it stands.
+    /// Its status.
     pub status: TurnStatus,
-    /// The run its prompt was bound to.
+    /// The run that got its prompt.
     pub run: Option<u32>,
     /// The prompt.
     pub prompt: String,
-    /// The uuid the prompt goes out under, in that run.
+    /// The uuid of the prompt in that run.
     pub prompt_uuid: String,
-    /// What the session's owner has to remember of it between two lines.
+    /// What the owner of the session remembers of it between two lines.
     pub progress: Value,
-    /// When it began.
+    /// When it started.
     pub started_at: UnixSeconds,
     /// When it ended.
     pub ended_at: Option<UnixSeconds>,
-    /// Whether its events are there.
+    /// Whether its events are complete.
     pub events: EventsOfTurn,
-    /// Where the conversation stood when it ended.
+    /// The head of the conversation at its end.
     pub head: Option<NodeId>,
 }
 
-/// Whether the events of a turn are there.
+/// Whether the events of a turn are complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventsOfTurn {
-    /// All of them.
+    /// All are stored.
     Kept,
-    /// They are being removed: some may be there, and are shown to nobody.
+    /// They are being removed. Those that are left are not shown.
     Removing,
-    /// None any more.
+    /// All are removed.
     Removed,
 }
 
-/// An event as it is kept.
+/// A stored event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventRow {
     /// The session.

@@ -1,19 +1,17 @@
-//! Reading conversation trees, a page at a time and never by recursion: what is read is in proportion to what is asked for,
-//! wherever in a tree that lies.
+//! Reads conversation trees in pages, without recursion. The work is in proportion to the size of the page, wherever in a tree
+//! it is.
 
 use plexus_protocol::arbor::{Node, NodeSummary, TreeSession, TreeSummary};
 use plexus_protocol::{NodeId, SessionId, TreeId};
 use rusqlite::{Connection, Result, Row};
 use serde_json::Value;
 
-use super::arbor::spaced;
 use super::columns::{Json, Text, Word, int};
 use super::reads::{all, one};
 use super::sql;
+use crate::node_text::spaced;
+use crate::page::Page;
 use crate::{Found, ResumePoint};
-
-/// What one page of a path may hold, as text.
-const PAGE_BYTES: usize = 1024 * 1024;
 
 pub(super) fn node(connection: &Connection, id: NodeId) -> Result<Option<Node>> {
     one(connection, sql::NODE, [Text(id)], |row| Ok((node_row(row)?, row.get("ordinal")?, row.get("long")?)))?
@@ -23,7 +21,7 @@ pub(super) fn node(connection: &Connection, id: NodeId) -> Result<Option<Node>> 
 
 fn whole(connection: &Connection, mut node: Node, ordinal: u64, long: bool) -> Result<Node> {
     if long {
-        put_long_back(connection, ordinal, &mut node.content)?;
+        put_long_texts_back(connection, ordinal, &mut node.content)?;
     }
     Ok(node)
 }
@@ -55,7 +53,7 @@ pub(super) fn leaves(
     all(connection, sql::LEAVES, (Text(tree), after.map(Text), int(limit)), summary_row)
 }
 
-/// The nodes from depth `from` on, on the way from the root to `head`.
+/// The nodes from depth `from` on, on the path from the root to `head`.
 pub(super) fn path(connection: &Connection, head: NodeId, from: u64, limit: u64) -> Result<Vec<Node>> {
     let head = one(connection, sql::STEP_FROM, [Text(head)], step)?;
     let Some(head) = head.filter(|head| from <= head.depth && limit > 0) else { return Ok(Vec::new()) };
@@ -66,7 +64,7 @@ pub(super) fn path(connection: &Connection, head: NodeId, from: u64, limit: u64)
         steps.push(step.ordinal);
         at = step.above.map(|above| step_at(connection, above)).transpose()?;
     }
-    let (mut nodes, mut bytes) = (Vec::new(), 0);
+    let mut page = Page::new();
     for ordinal in steps.into_iter().rev() {
         let found = one(connection, sql::NODE_AT, [ordinal], |row| {
             let size = row.get_ref("content")?.as_str()?.len();
@@ -74,16 +72,15 @@ pub(super) fn path(connection: &Connection, head: NodeId, from: u64, limit: u64)
         })?;
         let Some((node, long, size)) = found else { break };
         let node = whole(connection, node, ordinal, long)?;
-        bytes += if long { node.content.to_string().len() } else { size };
-        if bytes > PAGE_BYTES && !nodes.is_empty() {
+        if !page.has_room_for(if long { node.content.to_string().len() } else { size }) {
             break;
         }
-        nodes.push(node);
+        page.push(node);
     }
-    Ok(nodes)
+    Ok(page.rows())
 }
 
-/// A place on a path.
+/// One node of a path.
 #[derive(Clone, Copy)]
 struct Step {
     ordinal: u64,
@@ -92,7 +89,7 @@ struct Step {
     jump: Option<u64>,
 }
 
-/// The one at this depth on the way from the root to `from`.
+/// The node at this depth on the path from the root to `from`.
 fn ancestor(connection: &Connection, from: Step, depth: u64) -> Result<Step> {
     let mut at = from;
     while at.depth > depth {
@@ -114,29 +111,29 @@ fn step(row: &Row<'_>) -> Result<Step> {
     Ok(Step { ordinal: row.get(0)?, depth: row.get(1)?, above: row.get(2)?, jump: row.get(3)? })
 }
 
-/// Where Claude Code can take a conversation up that ends with this node: at the last thing its agent said in it.
+/// Where Claude Code can resume a conversation that ends with this node: at the last message of an agent in it.
 pub(super) fn resume_point(connection: &Connection, from: NodeId) -> Result<Option<ResumePoint>> {
-    let mut at = one(connection, sql::SAID, [Text(from)], said)?;
-    while let Some(Said { session, uuid, above }) = at {
+    let mut at = one(connection, sql::SAID, [Text(from)], author)?;
+    while let Some(Author { session, uuid, above }) = at {
         if let (Some(session), Some(uuid)) = (session, uuid) {
             return Ok(Some(ResumePoint { session, uuid }));
         }
         let Some(above) = above else { break };
-        at = one(connection, sql::SAID_AT, [above], said)?;
+        at = one(connection, sql::SAID_AT, [above], author)?;
     }
     Ok(None)
 }
 
-/// Who said something, and where it can be taken up again if an agent did.
-struct Said {
+/// The author of a node, and the entry of the transcript if an agent wrote it.
+struct Author {
     session: Option<SessionId>,
     uuid: Option<String>,
     above: Option<u64>,
 }
 
-fn said(row: &Row<'_>) -> Result<Said> {
+fn author(row: &Row<'_>) -> Result<Author> {
     let session: Option<Text<SessionId>> = row.get(0)?;
-    Ok(Said { session: session.map(|id| id.0), uuid: row.get(1)?, above: row.get(2)? })
+    Ok(Author { session: session.map(|id| id.0), uuid: row.get(1)?, above: row.get(2)? })
 }
 
 pub(super) fn tree(connection: &Connection, id: TreeId) -> Result<Option<TreeSummary>> {
@@ -164,7 +161,7 @@ fn tree_sessions(connection: &Connection, id: TreeId) -> Result<Vec<TreeSession>
     })
 }
 
-/// Nodes in which all of these words are said, the newest first.
+/// The nodes that contain all of these words, newest first.
 pub(super) fn search(
     connection: &Connection,
     words: &str,
@@ -183,7 +180,7 @@ pub(super) fn search(
 }
 
 /// Puts the long texts of a node back into its content.
-pub(super) fn put_long_back(connection: &Connection, node: u64, content: &mut Value) -> Result<()> {
+pub(super) fn put_long_texts_back(connection: &Connection, node: u64, content: &mut Value) -> Result<()> {
     let long: Vec<(String, String)> =
         all(connection, sql::LONG_OF_NODE, [node], |row| Ok((row.get(0)?, row.get(2)?)))?;
     for (place, text) in long {

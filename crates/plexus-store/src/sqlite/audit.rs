@@ -1,71 +1,35 @@
-//! The record: one row per decision and per act of authority, written in the commit of the thing itself and chained to
-//! the row before by its hash. The hash is SHA-256, in hex, over the hash before, the number and the entry as it is
-//! stored, each on a line of its own. What an entry says of each sort of act is in `acts`.
+//! Reads and verifies the audit log. Its rules are in `crate::domain::audit_log`, the contents of its entries in
+//! `crate::domain::audit`.
 
 use std::io;
 
-use plexus_protocol::audit::{AuditEntry, AuditHead, AuditKind, AuditRow};
-use plexus_protocol::{Decider, SessionId, UnixSeconds};
+use plexus_protocol::audit::{AuditHead, AuditRow};
 use rusqlite::{Connection, OptionalExtension, Result, Row};
-use serde::Deserialize;
-use sha2::{Digest, Sha256};
 
-use super::changes::Applying;
 use super::columns::{Json, Text, Word, int};
 use super::sql;
-use crate::{AuditCheck, AuditFilter, AuditFrom, StoreError};
+use crate::domain::audit_log::{self, Columns, StoredEntry};
+use crate::page::Page;
+use crate::{AuditCheck, AuditFilter, AuditFrom};
 
-/// What one page of rows may hold, as text.
-const PAGE_BYTES: usize = 1024 * 1024;
-
-/// How far the record goes, as the writing thread knows it: read once, then kept while its transactions succeed.
+/// The head of the audit log as the writing thread knows it: read once, then kept in memory while transactions succeed. So a log
+/// that is rewritten under a running hub breaks at the next entry.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Chain {
     head: Option<AuditHead>,
 }
 
-impl Applying<'_> {
-    /// Adds a row to the record.
-    pub(super) fn record(&mut self, entry: &AuditEntry) -> std::result::Result<(), StoreError> {
-        let last = match self.chain.head.take() {
-            Some(head) => head,
-            None => head(self.connection)?,
-        };
-        let number = last.number + 1;
-        let text = serde_json::to_string(entry)
-            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-        let hash = link(&last.hash, number, &text);
-        self.execute(
-            "INSERT INTO audit (number, hash, at, kind, who, session, tool_name, entry) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-            (
-                number,
-                &hash,
-                entry.at,
-                Word(entry.kind),
-                entry.by.key(),
-                entry.session_id.map(Text),
-                &entry.tool_name,
-                text,
-            ),
-        )?;
-        let head = AuditHead { number, hash };
-        self.made.audit = Some(head.clone());
-        self.chain.head = Some(head);
-        Ok(())
+impl Chain {
+    pub(super) fn head(&self) -> Option<&AuditHead> {
+        self.head.as_ref()
+    }
+
+    pub(super) fn append(&mut self, head: &AuditHead) {
+        self.head = Some(head.clone());
     }
 }
 
-fn link(before: &str, number: u64, entry: &str) -> String {
-    let digest = Sha256::new()
-        .chain_update(before)
-        .chain_update(format!("\n{number}\n"))
-        .chain_update(entry)
-        .finalize();
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The last row.
+/// The last entry.
 pub(super) fn head(connection: &Connection) -> Result<AuditHead> {
     let last = connection
         .prepare_cached(sql::AUDIT_HEAD)?
@@ -74,14 +38,14 @@ pub(super) fn head(connection: &Connection) -> Result<AuditHead> {
     Ok(last.unwrap_or_else(AuditHead::start))
 }
 
-/// The rows that `filter` lets pass, read in the direction of `from`.
+/// The entries that match `filter`, read in the direction of `from`.
 pub(super) fn rows(
     connection: &Connection,
     filter: &AuditFilter,
     from: AuditFrom,
     limit: u64,
 ) -> Result<Vec<AuditRow>> {
-    // A session's rows are fewer than a tool's.
+    // A session has fewer entries than a tool.
     let (sql, edge) = match (from, filter) {
         (AuditFrom::After(edge), AuditFilter { session: Some(_), .. }) => (sql::AUDIT_OF_SESSION, edge),
         (AuditFrom::After(edge), AuditFilter { tool_name: Some(_), .. }) => (sql::AUDIT_OF_TOOL, edge),
@@ -105,20 +69,19 @@ pub(super) fn rows(
         &filter.tool_name,
         filter.session.map(Text),
     ))?;
-    let (mut rows, mut bytes) = (Vec::new(), 0);
+    let mut page = Page::new();
     while let Some(row) = found.next()? {
-        bytes += row.get_ref("entry")?.as_str()?.len();
-        if bytes > PAGE_BYTES && !rows.is_empty() {
+        if !page.has_room_for(row.get_ref("entry")?.as_str()?.len()) {
             break;
         }
         let entry = row.get::<_, Json<_>>("entry")?.0;
-        rows.push(AuditRow { number: row.get("number")?, hash: row.get("hash")?, entry });
+        page.push(AuditRow { number: row.get("number")?, hash: row.get("hash")?, entry });
     }
-    Ok(rows)
+    Ok(page.rows())
 }
 
-/// Hands the rows after `after` up to `upto` to `write`, each as a line of JSON around the entry as it is stored. The
-/// inner error is that of `write`.
+/// Passes the entries after `after` up to `upto` to `write`, each as a line of JSON around the stored text. The inner
+/// error is that of `write`.
 pub(super) fn lines(
     connection: &Connection,
     after: u64,
@@ -136,18 +99,17 @@ pub(super) fn lines(
     Ok(Ok(()))
 }
 
-/// Whether the rows after `after` up to `upto` are those that were written, and, where they end before that, whether
-/// none is missing there.
+/// Verifies the entries after `after` up to `upto`. If the log ends before `upto`, verifies that none is missing at its end.
 pub(super) fn check(connection: &Connection, after: &AuditHead, upto: u64) -> Result<AuditCheck> {
-    // One moment's rows and counter: the writer goes on meanwhile.
+    // Entries and counter are read from one snapshot: the writer continues meanwhile.
     let moment = connection.unchecked_transaction()?;
     let mut head = after.clone();
     let mut statement = moment.prepare_cached(sql::AUDIT_CHAIN)?;
-    // Numbers begin at 1; what someone put before that must not be passed over.
+    // Numbers begin at 1. An inserted entry with a lower number must be found too.
     let from = if after.number == 0 { i64::MIN } else { int(after.number) };
     let mut rows = statement.query((from, int(upto)))?;
     while let Some(row) = rows.next()? {
-        match fits(row, &head) {
+        match verify(row, &head) {
             Ok(next) => head = next,
             Err(why) => return Ok(AuditCheck::Broken { number: head.number + 1, why }),
         }
@@ -158,52 +120,31 @@ pub(super) fn check(connection: &Connection, after: &AuditHead, upto: u64) -> Re
         .optional()?;
     if head.number < upto && given.unwrap_or(0) != int(head.number) {
         let why = match given {
-            Some(given) if given > int(head.number) => format!("is missing: {given} rows were written"),
-            _ => "would be the next, but the count of the rows that were written was changed".to_owned(),
+            Some(given) if given > int(head.number) => format!("is missing: {given} entries were written"),
+            _ => "would be the next, but the count of written entries was changed".to_owned(),
         };
         return Ok(AuditCheck::Broken { number: head.number + 1, why });
     }
     Ok(AuditCheck::Fits(head))
 }
 
-/// The parts of an entry that stand in columns of their own.
-#[derive(Deserialize)]
-struct Repeated {
-    at: UnixSeconds,
-    kind: AuditKind,
-    by: Decider,
-    session_id: Option<SessionId>,
-    tool_name: Option<String>,
+/// The head after this row, or what is wrong with the row.
+fn verify(row: &Row<'_>, before: &AuditHead) -> std::result::Result<AuditHead, String> {
+    let stored = stored_entry(row).map_err(|error| format!("cannot be read: {error}"))?;
+    audit_log::verify(before, &stored)
 }
 
-/// The head that this row makes of the one before; else what is wrong with it.
-fn fits(row: &Row<'_>, before: &AuditHead) -> std::result::Result<AuditHead, String> {
-    let unreadable = |error: rusqlite::Error| format!("cannot be read: {error}");
-    let expected = before.number + 1;
-    let number: i64 = row.get("number").map_err(unreadable)?;
-    if number != int(expected) {
-        return Err(if number > int(expected) {
-            "is missing".to_owned()
-        } else {
-            format!("is not the first: there is a row {number}")
-        });
-    }
-    let text: String = row.get("entry").map_err(unreadable)?;
-    let hash: String = row.get("hash").map_err(unreadable)?;
-    if link(&before.hash, expected, &text) != hash {
-        return Err("does not fit its hash and the row before".to_owned());
-    }
-    let Json(entry): Json<Repeated> = row.get("entry").map_err(unreadable)?;
-    let column = |name: &str| row.get::<_, Option<String>>(name).map_err(unreadable);
-    let kind: Word<AuditKind> = row.get("kind").map_err(unreadable)?;
-    let same = row.get::<_, u64>("at").map_err(unreadable)? == entry.at
-        && kind.0 == entry.kind
-        && column("who")? == Some(entry.by.key())
-        && column("session")? == entry.session_id.map(|id| id.to_string())
-        && column("tool_name")? == entry.tool_name;
-    if same {
-        Ok(AuditHead { number: expected, hash })
-    } else {
-        Err("has a column that does not say what its entry says".to_owned())
-    }
+fn stored_entry(row: &Row<'_>) -> Result<StoredEntry> {
+    Ok(StoredEntry {
+        number: row.get("number")?,
+        hash: row.get("hash")?,
+        text: row.get("entry")?,
+        columns: Columns {
+            at: row.get("at")?,
+            kind: row.get::<_, Word<_>>("kind")?.0,
+            who: row.get("who")?,
+            session: row.get("session")?,
+            tool_name: row.get("tool_name")?,
+        },
+    })
 }

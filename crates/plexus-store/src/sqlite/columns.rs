@@ -1,4 +1,4 @@
-//! How domain values stand in columns: ids as their text, enums as their word, everything else as JSON text.
+//! How domain values are stored in columns: ids as text, enums without data as their wire name, everything else as JSON.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -9,13 +9,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// An id, or anything else that is its own text.
+/// An id, or another value with a text form.
 pub(super) struct Text<T>(pub T);
 
-/// An enum without data, kept as the word it has on the wire.
+/// An enum without data, stored as its wire name.
 pub(super) struct Word<T>(pub T);
 
-/// Anything that serde knows, kept as JSON text.
+/// A value that serde can write, stored as JSON.
 pub(super) struct Json<T>(pub T);
 
 impl<T: Display> ToSql for Text<T> {
@@ -34,7 +34,7 @@ impl<T: Serialize> ToSql for Word<T> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         match serde_json::to_value(&self.0).map_err(unwritable)? {
             Value::String(word) => Ok(word.into()),
-            other => Err(rusqlite::Error::ToSqlConversionFailure(format!("{other} is not a word").into())),
+            other => Err(rusqlite::Error::ToSqlConversionFailure(format!("{other} is not a string").into())),
         }
     }
 }
@@ -55,8 +55,8 @@ impl<T: Serialize> ToSql for Json<T> {
 impl<T: DeserializeOwned> FromSql for Json<T> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let mut json = serde_json::Deserializer::from_str(value.as_str()?);
-        // What a child sent was parsed with a limit on its depth, and is wrapped in a few more levels here: with
-        // the same limit again a hostile line could be written but never read.
+        // A child's message was parsed with a depth limit and is nested a few levels deeper here. With the same limit, a
+        // hostile message could be written but never read.
         json.disable_recursion_limit();
         T::deserialize(&mut json).map(Self).map_err(FromSqlError::other)
     }
@@ -66,7 +66,7 @@ fn unwritable(error: serde_json::Error) -> rusqlite::Error {
     rusqlite::Error::ToSqlConversionFailure(error.into())
 }
 
-/// A number for a column. Callers may ask for any `u64`; there is nothing beyond what SQLite can count to.
+/// A number for a column. Callers may pass any `u64`; SQLite stores none above `i64::MAX`.
 pub(super) fn int(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,5 +1,5 @@
-//! Opening the database file: the only place that does, so that every connection has the same settings and no file
-//! is written to before it is known to be ours. What stands in the file is the business of `schema` and `examine`.
+//! Opens the database file. No other module does, so every connection has the same settings, and no file is written before it
+//! is known to be ours. `schema` and `examine` check its contents.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read};
@@ -13,12 +13,12 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::{examine, schema};
 use crate::StoreError;
 
-/// When a commit counts as durable.
+/// What a durable commit survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// It survives a loss of power: each group of commits is synced to the disk.
+    /// A power loss: each group of commits is synced to the disk.
     Full,
-    /// It survives the death of the process, not always a loss of power.
+    /// The death of the process, but not always a power loss.
     Normal,
 }
 
@@ -32,23 +32,23 @@ impl Durability {
 }
 
 const MAGIC: &[u8] = b"SQLite format 3\0";
-/// How long a connection waits for another process, such as a backup, to let go of the file.
+/// How long a connection waits for a lock of another process, such as a backup.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A little above the number of different statements we have.
+/// A little more than the number of different statements.
 const CACHED_STATEMENTS: usize = 64;
-/// What a burst made the write-ahead log grow by is given back.
+/// The size to which the write-ahead log is truncated after a burst.
 const KEPT_LOG_BYTES: u32 = 16 * 1024 * 1024;
 
-/// What to do about a damaged file.
+/// What a user can do about a damaged file.
 pub(super) const INSTEAD_OF_DAMAGED: &str =
-    "put a good copy in its place, move it away to begin anew, or use another data directory";
+    "replace it with a good copy, move it away to start anew, or use another data directory";
 
-/// Makes the file if it is not there, and lets nothing pass that is not a whole database of ours.
+/// Creates the file if it does not exist, and refuses anything but an intact database of ours.
 ///
-/// To be called before the first connection: closing a file that SQLite has open in the same process drops its locks.
+/// Must be called before the first connection: closing a file that SQLite has open in the same process drops its locks.
 pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
     match create_or_look(path) {
-        Ok(Contents::Possible) => examine::examine(path).map_err(|error| told(path, error)),
+        Ok(Contents::Possible) => examine::examine(path).map_err(|error| describe(path, error)),
         Ok(Contents::Foreign) => {
             Err(unusable(path, "is not a SQLite database: move it away, or use another data directory"))
         }
@@ -56,14 +56,14 @@ pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// The connection that writes. Refuses a file that is not ours; brings an older one to our version.
+/// The connection that writes. Refuses a file that is not ours, and migrates an older one.
 pub(super) fn writer(path: &Path, durability: Durability) -> Result<Connection, StoreError> {
-    open_to_write(path, durability).map_err(|error| told(path, error))
+    open_to_write(path, durability).map_err(|error| describe(path, error))
 }
 
 fn open_to_write(path: &Path, durability: Durability) -> Result<Connection, Opening> {
     let mut connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    // Until it is known whose file this is, nothing may change it: not even the checkpoint that SQLite does on close.
+    // Nothing may change the file before it is known to be ours, not even SQLite's checkpoint on close.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     schema::check(&connection)?;
     if connection.is_readonly("main")? {
@@ -74,7 +74,7 @@ fn open_to_write(path: &Path, durability: Durability) -> Result<Connection, Open
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
         return Err(Opening::Refused(format!(
-            "stays in journal mode {mode}; its file system does not do WAL"
+            "stays in journal mode {mode}: its file system does not support WAL"
         )));
     }
     connection.pragma_update(None, "synchronous", durability.synchronous())?;
@@ -86,7 +86,7 @@ fn open_to_write(path: &Path, durability: Durability) -> Result<Connection, Open
     Ok(connection)
 }
 
-/// A connection that can only read; the file has been prepared.
+/// A read-only connection to a prepared file.
 pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
     Ok(open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?)
 }
@@ -99,7 +99,7 @@ pub(super) fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection
     Ok(connection)
 }
 
-/// The database and what SQLite keeps beside it.
+/// Applies to the database and SQLite's files beside it.
 fn make_private(path: &Path) -> io::Result<()> {
     for suffix in ["", "-wal", "-shm"] {
         let mut file = path.as_os_str().to_owned();
@@ -114,9 +114,9 @@ fn make_private(path: &Path) -> io::Result<()> {
 
 /// Why a file could not be prepared.
 pub(super) enum Opening {
-    /// It is not one we may use.
+    /// We may not use it.
     Refused(String),
-    /// It was ours; what is wrong with it.
+    /// It is ours, but damaged.
     Damaged(String),
     /// SQLite failed.
     Sqlite(rusqlite::Error),
@@ -143,12 +143,12 @@ fn create_or_look(path: &Path) -> io::Result<Contents> {
     }
     let mut head = Vec::new();
     File::open(path)?.take(MAGIC.len() as u64).read_to_end(&mut head)?;
-    // An empty file is what a hub leaves that was killed while it made one.
+    // A hub that is killed while it creates the file leaves an empty one.
     Ok(if head.is_empty() || head == MAGIC { Contents::Possible } else { Contents::Foreign })
 }
 
-/// An error in words for the one who starts the hub.
-pub(super) fn told(path: &Path, error: Opening) -> StoreError {
+/// The error for the user who starts the hub.
+pub(super) fn describe(path: &Path, error: Opening) -> StoreError {
     let damaged = |what: &str| unusable(path, &format!("is damaged ({what}): {INSTEAD_OF_DAMAGED}"));
     match error {
         Opening::Refused(why) => unusable(path, &why),
@@ -164,5 +164,5 @@ pub(super) fn told(path: &Path, error: Opening) -> StoreError {
 }
 
 fn unusable(path: &Path, why: &str) -> StoreError {
-    StoreError::Unusable(format!("{} {why} (it was left as it is)", path.display()))
+    StoreError::Unusable(format!("{} {why} (it was not changed)", path.display()))
 }

@@ -1,5 +1,5 @@
-//! Looks a database file over before anything is written to it: whose it is, which version, and whether it is whole. It
-//! only reads; a file that does not pass is left as it is, with what SQLite keeps beside it.
+//! Examines a database file before anything is written to it: its owner, its version and its integrity. It only reads: a refused
+//! file is not changed, nor are SQLite's files beside it.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,15 +9,15 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use super::connection::{Opening, open};
 use super::schema;
 
-/// How long a start may take over looking for damage: enough for a few hundred megabytes. What a larger file holds
-/// beyond that is called damage when it is read.
+/// How long a start may look for damage: enough for a few hundred megabytes. Damage in the rest of a larger file is reported when
+/// it is read.
 const WITHIN: Duration = Duration::from_millis(250);
-/// How many steps of SQLite pass between two looks at the clock.
+/// How many SQLite steps pass between two checks of the clock.
 const STEPS: i32 = 1000;
-/// What a hub cannot start without comes first.
+/// The tables that a hub needs to start come first.
 const CHECKS: &[&str] = &["(sessions)", "(runs)", "(turns)", "(approvals)", ""];
 
-/// Lets pass what is blank, or ours and whole as far as could be seen in time.
+/// Accepts a blank file, and one of ours without damage as far as it could be checked in time.
 pub(super) fn examine(path: &Path) -> Result<(), Opening> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     match schema::check(&connection) {
@@ -42,7 +42,7 @@ fn look_for_damage(mut connection: Connection) -> Result<(), Opening> {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
                 tracing::debug!(
                     check = which,
-                    "the database is too large to be looked over whole at a start"
+                    "the database is too large to be checked completely at a start"
                 );
                 return Ok(());
             }
@@ -56,8 +56,8 @@ fn is_unfinished(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_READONLY_ROLLBACK)
 }
 
-/// A transaction that broke off waits beside the file to be rolled back. Ours can be in that state only in the first
-/// instant of its life, before it is a write-ahead log; anything larger is somebody else's to tidy up.
+/// An interrupted transaction waits beside the file to be rolled back. Our file can be in that state only while it is created,
+/// before it uses a write-ahead log. A larger file belongs to another program.
 fn check_unfinished(path: &Path) -> Result<(), Opening> {
     match std::fs::metadata(path) {
         Ok(file) if file.len() <= 4096 => Ok(()),

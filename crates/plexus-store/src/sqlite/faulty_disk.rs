@@ -1,7 +1,6 @@
-//! A disk that fails when it is told to, for tests: in debug builds only, a release has none of it. It stands between
-//! SQLite and the real files: as SQLite's default VFS, which is the real one but for what writes and syncs databases and
-//! their logs. It is told by a [`Disk`], which one test of a process holds at a time, or, where that process is a hub, by
-//! the file that `PLEXUS_STORE_FAULT_FILE` names.
+//! Injects disk faults, for tests. It exists in debug builds only. It replaces SQLite's default VFS by one that passes everything
+//! on to the real one, except for faulty writes and syncs of databases and their logs. A test controls it through
+//! [`Disk`], of which a process has one at a time; a hub is controlled through the file that `PLEXUS_STORE_FAULT_FILE` names.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::path::PathBuf;
@@ -11,14 +10,14 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rusqlite::ffi;
 
-/// What goes wrong.
+/// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Half of what is to be written finds room.
+    /// The disk is full after half of a write.
     NoSpace = 1,
-    /// What is to be written cannot be.
+    /// A write fails.
     BrokenWrite,
-    /// What was written cannot be made to last.
+    /// A sync fails.
     BrokenSync,
 }
 
@@ -26,7 +25,7 @@ impl Fault {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::NoSpace, Self::BrokenWrite, Self::BrokenSync];
 
-    /// What it is called in the file.
+    /// Its name in the file.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoSpace => "no space",
@@ -36,28 +35,28 @@ impl Fault {
     }
 }
 
-/// The disk, for one test.
+/// The disk of one test.
 pub struct Disk(#[expect(dead_code, reason = "it is held")] MutexGuard<'static, ()>);
 
 static FAULT: AtomicU8 = AtomicU8::new(0);
-/// How many operations still go well.
+/// How many operations succeed before the fault.
 static GOOD: AtomicI64 = AtomicI64::new(0);
 static REAL: OnceLock<Real> = OnceLock::new();
 static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
 
-/// From here on the disk fails as the file says that the environment names, if it does: one that is there holds
-/// `N WHAT`, such as `3 no space`: then every third write finds too little room. To be called before the first connection.
-pub(super) fn obey_the_file() {
+/// Installs the faulty disk if the environment names a file. While that file exists it contains `N FAULT`, such as
+/// `3 no space`: then every third write fails. Must be called before the first connection.
+pub(super) fn install_from_environment() {
     if FILE.get_or_init(|| std::env::var_os("PLEXUS_STORE_FAULT_FILE").map(Into::into)).is_some() {
         REAL.get_or_init(install);
     }
 }
 
-/// The VFS below, and how its files write and sync.
+/// The real VFS, and how its files write and sync.
 struct Real {
     vfs: *mut ffi::sqlite3_vfs,
     methods: OnceLock<ffi::sqlite3_io_methods>,
-    /// The same with ours in their place, one for each kind of file that it has.
+    /// The same methods with our own writes and syncs, one table for each kind of file.
     faulty: Mutex<Vec<(usize, &'static ffi::sqlite3_io_methods)>>,
 }
 
@@ -67,39 +66,39 @@ unsafe impl Send for Real {}
 unsafe impl Sync for Real {}
 
 impl Disk {
-    /// Takes the disk, which is sound at first.
+    /// Takes the disk, without a fault.
     pub fn take() -> Self {
         static ONE_TEST: Mutex<()> = Mutex::new(());
         let held = ONE_TEST.lock().unwrap_or_else(PoisonError::into_inner);
         REAL.get_or_init(install);
         let disk = Self(held);
-        disk.mend();
+        disk.repair();
         disk
     }
 
-    /// After so many more operations of the kind that fails, all of them do.
+    /// Lets this many operations of the faulty kind succeed, then all of them fail.
     pub fn fail(&self, fault: Fault, after: u32) {
         GOOD.store(after.into(), SeqCst);
         FAULT.store(fault as u8, SeqCst);
     }
 
-    /// All goes well again.
-    pub fn mend(&self) {
+    /// Ends the fault.
+    pub fn repair(&self) {
         FAULT.store(0, SeqCst);
     }
 }
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        self.mend();
+        self.repair();
     }
 }
 
 fn fails(fault: Fault) -> bool {
-    FAULT.load(SeqCst) == fault as u8 && GOOD.fetch_sub(1, SeqCst) <= 0 || fails_by_the_file(fault)
+    FAULT.load(SeqCst) == fault as u8 && GOOD.fetch_sub(1, SeqCst) <= 0 || fails_by_file(fault)
 }
 
-fn fails_by_the_file(fault: Fault) -> bool {
+fn fails_by_file(fault: Fault) -> bool {
     static STRUCK: AtomicU32 = AtomicU32::new(0);
     let Some(file) = FILE.get().and_then(Option::as_ref) else { return false };
     let Ok(told) = std::fs::read_to_string(file) else { return false };

@@ -1,29 +1,23 @@
-//! The store in one SQLite file: one thread writes (`writer`, what it does is in `changes`, `approvals`, `budgets`, `held` and `removals`), a few
-//! connections read beside it (`readers`, `reads`), and `connection`, `examine` and `schema` see to the file itself.
+//! The store in one SQLite file. One thread writes: `writer` opens a transaction, `rows` is the row interface inside it.
+//! A few connections read beside it (`readers`, `reads`, `arbor_reads`, `authority_reads`, `audit`). `connection`,
+//! `examine` and `schema` open, check and migrate the file. The domain rules are in `crate::domain`.
 
-mod acts;
-mod approvals;
-mod arbor;
 mod arbor_reads;
 mod audit;
 mod audit_file;
-mod budgets;
-mod changes;
+mod authority_reads;
 mod columns;
 mod connection;
 mod examine;
 #[cfg(debug_assertions)]
 pub mod faulty_disk;
-mod held;
 mod readers;
 mod reads;
-mod removals;
-mod rules;
+mod rows;
 mod schema;
 mod sql;
 #[cfg(test)]
 mod tests;
-mod tokens;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -38,35 +32,43 @@ pub use audit_file::AuditFile;
 pub use connection::Durability;
 
 use readers::Readers;
+use rows::SqliteRows;
 use writer::{Apply, Writer};
 
+use crate::domain;
 use crate::{
     ApprovalRow, Arbor, AuditCheck, AuditFilter, AuditFrom, BudgetRow, CallRow, Change, Committed, EventRow,
     FeedRow, FinishedRun, Found, Ledger, LivingSession, Observer, OldRecords, Open, PermitStream, Removable,
     ResumePoint, RuleRow, RunKey, RunRow, SessionRow, Store, StoreError, Tally, TokenRow, TurnRow,
 };
 
-/// A [`Store`] in one SQLite file. Dropping it stores what is queued and closes the file.
+/// A [`Store`] in one SQLite file. Dropping it finishes the queued commits and closes the file.
 pub struct SqliteStore {
-    // The order matters: the last connection to close should be the one that can tidy the file up.
+    // The order matters: the connection that closes last has to be one that can checkpoint the write-ahead log.
     readers: Readers,
     writer: Writer,
     path: PathBuf,
 }
 
 impl SqliteStore {
-    /// Opens the file, or makes it (mode 0600) when it is not there or empty.
+    /// Opens the file, or creates it (mode 0600) if it does not exist or is empty.
     ///
     /// # Errors
-    /// [`StoreError::Unusable`] when the file is not ours, damaged, newer than this program, or cannot be opened; it
-    /// is left as it is. [`StoreError::Unavailable`] when it might work later.
+    /// [`StoreError::Unusable`] if the file belongs to another program, is damaged, was written by a newer Plexus or cannot be
+    /// opened; it is not changed. [`StoreError::Unavailable`] if a retry may succeed.
     pub fn open(path: &Path, durability: Durability) -> Result<Self, StoreError> {
-        Self::open_with(path, durability, Box::new(changes::apply))
+        Self::open_with(
+            path,
+            durability,
+            Box::new(|connection, chain, at, changes| {
+                domain::apply(&mut SqliteRows::new(connection, chain), at, changes)
+            }),
+        )
     }
 
     fn open_with(path: &Path, durability: Durability, apply: Apply) -> Result<Self, StoreError> {
         #[cfg(debug_assertions)]
-        faulty_disk::obey_the_file();
+        faulty_disk::install_from_environment();
         connection::prepare(path)?;
         let open = {
             let path = path.to_owned();
@@ -76,13 +78,13 @@ impl SqliteStore {
         Ok(Self { readers: Readers::new(path.to_owned()), writer, path: path.to_owned() })
     }
 
-    /// How many transactions were committed; beside the number of commits it tells how well they are grouped.
+    /// How many transactions were committed. Compared with the number of commits it shows how well they are grouped.
     pub fn transactions(&self) -> u64 {
         self.writer.transactions()
     }
 
-    /// Stores what is queued, then closes the file; blocks until that is done. Whoever comes later is told that the
-    /// store is closed.
+    /// Finishes the queued commits, then closes the file; blocks until that is done. Later calls fail with
+    /// [`StoreError::Unavailable`].
     pub fn close(&self) {
         self.readers.close();
         self.writer.close();
@@ -139,7 +141,7 @@ impl Store for SqliteStore {
     }
 
     async fn budget(&self, session: SessionId) -> Result<Vec<BudgetRow>, StoreError> {
-        self.readers.read(move |file| budgets::drawn_on(file, session)).await
+        self.readers.read(move |file| reads::budget(file, session)).await
     }
 
     async fn run(&self, key: RunKey) -> Result<Option<RunRow>, StoreError> {
@@ -156,16 +158,16 @@ impl Store for SqliteStore {
     }
 
     async fn rules(&self) -> Result<Vec<RuleRow>, StoreError> {
-        self.readers.read(rules::in_force).await
+        self.readers.read(authority_reads::rules).await
     }
 
     async fn token_of_hash(&self, hash: &str, now: UnixSeconds) -> Result<Option<TokenRow>, StoreError> {
         let hash = hash.to_owned();
-        self.readers.read(move |connection| tokens::of_hash(connection, &hash, now)).await
+        self.readers.read(move |connection| authority_reads::token_of_hash(connection, &hash, now)).await
     }
 
     async fn tokens(&self, now: UnixSeconds) -> Result<Vec<TokenRow>, StoreError> {
-        self.readers.read(move |connection| tokens::in_use(connection, now)).await
+        self.readers.read(move |connection| authority_reads::tokens(connection, now)).await
     }
 
     async fn turn(&self, session: SessionId, turn: u64) -> Result<Option<TurnRow>, StoreError> {
@@ -313,7 +315,7 @@ impl Arbor for SqliteStore {
 }
 
 impl StoreError {
-    /// The same with the name of the file that cannot be used.
+    /// Adds the name of the file to `Unusable`.
     fn in_file(self, path: &Path) -> Self {
         match self {
             Self::Unusable(why) => Self::Unusable(format!("{}: {why}", path.display())),
@@ -326,7 +328,7 @@ impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         match error {
             rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::IntegralValueOutOfRange(..) => {
-                Self::Unusable(format!("the database holds a record that cannot be read: {error}"))
+                Self::Unusable(format!("the database contains a row that cannot be read: {error}"))
             }
             _ => match error.sqlite_error_code() {
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Unusable(format!(

@@ -1,5 +1,4 @@
-//! The connections that read, beside the one that writes: a few, lent to one question at a time, so that a slow
-//! reader holds up neither the writer nor all other readers.
+//! The read connections. Each serves one read at a time, so a slow read blocks neither the writer nor all other reads.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,12 +7,12 @@ use super::connection;
 use crate::{Places, StoreError};
 use rusqlite::Connection;
 
-/// How many questions are answered at once.
+/// How many reads run at once.
 const READERS: usize = 6;
-/// How many of them may be asked by callers other than the operator.
+/// How many of them can belong to callers other than the operator.
 const SHARED: usize = 4;
 
-/// The connections, and the places at them.
+/// The connections, and the places that limit their use.
 pub(super) struct Readers {
     idle: Arc<Idle>,
     places: Places,
@@ -25,34 +24,33 @@ struct Idle {
 }
 
 impl Readers {
-    /// For a file that has been prepared. Connections are opened when they are needed.
+    /// For a prepared file. Connections are opened when they are needed.
     pub(super) fn new(path: PathBuf) -> Self {
         let idle = Arc::new(Idle { path, connections: Mutex::default() });
         Self { idle, places: Places::new(READERS, SHARED) }
     }
 
-    /// Asks a question on a thread that may block. It sees what was committed before it began.
-    pub(super) async fn read<T: Send + 'static>(
+    /// Runs a read on a thread that may block. It sees every commit before its start.
+    pub(super) async fn read<T: Send + 'static, E: Into<StoreError>>(
         &self,
-        question: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        read: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
     ) -> Result<T, StoreError> {
         let place = self.places.take().await;
         let place = place.map_err(|_| StoreError::Unavailable("the store is closed".to_owned()))?;
         let idle = Arc::clone(&self.idle);
         let answer = tokio::task::spawn_blocking(move || {
-            // The place is given up by this thread, not by the one who asked and may have gone meanwhile.
+            // This thread releases the place: the caller may be gone by then.
             let _place = place;
             let connection = idle.take()?;
-            let answer =
-                question(&connection).map_err(|error| StoreError::from(error).in_file(&idle.path))?;
-            // Not after an error or a panic: then the next question gets a fresh one.
+            let answer = read(&connection).map_err(|error| error.into().in_file(&idle.path))?;
+            // After an error or a panic the connection is dropped, and the next read opens another one.
             idle.put_back(connection);
             Ok(answer)
         });
-        answer.await.unwrap_or_else(|error| Err(StoreError::Unavailable(format!("a read was lost: {error}"))))
+        answer.await.unwrap_or_else(|error| Err(StoreError::Unavailable(format!("a read failed: {error}"))))
     }
 
-    /// Closes what is idle, and lets nobody ask any more.
+    /// Closes the idle connections and refuses further reads.
     pub(super) fn close(&self) {
         self.places.close();
         self.idle.lock().clear();

@@ -1,18 +1,24 @@
-//! Every question the store can be asked, each one statement on one connection, so that its answer is one moment's.
-//! The statements themselves are in `sql`.
+//! The reads of the store. Each is one statement on one connection, so it sees one snapshot. The statements are in `sql`.
 
 use plexus_protocol::{Approval, ApprovalId, SessionId};
-use rusqlite::{Connection, OptionalExtension, Params, Result, Row};
+use rusqlite::types::FromSqlError;
+use rusqlite::{Connection, OptionalExtension, Params, Row};
 
+use serde_json::Value;
+
+use super::audit::Chain;
 use super::columns::{Json, Text, Word, int};
+use super::rows::SqliteRows;
 use super::sql;
+use crate::domain;
+use crate::page::Page;
 use crate::{
-    ApprovalRow, CallRow, EventRow, FeedRow, FinishedRun, LivingSession, OldRecords, Open, PermitStream,
-    Removable, RunKey, RunRow, SessionRow, Tally, TurnRow, TurnState,
+    ApprovalRow, BudgetRow, CallRow, EventRow, FeedColumns, FeedRow, FinishedRun, LivingSession, OldRecords,
+    Open, PermitStream, Removable, RunKey, RunRow, SessionRow, StoreError, Tally, TurnRow, TurnState,
+    Verdict,
 };
 
-/// What one page of events may hold, as text.
-const PAGE_BYTES: usize = 1024 * 1024;
+type Result<T, E = rusqlite::Error> = std::result::Result<T, E>;
 
 pub(super) fn session(connection: &Connection, id: SessionId) -> Result<Option<SessionRow>> {
     one(connection, sql::SESSION, [Text(id)], session_row)
@@ -42,6 +48,11 @@ pub(super) fn living(connection: &Connection) -> Result<Vec<LivingSession>> {
     })
 }
 
+pub(super) fn budget(connection: &Connection, session: SessionId) -> Result<Vec<BudgetRow>, StoreError> {
+    let _snapshot = connection.unchecked_transaction()?;
+    domain::budgets::drawn_on(&SqliteRows::new(connection, &mut Chain::default()), session)
+}
+
 pub(super) fn run(connection: &Connection, key: RunKey) -> Result<Option<RunRow>> {
     one(connection, sql::RUN, (Text(key.session), key.run), run_row)
 }
@@ -67,16 +78,15 @@ pub(super) fn events(
 ) -> Result<Vec<EventRow>> {
     let mut statement = connection.prepare_cached(sql::EVENTS)?;
     let mut rows = statement.query((Text(session), int(turn), int(from), int(limit)))?;
-    let (mut events, mut bytes) = (Vec::new(), 0);
+    let mut page = Page::new();
     while let Some(row) = rows.next()? {
-        bytes += row.get_ref("event")?.as_str()?.len();
-        if bytes > PAGE_BYTES && !events.is_empty() {
+        if !page.has_room_for(row.get_ref("event")?.as_str()?.len()) {
             break;
         }
         let event = row.get::<_, Json<_>>("event")?.0;
-        events.push(EventRow { session, turn, seq: row.get("seq")?, event, at: row.get("at")? });
+        page.push(EventRow { session, turn, seq: row.get("seq")?, event, at: row.get("at")? });
     }
-    Ok(events)
+    Ok(page.rows())
 }
 
 pub(super) fn event_count(connection: &Connection, session: SessionId, turn: u64) -> Result<u64> {
@@ -95,11 +105,6 @@ pub(super) fn open_approvals(connection: &Connection, which: &Open) -> Result<Ve
     }
 }
 
-/// Who was asked about an open approval before the one who is asked now, the first to begin with.
-pub(super) fn asked_before(connection: &Connection, id: ApprovalId) -> Result<Vec<String>> {
-    all(connection, sql::ASKED_BEFORE, [Text(id)], |row| row.get(0))
-}
-
 pub(super) fn living_approvals(connection: &Connection, run: RunKey) -> Result<Vec<ApprovalRow>> {
     all(connection, sql::LIVING_APPROVALS, (Text(run.session), run.run), approval_row)
 }
@@ -113,7 +118,7 @@ pub(super) fn living_calls(connection: &Connection, key: RunKey) -> Result<Vec<C
             tool_name: row.get("tool_name")?,
             digest: row.get("digest")?,
             request_id: row.get("request_id")?,
-            verdict: row.get::<_, Json<_>>("verdict")?.0,
+            verdict: Verdict::from_stored(row.get::<_, Json<_>>("verdict")?.0),
         })
     })
 }
@@ -127,14 +132,17 @@ pub(super) fn feed_of_all(connection: &Connection, after: u64, limit: u64) -> Re
 }
 
 fn feed_row(row: &Row<'_>) -> Result<FeedRow> {
-    Ok(FeedRow {
-        number: row.get("number")?,
-        to: row.get("addressee")?,
+    let columns = FeedColumns {
         kind: row.get::<_, Word<_>>("kind")?.0,
-        session: row.get::<_, Text<_>>("session")?.0,
         approval: row.get::<_, Option<Text<_>>>("approval")?.map(|id| id.0),
         turn: row.get("turn")?,
         data: row.get::<_, Json<_>>("data")?.0,
+    };
+    Ok(FeedRow {
+        number: row.get("number")?,
+        to: row.get("addressee")?,
+        session: row.get::<_, Text<_>>("session")?.0,
+        entry: columns.try_into().map_err(|why: &str| FromSqlError::Other(why.into()))?,
     })
 }
 
@@ -229,7 +237,10 @@ fn run_row(row: &Row<'_>) -> Result<RunRow> {
     Ok(RunRow {
         key: RunKey { session: row.get::<_, Text<_>>("session")?.0, run: row.get("run")? },
         state: row.get::<_, Word<_>>("state")?.0,
-        process: row.get::<_, Option<Json<_>>>("process")?.map(|process| process.0),
+        // An unreadable identity is none: the run has no process that could be found.
+        process: row
+            .get::<_, Option<Json<Value>>>("process")?
+            .and_then(|Json(it)| serde_json::from_value(it).ok()),
         journal_offset: row.get("journal_offset")?,
         created_at: row.get("created_at")?,
     })

@@ -1,14 +1,14 @@
-//! What stands in the database file: whose it is (`application_id`), which version (`user_version`), and the steps
-//! that lead from one version to the next. A step that was ever released is never changed.
+//! The schema of the database file: its owner (`application_id`), its version (`user_version`), and the migration from each
+//! version to the next. A released migration is never changed.
 
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::connection::Opening;
 
-/// "PLXS", so that a file of another program is told from ours.
+/// "PLXS", which distinguishes our files from those of other programs.
 const APPLICATION_ID: i32 = 0x504C_5853;
 
-/// Step n leads from version n to version n + 1.
+/// Step n migrates version n to version n + 1.
 const STEPS: &[&str] = &[
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
@@ -22,15 +22,15 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0010.sql"),
 ];
 
-/// What was found in a file that we may use.
+/// The contents of a file that we may use.
 pub(super) enum Contents {
-    /// Nothing yet.
+    /// It is empty.
     Blank,
-    /// A store of ours, of this version or an older one.
+    /// A store of this version or an older one.
     Ours,
 }
 
-/// Refuses a file that is not ours, or newer than we are. Changes nothing.
+/// Refuses a file of another program or of a newer version. Changes nothing.
 pub(super) fn check(connection: &Connection) -> Result<Contents, Opening> {
     let owner: i32 = connection.pragma_query_one(None, "application_id")?;
     let version = version(connection)?;
@@ -52,13 +52,13 @@ pub(super) fn check(connection: &Connection) -> Result<Contents, Opening> {
     Ok(Contents::Ours)
 }
 
-/// Brings a file that `check` let pass to our version, in one transaction.
+/// Migrates a file that `check` accepted, in one transaction.
 pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
     let from = version(connection)?;
     if from == STEPS.len() {
         return Ok(());
     }
-    // A table that is made anew is gone for a moment, and with it what others refer to.
+    // A table that is rebuilt is missing for a moment, and foreign keys refer to it.
     connection.pragma_update(None, "foreign_keys", false)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for step in STEPS.iter().skip(from) {
@@ -71,7 +71,7 @@ pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<usize> {
-    // A negative version is nobody's; it counts as newer than any.
+    // No version is negative; such a file counts as newer.
     let version: i64 = connection.pragma_query_one(None, "user_version")?;
     Ok(usize::try_from(version).unwrap_or(usize::MAX))
 }

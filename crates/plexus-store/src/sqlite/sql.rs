@@ -1,5 +1,4 @@
-//! The statements that read, and those that remove. They are constants so that a test can ask SQLite how it would
-//! answer each of them.
+//! The statements that read and delete. They are constants, so that a test can check the query plan of each.
 
 macro_rules! approvals {
     ($rest:literal) => {
@@ -17,10 +16,11 @@ macro_rules! approvals {
 }
 
 pub(super) const SESSION: &str = "SELECT * FROM sessions WHERE id = ?1";
+pub(super) const SESSION_EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?1)";
 pub(super) const SESSION_NAMED: &str = "SELECT * FROM sessions WHERE name = ?1 AND deleted_at IS NULL";
 pub(super) const SESSIONS: &str = "SELECT * FROM sessions WHERE deleted_at IS NULL ORDER BY ordinal";
 
-// Neither prompts nor what is asked are read: both may be large.
+// Prompts and inputs are not read: both may be large.
 pub(super) const LIVING: &str = "SELECT s.*, \
     t.status AS turn_status, t.progress AS turn_progress, t.started_at AS turn_started_at, \
     (SELECT json_group_array(json_extract(a.question, '$.kind')) FROM approvals a \
@@ -33,25 +33,25 @@ pub(super) const LIVING: &str = "SELECT s.*, \
 pub(super) const ANSWERS_TO: &str = "SELECT answers_to FROM sessions WHERE id = ?1";
 pub(super) const BUDGET: &str = "SELECT b.granted, b.own, b.below, b.used, b.told, s.deleted_at IS NOT NULL AS deleted \
     FROM budgets b JOIN sessions s ON s.id = b.session WHERE b.session = ?1 AND b.kind = ?2";
-pub(super) const ANY_LIMIT: &str = "SELECT EXISTS (SELECT 1 FROM budgets)";
-pub(super) const LIMITED: &str = "SELECT session FROM budgets WHERE kind = ?1";
-pub(super) const OPEN_BUDGET: &str =
+pub(super) const ANY_BUDGET: &str = "SELECT EXISTS (SELECT 1 FROM budgets)";
+pub(super) const SESSIONS_WITH: &str = "SELECT session FROM budgets WHERE kind = ?1";
+pub(super) const PENDING_OF_CALL: &str =
     "SELECT id FROM approvals WHERE status = 'pending' AND session = ?1 AND tool_use_id = ?2";
-pub(super) const WAIT_FOR_BUDGET: &str =
-    "INSERT INTO budget_waits (session, approval) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-pub(super) const BUDGETS_WAITED_FOR: &str = "SELECT approval FROM budget_waits WHERE session = ?1";
-pub(super) const WAITS_FOR_BUDGET: &str = "SELECT EXISTS (SELECT 1 FROM budget_waits WHERE approval = ?1)";
-pub(super) const RELEASE_CALL: &str = "UPDATE calls SET verdict = ?4 \
+pub(super) const BUDGET_WAITS: &str = "SELECT approval FROM budget_waits WHERE session = ?1";
+pub(super) const IS_WAITED_FOR: &str = "SELECT EXISTS (SELECT 1 FROM budget_waits WHERE approval = ?1)";
+pub(super) const SET_VERDICT: &str = "UPDATE calls SET verdict = ?4 \
     WHERE session = ?1 AND run = ?2 AND tool_use_id = ?3 AND settled_at IS NULL";
 
 pub(super) const RUN: &str = "SELECT * FROM runs WHERE session = ?1 AND run = ?2";
 pub(super) const OPEN_RUNS: &str = "SELECT * FROM runs WHERE state <> 'ended' ORDER BY session, run";
+pub(super) const HAS_OPEN_RUN: &str =
+    "SELECT EXISTS (SELECT 1 FROM runs WHERE session = ?1 AND state <> 'ended')";
 pub(super) const RUN_OF_TOKEN: &str = "SELECT * FROM runs WHERE token_hash = ?1 AND state <> 'ended'";
 
 pub(super) const TURN: &str = "SELECT * FROM turns WHERE session = ?1 AND turn = ?2";
 pub(super) const EVENTS: &str = "SELECT seq, event, at FROM events \
     WHERE session = ?1 AND turn = ?2 AND seq >= ?3 ORDER BY seq LIMIT ?4";
-// Events are numbered without gaps and removed only with all of their turn, so the last number tells how many there are.
+// Events are numbered without gaps and removed from the first on, so the last number is the count.
 pub(super) const EVENT_COUNT: &str =
     "SELECT coalesce(max(seq) + 1, 0) FROM events WHERE session = ?1 AND turn = ?2";
 
@@ -59,7 +59,7 @@ pub(super) const APPROVAL: &str = approvals!("WHERE a.id = ?1");
 pub(super) const OPEN_APPROVALS: &str = approvals!("WHERE a.status = 'pending' ORDER BY a.number");
 pub(super) const OPEN_APPROVALS_OF_SESSION: &str =
     approvals!("WHERE a.status = 'pending' AND a.session = ?1 ORDER BY a.number");
-// One statement, so that an approval that goes on meanwhile is found once.
+// One statement, so that an approval that is escalated meanwhile is found once.
 pub(super) const OPEN_APPROVALS_ASKED_OF: &str = concat!(
     approvals!("WHERE a.status = 'pending' AND a.asked_of = ?1"),
     " UNION ALL ",
@@ -70,12 +70,23 @@ pub(super) const OPEN_APPROVALS_ASKED_OF: &str = concat!(
     ),
     " ORDER BY number"
 );
+pub(super) const HAS_PENDING: &str =
+    "SELECT EXISTS (SELECT 1 FROM approvals WHERE session = ?1 AND status = 'pending' AND turn = ?2)";
+pub(super) const KEY_IS_HELD: &str = "SELECT EXISTS (SELECT 1 FROM approvals \
+    WHERE session = ?1 AND run = ?2 AND tool_use_id = ?3 AND turn = ?4 AND settled_at IS NULL)";
 pub(super) const ASKED_BEFORE: &str =
     "SELECT addressee FROM asked_before WHERE approval = ?1 ORDER BY number";
 pub(super) const LIVING_APPROVALS: &str =
     approvals!("WHERE a.session = ?1 AND a.run = ?2 AND a.settled_at IS NULL ORDER BY a.number");
 pub(super) const LIVING_CALLS: &str =
     "SELECT * FROM calls WHERE session = ?1 AND run = ?2 AND settled_at IS NULL ORDER BY ordinal";
+
+pub(super) const RUN_OF_CALL: &str = "SELECT session, run FROM calls WHERE ordinal = ?1";
+
+pub(super) const RULES: &str = "SELECT * FROM rules WHERE revoked_at IS NULL ORDER BY number";
+pub(super) const TOKENS: &str = "SELECT * FROM tokens WHERE revoked_at IS NULL ORDER BY number";
+pub(super) const TOKENS_NAMED: &str = "SELECT * FROM tokens WHERE name = ?1 AND revoked_at IS NULL";
+pub(super) const TOKEN_OF_HASH: &str = "SELECT * FROM tokens WHERE hash = ?1 AND revoked_at IS NULL";
 
 pub(super) const FEED: &str =
     "SELECT * FROM feed WHERE addressee = ?1 AND number > ?2 ORDER BY number LIMIT ?3";
@@ -86,32 +97,22 @@ pub(super) const PERMIT_STREAM: &str = "SELECT * FROM permit_streams WHERE event
 pub(super) const POSITION: &str =
     "SELECT position FROM positions WHERE reader = ?1 AND session = ?2 AND turn = ?3";
 
-// Of the open approvals only the oldest is looked into: what they ask may be large.
+// Only the oldest pending approval is parsed: inputs may be large.
 pub(super) const TALLY: &str = "SELECT \
     (SELECT count(*) FROM sessions WHERE deleted_at IS NULL) AS sessions, \
     (SELECT count(*) FROM approvals WHERE status = 'pending') AS open_approvals, \
     (SELECT json_extract(question, '$.created_at') FROM approvals WHERE status = 'pending' ORDER BY number LIMIT 1) \
         AS oldest_open";
 
-// What of a turn may be removed: it is over, and nothing more can come in it. Events that belong to no turn in progress
-// go to the latest, so that one stays for as long as the session or a process of it lives.
-macro_rules! turn_is_over {
-    ($rest:literal) => {
-        concat!(
-            "t.ended_at IS NOT NULL AND t.events <> 'removed' \
-             AND (t.turn < s.latest_turn OR s.deleted_at IS NOT NULL AND NOT EXISTS \
-                  (SELECT 1 FROM runs r WHERE r.session = t.session AND r.state <> 'ended')) \
-             AND NOT EXISTS (SELECT 1 FROM approvals a \
-                             WHERE a.session = t.session AND a.status = 'pending' AND a.turn = t.turn) ",
-            $rest
-        )
-    };
-}
-
-pub(super) const OLD_TURNS: &str = concat!(
-    "SELECT t.session, t.turn FROM turns t JOIN sessions s ON s.id = t.session WHERE t.ended_at < ?1 AND ",
-    turn_is_over!("ORDER BY t.ended_at LIMIT ?2")
-);
+// Candidates for removal. `crate::domain::removal` decides, in the transaction that removes; the conditions here keep
+// rows that it would refuse from filling a page.
+pub(super) const OLD_TURNS: &str = "SELECT t.session, t.turn FROM turns t JOIN sessions s ON s.id = t.session \
+    WHERE t.ended_at < ?1 AND t.ended_at IS NOT NULL AND t.events <> 'removed' \
+    AND (t.turn < s.latest_turn OR s.deleted_at IS NOT NULL AND NOT EXISTS \
+         (SELECT 1 FROM runs r WHERE r.session = t.session AND r.state <> 'ended')) \
+    AND NOT EXISTS (SELECT 1 FROM approvals a \
+                    WHERE a.session = t.session AND a.status = 'pending' AND a.turn = t.turn) \
+    ORDER BY t.ended_at LIMIT ?2";
 pub(super) const OLD_APPROVALS: &str = "SELECT a.id FROM approvals a \
     JOIN runs r ON r.session = a.session AND r.run = a.run \
     WHERE a.resolved_at < ?1 AND a.resolved_at IS NOT NULL AND r.state = 'ended' \
@@ -124,27 +125,16 @@ pub(super) const FINISHED_RUNS: &str = "SELECT r.session, r.run, r.ended_at, s.d
     WHERE r.ended_at IS NOT NULL AND r.files = 'kept' AND (r.ended_at, r.session, r.run) > (?1, ?2, ?3) \
     ORDER BY r.ended_at, r.session, r.run LIMIT ?4";
 
-// The statements that remove; see `removals`.
-pub(super) const BEGIN_REMOVING_EVENTS: &str = concat!(
-    "UPDATE turns AS t SET events = 'removing' FROM sessions s \
-     WHERE s.id = t.session AND t.session = ?1 AND t.turn = ?2 AND ",
-    turn_is_over!("")
-);
 pub(super) const FIRST_EVENTS: &str = "SELECT seq, octet_length(event) FROM events \
     WHERE session = ?1 AND turn = ?2 ORDER BY seq LIMIT ?3";
-pub(super) const REMOVE_EVENTS: &str = "DELETE FROM events WHERE session = ?1 AND turn = ?2 AND seq <= ?3";
-pub(super) const END_REMOVING_EVENTS: &str =
-    "UPDATE turns SET events = 'removed' WHERE session = ?1 AND turn = ?2";
-pub(super) const REMOVE_PERMIT_STREAMS: &str = "DELETE FROM permit_streams WHERE approval = ?1 \
-    AND EXISTS (SELECT 1 FROM approvals a JOIN runs r ON r.session = a.session AND r.run = a.run \
-                WHERE a.id = ?1 AND a.status <> 'pending' AND r.state = 'ended')";
-pub(super) const REMOVE_APPROVAL: &str = "DELETE FROM approvals AS a WHERE a.id = ?1 AND a.status <> 'pending' \
-    AND EXISTS (SELECT 1 FROM runs r WHERE r.session = a.session AND r.run = a.run AND r.state = 'ended')";
-pub(super) const REMOVE_CALL: &str = "DELETE FROM calls AS c WHERE c.ordinal = ?1 \
-    AND EXISTS (SELECT 1 FROM runs r WHERE r.session = c.session AND r.run = c.run AND r.state = 'ended')";
-pub(super) const REMOVE_RUN_FILES: &str = "UPDATE runs SET files = 'removed' WHERE session = ?1 AND run = ?2 AND state = 'ended' AND files = 'kept'";
+pub(super) const DELETE_EVENTS: &str = "DELETE FROM events WHERE session = ?1 AND turn = ?2 AND seq <= ?3";
+pub(super) const DELETE_PERMIT_STREAMS: &str = "DELETE FROM permit_streams WHERE approval = ?1";
+pub(super) const DELETE_APPROVAL: &str = "DELETE FROM approvals WHERE id = ?1";
+pub(super) const DELETE_CALL: &str = "DELETE FROM calls WHERE ordinal = ?1";
+pub(super) const MARK_FILES_REMOVED: &str =
+    "UPDATE runs SET files = 'removed' WHERE session = ?1 AND run = ?2 AND files = 'kept'";
 
-// Conversation trees. What is shown of a node to those who only look.
+// Conversation trees. The columns of a node without its content.
 macro_rules! nodes {
     ($rest:literal) => {
         concat!(
@@ -165,6 +155,8 @@ pub(super) const LEAVES: &str = nodes!(
     "WHERE n.tree = ?1 AND n.children = 0 AND n.ordinal > coalesce((SELECT ordinal FROM nodes WHERE id = ?2), 0) \
      ORDER BY n.ordinal LIMIT ?3"
 );
+pub(super) const NODE_EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM nodes WHERE id = ?1)";
+pub(super) const NODE_CONTENT: &str = "SELECT content, ordinal FROM nodes WHERE id = ?1";
 pub(super) const NODE_AT: &str = "SELECT * FROM nodes WHERE ordinal = ?1";
 pub(super) const STEP_FROM: &str = "SELECT ordinal, depth, above, jump FROM nodes WHERE id = ?1";
 pub(super) const STEP_AT: &str = "SELECT ordinal, depth, above, jump FROM nodes WHERE ordinal = ?1";
@@ -192,7 +184,7 @@ pub(super) const TREE_SESSIONS: &str =
     "SELECT id, name, head, deleted_at IS NOT NULL AS deleted FROM sessions WHERE tree = ?1 ORDER BY ordinal";
 pub(super) const TREE_LIVES: &str =
     "SELECT EXISTS (SELECT 1 FROM sessions WHERE tree = ?1 AND deleted_at IS NULL)";
-pub(super) const LAST_NODES: &str = "SELECT ordinal, id, parent FROM nodes \
+pub(super) const LAST_NODES: &str = "SELECT id, parent FROM nodes \
     WHERE tree = ?1 AND parent IS NOT NULL ORDER BY ordinal DESC LIMIT ?2";
 pub(super) const SEARCH: &str = nodes!(
     "JOIN node_text f ON f.rowid = n.ordinal WHERE f.text MATCH ?1 AND (?2 IS NULL OR n.tree = ?2) \
@@ -200,7 +192,7 @@ pub(super) const SEARCH: &str = nodes!(
      ORDER BY f.rowid DESC LIMIT ?4"
 );
 
-// The record is read by number; a filter passes over what it does not want.
+// The audit log is read by number; a filter skips entries.
 macro_rules! audit {
     (after, $of:literal) => {
         audit!($of, "number > ?1", "number")
@@ -235,23 +227,28 @@ pub(super) const AUDIT_CHAIN: &str = "SELECT number, hash, entry, at, kind, who,
 pub(super) const VERDICT: &str = "SELECT verdict FROM calls \
     WHERE session = ?1 AND run = ?2 AND tool_use_id = ?3 AND settled_at IS NULL";
 
-/// All of them that must be answered by an index, whatever the size of the tables.
+/// The statements that must use an index, whatever the size of the tables.
 #[cfg(test)]
 pub(super) const ALL: &[&str] = &[
     SESSION,
+    SESSION_EXISTS,
     SESSION_NAMED,
     SESSIONS,
     LIVING,
     ANSWERS_TO,
     BUDGET,
-    LIMITED,
-    OPEN_BUDGET,
-    BUDGETS_WAITED_FOR,
-    WAITS_FOR_BUDGET,
-    RELEASE_CALL,
+    SESSIONS_WITH,
+    PENDING_OF_CALL,
+    BUDGET_WAITS,
+    IS_WAITED_FOR,
+    SET_VERDICT,
     RUN,
     OPEN_RUNS,
+    HAS_OPEN_RUN,
     RUN_OF_TOKEN,
+    RUN_OF_CALL,
+    TOKEN_OF_HASH,
+    RULES,
     TURN,
     EVENTS,
     EVENT_COUNT,
@@ -271,14 +268,14 @@ pub(super) const ALL: &[&str] = &[
     OLD_APPROVALS,
     OLD_CALLS,
     FINISHED_RUNS,
-    BEGIN_REMOVING_EVENTS,
     FIRST_EVENTS,
-    REMOVE_EVENTS,
-    END_REMOVING_EVENTS,
-    REMOVE_PERMIT_STREAMS,
-    REMOVE_APPROVAL,
-    REMOVE_CALL,
-    REMOVE_RUN_FILES,
+    DELETE_EVENTS,
+    DELETE_PERMIT_STREAMS,
+    DELETE_APPROVAL,
+    DELETE_CALL,
+    MARK_FILES_REMOVED,
+    HAS_PENDING,
+    KEY_IS_HELD,
     AUDIT,
     AUDIT_OF_SESSION,
     AUDIT_OF_TOOL,
@@ -293,6 +290,8 @@ pub(super) const ALL: &[&str] = &[
     NODES_OF_TREE,
     LEAVES,
     NODE_AT,
+    NODE_EXISTS,
+    NODE_CONTENT,
     STEP_FROM,
     STEP_AT,
     NODE_ABOVE,

@@ -1,4 +1,4 @@
-//! What cannot be seen from outside: how commits are grouped, and what a fault inside one does to the others.
+//! Internals: how commits are grouped, and how a failing commit affects the others of its group.
 
 use plexus_protocol::arbor::Role;
 use std::future::poll_fn;
@@ -18,12 +18,12 @@ use crate::{NewSession, NodeRow, Refusal};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A change that does nothing but carry a word to the function that `store` was opened with.
+/// A change that only carries a word to the function that the store was opened with.
 fn word(word: &str) -> Vec<Change> {
     vec![Change::Notice { to: word.to_owned(), session: SessionId::random(), data: Value::Null }]
 }
 
-/// A store whose commits keep their words in a table of their own; `fault` goes first and may fail or panic.
+/// A store whose commits insert their words into a table. `fault` runs after each insert and may fail or panic.
 fn scratch(
     mut fault: impl FnMut(&Connection, &str) -> Result<(), StoreError> + Send + 'static,
 ) -> (TempDir, SqliteStore) {
@@ -47,14 +47,14 @@ async fn words(store: &SqliteStore) -> Vec<String> {
     read.await.unwrap()
 }
 
-/// Holds the writer inside a commit while others queue up behind it.
+/// Stops the writer inside a commit while others queue up.
 struct Gate {
     entered: mpsc::Receiver<()>,
     leave: mpsc::Sender<()>,
 }
 
 impl Gate {
-    /// The gate, and a fault that stops the commit `wait` at it and leaves the rest to `then`.
+    /// The gate, and a fault that stops the commit `wait` at it and calls `then`.
     fn before(
         mut then: impl FnMut(&Connection, &str) -> Result<(), StoreError> + Send + 'static,
     ) -> (Self, impl FnMut(&Connection, &str) -> Result<(), StoreError> + Send + 'static) {
@@ -81,7 +81,7 @@ impl Gate {
         self.entered.recv_timeout(LIMIT).unwrap();
         let mut waiting: Vec<_> = queued.iter().map(|text| Box::pin(store.commit(0, word(text)))).collect();
         for commit in &mut waiting {
-            assert!(poll_once(commit).await.is_none(), "answered before it could be durable");
+            assert!(poll_once(commit).await.is_none(), "acknowledged before it could be durable");
         }
         self.leave.send(()).unwrap();
         tokio::time::timeout(LIMIT, first).await.unwrap().unwrap();
@@ -93,7 +93,7 @@ impl Gate {
     }
 }
 
-/// `None` when the future is not ready. A commit is in the queue once it has been polled.
+/// `None` if the future is not ready. A commit is in the queue once it has been polled.
 async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     poll_fn(|context| match Pin::new(&mut *future).poll(context) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
@@ -116,7 +116,7 @@ async fn commits_that_wait_together_share_one_transaction() {
 }
 
 #[tokio::test]
-async fn a_refused_commit_does_not_harm_the_others_of_its_group() {
+async fn a_refused_commit_does_not_affect_others_of_its_group() {
     let (gate, fault) = Gate::before(|_, word| match word {
         "refuse" => Err(Refusal::KeyTaken.into()),
         _ => Ok(()),
@@ -132,7 +132,7 @@ async fn a_refused_commit_does_not_harm_the_others_of_its_group() {
 }
 
 #[tokio::test]
-async fn a_panic_in_one_commit_harms_neither_the_others_nor_the_writer() {
+async fn a_panic_in_one_commit_affects_neither_the_others_nor_the_writer() {
     let (gate, fault) = Gate::before(|_, word| {
         assert_ne!(word, "panic");
         Ok(())
@@ -145,7 +145,7 @@ async fn a_panic_in_one_commit_harms_neither_the_others_nor_the_writer() {
 }
 
 #[tokio::test]
-async fn a_full_database_takes_nothing_half_and_works_again_when_there_is_room() {
+async fn a_full_database_stores_nothing_partially_and_recovers() {
     let room = Arc::new(AtomicU32::new(0));
     let limit = Arc::clone(&room);
     let (_dir, store) = scratch(move |connection, word| {
@@ -155,7 +155,7 @@ async fn a_full_database_takes_nothing_half_and_works_again_when_there_is_room()
         }
         Ok(())
     });
-    // The least SQLite takes is the present size: from here on the file cannot grow.
+    // SQLite raises the limit to the present size: from here on the file cannot grow.
     room.store(1, Ordering::Relaxed);
     store.commit(0, word("limit")).await.unwrap();
     let large = "x".repeat(100_000);
@@ -170,10 +170,10 @@ async fn a_full_database_takes_nothing_half_and_works_again_when_there_is_room()
 }
 
 #[tokio::test]
-async fn when_the_whole_transaction_is_lost_all_of_its_commits_are_told_and_the_writer_goes_on() {
+async fn a_lost_transaction_fails_all_of_its_commits_and_the_writer_continues() {
     let (gate, fault) = Gate::before(|connection, word| {
         if word == "lose" {
-            // As SQLite does by itself after some I/O errors.
+            // SQLite does this itself after some I/O errors.
             connection.execute_batch("ROLLBACK")?;
             return Err(StoreError::Unavailable("lost".to_owned()));
         }
@@ -187,7 +187,7 @@ async fn when_the_whole_transaction_is_lost_all_of_its_commits_are_told_and_the_
 }
 
 #[tokio::test]
-async fn closing_stores_what_is_queued_and_refuses_what_comes_later() {
+async fn closing_finishes_queued_commits_and_refuses_later_ones() {
     let (dir, store) = scratch(|_, _| Ok(()));
     let mut queued = Box::pin(store.commit(0, word("queued")));
     let _ = poll_once(&mut queued).await;
@@ -199,7 +199,7 @@ async fn closing_stores_what_is_queued_and_refuses_what_comes_later() {
     assert_eq!(words(&again).await, ["queued"]);
 }
 
-/// Each of many callers asks many questions that take as long as it likes.
+/// Many callers send many slow reads.
 #[tokio::test]
 async fn a_flood_of_reads_leaves_the_operator_a_reader() {
     use crate::OnBehalf;
@@ -217,7 +217,7 @@ async fn a_flood_of_reads_leaves_the_operator_a_reader() {
                 let slow = move |_: &Connection| {
                     let _ = began.send(());
                     let _ = held.lock().unwrap().recv();
-                    Ok(())
+                    Ok::<_, StoreError>(())
                 };
                 store.readers.read(slow).await
             };
@@ -229,8 +229,8 @@ async fn a_flood_of_reads_leaves_the_operator_a_reader() {
     }
     assert!(store.sessions().await.unwrap().is_empty());
     assert!(store.living().await.unwrap().is_empty());
-    assert!(beginning.try_recv().is_err(), "the flood has all that it can have");
-    assert!(!flood.iter().any(tokio::task::JoinHandle::is_finished), "and still holds it");
+    assert!(beginning.try_recv().is_err(), "the flood has all shared readers");
+    assert!(!flood.iter().any(tokio::task::JoinHandle::is_finished), "and still has them");
     drop(let_go);
     for read in flood {
         read.await.unwrap().unwrap();
@@ -238,7 +238,7 @@ async fn a_flood_of_reads_leaves_the_operator_a_reader() {
 }
 
 #[tokio::test]
-async fn every_read_is_answered_by_an_index() {
+async fn every_read_uses_an_index() {
     let (_dir, store) = scratch(|_, _| Ok(()));
     for sql in sql::ALL {
         let explain = format!("EXPLAIN QUERY PLAN {sql}");
@@ -246,19 +246,20 @@ async fn every_read_is_answered_by_an_index() {
             .readers
             .read(move |file| {
                 let mut statement = file.prepare(&explain)?;
-                // The plan does not depend on what stands for `?1`.
+                // The plan does not depend on the parameters.
                 let mut rows = statement.raw_query();
                 let mut plan = Vec::new();
                 while let Some(row) = rows.next()? {
                     plan.push(row.get("detail")?);
                 }
-                Ok(plan)
+                Ok::<_, StoreError>(plan)
             })
             .await
             .unwrap();
         for step in &plan {
-            // Where nothing in particular is asked for, going through a partial index is going through the answer.
-            let whole = ["sessions_living", "sessions_living_name", "runs_open", "approvals_open"];
+            // A statement without parameters returns the whole partial index, so a scan of that index is fine.
+            let whole =
+                ["sessions_living", "sessions_living_name", "runs_open", "approvals_open", "rules_in_force"];
             let goes_through = |index: &&str| step.ends_with(&format!("INDEX {index}"));
             let allowed = step.starts_with("SEARCH ")
                 || (!sql.contains('?') && whole.iter().any(goes_through))
@@ -271,7 +272,7 @@ async fn every_read_is_answered_by_an_index() {
 }
 
 #[tokio::test]
-async fn a_message_that_comes_in_parts_is_one_node() {
+async fn a_message_in_parts_is_one_node() {
     let dir = TempDir::new().unwrap();
     let store = SqliteStore::open(&dir.path().join("db"), Durability::Normal).unwrap();
     let new = session("a");

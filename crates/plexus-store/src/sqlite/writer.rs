@@ -1,6 +1,5 @@
-//! The one thread that writes. It takes every commit that is queued and makes them durable with one transaction,
-//! each under a savepoint of its own, so that many callers share one sync of the disk and none harms another.
-//! What a commit does is the business of the function it is given.
+//! The writing thread. It takes all queued commits into one transaction, each in its own savepoint: many callers share one disk
+//! sync, and a refused commit does not affect the others. The function that it is started with applies the changes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,11 +13,11 @@ use tokio::sync::oneshot;
 use super::audit::Chain;
 use crate::{Change, Committed, Observer, StoreError};
 
-/// Does the changes of one commit, inside its savepoint.
+/// Applies the changes of one commit, inside its savepoint.
 pub(super) type Apply =
     Box<dyn FnMut(&Connection, &mut Chain, UnixSeconds, &[Change]) -> Result<Committed, StoreError> + Send>;
 
-/// Opens another connection, should the one there is not recover from a failure.
+/// Opens another connection if the present one does not recover from a failure.
 pub(super) type Reopen = Box<dyn Fn() -> Result<Connection, StoreError> + Send>;
 
 /// The queue in front of the writing thread.
@@ -31,7 +30,7 @@ pub(super) struct Writer {
 
 enum Job {
     Commit(Commit),
-    /// Ends the thread once everything queued before is answered.
+    /// Ends the thread after the commits before it.
     Close,
 }
 
@@ -64,7 +63,7 @@ impl Writer {
         Ok(Self { queue, thread: Mutex::new(Some(thread)), transactions, observer })
     }
 
-    /// Queues a commit and waits for its answer. Giving up the wait does not take the commit back.
+    /// Queues a commit and waits for its result. Dropping the future does not cancel the commit.
     pub(super) async fn commit(&self, at: UnixSeconds, changes: Vec<Change>) -> Answer {
         let (reply, answer) = oneshot::channel();
         let closed = || StoreError::Unavailable("the store is closed".to_owned());
@@ -72,7 +71,7 @@ impl Writer {
         answer.await.map_err(|_| closed())?
     }
 
-    /// Tells `observer` of every commit from now on.
+    /// Replaces the observer.
     pub(super) fn observe(&self, observer: Observer) {
         *self.observer.lock().unwrap_or_else(PoisonError::into_inner) = Some(observer);
     }
@@ -82,13 +81,13 @@ impl Writer {
         self.transactions.load(Ordering::Relaxed)
     }
 
-    /// Answers what is queued, then ends the thread.
+    /// Finishes the queued commits, then ends the thread.
     pub(super) fn close(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
-            // Either fails only when the thread is gone already, which is what we want.
+            // Both fail only if the thread has already ended.
             let _ = self.queue.send(Job::Close);
-            // An observer may have held the last of the store: then this is the thread itself, on its way out.
+            // The observer may have owned the last reference to the store: then this is the writing thread itself.
             if thread.thread().id() != thread::current().id() {
                 let _ = thread.join();
             }
@@ -102,7 +101,7 @@ impl Drop for Writer {
     }
 }
 
-/// What the thread owns.
+/// The state of the thread.
 struct Writing {
     connection: Option<Connection>,
     reopen: Reopen,
@@ -135,19 +134,19 @@ impl Writing {
         if group.is_empty() {
             return;
         }
-        // Nobody is answered before COMMIT has returned: a refusal, too, may rest on what stands before it in the group.
+        // No result is sent before COMMIT returns: a refusal, too, may depend on an earlier commit of the group.
         match self.transaction(&group) {
             Ok(answers) => {
                 for (commit, answer) in group.into_iter().zip(answers) {
                     if let Ok(committed) = &answer {
-                        self.tell(committed);
+                        self.notify(committed);
                     }
-                    // Whoever asked may have gone; the commit stands all the same.
+                    // The caller may be gone; its commit is durable nevertheless.
                     let _ = commit.reply.send(answer);
                 }
             }
             Err(error) => {
-                tracing::error!(commits = group.len(), %error, "nothing of these commits was stored");
+                tracing::error!(commits = group.len(), %error, "none of these commits was stored");
                 for commit in group {
                     let _ = commit.reply.send(Err(error.clone()));
                 }
@@ -155,12 +154,14 @@ impl Writing {
         }
     }
 
-    fn tell(&self, committed: &Committed) {
+    fn notify(&self, committed: &Committed) {
         let observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(observer) = observer.as_ref()
             && catch_unwind(AssertUnwindSafe(|| observer(committed))).is_err()
         {
-            tracing::error!("a commit was stored, but whoever waits for it was not told");
+            tracing::error!(
+                "a commit was stored, but its observer panicked: waiting clients may not be notified"
+            );
         }
     }
 
@@ -172,7 +173,7 @@ impl Writing {
         let answers = transaction(&connection, &mut self.apply, &mut self.chain, group);
         match &answers {
             Ok(_) => drop(self.transactions.fetch_add(1, Ordering::Relaxed)),
-            // What it added to the record is not there.
+            // Its audit entries were not stored.
             Err(_) => self.chain = Chain::default(),
         }
         // After a full disk or an I/O error SQLite may have rolled back by itself.
@@ -196,7 +197,7 @@ fn transaction(
     Ok(answers)
 }
 
-/// Does one commit. The outer error means that the whole transaction is lost.
+/// Applies one commit. The outer error means that the whole transaction is lost.
 fn savepoint(
     connection: &Connection,
     apply: &mut Apply,
@@ -206,7 +207,9 @@ fn savepoint(
     let before = chain.clone();
     execute(connection, "SAVEPOINT one")?;
     let answer = catch_unwind(AssertUnwindSafe(|| apply(connection, chain, commit.at, &commit.changes)))
-        .unwrap_or_else(|_| Err(StoreError::Unavailable("a fault in the store; see the log".to_owned())));
+        .unwrap_or_else(|_| {
+            Err(StoreError::Unavailable("internal error in the store; see the log".to_owned()))
+        });
     if let Err(error) = &answer {
         if connection.is_autocommit() {
             return Err(error.clone());

@@ -1,4 +1,4 @@
-//! Sample data, and a session to hang it on.
+//! Sample data for the tests.
 #![allow(dead_code, clippy::allow_attributes, reason = "each test binary uses a part of it")]
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use plexus_store::{
 };
 use serde_json::json;
 
-/// When everything in these tests happens, unless it matters.
+/// The time of all changes, unless it matters.
 pub const NOW: UnixSeconds = 1_800_000_000;
 
 /// A name.
@@ -29,7 +29,7 @@ pub fn object(value: serde_json::Value) -> Object {
     value.as_object().unwrap().clone()
 }
 
-/// What a session is made with.
+/// The configuration of a session.
 pub fn config() -> SessionConfig {
     SessionConfig {
         working_dir: "/work/here".to_owned(),
@@ -65,7 +65,7 @@ fn server() -> McpServer {
     McpServer::Stdio { command: "db".to_owned(), args: vec!["-v".to_owned()], env, timeout: None }
 }
 
-/// A session to be made, which answers to the operator.
+/// A session to be created, which answers to the operator.
 pub fn new_session(text: &str) -> NewSession {
     NewSession {
         id: SessionId::random(),
@@ -78,7 +78,7 @@ pub fn new_session(text: &str) -> NewSession {
     }
 }
 
-/// Makes a session and returns its id.
+/// Creates a session and returns its id.
 pub async fn create(store: &dyn Store, text: &str) -> SessionId {
     let new = new_session(text);
     let id = new.id;
@@ -86,16 +86,16 @@ pub async fn create(store: &dyn Store, text: &str) -> SessionId {
     id
 }
 
-/// Begins run 1 of a session.
-pub async fn begin_run(store: &dyn Store, session: SessionId) -> RunKey {
+/// Starts run 1 of a session.
+pub async fn start_run(store: &dyn Store, session: SessionId) -> RunKey {
     let key = RunKey { session, run: 1 };
-    commit(store, Change::BeginRun { key, state: RunState::Starting, token_hash: None }).await;
+    commit(store, Change::StartRun { key, state: RunState::Starting, token_hash: None }).await;
     key
 }
 
-/// Begins a turn.
-pub async fn begin_turn(store: &dyn Store, session: SessionId, turn: u64) {
-    commit(store, Change::BeginTurn { session, turn, prompt: format!("prompt {turn}"), woken_to: None })
+/// Starts a turn.
+pub async fn start_turn(store: &dyn Store, session: SessionId, turn: u64) {
+    commit(store, Change::StartTurn { session, turn, prompt: format!("prompt {turn}"), woken_to: None })
         .await;
 }
 
@@ -112,23 +112,23 @@ pub async fn refused(store: &dyn Store, change: Change) -> Refusal {
     }
 }
 
-/// Something the agent said.
+/// An event with a text of the agent.
 pub fn said(text: &str) -> Event {
     Event::Content { text: text.to_owned(), parent_tool_use_id: None, truncated: None }
 }
 
-/// A turn ends well.
+/// Ends a turn with success.
 pub fn ends(session: SessionId, turn: u64) -> Change {
     let last = Box::new(said("the last"));
     Change::EndTurn { session, turn, status: TurnStatus::Complete, last, summary: None, cost_usd: 0.0 }
 }
 
-/// Appends something the agent said.
+/// Appends a text of the agent.
 pub fn says(session: SessionId, turn: u64, text: &str) -> Change {
     Change::Event(session, turn, Box::new(said(text)))
 }
 
-/// A question of run 1, asked of the operator.
+/// An approval of run 1, addressed to the operator.
 pub fn question(session: SessionId, turn: u64, tool_use_id: &str) -> NewApproval {
     NewApproval {
         approval: Approval {
@@ -165,14 +165,14 @@ pub fn question(session: SessionId, turn: u64, tool_use_id: &str) -> NewApproval
     }
 }
 
-/// Asks a question and returns its id.
+/// Creates an approval and returns its id.
 pub async fn ask(store: &dyn Store, new: NewApproval) -> ApprovalId {
     let id = new.approval.id;
     commit(store, Change::Ask(Box::new(new))).await;
     id
 }
 
-/// Passes a question on from each of `from` in turn, ending with `to`; `by` passes on the first.
+/// Escalates an approval from each of `from` in turn to `to`; `by` causes the first step.
 pub fn passes_on(approval: ApprovalId, from: &[AskedOf], to: AskedOf, by: Decider) -> Change {
     let passed = from.iter().enumerate().map(|(i, from)| Passed {
         from: Some(from.clone()),
@@ -181,7 +181,7 @@ pub fn passes_on(approval: ApprovalId, from: &[AskedOf], to: AskedOf, by: Decide
         opinion: None,
         at: 0,
     });
-    Change::PassOn { approval, passed: passed.collect(), to, passes_on_at: Some(NOW + 5) }
+    Change::Escalate { approval, passed: passed.collect(), to, passes_on_at: Some(NOW + 5) }
 }
 
 /// The operator's answer.
@@ -198,17 +198,17 @@ pub fn decision(approve: bool) -> Decision {
     }
 }
 
-/// The operator allows it.
+/// The operator allows the call.
 pub fn allows(approval: ApprovalId) -> Change {
     Change::Resolve { approval, status: ApprovalStatus::Allowed, decision: Box::new(decision(true)) }
 }
 
-/// The operator denies it.
+/// The operator denies the call.
 pub fn denies(approval: ApprovalId) -> Change {
     Change::Resolve { approval, status: ApprovalStatus::Denied, decision: Box::new(decision(false)) }
 }
 
-/// A store on this file; the tests can do without syncing the disk.
+/// A store in this file; the tests do not need disk syncs.
 pub fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(path, Durability::Normal).unwrap()
 }

@@ -1,11 +1,12 @@
-//! The book of approvals: asked once, decided once, found by everyone concerned.
+//! Approvals are created once, resolved once, and found by their addressees.
 
 use std::sync::Arc;
 
 use plexus_protocol::claudecode::Channel;
-use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decision, SessionId};
+use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, SessionId};
 use plexus_store::{
-    CallRow, Change, FeedKind, Open, PermitStream, Refusal, RunKey, Store, StoreError, Tally,
+    CallRow, Change, FeedEntry, Open, PermitStream, Refusal, Resolution, RunKey, Store, StoreError, Tally,
+    Verdict,
 };
 use serde_json::json;
 
@@ -15,9 +16,9 @@ async fn open_ids(store: &dyn Store, which: Open) -> Vec<ApprovalId> {
     store.open_approvals(which).await.unwrap().into_iter().map(|row| row.approval.id).collect()
 }
 
-pub async fn asking_is_told_to_turn_and_addressee(store: Arc<dyn Store>) {
+pub async fn a_new_approval_is_reported_in_its_turn_and_to_its_addressee(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
-    begin_turn(&*store, session, 1).await;
+    start_turn(&*store, session, 1).await;
     let new = question(session, 1, "t");
     let made = commit(&*store, Change::Ask(Box::new(new.clone()))).await;
 
@@ -28,8 +29,8 @@ pub async fn asking_is_told_to_turn_and_addressee(store: Arc<dyn Store>) {
     );
     assert_eq!((made.events[0].turn, made.events[0].seq), (1, 0));
     let [feed] = &made.feed[..] else { panic!("{made:?}") };
-    assert_eq!((feed.to.as_str(), feed.kind), ("operator", FeedKind::Asked));
-    assert_eq!((feed.session, feed.approval, feed.turn), (session, Some(id), Some(1)));
+    assert_eq!((feed.to.as_str(), feed.session), ("operator", session));
+    assert_eq!(feed.entry, FeedEntry::Asked { approval: id, turn: 1 });
 
     let mut shown = new.approval.clone();
     shown.session_name = name("a");
@@ -39,11 +40,11 @@ pub async fn asking_is_told_to_turn_and_addressee(store: Arc<dyn Store>) {
         assert_eq!((row.run, row.turn, row.number), (1, 1, feed.number));
         assert_eq!((row.channel, row.request_id.as_deref()), (Channel::Control, Some("request")));
     }
-    // The order of an input's fields is part of what was asked.
+    // The order of an input's fields is kept.
     assert_eq!(json!(read.approval.input).to_string(), json!(new.approval.input).to_string());
 }
 
-pub async fn the_event_of_an_edited_call_holds_the_input_that_ran(store: Arc<dyn Store>) {
+pub async fn the_event_of_an_edited_call_contains_the_input_that_ran(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     for (tool_use_id, edited) in [("t1", true), ("t2", false)] {
         let new = question(session, 1, tool_use_id);
@@ -54,15 +55,11 @@ pub async fn the_event_of_an_edited_call_holds_the_input_that_ran(store: Arc<dyn
         let resolve = Change::Resolve { approval: id, status: ApprovalStatus::Allowed, decision };
         let made = store.commit(NOW + 3, vec![resolve]).await.unwrap();
         let shown = made.events[0].event.get("updated_input");
-        assert_eq!(
-            shown,
-            edited.then_some(&json!(updated)),
-            "an input that was sent back unchanged is no edit"
-        );
+        assert_eq!(shown, edited.then_some(&json!(updated)), "an unchanged input is not an edit");
     }
 }
 
-pub async fn an_answer_is_told_to_turn_and_addressee(store: Arc<dyn Store>) {
+pub async fn a_resolved_approval_is_reported_in_its_turn_and_to_its_addressee(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let mut new = question(session, 1, "t");
     let boss = AskedOf::Session { id: SessionId::random() };
@@ -77,8 +74,9 @@ pub async fn an_answer_is_told_to_turn_and_addressee(store: Arc<dyn Store>) {
         })
     );
     let [feed] = &made.feed[..] else { panic!("{made:?}") };
-    assert_eq!((feed.to.clone(), feed.kind, feed.approval), (boss.key(), FeedKind::Resolved, Some(id)));
-    assert_eq!(feed.data, json!({"status": "denied", "by": {"kind": "operator"}}));
+    let resolution = Some(Resolution { status: ApprovalStatus::Denied, by: Decider::Operator });
+    assert_eq!(feed.to, boss.key());
+    assert_eq!(feed.entry, FeedEntry::Resolved { approval: id, turn: 1, resolution });
     let read = store.approval(id).await.unwrap().unwrap();
     for row in [&made.approvals[0], &read] {
         assert_eq!((row.approval.status, row.approval.resolved_at), (ApprovalStatus::Denied, Some(NOW + 3)));
@@ -131,7 +129,7 @@ pub async fn of_two_answers_at_once_exactly_one_wins(store: Arc<dyn Store>) {
             other => panic!("{other:?}"),
         }
     }
-    // Asked and resolved, once each.
+    // One event for the request and one for its end.
     assert_eq!(store.event_count(session, 1).await.unwrap(), 40);
 }
 
@@ -148,7 +146,7 @@ pub async fn a_late_expiry_changes_nothing(store: Arc<dyn Store>) {
     let late = store.commit(NOW + 60, vec![expires(answered)]).await.unwrap();
     assert!(late.events.is_empty() && late.feed.is_empty() && late.approvals.is_empty(), "{late:?}");
     assert_eq!(store.approval(answered).await.unwrap().unwrap().approval.status, ApprovalStatus::Allowed);
-    assert!(commit(&*store, expires(open)).await.approvals.is_empty(), "its time is not over");
+    assert!(commit(&*store, expires(open)).await.approvals.is_empty(), "its deadline has not passed");
     let due = store.commit(NOW + 60, vec![expires(open)]).await.unwrap();
     assert_eq!((due.events.len(), due.feed.len()), (1, 1));
     assert_eq!(due.approvals[0].approval.status, ApprovalStatus::Expired);
@@ -165,7 +163,7 @@ pub async fn an_approval_shows_the_present_name(store: Arc<dyn Store>) {
     assert_eq!(commit(&*store, allows(id)).await.approvals[0].approval.session_name, name("new"));
 }
 
-pub async fn open_approvals_are_found_by_session_and_by_addressee(store: Arc<dyn Store>) {
+pub async fn pending_approvals_are_found_by_session_and_by_addressee(store: Arc<dyn Store>) {
     let [a, b] = [create(&*store, "a").await, create(&*store, "b").await];
     let parent = AskedOf::Parent { id: "p".to_owned() };
     let mut of_b = question(b, 1, "t");
@@ -183,7 +181,7 @@ pub async fn open_approvals_are_found_by_session_and_by_addressee(store: Arc<dyn
     assert!(open_ids(&*store, Open::AskedOf("parent:q".to_owned())).await.is_empty());
 }
 
-pub async fn a_key_is_taken_until_its_result_came(store: Arc<dyn Store>) {
+pub async fn a_key_is_held_until_the_tool_result_arrives(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let key = RunKey { session, run: 1 };
     let again = || Change::Ask(Box::new(question(session, 1, "t")));
@@ -195,7 +193,7 @@ pub async fn a_key_is_taken_until_its_result_came(store: Arc<dyn Store>) {
     let mut next_run = question(session, 1, "t");
     next_run.run = 2;
     let next_run = ask(&*store, next_run).await;
-    // Being answered does not free it: the child may ask again for the answer.
+    // An answer does not release it: the child may ask for the answer again.
     commit(&*store, allows(first)).await;
     assert!(matches!(refused(&*store, again()).await, Refusal::KeyTaken));
 
@@ -207,14 +205,14 @@ pub async fn a_key_is_taken_until_its_result_came(store: Arc<dyn Store>) {
         }
     };
     assert_eq!(living(key).await, [first, second, other]);
-    commit(&*store, Change::Settle(key, "t".to_owned())).await;
+    commit(&*store, Change::ReleaseKeys(key, "t".to_owned())).await;
     assert_eq!(living(key).await, [other]);
     assert_eq!(living(RunKey { session, run: 2 }).await, [next_run]);
     let third = ask(&*store, question(session, 1, "t")).await;
     assert_eq!(living(key).await, [other, third]);
 }
 
-pub async fn calls_live_until_their_result_came(store: Arc<dyn Store>) {
+pub async fn calls_are_listed_until_their_tool_result_arrives(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let key = RunKey { session, run: 1 };
     let call = |run, tool_use_id: &str| CallRow {
@@ -224,7 +222,7 @@ pub async fn calls_live_until_their_result_came(store: Arc<dyn Store>) {
         tool_name: "Bash".to_owned(),
         digest: "digest".to_owned(),
         request_id: "request".to_owned(),
-        verdict: json!({"verdict": "ask"}),
+        verdict: Verdict::Ask { reason: "a rule".to_owned() },
     };
     for seen in [call(1, "t"), call(1, "u"), call(2, "t")] {
         commit(&*store, Change::Call(Box::new(seen), object(json!({})).into())).await;
@@ -235,10 +233,10 @@ pub async fn calls_live_until_their_result_came(store: Arc<dyn Store>) {
     let first = &living[0];
     assert_eq!((first.key, first.turn, first.tool_name.as_str()), (key, 3, "Bash"));
     assert_eq!((first.digest.as_str(), first.request_id.as_str()), ("digest", "request"));
-    assert_eq!(first.verdict, json!({"verdict": "ask"}));
+    assert_eq!(first.verdict, Verdict::Ask { reason: "a rule".to_owned() });
 
-    commit(&*store, Change::Settle(key, "t".to_owned())).await;
-    commit(&*store, Change::Settle(key, "never seen".to_owned())).await;
+    commit(&*store, Change::ReleaseKeys(key, "t".to_owned())).await;
+    commit(&*store, Change::ReleaseKeys(key, "never seen".to_owned())).await;
     assert_eq!(store.living_calls(key).await.unwrap().len(), 1);
     assert_eq!(store.living_calls(RunKey { session, run: 2 }).await.unwrap().len(), 1);
 }
@@ -254,7 +252,7 @@ pub async fn the_first_delivery_counts(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn a_question_outside_any_turn_is_kept(store: Arc<dyn Store>) {
+pub async fn an_approval_outside_any_turn_is_stored(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let id = ask(&*store, question(session, 0, "t")).await;
     commit(&*store, allows(id)).await;
@@ -287,7 +285,7 @@ pub async fn a_permit_stream_is_found_by_its_event_id(store: Arc<dyn Store>) {
     assert!(matches!(refused(&*store, unknown).await, Refusal::NoSuchApproval(_)));
 }
 
-pub async fn what_is_alive_and_open_is_counted(store: Arc<dyn Store>) {
+pub async fn sessions_and_pending_approvals_are_counted(store: Arc<dyn Store>) {
     assert_eq!(store.tally().await.unwrap(), Tally::default());
     let (first, second) = (create(&*store, "a").await, create(&*store, "b").await);
     let mut questions = Vec::new();

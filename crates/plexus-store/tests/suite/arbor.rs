@@ -1,4 +1,4 @@
-//! Conversation trees: forks, pages from any place, long texts kept once, words found, all of it removed.
+//! Conversation trees: forks, pages from any depth, long texts, searches and removal.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn said(tree: TreeId, parent: NodeId, text: &str) -> NodeRow {
     }
 }
 
-/// Says each of `texts` in a session, one node after the other; their ids.
+/// Adds a node for each of `texts`, each below the one before; returns their ids.
 async fn says_all(store: &dyn Store, session: SessionId, texts: &[&str]) -> Vec<NodeId> {
     let (mut ids, mut changes) = (Vec::new(), Vec::new());
     let SessionRow { tree, mut head, .. } = row(store, session).await;
@@ -41,7 +41,7 @@ async fn says_all(store: &dyn Store, session: SessionId, texts: &[&str]) -> Vec<
     ids
 }
 
-/// A session that goes on from a node of another.
+/// A session that continues from a node of another one.
 async fn fork(store: &dyn Store, original: SessionId, named: &str, at: NodeId) -> SessionId {
     let SessionRow { tree, config, answers_to, .. } = row(store, original).await;
     let id = SessionId::random();
@@ -56,7 +56,7 @@ async fn texts(store: &dyn Store, head: NodeId, from: u64, limit: u64) -> Vec<St
     path.iter().map(|node| node.content[0]["text"].as_str().unwrap_or("root").to_owned()).collect()
 }
 
-pub async fn a_fork_shares_the_beginning_and_goes_its_own_way(store: Arc<dyn Store>) {
+pub async fn a_fork_shares_the_nodes_above_it_and_grows_on_its_own(store: Arc<dyn Store>) {
     let one = create(&*store, "one").await;
     let nodes = says_all(&*store, one, &["a", "b", "c"]).await;
     let two = fork(&*store, one, "two", nodes[1]).await;
@@ -78,7 +78,7 @@ pub async fn a_fork_shares_the_beginning_and_goes_its_own_way(store: Arc<dyn Sto
     assert_eq!((first.len(), rest.len(), rest[0].preview.as_str()), (3, 2, "c"));
     assert_eq!((first[2].children, first[2].depth, first[2].turn), (2, 2, Some(1)));
 
-    // Where Claude Code takes it up: the last that was said, by whomever.
+    // Claude Code resumes at the last message of any agent.
     let point = ResumePoint { session: one.id, uuid: "uuid of b".to_owned() };
     assert_eq!(store.resume_point(nodes[1]).await.unwrap(), Some(point));
     assert_eq!(store.resume_point(one.beginning).await.unwrap(), None);
@@ -107,7 +107,7 @@ pub async fn a_page_of_a_long_path_is_found_from_its_end(store: Arc<dyn Store>) 
     assert!(store.path(NodeId::random(), 0, 5).await.unwrap().is_empty());
 }
 
-pub async fn long_texts_are_whole_wherever_they_are_said(store: Arc<dyn Store>) {
+pub async fn long_texts_are_read_back_whole(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let long = "wörter ".repeat(2000);
     let blocks = json!([
@@ -154,13 +154,13 @@ pub async fn words_are_found_in_any_script(store: Arc<dyn Store>) {
     assert!(newest.is_empty(), "nothing is older: {newest:?}");
 }
 
-pub async fn a_tree_is_removed_when_nobody_lives_in_it(store: Arc<dyn Store>) {
+pub async fn a_tree_is_removed_once_its_sessions_are_deleted(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let long = "word ".repeat(2000);
     says_all(&*store, session, &vec![long.as_str(); 250]).await;
     let (tree, root) = (row(&*store, session).await.tree, row(&*store, session).await.beginning);
     let remove = || commit(&*store, Change::Remove(Removable::Tree(tree)));
-    assert_eq!(remove().await.removed, 0, "somebody speaks in it");
+    assert_eq!(remove().await.removed, 0, "a session uses it");
     commit(&*store, Change::DeleteSession(session)).await;
     let mut steps = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! The record: every decision and act of authority has its row, written with it or not at all, and stays.
+//! The audit log: every decision and act of authority has an entry, which is stored with it and never changed.
 
 use std::sync::Arc;
 
@@ -7,19 +7,19 @@ use plexus_protocol::token::TokenRight;
 use plexus_protocol::{ApprovalStatus, AskedOf, Decider, Right, SessionId, TokenName};
 use plexus_store::{
     AuditCheck, AuditFilter, AuditFrom, CallRow, Change, NewRule, Removable, RuleAuthority, RunKey, Store,
-    StoreError, TokenRow,
+    StoreError, TokenRow, Verdict,
 };
 use serde_json::{Value, json};
 
 use crate::common::*;
 
-async fn record(store: &dyn Store, filter: AuditFilter) -> Vec<AuditRow> {
+async fn entries(store: &dyn Store, filter: AuditFilter) -> Vec<AuditRow> {
     store.audit(filter, AuditFrom::After(0), 1000).await.unwrap()
 }
 
 async fn of_kind(store: &dyn Store, kind: AuditKind) -> Vec<AuditEntry> {
     let filter = AuditFilter { kind: Some(kind), ..AuditFilter::default() };
-    record(store, filter).await.into_iter().map(|row| row.entry).collect()
+    entries(store, filter).await.into_iter().map(|row| row.entry).collect()
 }
 
 fn call(session: SessionId, tool_use_id: &str, verdict: Value) -> Change {
@@ -30,12 +30,12 @@ fn call(session: SessionId, tool_use_id: &str, verdict: Value) -> Change {
         tool_name: "Bash".to_owned(),
         digest: "digest".to_owned(),
         request_id: "request".to_owned(),
-        verdict,
+        verdict: Verdict::from_stored(verdict),
     };
     Change::Call(Box::new(call), object(json!({"command": "make"})).into())
 }
 
-pub async fn a_decision_is_recorded_with_all_there_is_to_it(store: Arc<dyn Store>) {
+pub async fn a_decision_is_logged_with_the_call_and_its_history(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     commit(&*store, call(session, "t", json!({"answer": "ask", "reason": "rule 7"}))).await;
     let new = question(session, 1, "t");
@@ -62,7 +62,7 @@ pub async fn a_decision_is_recorded_with_all_there_is_to_it(store: Arc<dyn Store
     };
     assert_eq!(decided, [expected]);
     let head = store.audit_head().await.unwrap();
-    assert_eq!(committed.audit.as_ref(), Some(&head), "a commit says how far the record goes");
+    assert_eq!(committed.audit.as_ref(), Some(&head), "a commit returns the head of the log");
 
     let expired = ask(&*store, question(session, 1, "u")).await;
     let by_hub = plexus_protocol::Decision { by: Decider::Hub, right: Right::Expiry, ..decision(false) };
@@ -81,7 +81,7 @@ pub async fn a_decision_is_recorded_with_all_there_is_to_it(store: Arc<dyn Store
     assert_eq!((last.asked_of, last.passed.len(), &last.passed[0].by), (Some(to), 1, &by));
 }
 
-pub async fn what_did_not_happen_is_not_on_record(store: Arc<dyn Store>) {
+pub async fn a_refused_commit_has_no_audit_entry(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let id = ask(&*store, question(session, 1, "t")).await;
     let before = store.audit_head().await.unwrap();
@@ -102,7 +102,7 @@ pub async fn what_did_not_happen_is_not_on_record(store: Arc<dyn Store>) {
     assert_eq!(of_kind(&*store, AuditKind::Decision).await.len(), 1);
 }
 
-pub async fn calls_answered_by_rule_are_recorded(store: Arc<dyn Store>) {
+pub async fn calls_answered_by_rule_have_audit_entries(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     for (id, answer) in [("a", "allow"), ("b", "ask"), ("c", "own_course"), ("d", "deny")] {
         commit(&*store, call(session, id, json!({"answer": answer, "reason": "rule 7"}))).await;
@@ -117,10 +117,10 @@ pub async fn calls_answered_by_rule_are_recorded(store: Arc<dyn Store>) {
     assert_eq!(seen[0].session_id, Some(session));
 }
 
-pub async fn acts_over_tokens_sessions_and_rules_are_recorded(store: Arc<dyn Store>) {
-    let mother = create(&*store, "a").await;
+pub async fn acts_on_tokens_sessions_and_rules_have_audit_entries(store: Arc<dyn Store>) {
+    let parent = create(&*store, "a").await;
     let mut child = new_session("b");
-    child.answers_to = AskedOf::Session { id: mother };
+    child.answers_to = AskedOf::Session { id: parent };
     commit(&*store, Change::CreateSession(Box::new(child))).await;
     let name = TokenName::try_from("phone".to_owned()).unwrap();
     let token = TokenRow {
@@ -129,15 +129,15 @@ pub async fn acts_over_tokens_sessions_and_rules_are_recorded(store: Arc<dyn Sto
         created_at: NOW,
         expires_at: Some(NOW + 60),
     };
-    commit(&*store, Change::MakeToken { token, hash: "hash".to_owned(), by: Decider::Operator }).await;
+    commit(&*store, Change::CreateToken { token, hash: "hash".to_owned(), by: Decider::Operator }).await;
     commit(&*store, Change::RevokeToken { name: name.clone(), by: Decider::Operator }).await;
     refused(&*store, Change::RevokeToken { name: name.clone(), by: Decider::Operator }).await;
     let act = AuditEntry::new(NOW, AuditKind::Session, "stopped", Decider::Parent { id: "p".to_owned() });
-    commit(&*store, Change::Record(Box::new(act.clone()))).await;
+    commit(&*store, Change::Audit(Box::new(act.clone()))).await;
 
     let sessions = of_kind(&*store, AuditKind::Session).await;
     let who: Vec<_> = sessions.iter().map(|entry| (entry.status.as_str(), entry.by.key())).collect();
-    let expected = [("made", "operator".to_owned()), ("made", format!("session:{mother}"))];
+    let expected = [("made", "operator".to_owned()), ("made", format!("session:{parent}"))];
     assert_eq!(who[..2], expected);
     assert_eq!(sessions[1].right, Some(Right::Ancestor));
     assert_eq!(sessions[2], act);
@@ -146,15 +146,15 @@ pub async fn acts_over_tokens_sessions_and_rules_are_recorded(store: Arc<dyn Sto
     assert!(tokens.iter().all(|entry| entry.token.as_ref() == Some(&name)));
     assert_eq!(tokens[0].detail, Some(object(json!({"right": "decide", "expires_at": NOW + 60}))));
 
-    let by = Decider::Session { id: mother };
+    let by = Decider::Session { id: parent };
     let rule = NewRule {
-        session: Some(mother),
+        session: Some(parent),
         entry: json!({"rule": "Bash(make)"}),
         expires_at: None,
         authority: RuleAuthority::Narrows,
         made_by: by.clone(),
     };
-    commit(&*store, Change::MakeRule(Box::new(rule))).await;
+    commit(&*store, Change::CreateRule(Box::new(rule))).await;
     commit(&*store, Change::RevokeRule { number: 1, by: Decider::Operator }).await;
     refused(&*store, Change::RevokeRule { number: 1, by: Decider::Operator }).await;
     let rules = of_kind(&*store, AuditKind::Policy).await;
@@ -164,14 +164,14 @@ pub async fn acts_over_tokens_sessions_and_rules_are_recorded(store: Arc<dyn Sto
     assert_eq!((&made["number"], &made["rule"]["rule"]), (&json!(1), &json!("Bash(make)")));
 }
 
-pub async fn the_record_is_filtered_and_read_in_pages(store: Arc<dyn Store>) {
+pub async fn the_audit_log_is_filtered_and_read_in_pages(store: Arc<dyn Store>) {
     let (first, second) = (create(&*store, "a").await, create(&*store, "b").await);
     for (n, session) in [first, second, first, second].into_iter().enumerate() {
         let id = ask(&*store, question(session, 1, &n.to_string())).await;
         store.commit(NOW + n as u64, vec![allows(id)]).await.unwrap();
     }
     let numbers = async |filter: AuditFilter| -> Vec<u64> {
-        record(&*store, filter).await.iter().map(|row| row.number).collect()
+        entries(&*store, filter).await.iter().map(|row| row.number).collect()
     };
     let any = AuditFilter::default;
     assert_eq!(numbers(any()).await, [1, 2, 3, 4, 5, 6]);
@@ -201,12 +201,12 @@ pub async fn the_record_is_filtered_and_read_in_pages(store: Arc<dyn Store>) {
     assert_eq!(
         store.audit(any(), AuditFrom::After(6), 10).await.unwrap().len(),
         1,
-        "a page of large rows ends early"
+        "a page of large entries ends early"
     );
     assert_eq!(store.audit(any(), AuditFrom::After(u64::MAX), u64::MAX).await.unwrap(), []);
 }
 
-pub async fn the_record_is_read_backwards_by_the_same_filters(store: Arc<dyn Store>) {
+pub async fn the_audit_log_is_read_backwards_with_the_same_filters(store: Arc<dyn Store>) {
     let (first, second) = (create(&*store, "a").await, create(&*store, "b").await);
     for (n, session) in [first, second, first, second].into_iter().enumerate() {
         let id = ask(&*store, question(session, 1, &n.to_string())).await;
@@ -225,24 +225,24 @@ pub async fn the_record_is_read_backwards_by_the_same_filters(store: Arc<dyn Sto
     assert_eq!(numbers(tool(), 6, 100).await, [5, 4, 3]);
     assert_eq!(numbers(AuditFilter { session: Some(first), ..tool() }, u64::MAX, 100).await, [5, 3]);
     assert_eq!(numbers(AuditFilter { since: Some(NOW + 2), ..tool() }, u64::MAX, 100).await, [6, 5]);
-    assert_eq!(record(&*store, tool()).await.len(), 4, "forwards as well");
+    assert_eq!(entries(&*store, tool()).await.len(), 4, "forwards as well");
 }
 
-pub async fn the_record_outlives_what_it_is_about(store: Arc<dyn Store>) {
+pub async fn audit_entries_outlive_the_rows_they_are_about(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
-    let key = begin_run(&*store, session).await;
-    commit(&*store, call(session, "t", json!({"answer": "allow"}))).await;
+    let key = start_run(&*store, session).await;
+    commit(&*store, call(session, "t", json!({"answer": "allow", "reason": "rule 7"}))).await;
     let id = ask(&*store, question(session, 1, "u")).await;
     commit(&*store, allows(id)).await;
-    let all = record(&*store, AuditFilter::default()).await;
+    let all = entries(&*store, AuditFilter::default()).await;
     commit(&*store, Change::EndRun(key, json!(null))).await;
     assert_eq!(commit(&*store, Change::Remove(Removable::Approval(id))).await.removed, 1);
     assert_eq!(commit(&*store, Change::Remove(Removable::Call(1))).await.removed, 1);
-    assert_eq!(record(&*store, AuditFilter::default()).await, all);
+    assert_eq!(entries(&*store, AuditFilter::default()).await, all);
     assert_eq!(all.len(), 3);
 }
 
-pub async fn the_chain_holds_whatever_else_is_refused(store: Arc<dyn Store>) {
+pub async fn the_chain_stays_valid_when_commits_are_refused(store: Arc<dyn Store>) {
     assert_eq!(store.audit_head().await.unwrap(), AuditHead::start());
     let session = create(&*store, "a").await;
     let mut commits = tokio::task::JoinSet::new();

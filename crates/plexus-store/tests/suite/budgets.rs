@@ -1,4 +1,4 @@
-//! Limits: shares of what the parent has left, calls that wait for more, and what is told.
+//! Budgets: grants from the budget above, held calls, and notifications.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use plexus_protocol::budget::BudgetLimit::{self, Children, CostUsd, ToolCalls, Turns, WallSecs};
 use plexus_protocol::{ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decision, Event, SessionId};
 use plexus_store::{
-    BudgetRow, CallRow, Change, Committed, FeedKind, LivingSession, Refusal, RunKey, Store, StoreError,
-    TurnStatus,
+    BudgetRow, CallRow, Change, Committed, FeedEntry, FeedKind, LivingSession, Refusal, RunKey, Store,
+    StoreError, TurnStatus, Verdict,
 };
 use serde_json::json;
 
-use crate::common::{NOW, begin_turn, commit, create, decision, new_session, object, refused, said};
+use crate::common::{NOW, commit, create, decision, new_session, object, refused, said, start_turn};
 
-/// Makes a session below another.
+/// Creates a session below another.
 async fn below(store: &dyn Store, parent: SessionId, name: &str) -> SessionId {
     let mut new = new_session(name);
     new.answers_to = AskedOf::Session { id: parent };
@@ -30,7 +30,7 @@ fn call(session: SessionId, tool_use_id: &str, answer: &str) -> Box<CallRow> {
         tool_name: "Bash".to_owned(),
         digest: "digest".to_owned(),
         request_id: format!("request of {tool_use_id}"),
-        verdict: json!({"answer": answer}),
+        verdict: Verdict::from_stored(json!({"answer": answer, "reason": "a rule"})),
     })
 }
 
@@ -44,12 +44,12 @@ async fn budget(store: &dyn Store, session: SessionId, limit: BudgetLimit) -> Bu
     rows.into_iter().find(|row| row.limit == limit).expect("a limit")
 }
 
-fn gives(approval: ApprovalId, more: u64) -> Change {
+fn grants(approval: ApprovalId, more: u64) -> Change {
     let decision = Decision { updated_input: Some(object(json!({"more": more}))), ..decision(true) };
     Change::Resolve { approval, status: ApprovalStatus::Allowed, decision: Box::new(decision) }
 }
 
-pub async fn a_share_is_taken_from_what_the_parent_has_left(store: Arc<dyn Store>) {
+pub async fn a_grant_is_taken_from_the_budget_above(store: Arc<dyn Store>) {
     let parent = create(&*store, "parent").await;
     commit(&*store, Change::SetBudget(parent, vec![(ToolCalls, 10)])).await;
     let child = below(&*store, parent, "child").await;
@@ -63,7 +63,7 @@ pub async fn a_share_is_taken_from_what_the_parent_has_left(store: Arc<dyn Store
         Refusal::BudgetExceeded(row) => assert_eq!((row.session, row.left()), (parent, 3)),
         other => panic!("{other:?}"),
     }
-    // What is not limited above can be given freely.
+    // A limit without a budget above can be granted freely.
     commit(&*store, Change::SetBudget(other, vec![(ToolCalls, 3), (CostUsd, 5)])).await;
     assert!(calls(&*store, parent, "none left for itself").await.held.len() == 1);
     match refused(&*store, Change::SetBudget(parent, vec![(ToolCalls, 9)])).await {
@@ -75,7 +75,7 @@ pub async fn a_share_is_taken_from_what_the_parent_has_left(store: Arc<dyn Store
     assert_eq!(shown.budget, [budget(&*store, parent, ToolCalls).await]);
 }
 
-pub async fn a_deleted_child_gives_back_what_it_did_not_use(store: Arc<dyn Store>) {
+pub async fn a_deleted_session_returns_its_unused_budget(store: Arc<dyn Store>) {
     let parent = create(&*store, "parent").await;
     commit(&*store, Change::SetBudget(parent, vec![(ToolCalls, 10)])).await;
     let child = below(&*store, parent, "child").await;
@@ -85,55 +85,57 @@ pub async fn a_deleted_child_gives_back_what_it_did_not_use(store: Arc<dyn Store
     calls(&*store, child, "1").await;
     calls(&*store, grandchild, "2").await;
     calls(&*store, grandchild, "3").await;
-    // In either order: those above first is how a tree is deleted.
+    // A tree is deleted from the top, so the parent is deleted first.
     store.commit(NOW, vec![Change::DeleteSession(child), Change::DeleteSession(grandchild)]).await.unwrap();
     let row = budget(&*store, parent, ToolCalls).await;
     assert_eq!((row.own, row.below, row.used, row.left()), (3, 0, 3, 7));
 }
 
-pub async fn a_call_without_a_share_is_held_until_more_is_given(store: Arc<dyn Store>) {
+pub async fn a_call_is_held_until_its_exhausted_budget_is_raised(store: Arc<dyn Store>) {
     let parent = create(&*store, "parent").await;
-    begin_turn(&*store, parent, 1).await;
+    start_turn(&*store, parent, 1).await;
     let child = below(&*store, parent, "child").await;
     commit(&*store, Change::SetBudget(parent, vec![(ToolCalls, 1)])).await;
     assert!(calls(&*store, parent, "first").await.held.is_empty());
     let held = calls(&*store, parent, "second").await;
     let approval = held.approvals[0].approval.clone();
     assert_eq!((approval.kind, approval.session_id), (ApprovalKind::Budget, parent));
-    assert_eq!((approval.asked_of, approval.expires_at), (AskedOf::Operator, Some(NOW + 60)));
+    assert_eq!(approval.asked_of, AskedOf::Operator);
+    assert_eq!((approval.expires_at, approval.passes_on_at), (None, None), "the hub sets the deadlines");
     assert_eq!(approval.input["limit"], "tool_calls");
     assert_eq!((&approval.input["granted"], &approval.input["used"]), (&json!(1), &json!(1)));
     assert_eq!((&held.held[0].tool_use_id, held.held[0].approval), (&Some("second".to_owned()), approval.id));
-    // One question for all who wait; what the gate denies waits for nothing.
+    // One approval stands for all that wait. A denied call does not wait.
     let of_child = calls(&*store, child, "third").await;
     assert_eq!((of_child.held[0].approval, of_child.approvals.len()), (approval.id, 0));
     let denied = Change::Call(call(child, "fourth", "deny"), object(json!({})).into());
     assert!(commit(&*store, denied).await.held.is_empty());
     let kept = store.living_calls(RunKey { session: parent, run: 1 }).await.unwrap();
-    assert_eq!((&kept[1].verdict["answer"], &kept[1].verdict["input"]), (&json!("held"), &json!({"a": 1})));
+    let Verdict::Held { approval: waits_for, input, .. } = &kept[1].verdict else { panic!("{kept:?}") };
+    assert_eq!((waits_for, input), (&approval.id, &object(json!({"a": 1}))));
 
-    commit(&*store, gives(approval.id, 1)).await;
+    commit(&*store, grants(approval.id, 1)).await;
     assert_eq!(budget(&*store, child, ToolCalls).await.granted, 2);
-    let again = gives(approval.id, 1);
-    assert!(matches!(refused(&*store, again).await, Refusal::AlreadyResolved(_)), "it grows once");
+    let again = grants(approval.id, 1);
+    assert!(matches!(refused(&*store, again).await, Refusal::AlreadyResolved(_)), "it is raised once");
     let release = |session, id: &str| Change::Release(call(session, id, "allow"), object(json!({})).into());
     assert!(commit(&*store, release(parent, "second")).await.held.is_empty());
     let kept = store.living_calls(RunKey { session: parent, run: 1 }).await.unwrap();
-    assert_eq!(kept[1].verdict, json!({"answer": "allow"}));
-    // There was one, and two waited: the other waits on, for another answer.
+    assert_eq!(kept[1].verdict, Verdict::Allow { reason: "a rule".to_owned() });
+    // One more was granted and two waited: the other one waits for another approval.
     let held = commit(&*store, release(child, "third")).await.held;
     assert_ne!(held[0].approval, approval.id);
     commit(&*store, Change::SetBudget(parent, vec![(ToolCalls, 3)])).await;
     let ended = store.approval(held[0].approval).await.unwrap().unwrap().approval;
-    assert_eq!(ended.status, ApprovalStatus::Withdrawn, "nobody need answer what was given");
+    assert_eq!(ended.status, ApprovalStatus::Withdrawn, "more was granted, so nobody has to answer");
 }
 
-pub async fn a_question_that_nobody_waits_for_is_withdrawn(store: Arc<dyn Store>) {
+pub async fn a_budget_approval_that_nobody_waits_for_is_withdrawn(store: Arc<dyn Store>) {
     let parent = create(&*store, "parent").await;
     let child = below(&*store, parent, "child").await;
     commit(&*store, Change::SetBudget(parent, vec![(ToolCalls, 1)])).await;
     for session in [parent, child] {
-        begin_turn(&*store, session, 1).await;
+        start_turn(&*store, session, 1).await;
     }
     calls(&*store, parent, "1").await;
     let approval = calls(&*store, parent, "2").await.held[0].approval;
@@ -147,32 +149,32 @@ pub async fn a_question_that_nobody_waits_for_is_withdrawn(store: Arc<dyn Store>
         )
         .await;
         let now = store.approval(approval).await.unwrap().unwrap().approval;
-        assert_eq!(now.status, status, "the other one waits on, or nobody does");
+        assert_eq!(now.status, status, "it is withdrawn once nobody waits");
     }
 }
 
-pub async fn no_more_is_given_than_the_giver_has_left(store: Arc<dyn Store>) {
+pub async fn an_approval_cannot_grant_more_than_the_budget_above_has_left(store: Arc<dyn Store>) {
     let parent = create(&*store, "parent").await;
     commit(&*store, Change::SetBudget(parent, vec![(ToolCalls, 3)])).await;
     let child = below(&*store, parent, "child").await;
     commit(&*store, Change::SetBudget(child, vec![(ToolCalls, 1)])).await;
     calls(&*store, child, "1").await;
     let approval = calls(&*store, child, "2").await.held[0].approval;
-    match refused(&*store, gives(approval, 3)).await {
+    match refused(&*store, grants(approval, 3)).await {
         Refusal::BudgetExceeded(row) => assert_eq!((row.session, row.left()), (parent, 2)),
         other => panic!("{other:?}"),
     }
     assert_eq!(store.approval(approval).await.unwrap().unwrap().approval.status, ApprovalStatus::Pending);
-    commit(&*store, gives(approval, 2)).await;
+    commit(&*store, grants(approval, 2)).await;
     assert_eq!(budget(&*store, parent, ToolCalls).await.left(), 0);
-    // What a child gives back is there for whoever waits above.
+    // The returned budget ends the wait of the session above.
     let waiting = calls(&*store, parent, "3").await.held[0].approval;
     commit(&*store, Change::DeleteSession(child)).await;
     let ended = store.approval(waiting).await.unwrap().unwrap().approval;
     assert_eq!(ended.status, ApprovalStatus::Withdrawn);
 }
 
-pub async fn turns_and_children_are_refused_when_used_up(store: Arc<dyn Store>) {
+pub async fn turns_and_children_are_refused_when_their_budget_is_exhausted(store: Arc<dyn Store>) {
     let parent = create(&*store, "parent").await;
     commit(&*store, Change::SetBudget(parent, vec![(Turns, 1), (Children, 1), (CostUsd, 500_000)])).await;
     let child = below(&*store, parent, "child").await;
@@ -183,7 +185,7 @@ pub async fn turns_and_children_are_refused_when_used_up(store: Arc<dyn Store>) 
         other => panic!("{other:?}"),
     }
     commit(&*store, Change::CheckBudget(child)).await;
-    begin_turn(&*store, child, 1).await;
+    start_turn(&*store, child, 1).await;
     match refused(&*store, Change::CheckBudget(parent)).await {
         Refusal::BudgetExhausted(row) => assert_eq!((row.limit, row.used), (Turns, 1)),
         other => panic!("{other:?}"),
@@ -209,34 +211,33 @@ pub async fn turns_and_children_are_refused_when_used_up(store: Arc<dyn Store>) 
     assert!(commit(&*store, Change::AskBudget(child)).await.held.is_empty());
 }
 
-pub async fn at_eighty_percent_those_above_are_told_once(store: Arc<dyn Store>) {
+pub async fn everyone_above_is_notified_once_at_80_percent(store: Arc<dyn Store>) {
     let parent = create(&*store, "parent").await;
     let child = below(&*store, parent, "child").await;
-    begin_turn(&*store, child, 1).await;
+    start_turn(&*store, child, 1).await;
     commit(&*store, Change::SetBudget(child, vec![(WallSecs, 10_000)])).await;
-    let told = |made: &Committed| {
-        let notices = made.feed.iter().filter(|row| row.kind == FeedKind::Notice);
+    let notified = |made: &Committed| {
+        let notices = made.feed.iter().filter(|row| row.kind() == FeedKind::Notice);
         (notices.map(|row| row.to.clone()).collect::<Vec<_>>(), made.events.len())
     };
     let spends = |amount| Change::Spend(child, WallSecs, amount);
-    assert_eq!(told(&commit(&*store, spends(7_999)).await), (vec![], 0));
+    assert_eq!(notified(&commit(&*store, spends(7_999)).await), (vec![], 0));
     let made = commit(&*store, spends(1)).await;
-    assert_eq!(told(&made), (vec![format!("session:{parent}")], 1));
-    assert_eq!(made.feed[0].data["limit"], "wall_secs");
-    let shown = json!({"granted": 10, "used": 8, "left": 2});
-    for (name, value) in shown.as_object().unwrap() {
-        assert_eq!((&made.feed[0].data[name], &made.events[0].event["data"][name]), (value, value));
-    }
+    assert_eq!(notified(&made), (vec![format!("session:{parent}")], 1));
+    let FeedEntry::BudgetLow(notice) = &made.feed[0].entry else { panic!("{made:?}") };
+    assert_eq!((notice.session_id, notice.limit), (child, WallSecs));
+    assert_eq!([&notice.granted, &notice.used, &notice.left], [&10.into(), &8.into(), &2.into()]);
+    assert_eq!(made.events[0].event["data"], json!(notice));
     assert_eq!((made.events[0].turn, &made.events[0].event["subtype"]), (1, &json!("budget")));
-    assert_eq!(told(&commit(&*store, spends(1_000)).await), (vec![], 0));
+    assert_eq!(notified(&commit(&*store, spends(1_000)).await), (vec![], 0));
     commit(&*store, Change::SetBudget(child, vec![(WallSecs, 20_000)])).await;
-    assert_eq!(told(&commit(&*store, spends(7_000)).await).1, 1, "what was given is told of anew");
+    assert_eq!(notified(&commit(&*store, spends(7_000)).await).1, 1, "a new grant is notified about again");
     let event: Event = serde_json::from_value(made.events[0].event.clone()).unwrap();
     assert!(matches!(event, Event::System { .. }));
 }
 
-/// A tree that grows, uses, gives and is deleted at random; each step may be refused, and none may break a share.
-pub async fn no_sequence_of_acts_breaks_a_share(store: Arc<dyn Store>) {
+/// Random changes of a tree: sessions are created, use, grant and are deleted. A step may be refused, but the figures stay correct.
+pub async fn no_sequence_of_changes_breaks_the_budget_arithmetic(store: Arc<dyn Store>) {
     for seed in 0..10 {
         let mut chance = fastrand::Rng::with_seed(seed);
         let mut tree = Tree { parents: HashMap::new(), ran: 0 };
@@ -276,7 +277,7 @@ pub async fn no_sequence_of_acts_breaks_a_share(store: Arc<dyn Store>) {
                 7 => {
                     let amount = chance.u64(1..25);
                     let set = Change::SetBudget(one, vec![(ToolCalls, amount)]);
-                    // Time can be overdrawn; then it counts with those above.
+                    // Time can be overdrawn. The overdraft is taken from above.
                     let spent = chance.u64(1..9);
                     commit(&*store, Change::Spend(one, WallSecs, spent)).await;
                     time += spent;
@@ -288,7 +289,7 @@ pub async fn no_sequence_of_acts_breaks_a_share(store: Arc<dyn Store>) {
                     let open = store.open_approvals(plexus_store::Open::OfSession(one)).await.unwrap();
                     if let Some(row) = open.first() {
                         let more = chance.u64(1..5);
-                        let given = store.commit(NOW, vec![gives(row.approval.id, more)]).await;
+                        let given = store.commit(NOW, vec![grants(row.approval.id, more)]).await;
                         if tolerated(given).is_some() && one == root {
                             most += more;
                         }
@@ -337,8 +338,8 @@ impl Tree {
         of_top
     }
 
-    /// What is set aside is what those that draw on it may use, or have used; and of what cannot be overdrawn that is, with
-    /// what was used, never more than was given.
+    /// The amount set aside is the sum of the claims below. A limit that cannot be overdrawn never has more used and set aside
+    /// than granted.
     async fn check(&self, store: &dyn Store, seed: u64, step: u32) {
         let living = store.living().await.unwrap();
         for limit in [ToolCalls, WallSecs] {

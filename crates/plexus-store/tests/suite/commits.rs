@@ -1,9 +1,9 @@
-//! Commits as wholes, and the feed that numbers what they tell.
+//! Commits are atomic, and the feed numbers what they publish.
 
 use std::sync::Arc;
 
 use plexus_protocol::{ApprovalStatus, SessionId};
-use plexus_store::{Change, FeedKind, Open, Store};
+use plexus_store::{Change, FeedEntry, FeedKind, Open, Store};
 use serde_json::json;
 
 use crate::common::*;
@@ -12,7 +12,7 @@ fn notice(to: &str, session: SessionId, text: &str) -> Change {
     Change::Notice { to: to.to_owned(), session, data: json!(text) }
 }
 
-pub async fn a_commit_is_done_whole_or_not_at_all(store: Arc<dyn Store>) {
+pub async fn a_commit_is_applied_completely_or_not_at_all(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let id = ask(&*store, question(session, 1, "t")).await;
     commit(&*store, allows(id)).await;
@@ -31,11 +31,11 @@ pub async fn a_commit_is_done_whole_or_not_at_all(store: Arc<dyn Store>) {
     assert_eq!(store.event_count(session, 1).await.unwrap(), events);
     assert_eq!(store.feed_head().await.unwrap(), head);
     assert!(store.open_approvals(Open::All).await.unwrap().is_empty());
-    // The number that was rolled back is given to the next.
+    // The rolled back number is used for the next entry.
     assert_eq!(commit(&*store, notice("operator", session, "y")).await.feed[0].number, head + 1);
 }
 
-pub async fn a_commit_returns_approvals_as_they_are_at_its_end(store: Arc<dyn Store>) {
+pub async fn a_commit_returns_approvals_in_their_final_state(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let new = question(session, 1, "t");
     let id = new.approval.id;
@@ -83,15 +83,13 @@ pub async fn each_addressee_reads_its_own_feed(store: Arc<dyn Store>) {
         async move {
             let feed = store.feed("x", after, limit).await.unwrap();
             assert!(feed.iter().all(|entry| {
-                (entry.to.as_str(), entry.kind, entry.session) == ("x", FeedKind::Notice, session)
-                    && entry.approval.is_none()
-                    && entry.turn.is_none()
+                (entry.to.as_str(), entry.kind(), entry.session) == ("x", FeedKind::Notice, session)
             }));
-            feed.into_iter().map(|entry| (entry.number, entry.data)).collect::<Vec<_>>()
+            feed.into_iter().map(|entry| (entry.number, entry.entry)).collect::<Vec<_>>()
         }
     };
-    let [first, second, third] =
-        [(numbers[0], json!("0")), (numbers[2], json!("1")), (numbers[3], json!("2"))];
+    let [first, second, third] = [(numbers[0], "0"), (numbers[2], "1"), (numbers[3], "2")]
+        .map(|(number, text)| (number, FeedEntry::Notice(json!(text))));
     assert_eq!(texts(0, 10).await, [first.clone(), second.clone(), third.clone()]);
     assert_eq!(texts(0, 2).await, [first, second.clone()]);
     assert_eq!(texts(numbers[0], 10).await, [second, third]);
@@ -117,7 +115,7 @@ pub async fn a_read_sees_every_commit_that_was_acknowledged(store: Arc<dyn Store
     }
 }
 
-pub async fn any_number_can_be_asked_for(store: Arc<dyn Store>) {
+pub async fn reads_accept_any_number(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     store.commit(NOW, vec![says(session, 1, "x"), notice("x", session, "x")]).await.unwrap();
     assert_eq!(store.events(session, 1, 0, u64::MAX).await.unwrap().len(), 1);
@@ -132,24 +130,24 @@ pub async fn any_number_can_be_asked_for(store: Arc<dyn Store>) {
     assert!(store.position("x", session, 1).await.unwrap() > u64::from(u32::MAX));
 }
 
-pub async fn an_observer_is_told_before_the_caller_and_without_it(store: Arc<dyn Store>) {
+pub async fn an_observer_is_notified_before_the_caller_and_even_if_it_is_gone(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (notify, mut notified) = tokio::sync::mpsc::unbounded_channel();
     store.observe(Box::new(move |committed| {
-        let _ = tell.send(committed.events.len());
+        let _ = notify.send(committed.events.len());
     }));
     assert!(store.commit(NOW, vec![says(SessionId::random(), 1, "refused")]).await.is_err());
     store.commit(NOW, vec![says(session, 1, "x"), says(session, 1, "y")]).await.unwrap();
-    assert_eq!(told.try_recv(), Ok(2), "of the second, as the first was not stored");
-    // The caller goes away as soon as its commit is queued.
+    assert_eq!(notified.try_recv(), Ok(2), "the second commit only: the first was refused");
+    // The caller drops its commit as soon as it is queued.
     let mut commit = store.commit(NOW, vec![says(session, 1, "z")]);
-    assert!(looked_at_once(&mut commit).await.is_none_or(|done| done.is_ok()));
+    assert!(polled_once(&mut commit).await.is_none_or(|done| done.is_ok()));
     drop(commit);
-    assert_eq!(told.recv().await, Some(1));
+    assert_eq!(notified.recv().await, Some(1));
 }
 
-/// What a future gives when it is looked at once.
-async fn looked_at_once<T>(future: &mut (impl Future<Output = T> + Unpin)) -> Option<T> {
+/// Polls a future once.
+async fn polled_once<T>(future: &mut (impl Future<Output = T> + Unpin)) -> Option<T> {
     std::future::poll_fn(|context| {
         std::task::Poll::Ready(match std::pin::Pin::new(&mut *future).poll(context) {
             std::task::Poll::Ready(done) => Some(done),

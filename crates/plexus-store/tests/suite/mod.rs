@@ -1,12 +1,12 @@
-//! The promises, by what they are about.
+//! The promises, by topic.
 
 pub mod approvals;
 pub mod arbor;
 pub mod audit;
 pub mod budgets;
 pub mod commits;
+pub mod escalation;
 pub mod removals;
 pub mod runs;
 pub mod sessions;
 pub mod turns;
-pub mod way_up;

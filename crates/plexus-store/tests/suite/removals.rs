@@ -1,11 +1,11 @@
-//! What has grown old goes, a step at a time; what is still needed stays, whoever asks for its removal.
+//! Old rows are removed in steps. Rows that are still needed are kept, even if their removal is requested.
 
 use std::sync::Arc;
 
 use plexus_protocol::SessionId;
 use plexus_store::{
     CallRow, Change, EventsOfTurn, FinishedRun, OldRecords, PermitStream, Removable, RunKey, Store,
-    TurnStatus,
+    TurnStatus, Verdict,
 };
 use serde_json::json;
 
@@ -13,9 +13,9 @@ use crate::common::*;
 
 const LATER: u64 = NOW + 1;
 
-/// A turn that is over, with one event more than was said in it.
+/// An ended turn, with an event for each of `said` and a last one.
 async fn turn(store: &dyn Store, session: SessionId, turn: u64, said: &[&str]) {
-    begin_turn(store, session, turn).await;
+    start_turn(store, session, turn).await;
     for text in said {
         commit(store, says(session, turn, text)).await;
     }
@@ -30,7 +30,7 @@ async fn remove(store: &dyn Store, what: Removable) -> usize {
     commit(store, Change::Remove(what)).await.removed
 }
 
-pub async fn events_of_an_old_turn_go_in_small_steps(store: Arc<dyn Store>) {
+pub async fn events_of_an_old_turn_are_removed_in_small_steps(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     turn(&*store, session, 1, &["x"; 120]).await;
     turn(&*store, session, 2, &[]).await;
@@ -42,8 +42,8 @@ pub async fn events_of_an_old_turn_go_in_small_steps(store: Arc<dyn Store>) {
     assert_eq!(state().await, EventsOfTurn::Kept);
     let step = remove(&*store, first).await;
     assert!((1..121).contains(&step), "{step} at once");
-    assert_eq!(state().await, EventsOfTurn::Removing, "part of it is shown to nobody");
-    assert_eq!(old(&*store, OldRecords::Events).await, [first], "found again by whoever goes on with it");
+    assert_eq!(state().await, EventsOfTurn::Removing, "a part of the events is not shown");
+    assert_eq!(old(&*store, OldRecords::Events).await, [first], "found again by the next step");
     while remove(&*store, first).await > 0 {}
     assert_eq!(state().await, EventsOfTurn::Removed);
     assert_eq!(store.events(session, 1, 0, 1000).await.unwrap(), []);
@@ -53,7 +53,7 @@ pub async fn events_of_an_old_turn_go_in_small_steps(store: Arc<dyn Store>) {
     assert_eq!(store.event_count(session, 2).await.unwrap(), 1);
 }
 
-pub async fn large_events_go_one_at_a_time(store: Arc<dyn Store>) {
+pub async fn large_events_are_removed_one_at_a_time(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let large = "x".repeat(1_000_000);
     turn(&*store, session, 1, &[&large, &large]).await;
@@ -63,32 +63,32 @@ pub async fn large_events_go_one_at_a_time(store: Arc<dyn Store>) {
     assert_eq!(remove(&*store, first).await, 1);
 }
 
-pub async fn what_may_still_be_needed_of_a_turn_stays(store: Arc<dyn Store>) {
+pub async fn events_that_may_still_be_needed_are_kept(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
-    let key = begin_run(&*store, session).await;
-    begin_turn(&*store, session, 1).await;
+    let key = start_run(&*store, session).await;
+    start_turn(&*store, session, 1).await;
     let asked = ask(&*store, question(session, 1, "t")).await;
     let [first, second] = [1, 2].map(|turn| Removable::Events { session, turn });
     assert_eq!(remove(&*store, first).await, 0, "in progress");
     commit(&*store, ends(session, 1)).await;
-    assert_eq!(remove(&*store, first).await, 0, "the latest: what comes outside any turn goes there");
+    assert_eq!(remove(&*store, first).await, 0, "the latest turn gets the events outside any turn");
     turn(&*store, session, 2, &[]).await;
-    assert_eq!(remove(&*store, first).await, 0, "its answer has yet to be told in it");
+    assert_eq!(remove(&*store, first).await, 0, "the end of its approval is appended to it");
     assert_eq!(old(&*store, OldRecords::Events).await, []);
     commit(&*store, denies(asked)).await;
     assert_eq!(old(&*store, OldRecords::Events).await, [first]);
 
     commit(&*store, Change::DeleteSession(session)).await;
-    assert_eq!(remove(&*store, second).await, 0, "a process of it lives");
+    assert_eq!(remove(&*store, second).await, 0, "a process of the session runs");
     commit(&*store, Change::EndRun(key, json!(null))).await;
     assert_eq!(old(&*store, OldRecords::Events).await, [first, second]);
     assert!(remove(&*store, second).await > 0);
 }
 
-pub async fn decisions_go_with_runs_that_are_over(store: Arc<dyn Store>) {
+pub async fn approvals_and_calls_of_ended_runs_are_removed(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
-    let key = begin_run(&*store, session).await;
-    begin_turn(&*store, session, 1).await;
+    let key = start_run(&*store, session).await;
+    start_turn(&*store, session, 1).await;
     let (open, decided) = (question(session, 1, "open"), question(session, 1, "decided"));
     let (open, decided) = (ask(&*store, open).await, ask(&*store, decided).await);
     commit(&*store, allows(decided)).await;
@@ -107,10 +107,10 @@ pub async fn decisions_go_with_runs_that_are_over(store: Arc<dyn Store>) {
         tool_name: "Bash".to_owned(),
         digest: "digest".to_owned(),
         request_id: "request".to_owned(),
-        verdict: json!({}),
+        verdict: Verdict::OwnCourse,
     };
     commit(&*store, Change::Call(Box::new(call), object(json!({})).into())).await;
-    assert_eq!(old(&*store, OldRecords::Approvals).await, [], "its run lives");
+    assert_eq!(old(&*store, OldRecords::Approvals).await, [], "its run has not ended");
     assert_eq!(old(&*store, OldRecords::Calls).await, []);
     assert_eq!(remove(&*store, Removable::Approval(decided)).await, 0);
     assert_eq!(remove(&*store, Removable::Call(1)).await, 0);
@@ -130,12 +130,12 @@ pub async fn decisions_go_with_runs_that_are_over(store: Arc<dyn Store>) {
     assert_eq!(old(&*store, OldRecords::Calls).await, []);
 }
 
-pub async fn runs_that_are_over_are_listed_until_their_files_are_gone(store: Arc<dyn Store>) {
+pub async fn ended_runs_are_listed_until_their_files_are_removed(store: Arc<dyn Store>) {
     let sessions = [create(&*store, "a").await, create(&*store, "b").await];
     let mut ended = Vec::new();
     for (session, at) in sessions.into_iter().zip([NOW + 20, NOW + 10]) {
-        let key = begin_run(&*store, session).await;
-        assert_eq!(remove(&*store, Removable::RunFiles(key)).await, 0, "it lives");
+        let key = start_run(&*store, session).await;
+        assert_eq!(remove(&*store, Removable::RunFiles(key)).await, 0, "it has not ended");
         assert!(!store.finished_runs(None, 10).await.unwrap().iter().any(|run| run.key == key));
         store.commit(at, vec![Change::EndRun(key, json!(null))]).await.unwrap();
         ended.push(FinishedRun { key, ended_at: at, session_deleted_at: None });

@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use plexus_protocol::SessionId;
-use plexus_store::{Change, Refusal, RunKey, RunState, Store};
+use plexus_store::{Change, Refusal, RunKey, RunProcess, RunState, Store};
 use serde_json::json;
 
 use crate::common::*;
 
+fn process() -> RunProcess {
+    RunProcess { pid: 7, start_time: 8, boot_id: "boot".to_owned() }
+}
+
 fn begin(key: RunKey, token: Option<&str>) -> Change {
-    Change::BeginRun { key, state: RunState::Starting, token_hash: token.map(str::to_owned) }
+    Change::StartRun { key, state: RunState::Starting, token_hash: token.map(str::to_owned) }
 }
 
 pub async fn a_run_goes_from_starting_to_ended(store: Arc<dyn Store>) {
@@ -21,9 +25,9 @@ pub async fn a_run_goes_from_starting_to_ended(store: Arc<dyn Store>) {
     assert_eq!((run.journal_offset, run.created_at), (0, NOW));
     assert_eq!(store.session(session).await.unwrap().unwrap().latest_run, 1);
 
-    commit(&*store, Change::RunProcess(key, json!({"pid": 7}))).await;
+    commit(&*store, Change::RunProcess(key, Some(process()))).await;
     let run = store.run(key).await.unwrap().unwrap();
-    assert_eq!((run.state, run.process), (RunState::Running, Some(json!({"pid": 7}))));
+    assert_eq!((run.state, run.process), (RunState::Running, Some(process())));
 
     commit(&*store, Change::RunState(key, RunState::Ending)).await;
     assert_eq!(store.run(key).await.unwrap().unwrap().state, RunState::Ending);
@@ -34,7 +38,7 @@ pub async fn a_run_goes_from_starting_to_ended(store: Arc<dyn Store>) {
 
     let nobody = RunKey { session: SessionId::random(), run: 1 };
     assert!(store.run(nobody).await.unwrap().is_none());
-    for change in [begin(nobody, None), Change::RunProcess(nobody, json!({})), Change::Offset(nobody, 1)] {
+    for change in [begin(nobody, None), Change::RunProcess(nobody, None), Change::JournalOffset(nobody, 1)] {
         assert!(matches!(refused(&*store, change).await, Refusal::NoSuchSession(_)));
     }
     commit(&*store, Change::DeleteSession(session)).await;
@@ -42,7 +46,7 @@ pub async fn a_run_goes_from_starting_to_ended(store: Arc<dyn Store>) {
     assert!(matches!(refused(&*store, late).await, Refusal::NoSuchSession(id) if id == session));
 }
 
-pub async fn a_token_speaks_for_its_run_until_that_ends(store: Arc<dyn Store>) {
+pub async fn a_token_is_valid_until_its_run_ends(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let [first, second] = [1, 2].map(|run| RunKey { session, run });
     commit(&*store, begin(first, Some("hash-1"))).await;
@@ -58,10 +62,10 @@ pub async fn a_token_speaks_for_its_run_until_that_ends(store: Arc<dyn Store>) {
 
 pub async fn an_ended_run_stays_ended(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
-    let key = begin_run(&*store, session).await;
+    let key = start_run(&*store, session).await;
     commit(&*store, Change::EndRun(key, json!({"code": 1}))).await;
     for late in [
-        Change::RunProcess(key, json!({"pid": 7})),
+        Change::RunProcess(key, Some(process())),
         Change::RunState(key, RunState::Running),
         Change::EndRun(key, json!({"code": 2})),
     ] {
@@ -74,7 +78,7 @@ pub async fn open_runs_are_those_that_have_not_ended(store: Arc<dyn Store>) {
     let mut expected = Vec::new();
     for (name, state) in [("a", RunState::Starting), ("b", RunState::External), ("c", RunState::Starting)] {
         let key = RunKey { session: create(&*store, name).await, run: 1 };
-        commit(&*store, Change::BeginRun { key, state, token_hash: None }).await;
+        commit(&*store, Change::StartRun { key, state, token_hash: None }).await;
         expected.push(key);
     }
     commit(&*store, Change::EndRun(expected.remove(2), json!(null))).await;
@@ -87,12 +91,12 @@ pub async fn open_runs_are_those_that_have_not_ended(store: Arc<dyn Store>) {
 
 pub async fn a_journal_offset_is_stored_with_its_events(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
-    let key = begin_run(&*store, session).await;
-    begin_turn(&*store, session, 1).await;
-    store.commit(NOW, vec![says(session, 1, "x"), Change::Offset(key, 120)]).await.unwrap();
+    let key = start_run(&*store, session).await;
+    start_turn(&*store, session, 1).await;
+    store.commit(NOW, vec![says(session, 1, "x"), Change::JournalOffset(key, 120)]).await.unwrap();
     assert_eq!(store.run(key).await.unwrap().unwrap().journal_offset, 120);
     let nobody = RunKey { session, run: 9 };
-    let lost = store.commit(NOW, vec![says(session, 1, "y"), Change::Offset(nobody, 240)]).await;
+    let lost = store.commit(NOW, vec![says(session, 1, "y"), Change::JournalOffset(nobody, 240)]).await;
     assert!(lost.is_err());
     assert_eq!(store.event_count(session, 1).await.unwrap(), 1);
 }

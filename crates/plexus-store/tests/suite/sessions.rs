@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::common::*;
 
-pub async fn a_session_is_read_as_it_was_made(store: Arc<dyn Store>) {
+pub async fn a_session_is_read_as_it_was_created(store: Arc<dyn Store>) {
     let mut new = new_session("a");
     new.answers_to = AskedOf::Parent { id: "outside".to_owned() };
     commit(&*store, Change::CreateSession(Box::new(new.clone()))).await;
@@ -26,7 +26,7 @@ pub async fn a_session_is_read_as_it_was_made(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn names_are_unique_among_the_living(store: Arc<dyn Store>) {
+pub async fn names_are_unique_among_sessions_that_are_not_deleted(store: Arc<dyn Store>) {
     let a = create(&*store, "a").await;
     let b = create(&*store, "b").await;
     let again = Change::CreateSession(Box::new(new_session("a")));
@@ -41,9 +41,9 @@ pub async fn names_are_unique_among_the_living(store: Arc<dyn Store>) {
     assert!(store.session_named("b").await.unwrap().is_none());
 }
 
-pub async fn a_deleted_session_frees_its_name_and_stays_on_record(store: Arc<dyn Store>) {
+pub async fn a_deleted_session_frees_its_name_and_can_still_be_read(store: Arc<dyn Store>) {
     let old = create(&*store, "a").await;
-    begin_turn(&*store, old, 1).await;
+    start_turn(&*store, old, 1).await;
     store.commit(NOW + 5, vec![Change::DeleteSession(old)]).await.unwrap();
     assert_eq!(store.session(old).await.unwrap().unwrap().deleted_at, Some(NOW + 5));
     assert!(store.session_named("a").await.unwrap().is_none());
@@ -54,7 +54,7 @@ pub async fn a_deleted_session_frees_its_name_and_stays_on_record(store: Arc<dyn
     for change in [
         Change::DeleteSession(old),
         Change::RenameSession(old, name("b")),
-        Change::BeginTurn { session: old, turn: 2, prompt: String::new(), woken_to: None },
+        Change::StartTurn { session: old, turn: 2, prompt: String::new(), woken_to: None },
     ] {
         assert!(matches!(refused(&*store, change).await, Refusal::NoSuchSession(id) if id == old));
     }
@@ -63,7 +63,7 @@ pub async fn a_deleted_session_frees_its_name_and_stays_on_record(store: Arc<dyn
     assert_eq!(store.event_count(old, 1).await.unwrap(), 1);
 }
 
-pub async fn what_is_not_there_is_not_found(store: Arc<dyn Store>) {
+pub async fn rows_that_do_not_exist_are_not_found(store: Arc<dyn Store>) {
     let nobody = SessionId::random();
     assert!(store.session(nobody).await.unwrap().is_none());
     assert!(store.session_named("nobody").await.unwrap().is_none());
@@ -74,7 +74,7 @@ pub async fn what_is_not_there_is_not_found(store: Arc<dyn Store>) {
     for change in [
         Change::DeleteSession(nobody),
         Change::RenameSession(nobody, name("a")),
-        Change::BeginTurn { session: nobody, turn: 1, prompt: String::new(), woken_to: None },
+        Change::StartTurn { session: nobody, turn: 1, prompt: String::new(), woken_to: None },
         Change::Progress(nobody, 1, json!({})),
         says(nobody, 1, "hello"),
         Change::Ask(Box::new(question(nobody, 1, "t"))),
@@ -99,7 +99,7 @@ pub async fn sessions_are_listed_oldest_first(store: Arc<dyn Store>) {
     assert_eq!(listed, expected);
 }
 
-pub async fn what_a_session_was_given_for_its_servers_goes_with_it(store: Arc<dyn Store>) {
+pub async fn the_secrets_of_a_session_are_deleted_with_it(store: Arc<dyn Store>) {
     let id = create(&*store, "a").await;
     let config = async || store.session(id).await.unwrap().unwrap().config;
     assert!(serde_json::to_string(&config().await).unwrap().contains("A-SECRET"));
@@ -129,12 +129,12 @@ pub async fn a_node_becomes_the_head(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn a_living_session_is_shown_with_its_turn_and_what_is_open(store: Arc<dyn Store>) {
+pub async fn a_session_is_listed_with_its_turn_and_its_pending_approvals(store: Arc<dyn Store>) {
     let [gone, quiet, busy] =
         [create(&*store, "gone").await, create(&*store, "quiet").await, create(&*store, "busy").await];
     commit(&*store, Change::DeleteSession(gone)).await;
-    begin_run(&*store, busy).await;
-    begin_turn(&*store, busy, 1).await;
+    start_run(&*store, busy).await;
+    start_turn(&*store, busy, 1).await;
     commit(&*store, Change::Progress(busy, 1, json!({"n": 1}))).await;
     let mut plan = question(busy, 1, "plan");
     plan.approval.kind = ApprovalKind::Plan;
@@ -154,7 +154,7 @@ pub async fn a_living_session_is_shown_with_its_turn_and_what_is_open(store: Arc
     assert_eq!(open, [ApprovalKind::Plan, ApprovalKind::Tool]);
 }
 
-pub async fn a_session_that_is_gone_makes_no_more(store: Arc<dyn Store>) {
+pub async fn nothing_is_created_below_a_deleted_session(store: Arc<dyn Store>) {
     let [gone, never] = [create(&*store, "gone").await, SessionId::random()];
     commit(&*store, Change::DeleteSession(gone)).await;
     for id in [gone, never] {

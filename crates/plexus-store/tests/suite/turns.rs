@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plexus_protocol::{AskedOf, Event, SessionId};
-use plexus_store::{Change, FeedKind, Refusal, Store, TurnStatus};
+use plexus_store::{Change, FeedEntry, Refusal, Store, TurnStatus};
 use serde_json::{Value, json};
 
 use crate::common::*;
@@ -21,7 +21,7 @@ fn end(session: SessionId, turn: u64, status: TurnStatus, summary: &str) -> Chan
 
 pub async fn turns_follow_one_another(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
-    let begin = |turn| Change::BeginTurn { session, turn, prompt: format!("prompt {turn}"), woken_to: None };
+    let begin = |turn| Change::StartTurn { session, turn, prompt: format!("prompt {turn}"), woken_to: None };
     assert!(matches!(refused(&*store, begin(2)).await, Refusal::TurnInProgress(_)));
     commit(&*store, begin(1)).await;
     assert_eq!(store.session(session).await.unwrap().unwrap().latest_turn, 1);
@@ -35,9 +35,9 @@ pub async fn turns_follow_one_another(store: Arc<dyn Store>) {
     assert_eq!(store.session(session).await.unwrap().unwrap().latest_turn, 2);
 }
 
-pub async fn a_turn_remembers_what_its_owner_needs(store: Arc<dyn Store>) {
+pub async fn a_turn_stores_the_progress_of_its_owner(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
-    begin_turn(&*store, session, 1).await;
+    start_turn(&*store, session, 1).await;
     let turn = store.turn(session, 1).await.unwrap().unwrap();
     assert_eq!((turn.session, turn.turn, turn.status), (session, 1, TurnStatus::Running));
     assert_eq!((turn.run, turn.prompt.as_str(), turn.prompt_uuid.as_str()), (None, "prompt 1", ""));
@@ -55,14 +55,14 @@ pub async fn a_turn_remembers_what_its_owner_needs(store: Arc<dyn Store>) {
 
 pub async fn a_turn_ends_once(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
-    begin_turn(&*store, session, 1).await;
+    start_turn(&*store, session, 1).await;
     let ended = store.commit(NOW + 9, vec![end(session, 1, TurnStatus::Failed, "no luck")]).await.unwrap();
     assert_eq!(ended.events.len(), 1);
     assert_eq!(ended.events[0].event, serde_json::to_value(said("the last")).unwrap());
     let [feed] = &ended.feed[..] else { panic!("{ended:?}") };
-    assert_eq!((feed.to.as_str(), feed.kind, feed.session), ("operator", FeedKind::Finished, session));
-    assert_eq!((feed.approval, feed.turn), (None, Some(1)));
-    assert_eq!(feed.data, json!({"status": "failed", "summary": "no luck"}));
+    assert_eq!((feed.to.as_str(), feed.session), ("operator", session));
+    let (status, summary) = (TurnStatus::Failed, Some("no luck".to_owned()));
+    assert_eq!(feed.entry, FeedEntry::Finished { turn: 1, status, summary });
     let turn = store.turn(session, 1).await.unwrap().unwrap();
     assert_eq!((turn.status, turn.ended_at), (TurnStatus::Failed, Some(NOW + 9)));
 
@@ -84,30 +84,31 @@ async fn create_below(store: &dyn Store, text: &str, answers_to: AskedOf) -> Ses
     id
 }
 
-pub async fn an_end_is_told_to_every_agent_above(store: Arc<dyn Store>) {
+pub async fn the_end_of_a_turn_is_reported_to_every_agent_above(store: Arc<dyn Store>) {
     for above in [AskedOf::Operator, AskedOf::Parent { id: "outside".to_owned() }] {
         let names = ["top", "middle", "leaf"].map(|name| format!("{name}-{}", above.key().replace(':', "-")));
         let top = create_below(&*store, &names[0], above.clone()).await;
         let middle = create_below(&*store, &names[1], AskedOf::Session { id: top }).await;
         let leaf = create_below(&*store, &names[2], AskedOf::Session { id: middle }).await;
-        begin_turn(&*store, leaf, 1).await;
+        start_turn(&*store, leaf, 1).await;
         let ended = commit(&*store, end(leaf, 1, TurnStatus::Complete, "done")).await;
-        let told: Vec<_> = ended.feed.iter().map(|entry| entry.to.clone()).collect();
+        let notified: Vec<_> = ended.feed.iter().map(|entry| entry.to.clone()).collect();
         let mut expected = vec![format!("session:{middle}"), format!("session:{top}")];
-        // The operator is told of what it made itself.
+        // The operator is notified about sessions that answer to it directly.
         expected.extend((above != AskedOf::Operator).then(|| above.key()));
-        assert_eq!(told, expected);
-        assert!(ended.feed.iter().all(|entry| entry.session == leaf && entry.turn == Some(1)));
-        begin_turn(&*store, top, 1).await;
+        assert_eq!(notified, expected);
+        let of_first_turn = |entry: &FeedEntry| matches!(entry, FeedEntry::Finished { turn: 1, .. });
+        assert!(ended.feed.iter().all(|row| row.session == leaf && of_first_turn(&row.entry)));
+        start_turn(&*store, top, 1).await;
         let ended = commit(&*store, end(top, 1, TurnStatus::Complete, "done")).await;
         assert_eq!(ended.feed.iter().map(|entry| entry.to.clone()).collect::<Vec<_>>(), [above.key()]);
     }
 }
 
-pub async fn what_turns_cost_is_added_up(store: Arc<dyn Store>) {
+pub async fn the_costs_of_turns_are_added_up(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     for turn in 1..=3 {
-        begin_turn(&*store, session, turn).await;
+        start_turn(&*store, session, turn).await;
         commit(&*store, end(session, turn, TurnStatus::Interrupted, "")).await;
         commit(&*store, end(session, turn, TurnStatus::Interrupted, "again")).await;
     }
@@ -176,7 +177,7 @@ pub async fn positions_belong_to_one_reader_and_one_turn(store: Arc<dyn Store>) 
 
 pub async fn a_page_of_large_events_ends_early(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
-    begin_turn(&*store, session, 1).await;
+    start_turn(&*store, session, 1).await;
     let large = "x".repeat(700_000);
     for text in [&large, &large, &"small".to_owned(), &"x".repeat(3_000_000)] {
         commit(&*store, says(session, 1, text)).await;

@@ -33,7 +33,7 @@ async fn delete(hub: Arc<Hub>, caller: Admitted, params: DeleteParams) -> Result
         detail: Some(Object::from_iter([("tree_id".to_owned(), tree.id.to_string().into())])),
         ..AuditEntry::of_caller(now(), AuditKind::Session, "conversation_deleted", &caller.principal)
     };
-    hub.commit(vec![Change::Record(Box::new(record))]).await.map_err(store_error)?;
+    hub.commit(vec![Change::Audit(Box::new(record))]).await.map_err(store_error)?;
     let mut removed = 0;
     // In small steps, so that whoever decides something meanwhile does not wait for it.
     loop {

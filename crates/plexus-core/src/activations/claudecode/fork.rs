@@ -46,7 +46,7 @@ async fn fork(hub: Arc<Hub>, caller: Admitted, params: ForkParams) -> Result<For
     admit(&hub, &session)?;
     let (id, head) = (session.id, Position { tree_id: session.tree, node_id: session.head });
     let rules = hub.policy().in_force.of_session(original.id).into_iter();
-    let rules = rules.map(|rule| Change::MakeRule(Box::new(NewRule { session: Some(id), ..rule })));
+    let rules = rules.map(|rule| Change::CreateRule(Box::new(NewRule { session: Some(id), ..rule })));
     // It is given as much as the other one was, as far as there is so much left above.
     let limits = hub.store().budget(original.id).await.map_err(store_error)?;
     let limits = limits.into_iter().map(|row| (row.limit, row.granted)).collect();

@@ -40,7 +40,7 @@ async fn user_settings(
             detail: json!({"changed": changed}).as_object().cloned(),
             ..AuditEntry::of_caller(now(), AuditKind::Policy, "user_settings_accepted", &caller.principal)
         };
-        hub.commit(vec![Change::Record(Box::new(act))]).await.map_err(store_error)?;
+        hub.commit(vec![Change::Audit(Box::new(act))]).await.map_err(store_error)?;
         user.accept(now_there).map_err(unusable)?;
         hub.policy().in_force.restricted_by(user.restriction());
     }

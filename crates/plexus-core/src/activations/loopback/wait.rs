@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus_protocol::claudecode::Status;
 use plexus_protocol::loopback::{Finished, WaitParams, WaitResult};
-use plexus_protocol::{ApprovalStatus, Decider, Error, MAX_TEXT_BYTES, Object, shorten};
-use plexus_store::{FeedKind, FeedRow, Open};
-use serde_json::{Value, json};
+use plexus_protocol::{ApprovalId, ApprovalStatus, Decider, Error, MAX_TEXT_BYTES, Object, shorten};
+use plexus_store::{FeedEntry, FeedRow, Open, Resolution, SessionRow, TurnStatus};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::Hub;
@@ -75,40 +74,47 @@ async fn gather(hub: &Hub, me: &str, cursor: u64, news: News) -> Result<WaitResu
     let mut finished = Vec::new();
     let mut notices = Vec::new();
     for row in rows {
-        match row.kind {
-            FeedKind::Asked => {}
-            FeedKind::Finished => finished.extend(finished_turn(hub, row).await?),
-            FeedKind::Resolved => notices.push(resolved_notice(&row)),
-            FeedKind::Notice => notices.extend(row.data.as_object().cloned()),
+        match row.entry {
+            FeedEntry::Asked { .. } => {}
+            FeedEntry::Finished { turn, status, summary } => {
+                let session = hub.store().session(row.session).await.map_err(store_error)?;
+                finished.extend(session.map(|session| finished_turn(session, turn, status, summary)));
+            }
+            FeedEntry::Resolved { approval, resolution, .. } => {
+                notices.push(resolved_notice(approval, resolution.as_ref()));
+            }
+            FeedEntry::BudgetLow(budget) => notices.extend(budget.to_json().as_object().cloned()),
+            FeedEntry::Notice(notice) => notices.extend(notice.as_object().cloned()),
         }
     }
     Ok(WaitResult::Ok { cursor: newest, approvals, finished, notices, still_open })
 }
 
-async fn finished_turn(hub: &Hub, row: FeedRow) -> Result<Option<Finished>, Error> {
-    let Some(session) = hub.store().session(row.session).await.map_err(store_error)? else { return Ok(None) };
-    let mut summary = row.data["summary"].clone();
+fn finished_turn(session: SessionRow, turn: u64, status: TurnStatus, summary: Option<String>) -> Finished {
+    let mut summary = json!(summary);
     shorten(&mut summary, MAX_TEXT_BYTES);
-    Ok(Some(Finished {
+    Finished {
         session_id: session.id,
         session_name: session.name,
-        turn: row.turn.unwrap_or(session.latest_turn),
-        status: serde_json::from_value(row.data["status"].clone()).unwrap_or(Status::Failed),
+        turn,
+        status: view::status(Some(status), false),
         result: summary.as_str().map(str::to_owned),
-    }))
+    }
 }
 
-fn resolved_notice(row: &FeedRow) -> Object {
-    let notice = json!({"type": "resolved", "approval_id": row.approval, "status": row.data["status"]});
+fn resolved_notice(approval: ApprovalId, resolution: Option<&Resolution>) -> Object {
+    let status = resolution.map(|resolution| resolution.status);
+    let notice = json!({"type": "resolved", "approval_id": approval, "status": status});
     notice.as_object().cloned().unwrap_or_default()
 }
 
-/// Whether an entry tells the caller only what it did itself, or what needs no one's attention.
+/// Whether an entry reports only an act of the caller itself, or nothing that needs attention.
 fn is_own(row: &FeedRow, by_me: &Decider) -> bool {
-    if row.kind != FeedKind::Resolved {
-        return false;
+    match &row.entry {
+        FeedEntry::Resolved { resolution: Some(Resolution { status, by }), .. } => {
+            by == by_me && *status != ApprovalStatus::Withdrawn
+        }
+        FeedEntry::Resolved { resolution: None, .. } => true,
+        _ => false,
     }
-    let by: Option<Decider> = serde_json::from_value(row.data["by"].clone()).ok();
-    let withdrawn = row.data["status"] == json!(ApprovalStatus::Withdrawn);
-    by.as_ref() == Some(by_me) && !withdrawn || row.data == Value::Null
 }

@@ -49,7 +49,7 @@ async fn add(hub: Arc<Hub>, caller: Admitted, params: AddParams) -> Result<AddRe
     let made = hub.commit(giver.rules(&params.rules, "rules")?).await.map_err(store_error)?;
     let settled = hub.policy().resolve_matching(hub.book(), session.map(|session| session.id)).await;
     let rules = made.rules.iter().filter_map(|change| match change {
-        RuleChange::Made(row) => view(row),
+        RuleChange::Created(row) => view(row),
         RuleChange::Revoked(_) => None,
     });
     Ok(AddResult::Ok { rules: rules.collect(), settled })

@@ -34,7 +34,7 @@ async fn new(hub: Arc<Hub>, caller: Admitted, params: NewParams) -> Result<NewRe
     let token = new_token().map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?;
     let row = TokenRow { name: name.clone(), right, created_at, expires_at };
     let by = Decider::from(&caller.principal);
-    let change = Change::MakeToken { token: row, hash: token_hash(&token), by };
+    let change = Change::CreateToken { token: row, hash: token_hash(&token), by };
     hub.commit(vec![change]).await.map_err(store_error)?;
     Ok(NewResult::Created { name, token, expires_at })
 }

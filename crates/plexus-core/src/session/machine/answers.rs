@@ -129,13 +129,13 @@ impl Machine {
         for (tool_use_id, open) in self.approvals.extract_if(withdrawn) {
             let key = RunKey { session: self.row.id, run: open.run };
             batch.changes.push(withdraw(open.id, "the agent withdrew the question"));
-            batch.changes.push(Change::Settle(key, tool_use_id));
+            batch.changes.push(Change::ReleaseKeys(key, tool_use_id));
         }
     }
 
     /// What was decided about a call, by the gate and by a person or agent, for readers of the conversation.
     pub(super) fn decision_of(&self, tool_use_id: &str) -> Option<Value> {
-        let gate = self.calls.get(tool_use_id).map(|call| gate::to_value(&call.answer));
+        let gate = self.calls.get(tool_use_id).map(|call| gate::to_verdict(&call.answer));
         let approval = self.approvals.get(tool_use_id).map(|open| {
             let mut approval = json!({"id": open.id, "status": open.status});
             if let Some(decision) = &open.decision {
@@ -165,7 +165,7 @@ impl Machine {
             changes.push(withdraw(open.id, "the call came to its end without an answer"));
         }
         if call.is_some() || open.is_some() {
-            changes.push(Change::Settle(key, tool_use_id.to_owned()));
+            changes.push(Change::ReleaseKeys(key, tool_use_id.to_owned()));
         }
         if is_error || !self.row.config.loopback_enabled {
             return None;

@@ -44,7 +44,7 @@ impl Machine {
             tool_name: call.tool_name.clone(),
             digest: digest.clone(),
             request_id: request_id.to_owned(),
-            verdict: gate::to_value(&answer),
+            verdict: gate::to_verdict(&answer),
         };
         let mode = call.permission_mode.clone();
         let input = CallInput { input: call.input.clone(), cwd: Some(cwd.clone()), mode };

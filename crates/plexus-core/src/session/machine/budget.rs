@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plexus_claude::{GateAnswer, PreToolUse};
 use plexus_protocol::budget::BudgetLimit;
 use plexus_protocol::{ApprovalId, ApprovalStatus};
-use plexus_store::{ApprovalRow, BudgetRow, CallInput, CallRow, Change, Committed, RunKey};
+use plexus_store::{ApprovalRow, BudgetRow, CallInput, CallRow, Change, Committed, RunKey, Verdict};
 use serde_json::Value;
 
 use super::{AfterCommit, Effect, Machine, Next};
@@ -29,18 +29,10 @@ pub(super) struct HeldCall {
 }
 
 impl HeldCall {
-    /// The held call of a stored row; `None` if the row is not held or cannot be read, so that the call stays denied.
+    /// The held call of a stored row; `None` if the row is not held.
     fn of(row: CallRow) -> Option<Self> {
-        let kept =
-            row.verdict.as_object().filter(|kept| kept.get("answer").is_some_and(|it| it == "held"))?;
-        let text = |name: &str| kept.get(name).and_then(Value::as_str).map(str::to_owned);
-        let seen = CallInput {
-            input: kept.get("input")?.as_object()?.clone(),
-            cwd: text("cwd"),
-            mode: text("mode"),
-        };
-        let approval = serde_json::from_value(kept.get("approval")?.clone()).ok()?;
-        Some(Self { row, seen, approval })
+        let Verdict::Held { approval, input, cwd, mode } = row.verdict.clone() else { return None };
+        Some(Self { row, seen: CallInput { input, cwd, mode }, approval })
     }
 
     pub(super) fn tool_use_id(&self) -> &str {
@@ -188,7 +180,7 @@ impl Machine {
         let mut released = Vec::new();
         for (held, answer) in answered {
             let HeldCall { mut row, seen, .. } = held;
-            row.verdict = gate::to_value(&answer);
+            row.verdict = gate::to_verdict(&answer);
             let (tool_use_id, request_id) = (row.tool_use_id.clone(), row.request_id.clone());
             released.push(AfterRelease { tool_use_id, request_id, answer });
             changes.push(Change::Release(Box::new(row), seen));

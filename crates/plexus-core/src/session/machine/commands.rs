@@ -92,7 +92,7 @@ impl Machine {
     fn register_external(&mut self, token: String, reply: oneshot::Sender<Result<String, Error>>) {
         let key = RunKey { session: self.row.id, run: self.row.latest_run + 1 };
         let token_hash = Some(token_hash(&token));
-        let begin = Change::BeginRun { key, state: RunState::External, token_hash };
+        let begin = Change::StartRun { key, state: RunState::External, token_hash };
         let next = AfterTry::RegisterExternal { key, token, reply };
         self.effects.push(Effect::TryCommit(vec![begin], next));
     }

@@ -3,8 +3,9 @@
 use plexus_agent::Entry;
 use plexus_claude::PermissionResult;
 use plexus_protocol::{ApprovalId, Error, Object};
-use plexus_store::{ApprovalRow, BudgetRow, CallRow, Change, Committed, RunKey, SessionConfig, StoreError};
-use serde_json::Value;
+use plexus_store::{
+    ApprovalRow, BudgetRow, CallRow, Change, Committed, RunKey, RunProcess, SessionConfig, StoreError,
+};
 use tokio::sync::oneshot;
 
 use super::budget::AfterRelease;
@@ -187,8 +188,8 @@ pub(in crate::session) struct StartFailure {
 
 /// A process that was started.
 pub(in crate::session) struct Started {
-    /// The identity of its keeper, as the store keeps it.
-    pub(in crate::session) identity: Value,
+    /// The identity of its keeper.
+    pub(in crate::session) identity: RunProcess,
     pub(in crate::session) cost_budget: Option<BudgetRow>,
 }
 

@@ -71,11 +71,11 @@ impl Machine {
         let mut changes = Vec::new();
         for (tool_use_id, approval) in self.approvals.extract_if(|_, approval| approval.run == key.run) {
             changes.push(super::answers::withdraw(approval.id, message));
-            changes.push(Change::Settle(key, tool_use_id));
+            changes.push(Change::ReleaseKeys(key, tool_use_id));
         }
         self.forget_held(key);
         for (tool_use_id, _) in self.calls.extract_if(|_, call| call.run == key.run) {
-            changes.push(Change::Settle(key, tool_use_id));
+            changes.push(Change::ReleaseKeys(key, tool_use_id));
         }
         changes
     }

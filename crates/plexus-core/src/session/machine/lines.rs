@@ -142,7 +142,7 @@ impl Machine {
         if after.is_some() && after != before {
             batch.changes.push(self.progress());
         }
-        batch.changes.push(Change::Offset(key, end_offset));
+        batch.changes.push(Change::JournalOffset(key, end_offset));
         batch
     }
 

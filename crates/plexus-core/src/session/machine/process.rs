@@ -108,7 +108,7 @@ impl Machine {
         };
         let key = RunKey { session: self.row.id, run: self.row.latest_run + 1 };
         let token_hash = Some(prepared.token_hash.clone());
-        let mut changes = vec![Change::BeginRun { key, state: RunState::Starting, token_hash }];
+        let mut changes = vec![Change::StartRun { key, state: RunState::Starting, token_hash }];
         if let Some(turn) = self.turn.as_mut() {
             // Newer versions of Claude Code continue the cost of the transcript; older ones record none and start at 0.
             turn.progress.cost_before = prepared.spent_usd;
@@ -135,7 +135,7 @@ impl Machine {
         process.launched_with =
             vec![Setting::Mode(config.permission_mode), Setting::Model(config.model.clone())];
         self.process = Some(process);
-        self.commit(vec![Change::RunProcess(key, identity), self.progress()]);
+        self.commit(vec![Change::RunProcess(key, Some(identity)), self.progress()]);
         self.kill_point("start", "keeper known");
         self.release();
     }

@@ -89,7 +89,7 @@ impl Machine {
 
     fn remember(&mut self, run: &RecoveredRun) {
         for call in &run.calls {
-            let answer = gate::from_value(&call.verdict);
+            let answer = gate::from_verdict(&call.verdict);
             self.running_tools.insert(call.tool_use_id.clone(), call.tool_name.clone());
             let call_of_run = Call { answer, digest: call.digest.clone(), cwd: None, run: run.row.key.run };
             self.calls.insert(call.tool_use_id.clone(), call_of_run);
@@ -138,7 +138,7 @@ impl Machine {
         for call in calls {
             let held = self.held.iter().any(|held| held.tool_use_id() == call.tool_use_id);
             if !held && !replied(&call.request_id) {
-                self.send(plexus_claude::reply_gate(&call.request_id, &gate::from_value(&call.verdict)));
+                self.send(plexus_claude::reply_gate(&call.request_id, &gate::from_verdict(&call.verdict)));
             }
         }
         let mut changes = Vec::new();

@@ -178,7 +178,7 @@ impl Machine {
         };
         let mut changes = vec![
             Change::CheckBudget(session),
-            Change::BeginTurn { session, turn: number, prompt: text.clone(), woken_to },
+            Change::StartTurn { session, turn: number, prompt: text.clone(), woken_to },
         ];
         self.row.latest_turn = number;
         self.add_prompt(&text, &mut changes);
@@ -226,7 +226,7 @@ impl Machine {
         let (session, number) = (self.row.id, self.row.latest_turn + 1);
         self.row.latest_turn = number;
         let (prompt, prompt_uuid) = (String::new(), String::new());
-        changes.push(Change::BeginTurn { session, turn: number, prompt: prompt.clone(), woken_to: None });
+        changes.push(Change::StartTurn { session, turn: number, prompt: prompt.clone(), woken_to: None });
         changes.push(Change::BindTurn { session, turn: number, run, prompt_uuid });
         let progress = Progress { acknowledged: true, ..self.last_progress.next() };
         let bound = Some(Bound { run, prompt_uuid: None });

@@ -10,7 +10,8 @@ use plexus_protocol::claudecode::PolicyName;
 use plexus_protocol::loopback::PermitParams;
 use plexus_protocol::{ApprovalId, ApprovalStatus, Decider, Decision, Error, Object, Principal, Right};
 use plexus_store::{
-    ApprovalRow, BudgetRow, CallRow, Change, Committed, Held, NewApproval, RunKey, SessionRow, StoreError,
+    ApprovalRow, BudgetRow, CallInput, CallRow, Change, Committed, Held, NewApproval, RunKey, RunProcess,
+    SessionRow, StoreError, Verdict,
 };
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -300,7 +301,10 @@ impl Harness {
             Effect::Start(key, prepared) => {
                 self.log.push(format!("start run {}", key.run));
                 let cost_budget = prepared.cost_budget;
-                let started = Started { identity: json!({"pid": 1}), cost_budget };
+                let started = Started {
+                    identity: RunProcess { pid: 1, start_time: 0, boot_id: String::new() },
+                    cost_budget,
+                };
                 return Some(Input::Started(key, Ok(started)));
             }
             Effect::Release => self.log.push("release".to_owned()),
@@ -334,11 +338,11 @@ impl Harness {
         for change in &changes {
             if let Change::Call(row, seen) | Change::Release(row, seen) = change
                 && let Some(approval) = self.holds
-                && row.verdict["answer"] != "deny"
+                && !matches!(row.verdict, Verdict::Deny { .. })
             {
                 let mut row = (**row).clone();
-                row.verdict = json!({"answer": "held", "approval": approval, "input": seen.input,
-                                     "cwd": seen.cwd, "mode": seen.mode});
+                let CallInput { input, cwd, mode } = seen.clone();
+                row.verdict = Verdict::Held { approval, input, cwd, mode };
                 let held = Held {
                     session: row.key.session,
                     tool_use_id: Some(row.tool_use_id.clone()),
@@ -473,14 +477,17 @@ fn sent(line: &str) -> String {
 /// A change, by name; the bookkeeping of lines and of the conversation is left out.
 fn name_of(change: &Change) -> Option<String> {
     Some(match change {
-        Change::Offset(..) | Change::Progress(..) | Change::AddNode(..) | Change::ExtendNode { .. } => {
+        Change::JournalOffset(..)
+        | Change::Progress(..)
+        | Change::AddNode(..)
+        | Change::ExtendNode { .. } => {
             return None;
         }
-        Change::BeginRun { key, state, .. } => format!("begin run {} ({state:?})", key.run),
+        Change::StartRun { key, state, .. } => format!("begin run {} ({state:?})", key.run),
         Change::RunProcess(..) => "process".to_owned(),
         Change::RunState(_, state) => format!("run is {state:?}"),
         Change::EndRun(key, _) => format!("end run {}", key.run),
-        Change::BeginTurn { turn, .. } => format!("begin turn {turn}"),
+        Change::StartTurn { turn, .. } => format!("begin turn {turn}"),
         Change::BindTurn { run, .. } => format!("bind to run {run}"),
         Change::Event(_, _, event) => {
             let event = serde_json::to_value(event).expect("an event is JSON");
@@ -492,15 +499,15 @@ fn name_of(change: &Change) -> Option<String> {
         }
         Change::EndTurn { turn, status, .. } => format!("end turn {turn}: {status:?}"),
         Change::Call(row, _) => {
-            format!("call {}: {}", row.tool_use_id, row.verdict["answer"].as_str().unwrap_or("?"))
+            format!("call {}: {}", row.tool_use_id, verdict_name(&row.verdict))
         }
         Change::Release(row, _) => {
-            format!("release {}: {}", row.tool_use_id, row.verdict["answer"].as_str().unwrap_or("?"))
+            format!("release {}: {}", row.tool_use_id, verdict_name(&row.verdict))
         }
         Change::Ask(new) => format!("ask about {}", new.approval.tool_use_id),
         Change::ResolveIfPending { status, .. } => format!("{status:?} if pending"),
         Change::Delivered(_) => "delivered".to_owned(),
-        Change::Settle(_, tool_use_id) => format!("free {tool_use_id}"),
+        Change::ReleaseKeys(_, tool_use_id) => format!("free {tool_use_id}"),
         Change::Configure(_, config) => format!("mode {}", config.permission_mode.as_str()),
         Change::Spend(_, limit, units) => format!("spend {units} of {}", limit.as_str()),
         Change::AskBudget(_) => "ask for budget".to_owned(),
@@ -509,4 +516,14 @@ fn name_of(change: &Change) -> Option<String> {
         Change::Notice { data, .. } => format!("notice {}", data["type"].as_str().unwrap_or_default()),
         other => panic!("a session never stores {other:?}"),
     })
+}
+
+fn verdict_name(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::OwnCourse => "no opinion",
+        Verdict::Allow { .. } => "allow",
+        Verdict::Ask { .. } => "ask",
+        Verdict::Deny { .. } => "deny",
+        Verdict::Held { .. } => "held",
+    }
 }

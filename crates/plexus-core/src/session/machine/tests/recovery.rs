@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use plexus_claude::SentId;
 use plexus_protocol::claudecode::PolicyName;
 use plexus_protocol::{ApprovalId, ApprovalStatus};
-use plexus_store::{ApprovalRow, CallRow, EventsOfTurn, RunKey, RunRow, RunState, TurnRow, TurnStatus};
+use plexus_store::{
+    ApprovalRow, CallRow, EventsOfTurn, RunKey, RunRow, RunState, TurnRow, TurnStatus, Verdict,
+};
 use serde_json::{Value, json};
 
 use super::harness::{Harness, Setup, allow, ask, bash, deny, tool_result};
@@ -63,7 +65,7 @@ fn key(harness: &Harness) -> RunKey {
     RunKey { session: harness.machine.row.id, run: 1 }
 }
 
-fn call(harness: &Harness, verdict: Value) -> CallRow {
+fn call(harness: &Harness, verdict: Verdict) -> CallRow {
     CallRow {
         key: key(harness),
         turn: 1,
@@ -91,12 +93,10 @@ fn approval(status: ApprovalStatus) -> ApprovalRow {
 #[test]
 fn a_decision_of_the_gate_that_was_not_sent_is_sent() {
     for (verdict, expected) in [
-        (json!({"answer": "allow", "reason": "r"}), "g-t: allow"),
-        (json!({"answer": "ask", "reason": "r"}), "g-t: ask"),
-        (json!({"answer": "deny", "reason": "r"}), "g-t: deny"),
-        (json!({"answer": "own_course"}), "g-t: no opinion"),
-        (json!({"answer": "unheard of"}), "g-t: deny"),
-        (json!(null), "g-t: deny"),
+        (Verdict::Allow { reason: "r".to_owned() }, "g-t: allow"),
+        (Verdict::Ask { reason: "r".to_owned() }, "g-t: ask"),
+        (Verdict::Deny { reason: "r".to_owned() }, "g-t: deny"),
+        (Verdict::OwnCourse, "g-t: no opinion"),
     ] {
         let mut harness =
             recovered(|harness| Left { calls: vec![call(harness, verdict.clone())], ..Left::default() });
@@ -107,7 +107,7 @@ fn a_decision_of_the_gate_that_was_not_sent_is_sent() {
 #[test]
 fn a_decision_that_was_sent_is_not_sent_again() {
     let mut harness = recovered(|harness| {
-        let calls = vec![call(harness, json!({"answer": "allow", "reason": "r"}))];
+        let calls = vec![call(harness, Verdict::Allow { reason: "r".to_owned() })];
         let sent = vec![SentId::Prompt("p".to_owned()), SentId::Reply("g-t".to_owned())];
         Left { calls, sent, ..Left::default() }
     });
@@ -194,7 +194,8 @@ fn a_call_that_was_held_stays_held_until_its_approval_is_resolved() {
                 row.approval.id = id;
                 row
             });
-            let verdict = json!({"answer": "held", "approval": id, "input": {"command": "ls"}, "cwd": "/w"});
+            let input = super::harness::object(json!({"command": "ls"}));
+            let verdict = Verdict::Held { approval: id, input, cwd: Some("/w".to_owned()), mode: None };
             Left { calls: vec![call(harness, verdict)], ..Left::default() }
         });
         harness.expect(expected);
@@ -204,7 +205,7 @@ fn a_call_that_was_held_stays_held_until_its_approval_is_resolved() {
 #[test]
 fn a_recovered_call_that_was_denied_must_not_run() {
     let mut harness = recovered(|harness| Left {
-        calls: vec![call(harness, json!({"answer": "deny", "reason": "r"}))],
+        calls: vec![call(harness, Verdict::Deny { reason: "r".to_owned() })],
         ..Left::default()
     });
     harness.take_log();

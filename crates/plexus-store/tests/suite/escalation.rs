@@ -1,4 +1,4 @@
-//! Questions that go on from one addressee to the next.
+//! Approvals are escalated from one addressee to the next.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ async fn open_to(store: &dyn Store, asked: &AskedOf) -> Vec<(ApprovalId, u64)> {
     open.into_iter().map(|row| (row.approval.id, row.number)).collect()
 }
 
-pub async fn whoever_is_passed_over_is_asked_all_the_same(store: Arc<dyn Store>) {
+pub async fn an_addressee_that_is_passed_over_can_still_decide(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let (absent, asked) = (somebody(), somebody());
     let mut new = question(session, 1, "t");
@@ -31,18 +31,20 @@ pub async fn whoever_is_passed_over_is_asked_all_the_same(store: Arc<dyn Store>)
     new.approval.passed = vec![went_on(&absent)];
     let id = new.approval.id;
     let made = commit(&*store, Change::Ask(Box::new(new))).await;
-    let told: Vec<(String, FeedKind)> = made.feed.iter().map(|row| (row.to.clone(), row.kind)).collect();
-    assert_eq!(told, [(absent.key(), FeedKind::Asked), (asked.key(), FeedKind::Asked)]);
+    let notified: Vec<(String, FeedKind)> =
+        made.feed.iter().map(|row| (row.to.clone(), row.kind())).collect();
+    assert_eq!(notified, [(absent.key(), FeedKind::Asked), (asked.key(), FeedKind::Asked)]);
     assert_eq!(open_to(&*store, &absent).await, [(id, made.feed[0].number)]);
     assert_eq!(open_to(&*store, &asked).await, [(id, made.feed[1].number)]);
 
     let made = commit(&*store, denies(id)).await;
-    let told: Vec<(String, FeedKind)> = made.feed.iter().map(|row| (row.to.clone(), row.kind)).collect();
-    assert_eq!(told, [(absent.key(), FeedKind::Resolved), (asked.key(), FeedKind::Resolved)]);
+    let notified: Vec<(String, FeedKind)> =
+        made.feed.iter().map(|row| (row.to.clone(), row.kind())).collect();
+    assert_eq!(notified, [(absent.key(), FeedKind::Resolved), (asked.key(), FeedKind::Resolved)]);
     assert!(open_to(&*store, &absent).await.is_empty());
 }
 
-pub async fn a_question_goes_on_once_from_whoever_is_asked(store: Arc<dyn Store>) {
+pub async fn an_approval_is_escalated_once_from_each_addressee(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let [first, second, third] = [(); 3].map(|()| somebody());
     let mut new = question(session, 1, "t");
@@ -73,15 +75,38 @@ pub async fn a_question_goes_on_once_from_whoever_is_asked(store: Arc<dyn Store>
     assert!(number > before[0].1);
 
     let made = commit(&*store, allows(id)).await;
-    let told: Vec<String> = made.feed.iter().map(|row| row.to.clone()).collect();
-    assert_eq!(told, [first.key(), second.key(), third.key(), "operator".to_owned()]);
+    let notified: Vec<String> = made.feed.iter().map(|row| row.to.clone()).collect();
+    assert_eq!(notified, [first.key(), second.key(), third.key(), "operator".to_owned()]);
     assert!(matches!(refused(&*store, on).await, Refusal::AlreadyResolved(_)));
 }
 
-pub async fn how_far_a_session_was_woken_only_grows(store: Arc<dyn Store>) {
+pub async fn deadlines_are_set_for_the_present_addressee(store: Arc<dyn Store>) {
+    let session = create(&*store, "a").await;
+    let asked_of = somebody();
+    let mut new = question(session, 1, "t");
+    new.approval.asked_of = asked_of.clone();
+    let id = ask(&*store, new).await;
+    let set = |asked_of: &AskedOf| Change::SetDeadlines {
+        approval: id,
+        asked_of: asked_of.clone(),
+        expires_at: NOW + 300,
+        passes_on_at: Some(NOW + 120),
+    };
+    let made = commit(&*store, set(&asked_of)).await;
+    let read = store.approval(id).await.unwrap().unwrap();
+    for row in [&made.approvals[0], &read] {
+        assert_eq!((row.approval.expires_at, row.approval.passes_on_at), (Some(NOW + 300), Some(NOW + 120)));
+    }
+    assert!(made.feed.is_empty() && made.events.is_empty(), "nobody else is asked");
+    assert!(matches!(refused(&*store, set(&AskedOf::Operator)).await, Refusal::AskedOfAnother(_)));
+    commit(&*store, denies(id)).await;
+    assert!(matches!(refused(&*store, set(&asked_of)).await, Refusal::AlreadyResolved(_)));
+}
+
+pub async fn the_feed_number_up_to_which_a_session_was_woken_only_grows(store: Arc<dyn Store>) {
     let session = create(&*store, "a").await;
     let woken = async |turn: u64, woken_to: Option<u64>| {
-        commit(&*store, Change::BeginTurn { session, turn, prompt: String::new(), woken_to }).await;
+        commit(&*store, Change::StartTurn { session, turn, prompt: String::new(), woken_to }).await;
         commit(&*store, ends(session, turn)).await;
         store.session(session).await.unwrap().unwrap().woken_to
     };

@@ -1,0 +1,132 @@
+//! The life of an approval: created once, resolved once. Everyone who was asked is notified of its end.
+
+use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decision, Event, UnixSeconds};
+
+use super::{Commit, audit, feed};
+use crate::rows::{ApprovalUpdate, CallKey, PreviousAddressee, Stored, TurnKey};
+use crate::{ApprovalRow, FeedEntry, NewApproval, PermitStream, Refusal, Resolution, RunKey};
+
+impl Commit<'_> {
+    pub(super) fn ask(&mut self, new: &NewApproval) -> Stored<()> {
+        let NewApproval { approval, run, turn, .. } = new;
+        let turn = TurnKey { session: approval.session_id, turn: *turn };
+        self.check_exists(turn.session)?;
+        let run = RunKey { session: turn.session, run: *run };
+        let key = CallKey { run, tool_use_id: &approval.tool_use_id };
+        if self.rows.approval_key_is_held(&key, turn.turn)? {
+            return Err(Refusal::KeyTaken.into());
+        }
+        let mut passed_over = Vec::new();
+        for from in approval.passed.iter().filter_map(|passed| passed.from.as_ref()) {
+            passed_over.push((from.key(), self.notify_asked(from, approval.id, turn)?));
+        }
+        let number = self.notify_asked(&approval.asked_of, approval.id, turn)?;
+        self.rows.insert_approval(new, number)?;
+        for (key, number) in &passed_over {
+            let (approval, number) = (approval.id, *number);
+            let previous = PreviousAddressee { key, approval, number, may_still_decide: true };
+            self.rows.insert_previous_addressee(&previous)?;
+        }
+        let tool_use_id = approval.tool_use_id.clone();
+        self.event(turn, &Event::ApprovalRequested { approval_id: approval.id, tool_use_id })?;
+        self.publish_approval(approval.id);
+        Ok(())
+    }
+
+    pub(super) fn resolve(
+        &mut self,
+        id: ApprovalId,
+        status: ApprovalStatus,
+        decision: &Decision,
+    ) -> Stored<()> {
+        let mut row = self.pending(id)?;
+        self.rows.update_approval(id, ApprovalUpdate::Resolved { status, decision, at: self.at })?;
+        row.approval.status = status;
+        let run = RunKey { session: row.approval.session_id, run: row.run };
+        let verdict = self.rows.verdict(&CallKey { run, tool_use_id: &row.approval.tool_use_id })?;
+        self.audit(&audit::approval_resolved(self.at, &row.approval, decision, verdict))?;
+        self.grant_budget(&row, decision)?;
+        let turn = TurnKey { session: run.session, turn: row.turn };
+        self.event(turn, &resolved_event(&row, status, decision))?;
+        let previous = self.rows.previous_addressees(id)?;
+        if !previous.is_empty() {
+            self.rows.delete_previous_addressees(id)?;
+        }
+        for to in feed::everyone_asked(previous, &row.approval.asked_of) {
+            let resolution = Some(Resolution { status, by: decision.by.clone() });
+            self.feed(to, turn.session, FeedEntry::Resolved { approval: id, turn: turn.turn, resolution })?;
+        }
+        self.publish_approval(id);
+        Ok(())
+    }
+
+    /// Whether the deadline has passed.
+    pub(super) fn is_due(&self, id: ApprovalId) -> Stored<bool> {
+        Ok(self.approval(id)?.approval.expires_at.is_some_and(|at| at <= self.at))
+    }
+
+    pub(super) fn extend(&mut self, id: ApprovalId, expires_at: UnixSeconds) -> Stored<()> {
+        let mut row = self.pending(id)?;
+        row.approval.expires_at = Some(expires_at);
+        self.update_asked(&row)
+    }
+
+    /// The first delivery counts: after a restart the same answer may be delivered again.
+    pub(super) fn delivered(&mut self, id: ApprovalId) -> Stored<()> {
+        if self.approval(id)?.approval.delivered_at.is_none() {
+            self.rows.update_approval(id, ApprovalUpdate::Delivered(self.at))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn release_keys(&mut self, run: RunKey, tool_use_id: &str) -> Stored<()> {
+        self.rows.release_keys(&CallKey { run, tool_use_id }, self.at)
+    }
+
+    pub(super) fn permit_stream(&mut self, stream: &PermitStream) -> Stored<()> {
+        self.check_exists(stream.key.session)?;
+        self.approval(stream.approval)?;
+        self.rows.insert_permit_stream(stream, self.at)
+    }
+
+    /// Appends an `Asked` entry to the feed of `of` and returns its number.
+    pub(super) fn notify_asked(&mut self, of: &AskedOf, approval: ApprovalId, turn: TurnKey) -> Stored<u64> {
+        self.feed(of.key(), turn.session, FeedEntry::Asked { approval, turn: turn.turn })
+    }
+
+    /// Stores who is asked and until when.
+    pub(super) fn update_asked(&mut self, row: &ApprovalRow) -> Stored<()> {
+        let id = row.approval.id;
+        let update = ApprovalUpdate::Asked { approval: &row.approval, number: row.number };
+        self.rows.update_approval(id, update)?;
+        self.publish_approval(id);
+        Ok(())
+    }
+
+    /// An approval that is not resolved.
+    pub(super) fn pending(&self, id: ApprovalId) -> Stored<ApprovalRow> {
+        let row = self.approval(id)?;
+        if row.approval.status == ApprovalStatus::Pending {
+            return Ok(row);
+        }
+        Err(Refusal::AlreadyResolved(Box::new(row)).into())
+    }
+
+    fn approval(&self, id: ApprovalId) -> Stored<ApprovalRow> {
+        self.rows.approval(id)?.ok_or_else(|| Refusal::NoSuchApproval(id).into())
+    }
+}
+
+/// The event of a resolved approval. It contains the input only if the call is allowed with another one.
+fn resolved_event(row: &ApprovalRow, status: ApprovalStatus, decision: &Decision) -> Event {
+    let approval = &row.approval;
+    let edited = |input: &&plexus_protocol::Object| decision.approve && **input != approval.input;
+    Event::ApprovalResolved {
+        approval_id: approval.id,
+        tool_use_id: approval.tool_use_id.clone(),
+        status,
+        by: decision.by.clone(),
+        message: decision.message.clone(),
+        updated_input: decision.updated_input.as_ref().filter(edited).cloned(),
+    }
+}

@@ -1,0 +1,74 @@
+//! Calls at the gate. A call for which nothing of a budget is left is *held*: it is stored with its input instead of
+//! the gate's answer, in the same commit as the budget approval that it waits for.
+
+use plexus_protocol::Event;
+use plexus_protocol::budget::BudgetLimit;
+use serde_json::json;
+
+use super::{Commit, audit, key};
+use crate::rows::{CallKey, Stored};
+use crate::{CallInput, CallRow, Held, Verdict};
+
+/// The limits that a call needs some of.
+pub(super) const OF_A_CALL: [BudgetLimit; 3] =
+    [BudgetLimit::ToolCalls, BudgetLimit::CostUsd, BudgetLimit::WallSecs];
+
+/// What became of a call at the gate.
+enum Counted {
+    /// The gate's answer stands.
+    Answered,
+    /// The call waits; this is stored in place of the gate's answer.
+    Held(Verdict),
+}
+
+impl Commit<'_> {
+    pub(super) fn call(&mut self, call: &CallRow, seen: &CallInput) -> Stored<()> {
+        self.check_exists(call.key.session)?;
+        match self.count_call(call, seen)? {
+            Counted::Answered => {
+                self.rows.insert_call(call, self.at)?;
+                self.audit_answer(call, seen)
+            }
+            Counted::Held(verdict) => self.rows.insert_call(&CallRow { verdict, ..call.clone() }, self.at),
+        }
+    }
+
+    /// A held call is at the gate again.
+    pub(super) fn release(&mut self, call: &CallRow, seen: &CallInput) -> Stored<()> {
+        let key = CallKey { run: call.key, tool_use_id: &call.tool_use_id };
+        match self.count_call(call, seen)? {
+            Counted::Answered => {
+                self.rows.set_verdict(&key, &call.verdict)?;
+                self.audit_answer(call, seen)
+            }
+            Counted::Held(verdict) => self.rows.set_verdict(&key, &verdict),
+        }
+    }
+
+    /// Counts a call that the gate does not deny, or holds it.
+    fn count_call(&mut self, call: &CallRow, seen: &CallInput) -> Stored<Counted> {
+        if matches!(call.verdict, Verdict::Deny { .. }) || !self.rows.any_budget()? {
+            return Ok(Counted::Answered);
+        }
+        let session = call.key.session;
+        let Some(limit) = self.exhausted(session, &OF_A_CALL)? else {
+            self.spend(session, BudgetLimit::ToolCalls, 1)?;
+            return Ok(Counted::Answered);
+        };
+        let approval = self.ask_for_more(&limit, session, Some(&call.tool_name))?;
+        let data = json!({"tool_use_id": call.tool_use_id, "approval_id": approval, "limit": limit.limit});
+        let data = data.as_object().cloned().unwrap_or_default();
+        self.event(key(session, call.turn), &Event::System { subtype: "held".to_owned(), data })?;
+        let tool_use_id = Some(call.tool_use_id.clone());
+        self.published.held.push(Held { session, tool_use_id, approval, limit });
+        Ok(Counted::Held(Verdict::held(approval, seen)))
+    }
+
+    /// Only an answer of the gate itself has an audit entry here; an approval has its own when it is resolved.
+    fn audit_answer(&mut self, call: &CallRow, seen: &CallInput) -> Stored<()> {
+        match audit::gate_answered(self.at, call, &seen.input) {
+            Some(entry) => self.audit(&entry),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The fan-out of the feed: who gets an entry about what.
+
+use plexus_protocol::{AskedOf, SessionId};
+use serde_json::Value;
+
+use super::{Commit, MAX_DEPTH};
+use crate::rows::{SessionRows, Stored};
+use crate::{FeedEntry, Refusal};
+
+impl Commit<'_> {
+    pub(super) fn notice(&mut self, to: &str, session: SessionId, data: &Value) -> Stored<()> {
+        self.check_exists(session)?;
+        self.feed(to.to_owned(), session, FeedEntry::Notice(data.clone())).map(drop)
+    }
+}
+
+/// The keys of those who are notified about a session: the addressee of its approvals and every agent above. The operator is
+/// above all sessions, but is notified only about those that answer to it directly.
+pub(crate) fn supervisors(rows: &(impl SessionRows + ?Sized), session: SessionId) -> Stored<Vec<String>> {
+    let mut answers_to = rows.answers_to(session)?.ok_or(Refusal::NoSuchSession(session))?;
+    let mut keys = vec![answers_to.key()];
+    while let AskedOf::Session { id } = answers_to
+        && keys.len() < MAX_DEPTH
+        && let Some(above) = rows.answers_to(id)?
+    {
+        answers_to = above;
+        if answers_to != AskedOf::Operator {
+            keys.push(answers_to.key());
+        }
+    }
+    Ok(keys)
+}
+
+/// The keys of those who are notified that an approval is resolved: everyone who was ever asked, in the order of asking.
+pub(crate) fn everyone_asked(previous: Vec<String>, asked_of: &AskedOf) -> Vec<String> {
+    let mut keys = previous;
+    keys.push(asked_of.key());
+    keys
+}

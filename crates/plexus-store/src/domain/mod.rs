@@ -1,0 +1,195 @@
+//! The domain rules: what each [`Change`] entails. A rule reads and writes the rows of one transaction through
+//! `crate::rows` and collects what the commit publishes. Backends contain no rules: they open the transaction, call
+//! [`apply`] and roll back if it fails.
+//!
+//! A rule checks whether a change is allowed before it writes. This relies on the backend to isolate the transaction from
+//! other writers. A change to a run or turn that does not exist is refused with `NoSuchSession`.
+
+mod approvals;
+mod audit;
+pub(crate) mod audit_log;
+mod budget_approvals;
+pub(crate) mod budgets;
+mod calls;
+mod escalation;
+mod feed;
+mod nodes;
+mod permission_rules;
+pub(crate) mod removal;
+mod runs;
+mod sessions;
+#[cfg(test)]
+mod tests;
+pub(crate) mod tokens;
+mod turns;
+
+use plexus_protocol::{ApprovalId, ApprovalStatus, Event, SessionId, UnixSeconds};
+use serde_json::Value;
+
+use crate::rows::{NewFeedEntry, Rows, Stored, TurnKey};
+use crate::{Change, Committed, EventRow, FeedEntry, FeedRow, Refusal, RunState, SessionRow, StoreError};
+
+/// Trees of sessions are a few levels deep; this stops a walk up the tree in a damaged store.
+const MAX_DEPTH: usize = 64;
+
+/// Applies all of `changes`. On an error some of them may be applied: the caller rolls back.
+pub(crate) fn apply(rows: &mut dyn Rows, at: UnixSeconds, changes: &[Change]) -> Stored<Committed> {
+    let mut commit = Commit { rows, at, published: Committed::default(), approvals: Vec::new() };
+    for change in changes {
+        commit.apply(change)?;
+    }
+    commit.finish()
+}
+
+/// One commit being applied.
+struct Commit<'a> {
+    rows: &'a mut dyn Rows,
+    at: UnixSeconds,
+    published: Committed,
+    /// The approvals that this commit created or changed. They are read again when all changes are applied.
+    approvals: Vec<ApprovalId>,
+}
+
+impl Commit<'_> {
+    fn apply(&mut self, change: &Change) -> Stored<()> {
+        match change {
+            Change::CreateSession(new) => self.create_session(new),
+            Change::RenameSession(id, name) => self.rename_session(*id, name),
+            Change::Configure(id, config) => self.configure(*id, config),
+            Change::DeleteSession(id) => self.delete_session(*id),
+            Change::StartRun { key, state, token_hash } => {
+                self.start_run(*key, *state, token_hash.as_deref())
+            }
+            Change::RunProcess(key, process) => self.run_process(*key, process.as_ref()),
+            Change::RunState(key, RunState::Ended) => self.end_run(*key, &Value::Null),
+            Change::RunState(key, state) => self.run_state(*key, *state),
+            Change::EndRun(key, exit) => self.end_run(*key, exit),
+            Change::JournalOffset(key, offset) => self.journal_offset(*key, *offset),
+            Change::StartTurn { session, turn, prompt, woken_to } => {
+                self.start_turn(key(*session, *turn), prompt, *woken_to)
+            }
+            Change::BindTurn { session, turn, run, prompt_uuid } => {
+                self.bind_turn(key(*session, *turn), *run, prompt_uuid)
+            }
+            Change::Progress(session, turn, progress) => self.progress(key(*session, *turn), progress),
+            Change::Event(session, turn, event) => self.event(key(*session, *turn), event),
+            Change::AddNode(session, node) => self.add_node(*session, node),
+            Change::ExtendNode { node, blocks, uuid } => self.extend_node(*node, blocks, uuid.as_deref()),
+            Change::EndTurn { session, turn, status, last, summary, cost_usd } => {
+                let (summary, cost_usd) = (summary.as_deref(), *cost_usd);
+                let ending = turns::Ending { status: *status, last, summary, cost_usd };
+                self.end_turn(key(*session, *turn), &ending)
+            }
+            Change::Call(call, seen) => self.call(call, seen),
+            Change::Release(call, seen) => self.release(call, seen),
+            Change::SetBudget(session, limits) => self.set_budget(*session, limits),
+            Change::Spend(session, limit, amount) => self.spend(*session, *limit, *amount),
+            Change::CheckBudget(session) => self.check_left(*session, &budgets::OF_A_TURN),
+            Change::AskBudget(session) => self.ask_budget(*session),
+            Change::Ask(new) => self.ask(new),
+            Change::Resolve { approval, status, decision } => self.resolve(*approval, *status, decision),
+            Change::ResolveIfPending { approval, status, decision } => {
+                self.resolve_if_pending(*approval, *status, decision)
+            }
+            Change::Escalate { approval, passed, to, passes_on_at } => {
+                self.escalate(*approval, passed, to, *passes_on_at)
+            }
+            Change::SetDeadlines { approval, asked_of, expires_at, passes_on_at } => {
+                self.set_deadlines(*approval, asked_of, *expires_at, *passes_on_at)
+            }
+            Change::Extend { approval, expires_at } => self.extend(*approval, *expires_at),
+            Change::Delivered(approval) => self.delivered(*approval),
+            Change::ReleaseKeys(key, tool_use_id) => self.release_keys(*key, tool_use_id),
+            Change::CreateRule(rule) => self.create_rule(rule),
+            Change::RevokeRule { number, by } => self.revoke_rule(*number, by),
+            Change::CreateToken { token, hash, by } => self.create_token(token, hash, by),
+            Change::RevokeToken { name, by } => self.revoke_token(name, by),
+            Change::Stream(stream) => self.permit_stream(stream),
+            Change::Position { reader, session, turn, position } => {
+                self.check_exists(*session)?;
+                self.rows.put_position(reader, key(*session, *turn), *position)
+            }
+            Change::Audit(entry) => self.audit(entry),
+            Change::Remove(what) => self.remove(what),
+            Change::Notice { to, session, data } => self.notice(to, *session, data),
+        }
+    }
+
+    fn finish(mut self) -> Stored<Committed> {
+        for id in self.approvals {
+            self.published.approvals.extend(self.rows.approval(id)?);
+        }
+        Ok(self.published)
+    }
+
+    /// Appends an event under the next number of its turn.
+    fn event(&mut self, key: TurnKey, event: &Event) -> Stored<()> {
+        self.check_exists(key.session)?;
+        let event = serde_json::to_value(event).map_err(|error| unwritable(&error))?;
+        let seq = self.rows.event_count(key)?;
+        let row = EventRow { session: key.session, turn: key.turn, seq, event, at: self.at };
+        self.rows.insert_event(&row)?;
+        self.published.events.push(row);
+        Ok(())
+    }
+
+    /// Appends a feed entry and returns its number.
+    fn feed(&mut self, to: String, session: SessionId, entry: FeedEntry) -> Stored<u64> {
+        let new = NewFeedEntry { to: &to, session, entry: &entry, at: self.at };
+        let number = self.rows.insert_feed_entry(&new)?;
+        self.published.feed.push(FeedRow { number, to, session, entry });
+        Ok(number)
+    }
+
+    /// Publishes this approval in its state at the end of the commit.
+    fn publish_approval(&mut self, id: ApprovalId) {
+        if !self.approvals.contains(&id) {
+            self.approvals.push(id);
+        }
+    }
+
+    /// Refuses if the session does not exist. It may be deleted: events of its child are still stored.
+    fn check_exists(&self, id: SessionId) -> Stored<()> {
+        found(self.rows.session_exists(id)?, id)
+    }
+
+    /// A session, deleted or not.
+    fn session(&self, id: SessionId) -> Stored<SessionRow> {
+        self.rows.session(id)?.ok_or_else(|| Refusal::NoSuchSession(id).into())
+    }
+
+    /// A session that is not deleted.
+    fn living_session(&self, id: SessionId) -> Stored<SessionRow> {
+        let row = self.session(id)?;
+        if row.deleted_at.is_some() { Err(Refusal::NoSuchSession(id).into()) } else { Ok(row) }
+    }
+
+    fn resolve_if_pending(
+        &mut self,
+        id: ApprovalId,
+        status: ApprovalStatus,
+        decision: &plexus_protocol::Decision,
+    ) -> Stored<()> {
+        // The deadline may have been extended since the caller read it.
+        if status == ApprovalStatus::Expired && !self.is_due(id)? {
+            return Ok(());
+        }
+        match self.resolve(id, status, decision) {
+            Err(StoreError::Refused(Refusal::AlreadyResolved(_))) => Ok(()),
+            other => other,
+        }
+    }
+}
+
+fn key(session: SessionId, turn: u64) -> TurnKey {
+    TurnKey { session, turn }
+}
+
+/// Refuses a change to a row that does not exist.
+fn found(exists: bool, session: SessionId) -> Stored<()> {
+    if exists { Ok(()) } else { Err(Refusal::NoSuchSession(session).into()) }
+}
+
+fn unwritable(error: &serde_json::Error) -> StoreError {
+    StoreError::Unavailable(format!("cannot be written as JSON: {error}"))
+}

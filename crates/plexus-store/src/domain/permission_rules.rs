@@ -1,0 +1,24 @@
+//! Permission rules are created and revoked. Which calls they match is decided in `plexus-policy`.
+
+use plexus_protocol::Decider;
+
+use super::{Commit, audit};
+use crate::rows::Stored;
+use crate::{NewRule, Refusal, RuleChange, RuleRow};
+
+impl Commit<'_> {
+    pub(super) fn create_rule(&mut self, rule: &NewRule) -> Stored<()> {
+        let number = self.rows.insert_rule(rule, self.at)?;
+        let row = RuleRow { number, rule: rule.clone(), created_at: self.at };
+        self.published.rules.push(RuleChange::Created(row));
+        self.audit(&audit::rule_created(self.at, number, rule))
+    }
+
+    pub(super) fn revoke_rule(&mut self, number: u64, by: &Decider) -> Stored<()> {
+        if !self.rows.revoke_rule(number, self.at)? {
+            return Err(Refusal::NoSuchRule(number).into());
+        }
+        self.published.rules.push(RuleChange::Revoked(number));
+        self.audit(&audit::rule_revoked(self.at, number, by))
+    }
+}

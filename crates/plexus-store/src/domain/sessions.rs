@@ -1,0 +1,66 @@
+//! Creating, renaming, configuring and deleting sessions.
+
+use plexus_protocol::budget::BudgetLimit;
+use plexus_protocol::{AskedOf, SessionId, SessionName};
+
+use super::{Commit, audit};
+use crate::rows::{SessionUpdate, Stored};
+use crate::{Begins, NewSession, Refusal, SessionConfig, SessionRow};
+
+impl Commit<'_> {
+    pub(super) fn create_session(&mut self, new: &NewSession) -> Stored<()> {
+        self.check_name_is_free(&new.name, new.id)?;
+        // Deleting a session deletes its whole subtree: a session cannot be created below a deleted one.
+        if let AskedOf::Session { id } = new.answers_to {
+            self.living_session(id)?;
+            self.check_left(id, &[BudgetLimit::Children])?;
+            self.spend(id, BudgetLimit::Children, 1)?;
+        }
+        if new.begins == Begins::NewTree {
+            self.rows.insert_tree(new.tree, new.head, self.at)?;
+        }
+        self.rows.insert_session(&SessionRow {
+            id: new.id,
+            name: new.name.clone(),
+            answers_to: new.answers_to.clone(),
+            config: new.config.clone(),
+            tree: new.tree,
+            beginning: new.head,
+            head: new.head,
+            latest_turn: 0,
+            latest_run: 0,
+            created_at: self.at,
+            deleted_at: None,
+            cost_usd: 0.0,
+            woken_to: 0,
+        })?;
+        self.audit(&audit::session_created(self.at, new))
+    }
+
+    pub(super) fn rename_session(&mut self, id: SessionId, name: &SessionName) -> Stored<()> {
+        self.check_name_is_free(name, id)?;
+        self.living_session(id)?;
+        self.rows.update_session(id, SessionUpdate::Name(name))
+    }
+
+    pub(super) fn configure(&mut self, id: SessionId, config: &SessionConfig) -> Stored<()> {
+        self.living_session(id)?;
+        self.rows.update_session(id, SessionUpdate::Config(config))
+    }
+
+    /// The secrets in its configuration are deleted with it; its processes have them for as long as they run.
+    pub(super) fn delete_session(&mut self, id: SessionId) -> Stored<()> {
+        self.return_unused_budget(id)?;
+        let mut config = self.living_session(id)?.config;
+        config.mcp_servers.clear();
+        config.project = None;
+        self.rows.update_session(id, SessionUpdate::Deleted { at: self.at, config: &config })
+    }
+
+    fn check_name_is_free(&self, name: &SessionName, own: SessionId) -> Stored<()> {
+        match self.rows.session_named(name.as_str())? {
+            Some(other) if other.id != own => Err(Refusal::NameTaken(name.to_string()).into()),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! The row interface over tables in memory.
+
+mod approvals;
+mod authority;
+mod budgets;
+mod nodes;
+mod sessions;
+mod turns;

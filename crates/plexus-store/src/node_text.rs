@@ -1,0 +1,73 @@
+//! The texts that are derived from the content of a conversation node: its preview and its searchable text. Every backend stores
+//! the same ones.
+
+use serde_json::Value;
+
+/// How many bytes of a node can be found by searching.
+const SEARCHABLE_BYTES: usize = 16 * 1024;
+/// How many characters a preview has.
+const PREVIEW_CHARS: usize = 120;
+
+/// The beginning of a content, in one line.
+pub(crate) fn preview(content: &Value) -> String {
+    let mut text = String::new();
+    gather(content, 4 * PREVIEW_CHARS, &mut text);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().take(PREVIEW_CHARS).collect()
+}
+
+/// The text of a content that a search finds.
+pub(crate) fn searchable(content: &Value) -> String {
+    let mut text = String::new();
+    gather(content, SEARCHABLE_BYTES, &mut text);
+    spaced(&text)
+}
+
+/// The content of a node as a list of blocks, to which more can be appended.
+pub(crate) fn as_blocks(content: Value) -> Vec<Value> {
+    match content {
+        Value::Array(blocks) => blocks,
+        Value::Null => Vec::new(),
+        single => vec![single],
+    }
+}
+
+/// Surrounds each character of a script without spaces between words by spaces, so that a search finds it as a word.
+pub(crate) fn spaced(text: &str) -> String {
+    let mut spaced = String::with_capacity(text.len());
+    for character in text.chars() {
+        let is_a_word = matches!(character,
+            '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}' | '\u{3040}'..='\u{30FF}'
+            | '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}');
+        if is_a_word {
+            spaced.extend([' ', character, ' ']);
+        } else {
+            spaced.push(character);
+        }
+    }
+    spaced
+}
+
+/// Appends the texts, inputs and results of a content up to a length, without the names of fields and ids.
+fn gather(content: &Value, most: usize, text: &mut String) {
+    let mut left = vec![content];
+    while let Some(value) = left.pop() {
+        match value {
+            Value::String(said) => {
+                let room = most.saturating_sub(text.len());
+                text.push_str(&said[..said.floor_char_boundary(room)]);
+                text.push(' ');
+            }
+            Value::Array(values) => left.extend(values.iter().rev()),
+            Value::Object(fields) => {
+                let said =
+                    fields.iter().filter(|(name, _)| !matches!(name.as_str(), "type" | "id" | "tool_use_id"));
+                left.extend(said.map(|(_, value)| value));
+            }
+            _ => {}
+        }
+        if text.len() >= most {
+            return;
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The rows of approvals, of their earlier addressees, of the calls that the gate saw and of permit streams.
+
+use plexus_protocol::{Approval, ApprovalId, ApprovalStatus, Decision, SessionId, UnixSeconds};
+
+use super::{Stored, TurnKey};
+use crate::{ApprovalRow, CallRow, NewApproval, PermitStream, RunKey, Verdict};
+
+/// Approvals, calls and permit streams.
+pub(crate) trait ApprovalRows {
+    /// One approval, with the present name of its session.
+    fn approval(&self, id: ApprovalId) -> Stored<Option<ApprovalRow>>;
+    /// The pending approval of this session and `tool_use_id`, in any run.
+    fn pending_approval_of(&self, session: SessionId, tool_use_id: &str) -> Stored<Option<ApprovalId>>;
+    /// Whether the turn has a pending approval.
+    fn has_pending_approval(&self, turn: TurnKey) -> Stored<bool>;
+    /// Whether an approval holds this key: it has had no `tool_result` yet.
+    fn approval_key_is_held(&self, key: &CallKey<'_>, turn: u64) -> Stored<bool>;
+    /// Inserts a pending approval under this number of the feed.
+    fn insert_approval(&mut self, new: &NewApproval, number: u64) -> Stored<()>;
+    /// Updates an approval, if it exists.
+    fn update_approval(&mut self, id: ApprovalId, update: ApprovalUpdate<'_>) -> Stored<()>;
+    /// Deletes an approval and its permit streams; returns whether it existed.
+    fn delete_approval(&mut self, id: ApprovalId) -> Stored<bool>;
+
+    /// The keys of those who were asked about a pending approval before its present addressee, oldest first.
+    fn previous_addressees(&self, approval: ApprovalId) -> Stored<Vec<String>>;
+    /// Inserts an earlier addressee of a pending approval.
+    fn insert_previous_addressee(&mut self, previous: &PreviousAddressee<'_>) -> Stored<()>;
+    /// Deletes the earlier addressees of an approval.
+    fn delete_previous_addressees(&mut self, approval: ApprovalId) -> Stored<()>;
+
+    /// The stored verdict of a call that has had no `tool_result` yet.
+    fn verdict(&self, key: &CallKey<'_>) -> Stored<Option<Verdict>>;
+    /// Inserts a call.
+    fn insert_call(&mut self, call: &CallRow, at: UnixSeconds) -> Stored<()>;
+    /// Replaces the verdict of a call that has had no `tool_result` yet.
+    fn set_verdict(&mut self, key: &CallKey<'_>, verdict: &Verdict) -> Stored<()>;
+    /// Releases the keys that calls and approvals hold under this id.
+    fn release_keys(&mut self, key: &CallKey<'_>, at: UnixSeconds) -> Stored<()>;
+    /// The run of the call with this ordinal.
+    fn run_of_call(&self, ordinal: u64) -> Stored<Option<RunKey>>;
+    /// Deletes the call with this ordinal.
+    fn delete_call(&mut self, ordinal: u64) -> Stored<()>;
+
+    /// Inserts a permit stream.
+    fn insert_permit_stream(&mut self, stream: &PermitStream, at: UnixSeconds) -> Stored<()>;
+}
+
+/// Names a tool call within a run.
+#[derive(Clone, Copy)]
+pub(crate) struct CallKey<'a> {
+    pub(crate) run: RunKey,
+    pub(crate) tool_use_id: &'a str,
+}
+
+/// New values for some columns of an approval.
+pub(crate) enum ApprovalUpdate<'a> {
+    Resolved {
+        status: ApprovalStatus,
+        decision: &'a Decision,
+        at: UnixSeconds,
+    },
+    /// What was asked, of whom and until when; the number is that of its latest feed entry.
+    Asked {
+        approval: &'a Approval,
+        number: u64,
+    },
+    Delivered(UnixSeconds),
+}
+
+/// Somebody who was asked about a pending approval before its present addressee.
+pub(crate) struct PreviousAddressee<'a> {
+    /// The addressee's key.
+    pub(crate) key: &'a str,
+    pub(crate) approval: ApprovalId,
+    /// The number of the feed entry that asked them.
+    pub(crate) number: u64,
+    /// Whether the approval is still shown to them: it was escalated without them.
+    pub(crate) may_still_decide: bool,
+}

@@ -1,0 +1,32 @@
+//! The row interface between the domain rules and a backend. A backend reads, inserts, updates and deletes the rows of its
+//! open transaction; `crate::domain` decides which rows a change needs and what they contain.
+//!
+//! The interface has one trait per topic, so that a rule and its tests can name the rows they use. Every method is
+//! synchronous: a backend runs a whole commit on one thread.
+
+mod approvals;
+mod authority;
+mod budgets;
+mod nodes;
+mod sessions;
+mod turns;
+
+pub(crate) use approvals::{ApprovalRows, ApprovalUpdate, CallKey, PreviousAddressee};
+pub(crate) use authority::{AuthorityRows, LogEntry};
+pub(crate) use budgets::{BudgetRows, Share};
+pub(crate) use nodes::{LeafNode, NewNode, NodeRows};
+pub(crate) use sessions::{NewRun, RunUpdate, SessionRows, SessionUpdate};
+pub(crate) use turns::{EventSize, NewFeedEntry, TurnKey, TurnRows, TurnUpdate};
+
+use crate::StoreError;
+
+/// The result of a row operation.
+pub(crate) type Stored<T> = Result<T, StoreError>;
+
+/// All rows of a store, inside one transaction.
+pub(crate) trait Rows:
+    SessionRows + TurnRows + ApprovalRows + BudgetRows + AuthorityRows + NodeRows
+{
+}
+
+impl<T: SessionRows + TurnRows + ApprovalRows + BudgetRows + AuthorityRows + NodeRows> Rows for T {}

@@ -1,0 +1,52 @@
+//! Reads permission rules and tokens.
+
+use plexus_protocol::{TokenName, UnixSeconds};
+use rusqlite::types::FromSqlError;
+use rusqlite::{Connection, Result, Row};
+
+use super::columns::{Json, Text, Word};
+use super::reads::{all, one};
+use super::sql;
+use crate::domain::tokens::is_unexpired;
+use crate::{NewRule, RuleRow, TokenRow};
+
+pub(super) fn rules(connection: &Connection) -> Result<Vec<RuleRow>> {
+    all(connection, sql::RULES, [], |row| {
+        Ok(RuleRow {
+            number: row.get("number")?,
+            rule: NewRule {
+                session: row.get::<_, Option<Text<_>>>("session")?.map(|id| id.0),
+                entry: row.get::<_, Json<_>>("entry")?.0,
+                expires_at: row.get("expires_at")?,
+                authority: row.get::<_, Word<_>>("authority")?.0,
+                made_by: row.get::<_, Json<_>>("made_by")?.0,
+            },
+            created_at: row.get("created_at")?,
+        })
+    })
+}
+
+pub(super) fn token_of_hash(
+    connection: &Connection,
+    hash: &str,
+    now: UnixSeconds,
+) -> Result<Option<TokenRow>> {
+    let found = one(connection, sql::TOKEN_OF_HASH, [hash], token)?;
+    Ok(found.filter(|token| is_unexpired(token, now)))
+}
+
+pub(super) fn tokens(connection: &Connection, now: UnixSeconds) -> Result<Vec<TokenRow>> {
+    let mut tokens = all(connection, sql::TOKENS, [], token)?;
+    tokens.retain(|token| is_unexpired(token, now));
+    Ok(tokens)
+}
+
+pub(super) fn token(row: &Row<'_>) -> Result<TokenRow> {
+    let name: String = row.get("name")?;
+    Ok(TokenRow {
+        name: TokenName::try_from(name).map_err(|why| FromSqlError::Other(why.into()))?,
+        right: row.get::<_, Word<_>>("right")?.0,
+        created_at: row.get("created_at")?,
+        expires_at: row.get("expires_at")?,
+    })
+}

@@ -1,0 +1,73 @@
+//! Permission rules, tokens and the audit log in SQL.
+
+use plexus_protocol::audit::AuditHead;
+use plexus_protocol::{TokenName, UnixSeconds};
+
+use super::super::columns::{Json, Text, Word, int};
+use super::super::{audit, authority_reads, reads, sql};
+use super::SqliteRows;
+use crate::rows::{AuthorityRows, LogEntry, Stored};
+use crate::{NewRule, TokenRow};
+
+impl AuthorityRows for SqliteRows<'_> {
+    fn insert_rule(&mut self, rule: &NewRule, at: UnixSeconds) -> Stored<u64> {
+        let NewRule { session, entry, expires_at, authority, made_by } = rule;
+        self.value(
+            "INSERT INTO rules (session, entry, expires_at, authority, made_by, created_at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING number",
+            (session.map(Text), Json(entry), expires_at.map(int), Word(authority), Json(made_by), at),
+        )
+    }
+
+    fn revoke_rule(&mut self, number: u64, at: UnixSeconds) -> Stored<bool> {
+        let sql = "UPDATE rules SET revoked_at = ?2 WHERE number = ?1 AND revoked_at IS NULL";
+        Ok(self.execute(sql, (int(number), at))? > 0)
+    }
+
+    fn tokens_named(&self, name: &TokenName) -> Stored<Vec<TokenRow>> {
+        Ok(reads::all(self.connection, sql::TOKENS_NAMED, [name.as_str()], authority_reads::token)?)
+    }
+
+    fn insert_token(&mut self, token: &TokenRow, hash: &str, at: UnixSeconds) -> Stored<()> {
+        self.execute(
+            "INSERT INTO tokens (name, hash, right, created_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+            (token.name.as_str(), hash, Word(token.right), at, token.expires_at.map(int)),
+        )?;
+        Ok(())
+    }
+
+    fn revoke_tokens(&mut self, name: &TokenName, at: UnixSeconds) -> Stored<()> {
+        self.execute(
+            "UPDATE tokens SET revoked_at = ?2 WHERE name = ?1 AND revoked_at IS NULL",
+            (name.as_str(), at),
+        )?;
+        Ok(())
+    }
+
+    fn audit_head(&self) -> Stored<AuditHead> {
+        match self.chain.head() {
+            Some(head) => Ok(head.clone()),
+            None => Ok(audit::head(self.connection)?),
+        }
+    }
+
+    fn append_audit_entry(&mut self, entry: &LogEntry<'_>) -> Stored<()> {
+        let LogEntry { head, entry, text } = entry;
+        self.execute(
+            "INSERT INTO audit (number, hash, at, kind, who, session, tool_name, entry) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            (
+                head.number,
+                &head.hash,
+                entry.at,
+                Word(entry.kind),
+                entry.by.key(),
+                entry.session_id.map(Text),
+                &entry.tool_name,
+                text,
+            ),
+        )?;
+        self.chain.append(head);
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! Budgets and waiting sessions in SQL.
+
+use plexus_protocol::budget::BudgetLimit;
+use plexus_protocol::{ApprovalId, SessionId};
+
+use super::super::columns::{Text, Word, int};
+use super::super::{reads, sql};
+use super::SqliteRows;
+use crate::BudgetRow;
+use crate::rows::{BudgetRows, Share, Stored};
+
+impl BudgetRows for SqliteRows<'_> {
+    fn any_budget(&self) -> Stored<bool> {
+        self.value(sql::ANY_BUDGET, [])
+    }
+
+    fn share(&self, session: SessionId, limit: BudgetLimit) -> Stored<Option<Share>> {
+        Ok(reads::one(self.connection, sql::BUDGET, (Text(session), Word(limit)), |row| {
+            let (granted, own) = (row.get("granted")?, row.get("own")?);
+            let (below, used) = (row.get("below")?, row.get("used")?);
+            Ok(Share {
+                row: BudgetRow { session, limit, granted, own, below, used },
+                notified: row.get("told")?,
+                deleted: row.get("deleted")?,
+            })
+        })?)
+    }
+
+    fn sessions_with(&self, limit: BudgetLimit) -> Stored<Vec<SessionId>> {
+        Ok(reads::all(self.connection, sql::SESSIONS_WITH, [Word(limit)], |row| {
+            Ok(row.get::<_, Text<_>>(0)?.0)
+        })?)
+    }
+
+    fn put_share(&mut self, share: &Share) -> Stored<()> {
+        let BudgetRow { session, limit, granted, own, below, used } = &share.row;
+        self.execute(
+            "INSERT INTO budgets (session, kind, granted, own, below, used, told) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) \
+             ON CONFLICT DO UPDATE SET granted = ?3, own = ?4, below = ?5, used = ?6, told = ?7",
+            (Text(session), Word(limit), int(*granted), int(*own), int(*below), int(*used), share.notified),
+        )?;
+        Ok(())
+    }
+
+    fn budget_waits(&self, session: SessionId) -> Stored<Vec<ApprovalId>> {
+        Ok(reads::all(self.connection, sql::BUDGET_WAITS, [Text(session)], |row| {
+            Ok(row.get::<_, Text<_>>(0)?.0)
+        })?)
+    }
+
+    fn is_waited_for(&self, approval: ApprovalId) -> Stored<bool> {
+        self.value(sql::IS_WAITED_FOR, [Text(approval)])
+    }
+
+    fn insert_budget_wait(&mut self, session: SessionId, approval: ApprovalId) -> Stored<()> {
+        self.execute(
+            "INSERT INTO budget_waits (session, approval) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+            (Text(session), Text(approval)),
+        )?;
+        Ok(())
+    }
+
+    fn delete_budget_wait(&mut self, session: SessionId, approval: ApprovalId) -> Stored<()> {
+        self.execute(
+            "DELETE FROM budget_waits WHERE session = ?1 AND approval = ?2",
+            (Text(session), Text(approval)),
+        )?;
+        Ok(())
+    }
+
+    fn delete_budget_waits(&mut self, approval: ApprovalId) -> Stored<()> {
+        self.execute("DELETE FROM budget_waits WHERE approval = ?1", [Text(approval)])?;
+        Ok(())
+    }
+}

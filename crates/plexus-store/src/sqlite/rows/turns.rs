@@ -1,0 +1,89 @@
+//! Turns, events, feed entries and positions in SQL.
+
+use plexus_protocol::UnixSeconds;
+
+use super::super::columns::{Json, Text, Word, int};
+use super::super::{reads, sql};
+use super::SqliteRows;
+use crate::rows::{EventSize, NewFeedEntry, Stored, TurnKey, TurnRows, TurnUpdate};
+use crate::{EventRow, FeedColumns, TurnRow};
+
+impl TurnRows for SqliteRows<'_> {
+    fn turn(&self, key: TurnKey) -> Stored<Option<TurnRow>> {
+        Ok(reads::turn(self.connection, key.session, key.turn)?)
+    }
+
+    fn insert_turn(&mut self, key: TurnKey, prompt: &str, started_at: UnixSeconds) -> Stored<()> {
+        self.execute(
+            "INSERT INTO turns (session, turn, prompt, started_at) VALUES (?1, ?2, ?3, ?4)",
+            (Text(key.session), key.turn, prompt, started_at),
+        )?;
+        Ok(())
+    }
+
+    fn update_turn(&mut self, key: TurnKey, update: TurnUpdate<'_>) -> Stored<bool> {
+        let (session, turn) = (Text(key.session), int(key.turn));
+        let updated = match update {
+            TurnUpdate::Bound { run, prompt_uuid } => self.execute(
+                "UPDATE turns SET run = ?3, prompt_uuid = ?4 WHERE session = ?1 AND turn = ?2",
+                (session, turn, run, prompt_uuid),
+            ),
+            TurnUpdate::Progress(progress) => self.execute(
+                "UPDATE turns SET progress = ?3 WHERE session = ?1 AND turn = ?2",
+                (session, turn, Json(progress)),
+            ),
+            TurnUpdate::Ended { status, at, head } => self.execute(
+                "UPDATE turns SET status = ?3, ended_at = ?4, head = ?5 WHERE session = ?1 AND turn = ?2",
+                (session, turn, Word(status), at, Text(head)),
+            ),
+            TurnUpdate::Events(events) => self.execute(
+                "UPDATE turns SET events = ?3 WHERE session = ?1 AND turn = ?2",
+                (session, turn, Word(events)),
+            ),
+        }?;
+        Ok(updated > 0)
+    }
+
+    fn event_count(&self, key: TurnKey) -> Stored<u64> {
+        Ok(reads::event_count(self.connection, key.session, key.turn)?)
+    }
+
+    fn insert_event(&mut self, event: &EventRow) -> Stored<()> {
+        let EventRow { session, turn, seq, event, at } = event;
+        self.execute(
+            "INSERT INTO events (session, turn, seq, event, at) VALUES (?1, ?2, ?3, ?4, ?5)",
+            (Text(session), turn, seq, Json(event), at),
+        )?;
+        Ok(())
+    }
+
+    fn first_event_sizes(&self, key: TurnKey, limit: u64) -> Stored<Vec<EventSize>> {
+        let which = (Text(key.session), int(key.turn), int(limit));
+        Ok(reads::all(self.connection, sql::FIRST_EVENTS, which, |row| {
+            Ok(EventSize { seq: row.get(0)?, bytes: row.get(1)? })
+        })?)
+    }
+
+    fn delete_events(&mut self, key: TurnKey, upto: u64) -> Stored<usize> {
+        self.execute(sql::DELETE_EVENTS, (Text(key.session), int(key.turn), int(upto)))
+    }
+
+    fn insert_feed_entry(&mut self, entry: &NewFeedEntry<'_>) -> Stored<u64> {
+        let NewFeedEntry { to, session, entry, at } = entry;
+        let FeedColumns { kind, approval, turn, data } = entry.columns();
+        self.value(
+            "INSERT INTO feed (addressee, kind, session, approval, turn, data, at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING number",
+            (to, Word(kind), Text(session), approval.map(Text), turn, Json(data), at),
+        )
+    }
+
+    fn put_position(&mut self, reader: &str, key: TurnKey, position: u64) -> Stored<()> {
+        self.execute(
+            "INSERT INTO positions (reader, session, turn, position) VALUES (?1, ?2, ?3, ?4) \
+             ON CONFLICT DO UPDATE SET position = excluded.position",
+            (reader, Text(key.session), int(key.turn), int(position)),
+        )?;
+        Ok(())
+    }
+}
