@@ -8,7 +8,7 @@ use std::time::Duration;
 use plexus_claude::PermissionResult;
 use plexus_protocol::loopback::PermitParams;
 use plexus_protocol::{ApprovalId, Principal, SessionId};
-use plexus_store::{Change, PermitStream, RunKey, Store};
+use plexus_store::{CallIds, Change, PermitStream, RunKey, Store};
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -19,12 +19,10 @@ use crate::tasks::Tasks;
 
 /// A permit that was asked over HTTP: what its stream needs to begin, and to answer.
 pub struct PermitTicket {
-    /// The SSE id its stream begins with; `None` when the decision is there already.
-    pub event_id: Option<String>,
-    /// The JSON-RPC id to answer.
-    pub jsonrpc_id: Value,
-    /// The progress token to keep the call alive with.
-    pub progress_token: Option<Value>,
+    /// The id of its stream; `None` when the decision is there already.
+    pub stream_id: Option<String>,
+    /// The ids that the door stored with the request.
+    pub ids: CallIds,
     /// Held for as long as anyone waits.
     state: Ticketed,
 }
@@ -104,15 +102,14 @@ impl Permits {
         self: &Arc<Self>,
         principal: &Principal,
         arguments: Value,
-        jsonrpc_id: Value,
-        progress_token: Option<Value>,
+        ids: CallIds,
     ) -> PermitTicket {
         let (permits, principal) = (Arc::clone(self), principal.clone());
-        let (id, token) = (jsonrpc_id.clone(), progress_token.clone());
+        let stored = ids.clone();
         let closing = self.tasks.closing().clone();
         let opened = self.tasks.spawn(async move {
             tokio::select! {
-                ticket = permits.open_ticket(&principal, arguments, id, token) => Some(ticket),
+                ticket = permits.open_ticket(&principal, arguments, stored) => Some(ticket),
                 () = closing.cancelled() => None,
             }
         });
@@ -123,7 +120,7 @@ impl Permits {
             Err(_) => {
                 let message = "Plexus could not take this question, so it is denied.".to_owned();
                 let state = Ticketed::Decided(PermissionResult::Deny { message, interrupt: false });
-                PermitTicket { event_id: None, jsonrpc_id, progress_token, state }
+                PermitTicket { stream_id: None, ids, state }
             }
         }
     }
@@ -132,20 +129,15 @@ impl Permits {
         self: &Arc<Self>,
         principal: &Principal,
         arguments: Value,
-        jsonrpc_id: Value,
-        progress_token: Option<Value>,
+        ids: CallIds,
     ) -> PermitTicket {
-        let event_id = uuid::Uuid::new_v4().to_string();
-        let stream = NewStream {
-            event_id: event_id.clone(),
-            jsonrpc_id: jsonrpc_id.clone(),
-            progress_token: progress_token.clone(),
-        };
-        let (event_id, state) = match self.permit_ask(principal, arguments, Some(stream)).await {
+        let stream_id = uuid::Uuid::new_v4().to_string();
+        let stream = NewStream { stream_id: stream_id.clone(), ids: ids.clone() };
+        let (stream_id, state) = match self.permit_ask(principal, arguments, Some(stream)).await {
             Permitted::Decided(result) => (None, Ticketed::Decided(result)),
-            Permitted::Waiting(approval) => (Some(event_id), Ticketed::Waiting(self.attach(approval))),
+            Permitted::Waiting(approval) => (Some(stream_id), Ticketed::Waiting(self.attach(approval))),
         };
-        PermitTicket { event_id, jsonrpc_id, progress_token, state }
+        PermitTicket { stream_id, ids, state }
     }
 
     /// Takes a permit up again by the last event id its client saw; `None` when it is not this caller's.
@@ -161,14 +153,13 @@ impl Permits {
             return None;
         }
         // A fresh id for each stream: the next kill must find one, too.
-        let event_id = uuid::Uuid::new_v4().to_string();
-        let stream = PermitStream { event_id: event_id.clone(), ..known.clone() };
+        let stream_id = uuid::Uuid::new_v4().to_string();
+        let stream = PermitStream { event_id: stream_id.clone(), ..known.clone() };
         self.book.held(|| self.book.commit(vec![Change::Stream(Box::new(stream.clone()))])).await;
         tracing::debug!(approval = %known.approval, "the stream of a permit is taken up again");
         Some(PermitTicket {
-            event_id: Some(event_id),
-            jsonrpc_id: known.jsonrpc_id,
-            progress_token: known.progress_token,
+            stream_id: Some(stream_id),
+            ids: known.ids,
             state: Ticketed::Waiting(self.attach(known.approval)),
         })
     }

@@ -27,11 +27,11 @@ pub use change::{Change, Committed};
 pub use memory::MemoryStore;
 pub(crate) use model::FeedColumns;
 pub use model::{
-    ApprovalRow, AuditCheck, AuditFilter, AuditFrom, BudgetNotice, BudgetRow, CallInput, CallRow, EventRow,
-    EventsOfTurn, FeedEntry, FeedKind, FeedRow, FinishedRun, Held, LivingSession, NewApproval, NewRule,
-    NewSession, OldRecords, Open, PermitStream, Removable, Resolution, RuleAuthority, RuleChange, RuleRow,
-    RunKey, RunProcess, RunRow, RunState, SessionConfig, SessionRow, Tally, TokenKey, TokenRow, TurnRow,
-    TurnState, TurnStatus, Verdict,
+    ApprovalRow, AuditCheck, AuditFilter, AuditFrom, BudgetNotice, BudgetRow, CallIds, CallInput, CallRow,
+    EventRow, EventsOfTurn, FeedEntry, FeedKind, FeedRow, FinishedRun, Held, LivingSession, NewApproval,
+    NewRule, NewSession, OldRecords, Open, PermitStream, Removable, Resolution, RuleAuthority, RuleChange,
+    RuleRow, RunKey, RunProcess, RunRow, RunState, SessionConfig, SessionRow, Tally, TokenKey, TokenRow,
+    TurnRow, TurnState, TurnStatus, Verdict,
 };
 pub use places::{OnBehalf, Place, Places};
 #[cfg(debug_assertions)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use plexus_protocol::{Error, Principal, SessionId};
+use plexus_store::CallIds;
 use serde_json::Value;
 
 use super::Hub;
@@ -83,14 +84,8 @@ impl Hub {
     }
 
     /// Opens an approval request over HTTP. When this returns, the request survives a restart of the hub.
-    pub async fn permit_open(
-        &self,
-        principal: &Principal,
-        arguments: Value,
-        jsonrpc_id: Value,
-        progress_token: Option<Value>,
-    ) -> PermitTicket {
-        Arc::clone(&self.permits).permit_open(principal, arguments, jsonrpc_id, progress_token).await
+    pub async fn permit_open(&self, principal: &Principal, arguments: Value, ids: CallIds) -> PermitTicket {
+        Arc::clone(&self.permits).permit_open(principal, arguments, ids).await
     }
 
     /// Continues a request by the last event id that its client saw; `None` if it is not this caller's.

@@ -17,9 +17,8 @@ use plexus_claude::PermissionResult;
 use plexus_protocol::claudecode::{PermissionMode, TrustedProject};
 use plexus_protocol::loopback::PermitParams;
 use plexus_protocol::{ApprovalId, Error};
-use plexus_store::{ApprovalRow, Change, PermitStream, RunKey};
+use plexus_store::{ApprovalRow, CallIds, Change, PermitStream, RunKey};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tokio::sync::oneshot;
 
 pub(crate) use handle::SessionHandle;
@@ -104,19 +103,12 @@ pub(crate) enum Permitted {
 /// The stream of a request over HTTP, which is stored with its approval.
 #[derive(Debug)]
 pub(crate) struct NewStream {
-    pub(crate) event_id: String,
-    pub(crate) jsonrpc_id: Value,
-    pub(crate) progress_token: Option<Value>,
+    pub(crate) stream_id: String,
+    pub(crate) ids: CallIds,
 }
 
 impl NewStream {
     pub(crate) fn of(self, key: RunKey, approval: ApprovalId) -> Change {
-        Change::Stream(Box::new(PermitStream {
-            event_id: self.event_id,
-            key,
-            approval,
-            jsonrpc_id: self.jsonrpc_id,
-            progress_token: self.progress_token,
-        }))
+        Change::Stream(Box::new(PermitStream { event_id: self.stream_id, key, approval, ids: self.ids }))
     }
 }

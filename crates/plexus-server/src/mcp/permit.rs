@@ -17,6 +17,7 @@ use http::{HeaderMap, StatusCode, header};
 use http_body_util::Full;
 use plexus_core::{Hub, PermitTicket};
 use plexus_protocol::Principal;
+use plexus_store::CallIds;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, Interval};
@@ -45,7 +46,10 @@ pub(crate) async fn post(
         Kind::Permit(call) if headers_agree(&parts.headers) => {
             drop(bytes);
             let Call { id, arguments, progress_token } = *call;
-            let ticket = doors.hub.permit_open(&principal, arguments, id, progress_token).await;
+            let ticket = doors
+                .hub
+                .permit_open(&principal, arguments, CallIds { jsonrpc_id: id, progress_token })
+                .await;
             // It is stored by now, and may wait for days.
             drop(charge);
             stream_response(&doors, ticket)
@@ -146,7 +150,7 @@ fn invalid(id: Value, message: &str) -> Value {
 
 fn stream_response(doors: &Doors, ticket: PermitTicket) -> Response {
     let settings = doors.hub.settings();
-    let opening = ticket.event_id.as_deref().map(|id| sse::opening(id, settings.sse_retry));
+    let opening = ticket.stream_id.as_deref().map(|id| sse::opening(id, settings.sse_retry));
     let waiting = Waiting::new(Arc::clone(&doors.hub), ticket, settings.progress_every, doors.stop.clone());
     let events = stream::iter(opening.map(Ok)).chain(waiting.events());
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
@@ -166,7 +170,7 @@ struct Waiting {
 
 impl Waiting {
     fn new(hub: Arc<Hub>, ticket: PermitTicket, every: Duration, stop: CancellationToken) -> Self {
-        let (jsonrpc_id, progress_token) = (ticket.jsonrpc_id.clone(), ticket.progress_token.clone());
+        let CallIds { jsonrpc_id, progress_token } = ticket.ids.clone();
         let decision = async move { hub.permit_answer(&ticket).await }.boxed();
         let ticks = tokio::time::interval_at(Instant::now() + every, every);
         Self { decision, jsonrpc_id, progress_token, ticks, signs: 0, stop }

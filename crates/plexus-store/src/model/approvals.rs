@@ -170,6 +170,13 @@ pub struct PermitStream {
     pub key: RunKey,
     /// The approval that it waits for.
     pub approval: ApprovalId,
+    /// The ids of the client's call.
+    pub ids: CallIds,
+}
+
+/// The ids of a client's call. The store and the hub keep them for the door, which is the only one to read them.
+#[derive(Debug, Clone)]
+pub struct CallIds {
     /// The JSON-RPC id to answer.
     pub jsonrpc_id: Value,
     /// The token of its progress messages, which keep it alive.

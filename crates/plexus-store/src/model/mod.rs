@@ -7,7 +7,8 @@ mod old;
 mod sessions;
 
 pub use approvals::{
-    ApprovalRow, BudgetRow, CallInput, CallRow, Held, NewApproval, Open, PermitStream, Tally, Verdict,
+    ApprovalRow, BudgetRow, CallIds, CallInput, CallRow, Held, NewApproval, Open, PermitStream, Tally,
+    Verdict,
 };
 pub use authority::{
     AuditCheck, AuditFilter, AuditFrom, NewRule, RuleAuthority, RuleChange, RuleRow, TokenKey, TokenRow,

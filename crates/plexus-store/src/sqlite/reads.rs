@@ -13,9 +13,9 @@ use super::sql;
 use crate::domain;
 use crate::page::Page;
 use crate::{
-    ApprovalRow, BudgetRow, CallRow, EventRow, FeedColumns, FeedRow, FinishedRun, LivingSession, OldRecords,
-    Open, PermitStream, Removable, RunKey, RunRow, SessionRow, StoreError, Tally, TurnRow, TurnState,
-    Verdict,
+    ApprovalRow, BudgetRow, CallIds, CallRow, EventRow, FeedColumns, FeedRow, FinishedRun, LivingSession,
+    OldRecords, Open, PermitStream, Removable, RunKey, RunRow, SessionRow, StoreError, Tally, TurnRow,
+    TurnState, Verdict,
 };
 
 type Result<T, E = rusqlite::Error> = std::result::Result<T, E>;
@@ -156,8 +156,10 @@ pub(super) fn permit_stream(connection: &Connection, event_id: &str) -> Result<O
             event_id: row.get("event_id")?,
             key: RunKey { session: row.get::<_, Text<_>>("session")?.0, run: row.get("run")? },
             approval: row.get::<_, Text<_>>("approval")?.0,
-            jsonrpc_id: row.get::<_, Json<_>>("jsonrpc_id")?.0,
-            progress_token: row.get::<_, Option<Json<_>>>("progress_token")?.map(|token| token.0),
+            ids: CallIds {
+                jsonrpc_id: row.get::<_, Json<_>>("jsonrpc_id")?.0,
+                progress_token: row.get::<_, Option<Json<_>>>("progress_token")?.map(|token| token.0),
+            },
         })
     })
 }

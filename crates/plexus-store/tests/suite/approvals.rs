@@ -5,8 +5,8 @@ use std::sync::Arc;
 use plexus_protocol::claudecode::Channel;
 use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, SessionId};
 use plexus_store::{
-    CallRow, Change, FeedEntry, Open, PermitStream, Refusal, Resolution, RunKey, Store, StoreError, Tally,
-    Verdict,
+    CallIds, CallRow, Change, FeedEntry, Open, PermitStream, Refusal, Resolution, RunKey, Store, StoreError,
+    Tally, Verdict,
 };
 use serde_json::json;
 
@@ -269,17 +269,16 @@ pub async fn a_permit_stream_is_found_by_its_event_id(store: Arc<dyn Store>) {
             event_id: event_id.to_owned(),
             key: RunKey { session, run: 1 },
             approval,
-            jsonrpc_id: json!(12),
-            progress_token,
+            ids: CallIds { jsonrpc_id: json!(12), progress_token },
         }))
     };
     commit(&*store, stream("e1", approval, Some(json!("token")))).await;
     commit(&*store, stream("e2", approval, None)).await;
     let found = store.permit_stream("e1").await.unwrap().unwrap();
     assert_eq!((found.event_id.as_str(), found.key), ("e1", RunKey { session, run: 1 }));
-    assert_eq!((found.approval, found.jsonrpc_id), (approval, json!(12)));
-    assert_eq!(found.progress_token, Some(json!("token")));
-    assert_eq!(store.permit_stream("e2").await.unwrap().unwrap().progress_token, None);
+    assert_eq!((found.approval, found.ids.jsonrpc_id), (approval, json!(12)));
+    assert_eq!(found.ids.progress_token, Some(json!("token")));
+    assert_eq!(store.permit_stream("e2").await.unwrap().unwrap().ids.progress_token, None);
     assert!(store.permit_stream("e3").await.unwrap().is_none());
     let unknown = stream("e4", ApprovalId::random(), None);
     assert!(matches!(refused(&*store, unknown).await, Refusal::NoSuchApproval(_)));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plexus_protocol::SessionId;
 use plexus_store::{
-    CallRow, Change, EventsOfTurn, FinishedRun, OldRecords, PermitStream, Removable, RunKey, Store,
+    CallIds, CallRow, Change, EventsOfTurn, FinishedRun, OldRecords, PermitStream, Removable, RunKey, Store,
     TurnStatus, Verdict,
 };
 use serde_json::json;
@@ -96,8 +96,7 @@ pub async fn approvals_and_calls_of_ended_runs_are_removed(store: Arc<dyn Store>
         event_id: "e".to_owned(),
         key,
         approval: decided,
-        jsonrpc_id: json!(1),
-        progress_token: None,
+        ids: CallIds { jsonrpc_id: json!(1), progress_token: None },
     };
     commit(&*store, Change::Stream(Box::new(stream))).await;
     let call = CallRow {

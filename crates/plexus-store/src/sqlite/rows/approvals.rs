@@ -6,7 +6,7 @@ use super::super::columns::{Json, Text, Word, int};
 use super::super::{reads, sql};
 use super::SqliteRows;
 use crate::rows::{ApprovalRows, ApprovalUpdate, CallKey, PreviousAddressee, Stored, TurnKey};
-use crate::{ApprovalRow, CallRow, NewApproval, PermitStream, RunKey, Verdict};
+use crate::{ApprovalRow, CallIds, CallRow, NewApproval, PermitStream, RunKey, Verdict};
 
 impl ApprovalRows for SqliteRows<'_> {
     fn approval(&self, id: ApprovalId) -> Stored<Option<ApprovalRow>> {
@@ -137,7 +137,7 @@ impl ApprovalRows for SqliteRows<'_> {
     }
 
     fn insert_permit_stream(&mut self, stream: &PermitStream, at: UnixSeconds) -> Stored<()> {
-        let PermitStream { event_id, key, approval, jsonrpc_id, progress_token } = stream;
+        let PermitStream { event_id, key, approval, ids: CallIds { jsonrpc_id, progress_token } } = stream;
         self.execute(
             "INSERT INTO permit_streams (event_id, session, run, approval, jsonrpc_id, progress_token, at) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",

@@ -2,7 +2,7 @@
 
 use plexus_protocol::claudecode::{Channel, PolicyName};
 use plexus_protocol::{ApprovalId, ApprovalStatus};
-use plexus_store::Change;
+use plexus_store::{CallIds, Change};
 use serde_json::json;
 use tokio::sync::oneshot;
 
@@ -99,7 +99,8 @@ fn the_stream_of_a_request_is_durable_with_its_approval() {
     harness.line(bash("t", "ls"));
     harness.take_log();
     let (reply, mut answer) = oneshot::channel();
-    let stream = NewStream { event_id: "e".to_owned(), jsonrpc_id: json!(1), progress_token: None };
+    let stream =
+        NewStream { stream_id: "e".to_owned(), ids: CallIds { jsonrpc_id: json!(1), progress_token: None } };
     let input = super::harness::object(json!({"command": "ls"}));
     let params = plexus_protocol::loopback::PermitParams {
         tool_name: "Bash".to_owned(),
