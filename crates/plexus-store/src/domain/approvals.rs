@@ -1,10 +1,10 @@
 //! The life of an approval: created once, resolved once. Everyone who was asked is notified of its end.
 
-use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decision, Event, UnixSeconds};
+use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decision, Event, Object, UnixSeconds};
 
 use super::{Commit, audit, feed};
 use crate::rows::{ApprovalUpdate, CallKey, PreviousAddressee, Stored, TurnKey};
-use crate::{ApprovalRow, FeedEntry, NewApproval, PermitStream, Refusal, Resolution, RunKey};
+use crate::{ApprovalRow, FeedEntry, NewApproval, PermitStream, Refusal, Resolution, RunKey, StoreError};
 
 impl Commit<'_> {
     pub(super) fn ask(&mut self, new: &NewApproval) -> Stored<()> {
@@ -60,8 +60,24 @@ impl Commit<'_> {
         Ok(())
     }
 
+    pub(super) fn resolve_if_pending(
+        &mut self,
+        id: ApprovalId,
+        status: ApprovalStatus,
+        decision: &Decision,
+    ) -> Stored<()> {
+        // The deadline may have been extended since the caller read it.
+        if status == ApprovalStatus::Expired && !self.is_due(id)? {
+            return Ok(());
+        }
+        match self.resolve(id, status, decision) {
+            Err(StoreError::Refused(Refusal::AlreadyResolved(_))) => Ok(()),
+            other => other,
+        }
+    }
+
     /// Whether the deadline has passed.
-    pub(super) fn is_due(&self, id: ApprovalId) -> Stored<bool> {
+    fn is_due(&self, id: ApprovalId) -> Stored<bool> {
         Ok(self.approval(id)?.approval.expires_at.is_some_and(|at| at <= self.at))
     }
 
@@ -120,7 +136,7 @@ impl Commit<'_> {
 /// The event of a resolved approval. It contains the input only if the call is allowed with another one.
 fn resolved_event(row: &ApprovalRow, status: ApprovalStatus, decision: &Decision) -> Event {
     let approval = &row.approval;
-    let edited = |input: &&plexus_protocol::Object| decision.approve && **input != approval.input;
+    let edited = |input: &&Object| decision.approve && **input != approval.input;
     Event::ApprovalResolved {
         approval_id: approval.id,
         tool_use_id: approval.tool_use_id.clone(),

@@ -23,7 +23,7 @@ mod tests;
 pub(crate) mod tokens;
 mod turns;
 
-use plexus_protocol::{ApprovalId, ApprovalStatus, Event, SessionId, UnixSeconds};
+use plexus_protocol::{ApprovalId, Event, SessionId, UnixSeconds};
 use serde_json::Value;
 
 use crate::rows::{NewFeedEntry, Rows, Stored, TurnKey};
@@ -150,34 +150,18 @@ impl Commit<'_> {
 
     /// Refuses if the session does not exist. It may be deleted: events of its child are still stored.
     fn check_exists(&self, id: SessionId) -> Stored<()> {
-        found(self.rows.session_exists(id)?, id)
+        self.rows.session_exists(id)?.then_some(()).ok_or_else(|| no_such(id))
     }
 
     /// A session, deleted or not.
     fn session(&self, id: SessionId) -> Stored<SessionRow> {
-        self.rows.session(id)?.ok_or_else(|| Refusal::NoSuchSession(id).into())
+        self.rows.session(id)?.ok_or_else(|| no_such(id))
     }
 
     /// A session that is not deleted.
     fn living_session(&self, id: SessionId) -> Stored<SessionRow> {
         let row = self.session(id)?;
-        if row.deleted_at.is_some() { Err(Refusal::NoSuchSession(id).into()) } else { Ok(row) }
-    }
-
-    fn resolve_if_pending(
-        &mut self,
-        id: ApprovalId,
-        status: ApprovalStatus,
-        decision: &plexus_protocol::Decision,
-    ) -> Stored<()> {
-        // The deadline may have been extended since the caller read it.
-        if status == ApprovalStatus::Expired && !self.is_due(id)? {
-            return Ok(());
-        }
-        match self.resolve(id, status, decision) {
-            Err(StoreError::Refused(Refusal::AlreadyResolved(_))) => Ok(()),
-            other => other,
-        }
+        if row.deleted_at.is_some() { Err(no_such(id)) } else { Ok(row) }
     }
 }
 
@@ -185,9 +169,9 @@ fn key(session: SessionId, turn: u64) -> TurnKey {
     TurnKey { session, turn }
 }
 
-/// Refuses a change to a row that does not exist.
-fn found(exists: bool, session: SessionId) -> Stored<()> {
-    if exists { Ok(()) } else { Err(Refusal::NoSuchSession(session).into()) }
+/// The error for a change to a session, run or turn that does not exist.
+fn no_such(session: SessionId) -> StoreError {
+    Refusal::NoSuchSession(session).into()
 }
 
 fn unwritable(error: &serde_json::Error) -> StoreError {

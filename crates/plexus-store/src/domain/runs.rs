@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Commit, found};
+use super::{Commit, no_such};
 use crate::rows::{NewRun, RunUpdate, SessionUpdate, Stored};
-use crate::{Refusal, RunKey, RunProcess, RunRow, RunState, TokenKey};
+use crate::{RunKey, RunProcess, RunRow, RunState, TokenKey};
 
 impl Commit<'_> {
     pub(super) fn start_run(&mut self, key: RunKey, state: RunState, token_hash: Option<&str>) -> Stored<()> {
@@ -39,10 +39,11 @@ impl Commit<'_> {
     }
 
     pub(super) fn journal_offset(&mut self, key: RunKey, offset: u64) -> Stored<()> {
-        found(self.rows.update_run(key, RunUpdate::JournalOffset(offset))?, key.session)
+        let updated = self.rows.update_run(key, RunUpdate::JournalOffset(offset))?;
+        updated.then_some(()).ok_or_else(|| no_such(key.session))
     }
 
     fn run(&self, key: RunKey) -> Stored<RunRow> {
-        self.rows.run(key)?.ok_or_else(|| Refusal::NoSuchSession(key.session).into())
+        self.rows.run(key)?.ok_or_else(|| no_such(key.session))
     }
 }

@@ -4,7 +4,7 @@ use plexus_protocol::Event;
 use plexus_protocol::budget::BudgetLimit;
 use serde_json::Value;
 
-use super::{Commit, feed, found};
+use super::{Commit, feed, no_such};
 use crate::rows::{SessionUpdate, Stored, TurnKey, TurnUpdate};
 use crate::{FeedEntry, Refusal, TurnStatus};
 
@@ -32,11 +32,13 @@ impl Commit<'_> {
     }
 
     pub(super) fn bind_turn(&mut self, key: TurnKey, run: u32, prompt_uuid: &str) -> Stored<()> {
-        found(self.rows.update_turn(key, TurnUpdate::Bound { run, prompt_uuid })?, key.session)
+        let updated = self.rows.update_turn(key, TurnUpdate::Bound { run, prompt_uuid })?;
+        updated.then_some(()).ok_or_else(|| no_such(key.session))
     }
 
     pub(super) fn progress(&mut self, key: TurnKey, progress: &Value) -> Stored<()> {
-        found(self.rows.update_turn(key, TurnUpdate::Progress(progress))?, key.session)
+        let updated = self.rows.update_turn(key, TurnUpdate::Progress(progress))?;
+        updated.then_some(()).ok_or_else(|| no_such(key.session))
     }
 
     pub(super) fn end_turn(&mut self, key: TurnKey, ending: &Ending<'_>) -> Stored<()> {

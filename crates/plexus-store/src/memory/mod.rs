@@ -16,7 +16,7 @@ pub(crate) use tables::Tables;
 
 use crate::{ApprovalRow, Change, Committed, FeedRow, Ledger, Observer, Open, StoreError, domain};
 
-/// A [`crate::Store`] in memory.
+/// A [`crate::Store`] in memory. The futures of its trait methods are ready when they are polled first.
 #[derive(Default)]
 pub struct MemoryStore {
     tables: Mutex<Tables>,

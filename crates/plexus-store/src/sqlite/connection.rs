@@ -35,7 +35,7 @@ const MAGIC: &[u8] = b"SQLite format 3\0";
 /// How long a connection waits for a lock of another process, such as a backup.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A little more than the number of different statements.
-const CACHED_STATEMENTS: usize = 64;
+const CACHED_STATEMENTS: usize = 128;
 /// The size to which the write-ahead log is truncated after a burst.
 const KEPT_LOG_BYTES: u32 = 16 * 1024 * 1024;
 
