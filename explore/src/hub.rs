@@ -1,20 +1,33 @@
 //! Hubs, one after the other, and calls to whichever is there. A call that is cut off, by a kill or by its caller, is
 //! made again, as a client would.
 
+use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use plexus_store::Ledger as _;
+use plexus_book::{Book, Commits, Meter};
+use plexus_store::{Committed, Ledger as _, StoreError};
 use shuttle::rand::Rng as _;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use crate::book::Book;
 use crate::disk::{Connection, Disk};
-use crate::metrics::Metrics;
 use crate::scenario::new_session;
+
+/// Nothing is measured here.
+struct Unmetered;
+
+impl Meter for Unmetered {
+    fn committed(&self, _after: Duration, _outcome: &Result<Committed, StoreError>) {}
+
+    fn hold(&self) -> Box<dyn Any + Send> {
+        Box::new(())
+    }
+}
 
 /// One hub's life.
 pub(crate) struct Hub {
+    pub(crate) commits: Arc<Commits>,
     pub(crate) book: Book,
     pub(crate) connection: Connection,
     /// Whoever asks holds it, as one task owns a session.
@@ -25,18 +38,20 @@ pub(crate) struct Hub {
 impl Hub {
     async fn start(disk: &Arc<Mutex<Disk>>) -> Arc<Self> {
         let connection = Connection::to(disk);
-        let book = Book::new(Arc::new(connection.clone()), Arc::new(Metrics));
+        let commits = Arc::new(Commits::new(Arc::new(connection.clone()), Arc::new(Unmetered)));
+        let book = Book::new(Arc::clone(&commits));
         let owner = tokio::sync::Mutex::new(());
-        let hub = Arc::new(Self { book, connection, owner, tasks: Mutex::new(Some(Vec::new())) });
+        let hub = Arc::new(Self { commits, book, connection, owner, tasks: Mutex::new(Some(Vec::new())) });
         let told = Arc::downgrade(&hub);
         hub.connection.observe(Box::new(move |committed| {
             if let Some(hub) = told.upgrade() {
-                hub.book.tell(committed);
+                hub.book.on_commit(committed);
+                hub.commits.publish(committed);
             }
         }));
-        hub.book.held(|| hub.book.take_up()).await;
+        hub.commits.retry(|| hub.book.recover()).await;
         let deadlines = Arc::clone(&hub);
-        hub.own(&tokio::spawn(async move { deadlines.book.see_to_deadlines().await }).abort_handle());
+        hub.own(&tokio::spawn(async move { deadlines.book.run_expiry().await }).abort_handle());
         hub
     }
 

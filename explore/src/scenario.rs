@@ -16,9 +16,9 @@ use plexus_store::{
 use shuttle::rand::Rng as _;
 use tokio::time::{Duration, Instant};
 
-use crate::book::{News, Resolved};
-use crate::clock::now;
 use crate::hub::{Hub, World};
+use plexus_book::now;
+use plexus_book::{News, Resolved};
 
 /// What all schedules together have gone through.
 #[derive(Debug, Default)]
@@ -173,10 +173,10 @@ async fn agent(world: Arc<World>, plan: Plan) -> ApprovalRow {
 
 async fn ask(hub: Arc<Hub>, plan: Plan) {
     let _owner = hub.owner.lock().await;
-    let asked = hub.book.held(|| hub.connection.approval(plan.id)).await;
+    let asked = hub.commits.retry(|| hub.connection.approval(plan.id)).await;
     if asked.is_none() {
         let change = Change::Ask(Box::new(question(&plan)));
-        hub.book.held(|| hub.book.commit(vec![change.clone()])).await;
+        hub.commits.retry(|| hub.commits.commit(vec![change.clone()])).await;
     }
 }
 
@@ -256,7 +256,7 @@ async fn meddler(world: Arc<World>, plans: Vec<Plan>) {
                     async move {
                         // It may be resolved by now: then the change is refused.
                         while let Err(StoreError::Unavailable(_)) =
-                            hub.book.commit(vec![change.clone()]).await
+                            hub.commits.commit(vec![change.clone()]).await
                         {}
                     }
                 };
@@ -294,7 +294,7 @@ async fn news(world: &World, after: u64, passed_over: fn(&FeedRow) -> bool) -> N
     let far = Instant::now() + Duration::from_secs(86_400);
     loop {
         let wait = move |hub: Arc<Hub>| async move {
-            hub.book.news(&AskedOf::Operator.key(), after, far, passed_over).await
+            hub.commits.news(&AskedOf::Operator.key(), after, far, passed_over).await
         };
         match world.call(true, wait).await {
             Ok(news) => return news,

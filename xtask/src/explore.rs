@@ -17,5 +17,5 @@ pub struct ExploreArgs {
 
 /// Does the chore.
 pub fn run(workspace: &Workspace, args: &ExploreArgs) -> anyhow::Result<()> {
-    run_command(workspace.cargo().args(["run", "--release", "-p", "plexus-explore", "--"]).args(&args.args))
+    run_command(workspace.explore("run").args(["--release", "--"]).args(&args.args))
 }

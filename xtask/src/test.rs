@@ -67,10 +67,11 @@ pub fn run(workspace: &Workspace, args: &TestArgs) -> anyhow::Result<()> {
         run_command(&mut command)
     };
     let fast = cargo_test(&[]);
+    let explored = run_command(workspace.explore("test").args(["--"]).args(&args.args));
     let slow = if args.slow { cargo_test(&["--ignored"]) } else { Ok(()) };
 
     let skipped = Skipped::read(skipped_file.path()).context("the list of skipped tests cannot be read")?;
     print!("{skipped}");
-    fast.and(slow)?;
+    fast.and(explored).and(slow)?;
     Ok(skipped.judge(Rule::from_ci(env::var_os("CI").as_deref()))?)
 }

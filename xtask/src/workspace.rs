@@ -65,6 +65,13 @@ impl Workspace {
         cargo.current_dir(&self.root);
         cargo
     }
+
+    /// A verb of cargo for `explore/`, which is a workspace of its own and shares the target directory.
+    pub fn explore(&self, verb: &str) -> Command {
+        let mut cargo = self.cargo();
+        cargo.arg(verb).args(["--manifest-path", "explore/Cargo.toml"]).env("CARGO_TARGET_DIR", &self.target);
+        cargo
+    }
 }
 
 /// Runs a command to its end, in sight of the user, and says what it was and how long it took.

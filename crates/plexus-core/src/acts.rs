@@ -7,9 +7,9 @@ use plexus_store::{Change, SessionRow};
 use serde_json::Value;
 
 use crate::access::Admitted;
-use crate::book::Book;
-use crate::clock::now;
 use crate::errors::store_error;
+use plexus_book::Commits;
+use plexus_book::now;
 
 /// An act, to be committed with what it does.
 pub(crate) fn change(caller: &Admitted, act: &str, session: &SessionRow, detail: Value) -> Change {
@@ -23,11 +23,11 @@ pub(crate) fn change(caller: &Admitted, act: &str, session: &SessionRow, detail:
 
 /// Records an act that is no commit of its own, before it is done.
 pub(crate) async fn record(
-    book: &Book,
+    commits: &Commits,
     caller: &Admitted,
     act: &str,
     session: &SessionRow,
     detail: Value,
 ) -> Result<(), Error> {
-    book.commit(vec![change(caller, act, session, detail)]).await.map(drop).map_err(store_error)
+    commits.commit(vec![change(caller, act, session, detail)]).await.map(drop).map_err(store_error)
 }

@@ -10,13 +10,13 @@ use plexus_store::{ApprovalRow, Change, RuleChange, Store};
 use serde_json::Value;
 
 use crate::access::{self, Admitted, Standing};
-use crate::book::{Book, Resolved};
 use crate::bounds::check_mode_by;
 use crate::budgets::answer_budget;
 use crate::errors::store_error;
-use crate::kill_point::kill_point;
 use crate::outcome::already_resolved;
 use crate::policy::Policy;
+use plexus_book::kill_point;
+use plexus_book::{Book, Resolved};
 
 /// Makes an answer count, if it is the first and the caller may give it.
 pub(crate) async fn answer(

@@ -10,8 +10,8 @@ use plexus_protocol::audit::AuditHead;
 use serde_json::json;
 use tokio::sync::{Mutex, watch};
 
-use crate::clock::now;
 use crate::files::Files;
+use plexus_book::now;
 
 /// The time between two heads for one anchor; it grows while the anchor fails.
 const BETWEEN: Duration = Duration::from_secs(1);

@@ -13,11 +13,11 @@ use plexus_store::{ApprovalRow, BudgetRow, Change, Store};
 use serde_json::{Value, json};
 
 use crate::access::Admitted;
-use crate::book::{Book, Resolved};
-use crate::clock::now;
 use crate::errors::{budget_error, store_error};
-use crate::kill_point::kill_point;
 use crate::outcome::already_resolved;
+use plexus_book::kill_point;
+use plexus_book::now;
+use plexus_book::{Book, Resolved};
 
 /// How the limits of a session stand; `None` where it has none of its own.
 pub(crate) fn view(rows: &[BudgetRow]) -> Option<BudgetView> {

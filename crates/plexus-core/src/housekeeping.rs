@@ -14,9 +14,9 @@ use plexus_store::{
 };
 use tokio::time::Instant;
 
-use crate::book::Book;
-use crate::clock::now;
 use crate::{Retention, Settings};
+use plexus_book::Commits;
+use plexus_book::now;
 
 /// How many are looked at, or removed, at a time.
 const PAGE: u64 = 20;
@@ -38,7 +38,7 @@ pub(crate) async fn run(keeping: Housekeeping) -> Infallible {
 pub(crate) struct Housekeeping {
     pub(crate) settings: Arc<Settings>,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) book: Arc<Book>,
+    pub(crate) commits: Arc<Commits>,
 }
 
 /// Whether the events of a turn are there to be read; whoever wants them is told when they are not.
@@ -99,7 +99,7 @@ async fn step(keeping: &Housekeeping, changes: Vec<Change>) -> Result<usize, Sto
         return Ok(0);
     }
     let begun = Instant::now();
-    let removed = keeping.book.commit(changes).await?.removed;
+    let removed = keeping.commits.commit(changes).await?.removed;
     tokio::time::sleep((begun.elapsed() * REST).max(LEAST_REST)).await;
     Ok(removed)
 }

@@ -10,8 +10,8 @@ use plexus_store::{ApprovalRow, SessionRow, Store, StoreError};
 use serde_json::Value;
 
 use crate::Settings;
-use crate::clock::now;
 use crate::tree::MAX_DEPTH;
+use plexus_book::now;
 
 /// A call that a rule or a scope is held against.
 pub(crate) struct JudgedCall {

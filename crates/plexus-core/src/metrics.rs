@@ -2,10 +2,12 @@
 //! by an atomic or two; what is the case (sessions, open approvals, journals) is read when someone asks, from the
 //! store and the run directories, so that it is right after a restart. `docs/metrics.md` says what each one means.
 
+use std::any::Any;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use plexus_agent::RunDir;
+use plexus_book::Meter;
 use plexus_protocol::ApprovalStatus;
 use plexus_store::{Committed, FeedEntry, RunRow, RunState, Store, StoreError, TurnStatus};
 use prometheus_client::encoding::text::encode;
@@ -16,9 +18,9 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::Settings;
-use crate::clock::now;
 use crate::door_figures::DoorFigures;
 use crate::limits::Limit;
+use plexus_book::now;
 
 /// One label and its value.
 type Label = [(&'static str, &'static str); 1];
@@ -154,14 +156,6 @@ impl Metrics {
         self.doors.register(to);
     }
 
-    /// The store has answered a commit, after this long.
-    pub(crate) fn committed<T>(&self, after: Duration, answer: &Result<T, StoreError>) {
-        self.commits.observe(after.as_secs_f64());
-        if matches!(answer, Err(StoreError::Unavailable(_) | StoreError::Unusable(_))) {
-            self.failures.inc();
-        }
-    }
-
     /// This has become durable.
     pub(crate) fn on_commit(&self, committed: &Committed) {
         let mut told = None;
@@ -195,11 +189,6 @@ impl Metrics {
     /// Something was refused because of a limit.
     pub(crate) fn refused(&self, limit: Limit) {
         self.refused.get_or_create(&[("limit", limit.name())]).inc();
-    }
-
-    /// Something cannot be written and waits, until the returned value is dropped.
-    pub(crate) fn hold(&self) -> Raised {
-        Raised::by_one(&self.held)
     }
 
     /// Someone listens, until the returned value is dropped.
@@ -247,6 +236,19 @@ impl Metrics {
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry);
         text
+    }
+}
+
+impl Meter for Metrics {
+    fn committed(&self, after: Duration, outcome: &Result<Committed, StoreError>) {
+        self.commits.observe(after.as_secs_f64());
+        if matches!(outcome, Err(StoreError::Unavailable(_) | StoreError::Unusable(_))) {
+            self.failures.inc();
+        }
+    }
+
+    fn hold(&self) -> Box<dyn Any + Send> {
+        Box::new(Raised::by_one(&self.held))
     }
 }
 

@@ -8,7 +8,6 @@ use plexus_agent::JournalWatch;
 use plexus_store::{Change, Committed, Store, StoreError};
 use tokio::sync::Semaphore;
 
-use crate::book::Book;
 use crate::deltas::Deltas;
 use crate::disk::Disk;
 use crate::escalation::Escalation;
@@ -21,6 +20,7 @@ use crate::policy::Policies;
 use crate::tasks::Tasks;
 use crate::wall::Walls;
 use crate::{Address, Settings};
+use plexus_book::{Book, Commits};
 
 /// The parts of a hub.
 pub(crate) struct Parts {
@@ -29,6 +29,7 @@ pub(crate) struct Parts {
     /// This program, for processes outside the sandbox: keepers and file helpers.
     pub(crate) own_program: PathBuf,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) commits: Arc<Commits>,
     pub(crate) book: Arc<Book>,
     pub(crate) policies: Arc<Policies>,
     pub(crate) escalation: Arc<Escalation>,
@@ -47,8 +48,8 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Commits changes, and publishes them when they are durable. Every write goes through here or through the book.
+    /// Commits changes. They are published when they are durable.
     pub(crate) async fn commit(&self, changes: Vec<Change>) -> Result<Committed, StoreError> {
-        self.book.commit(changes).await
+        self.commits.commit(changes).await
     }
 }

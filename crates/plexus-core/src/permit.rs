@@ -12,10 +12,10 @@ use plexus_store::{CallIds, Change, PermitStream, RunKey, Store};
 use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::book::Book;
 use crate::outcome::permission_result;
 use crate::session::{NewStream, Permitted, Sessions};
 use crate::tasks::Tasks;
+use plexus_book::{Book, Commits};
 
 /// A permit that was asked over HTTP: what its stream needs to begin, and to answer.
 pub struct PermitTicket {
@@ -39,6 +39,7 @@ fn deny(message: impl Into<String>) -> Permitted {
 /// Approval requests over MCP: asking, waiting, and coming back for the answer.
 pub(crate) struct Permits {
     store: Arc<dyn Store>,
+    commits: Arc<Commits>,
     book: Arc<Book>,
     sessions: Arc<Sessions>,
     tasks: Tasks,
@@ -51,6 +52,7 @@ pub(crate) struct Permits {
 impl Permits {
     pub(crate) fn new(
         store: Arc<dyn Store>,
+        commits: Arc<Commits>,
         book: Arc<Book>,
         sessions: Arc<Sessions>,
         tasks: Tasks,
@@ -58,6 +60,7 @@ impl Permits {
     ) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             store,
+            commits,
             book,
             sessions,
             tasks,
@@ -148,14 +151,14 @@ impl Permits {
     ) -> Option<PermitTicket> {
         let Principal::Session { id, run } = principal else { return None };
         let key = RunKey { session: *id, run: *run };
-        let known = self.book.held(|| self.store.permit_stream(last_event_id)).await?;
+        let known = self.commits.retry(|| self.store.permit_stream(last_event_id)).await?;
         if known.key != key {
             return None;
         }
         // A fresh id for each stream: the next kill must find one, too.
         let stream_id = uuid::Uuid::new_v4().to_string();
         let stream = PermitStream { event_id: stream_id.clone(), ..known.clone() };
-        self.book.held(|| self.book.commit(vec![Change::Stream(Box::new(stream.clone()))])).await;
+        self.commits.retry(|| self.commits.commit(vec![Change::Stream(Box::new(stream.clone()))])).await;
         tracing::debug!(approval = %known.approval, "the stream of a permit is taken up again");
         Some(PermitTicket {
             stream_id: Some(stream_id),

@@ -11,11 +11,11 @@ use plexus_protocol::{Decider, Error, ErrorKind, TokenName, UnixSeconds};
 use plexus_store::{Change, TokenRow};
 use tokio::time::{Instant, sleep_until};
 
-use crate::book::Book;
-use crate::clock::now;
 use crate::errors::store_error;
 use crate::secret::{new_token, token_hash};
 use crate::tasks::Tasks;
+use plexus_book::Commits;
+use plexus_book::now;
 
 /// How long a code is valid.
 pub const CODE_VALID_FOR: Duration = Duration::from_secs(30);
@@ -67,7 +67,7 @@ impl SignInCodes {
     }
 
     /// Exchanges a code for a token; `None` for a code that was used, has expired or never existed.
-    pub(crate) async fn sign_in(&self, book: &Book, code: &str) -> Result<Option<SignedIn>, Error> {
+    pub(crate) async fn sign_in(&self, commits: &Commits, code: &str) -> Result<Option<SignedIn>, Error> {
         if !self.take(code) {
             return Ok(None);
         }
@@ -83,7 +83,7 @@ impl SignInCodes {
             expires_at: Some(expires_at),
         };
         let change = Change::CreateToken { token: row, hash, by: Decider::Operator };
-        book.commit(vec![change]).await.map_err(store_error)?;
+        commits.commit(vec![change]).await.map_err(store_error)?;
         Ok(Some(SignedIn { name, token, expires_at }))
     }
 

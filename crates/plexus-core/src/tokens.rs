@@ -7,10 +7,10 @@ use plexus_protocol::{Error, Principal};
 use plexus_store::{RunState, Store, TokenKey, TokenRow};
 use tokio::time::sleep;
 
-use crate::book::{Book, Topic, next};
-use crate::clock::now;
 use crate::errors::store_error;
 use crate::secret::token_hash;
+use plexus_book::now;
+use plexus_book::{Commits, Topic, next};
 
 /// A caller, and by what it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,17 +59,17 @@ pub(crate) async fn known_by(
 }
 
 /// Waits until what this caller showed is good for nothing any more; for good where that never happens.
-pub(crate) async fn token_ends(store: &dyn Store, book: &Book, known: &Known) {
+pub(crate) async fn token_ends(store: &dyn Store, commits: &Commits, known: &Known) {
     let Some(ends) = &known.ends else { return std::future::pending().await };
-    let mut signal = book.signals().subscribe(Topic::Token(ends.to_string()));
+    let mut signal = commits.signals().subscribe(Topic::Token(ends.to_string()));
     loop {
         let ends_at = match ends {
             TokenKey::Run(key) => {
-                let run = book.held(|| store.run(*key)).await;
+                let run = commits.retry(|| store.run(*key)).await;
                 run.filter(|run| run.state != RunState::Ended).map(|_| None)
             }
             TokenKey::Token(name) => {
-                let tokens = book.held(|| store.tokens(now())).await;
+                let tokens = commits.retry(|| store.tokens(now())).await;
                 tokens.into_iter().find(|token| token.name == *name).map(|token| token.expires_at)
             }
         };

@@ -9,21 +9,21 @@ use serde_json::Value;
 
 use super::Escalation;
 use crate::Settings;
-use crate::book::Book;
-use crate::clock::now;
-use crate::kill_point::kill_point;
 use crate::lineage::{JudgedCall, Lineage, lineage_of};
+use plexus_book::Commits;
+use plexus_book::kill_point;
+use plexus_book::now;
 
 /// How long a budget approval waits for an answer, if its session has no `approval_timeout_secs`.
 const BUDGET_TIMEOUT_SECS: u64 = 300;
 
 impl Escalation {
     /// Escalates approvals at their deadlines, for as long as it is polled.
-    pub(crate) async fn run(&self, store: &dyn Store, book: &Book, settings: &Settings) -> Infallible {
+    pub(crate) async fn run(&self, store: &dyn Store, commits: &Commits, settings: &Settings) -> Infallible {
         loop {
             let approval = self.deadlines.due().await;
             // A commit sets the next deadline. Without one the approval is resolved, or its deadline has changed.
-            if let Some(still) = book.held(|| self.escalate(store, book, settings, approval)).await {
+            if let Some(still) = commits.retry(|| self.escalate(store, commits, settings, approval)).await {
                 self.deadlines.set(approval, still.approval.passes_on_at);
             } else {
                 self.deadlines.set(approval, None);
@@ -35,7 +35,7 @@ impl Escalation {
     async fn escalate(
         &self,
         store: &dyn Store,
-        book: &Book,
+        commits: &Commits,
         settings: &Settings,
         id: ApprovalId,
     ) -> Result<Option<ApprovalRow>, StoreError> {
@@ -58,7 +58,7 @@ impl Escalation {
             return Ok(Some(row));
         };
         kill_point("way up", "due");
-        match book.commit(changes).await {
+        match commits.commit(changes).await {
             Ok(_) => kill_point("way up", "gone on"),
             Err(StoreError::Refused(Refusal::AlreadyResolved(_) | Refusal::AskedOfAnother(_))) => {}
             Err(error) => return Err(error),

@@ -11,9 +11,9 @@ use plexus_protocol::{AskedOf, Decider, Passed, Principal, UnixSeconds, WentOn};
 use plexus_store::{ApprovalRow, Change};
 
 use crate::Settings;
-use crate::book::Deadlines;
-use crate::clock::now;
 use crate::lineage::Lineage;
+use plexus_book::Deadlines;
+use plexus_book::now;
 
 pub(crate) use deadlines::deciders_above;
 use deadlines::has_no_deadline;

@@ -9,11 +9,11 @@ use tokio::sync::watch;
 use super::{Follow, PAGE};
 use crate::access::on_behalf_of;
 use crate::access::{self, Admitted, Needs};
-use crate::book::{Topic, next};
 use crate::caller::Caller;
 use crate::errors::store_error;
 use crate::metrics::{Raised, Stream};
 use crate::view;
+use plexus_book::{Topic, next};
 
 /// An approval that was asked, or came to its end.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Follow {
         let all = matches!(principal, Principal::Operator | Principal::Token { .. });
         let to = (!all).then(|| principal.asked_as().key());
         let topic = to.clone().map_or(Topic::AnyFeed, Topic::Feed);
-        let signal = self.book.signals().subscribe(topic);
+        let signal = self.commits.signals().subscribe(topic);
         let after = match after {
             Some(after) => after,
             None => behalf.clone().perform(self.store.feed_head()).await.map_err(store_error)?,

@@ -10,9 +10,9 @@ use tokio::time::sleep;
 use super::Follow;
 use crate::access::on_behalf_of;
 use crate::access::{self, Needs};
-use crate::book::{Topic, next};
 use crate::caller::Caller;
 use crate::metrics::{Raised, Stream};
+use plexus_book::{Topic, next};
 
 /// How long changes are gathered: a hub whose agents are all busy is looked at a few times a second, not at each commit.
 const GATHER: Duration = Duration::from_millis(200);
@@ -32,7 +32,7 @@ impl Follow {
             // When others are busy is nothing that an agent has to know.
             return Err(Error::new(ErrorKind::Forbidden, "this is for whoever sees every session"));
         }
-        let signal = self.book.signals().subscribe(Topic::AnyCommit);
+        let signal = self.commits.signals().subscribe(Topic::AnyCommit);
         Ok(ChangeFollower { signal, _counted: self.metrics.listen(Stream::Changes) })
     }
 }

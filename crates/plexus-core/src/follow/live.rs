@@ -10,7 +10,7 @@ use plexus_store::Store;
 use tokio::sync::watch;
 
 use super::{Follow, Followed, PAGE, Place, page};
-use crate::book::{Topic, next};
+use plexus_book::{Topic, next};
 
 /// How much is kept for those who are not far behind.
 const KEPT_BYTES: usize = 512 * 1024;
@@ -96,7 +96,7 @@ impl LiveSessions {
             return Ok(live);
         }
         // Subscribed before the end is looked for: what comes after it is never missed.
-        let signal = follow.book.signals().subscribe(Topic::Session(session));
+        let signal = follow.commits.signals().subscribe(Topic::Session(session));
         let count = follow.store.event_count(session, turn).await.map_err(crate::errors::store_error)?;
         let from = Place { turn, seq: count };
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);

@@ -21,7 +21,6 @@ use live::{Found, Live};
 
 use crate::access::on_behalf_of;
 use crate::access::{self, Needs};
-use crate::book::{Book, next};
 use crate::caller::Caller;
 use crate::deltas::Deltas;
 use crate::errors::store_error;
@@ -29,6 +28,7 @@ use crate::housekeeping::{check_kept, gone};
 use crate::metrics::{Metrics, Raised, Stream};
 use crate::tasks::Tasks;
 use crate::view;
+use plexus_book::{Commits, next};
 
 /// How many are read at a time.
 const PAGE: u64 = 200;
@@ -87,7 +87,7 @@ pub struct SessionFollower {
 /// Followers of sessions, approvals and changes, and what they read from.
 pub(crate) struct Follow {
     store: Arc<dyn Store>,
-    book: Arc<Book>,
+    commits: Arc<Commits>,
     metrics: Arc<Metrics>,
     deltas: Arc<Deltas>,
     tasks: Tasks,
@@ -97,12 +97,12 @@ pub(crate) struct Follow {
 impl Follow {
     pub(crate) fn new(
         store: Arc<dyn Store>,
-        book: Arc<Book>,
+        commits: Arc<Commits>,
         metrics: Arc<Metrics>,
         deltas: Arc<Deltas>,
         tasks: Tasks,
     ) -> Self {
-        Self { store, book, metrics, deltas, tasks, live: LiveSessions::default() }
+        Self { store, commits, metrics, deltas, tasks, live: LiveSessions::default() }
     }
 
     /// Follows a session from a place on; from the beginning of its latest turn where none is given.

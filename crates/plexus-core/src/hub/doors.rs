@@ -24,7 +24,7 @@ impl Hub {
 
     /// Waits until the token of this caller is no longer valid; forever if it stays valid.
     pub async fn token_ends(&self, known: &Known) {
-        tokens::token_ends(self.store(), self.book(), known).await;
+        tokens::token_ends(self.store(), self.commits(), known).await;
     }
 
     /// Exchanges a sign-in code for a token; `None` for a code that was used, has expired or never existed.
@@ -32,7 +32,7 @@ impl Hub {
     /// # Errors
     /// When the token cannot be stored; the code is used up all the same.
     pub async fn sign_in(&self, code: &str) -> Result<Option<SignedIn>, Error> {
-        self.sign_in_codes.sign_in(self.book(), code).await
+        self.sign_in_codes.sign_in(self.commits(), code).await
     }
 
     /// Issues a sign-in code, which `carrier` takes to a browser. What `carrier` returns is dropped when the code is used or

@@ -15,7 +15,6 @@ use tokio::sync::Semaphore;
 
 use crate::access::{self, Needs, is_good_for, on_behalf_of};
 use crate::audit_anchor::{AuditAnchor, AuditAnchors};
-use crate::book::{Book, Topic};
 use crate::caller::Caller;
 use crate::disk::Disk;
 use crate::errors::shutting_down;
@@ -37,6 +36,7 @@ use crate::tasks::Tasks;
 use crate::wall::Walls;
 use crate::worktrees::Worktrees;
 use crate::{Address, Settings};
+use plexus_book::{Book, Commits, Meter};
 
 /// How many sessions may hold many unstored lines in memory.
 const READING_AT_ONCE: usize = 4;
@@ -93,10 +93,12 @@ impl Hub {
         let policies = Arc::new(Policies::default());
         policies.restricted_by(user_settings.restriction());
         let ledger = Arc::clone(&store) as Arc<dyn Ledger>;
+        let commits = Arc::new(Commits::new(ledger, Arc::clone(&metrics) as Arc<dyn Meter>));
         let parts = Arc::new(Parts {
             own_program,
             address,
-            book: Arc::new(Book::new(ledger, Arc::clone(&metrics))),
+            book: Arc::new(Book::new(Arc::clone(&commits))),
+            commits,
             policies,
             escalation: Arc::new(Escalation::new(&settings)),
             room: Arc::default(),
@@ -124,7 +126,7 @@ impl Hub {
     }
 
     fn of(registry: Registry, parts: Arc<Parts>, audit_anchors: Vec<Box<dyn AuditAnchor>>) -> Self {
-        let Parts { settings, store, book, tasks, .. } = &*parts;
+        let Parts { settings, store, commits, book, tasks, .. } = &*parts;
         let sessions = Sessions::new(Arc::clone(&parts));
         let notify = settings.notify.clone();
         Self {
@@ -132,6 +134,7 @@ impl Hub {
             policy: Policy::new(Arc::clone(&parts.policies), Arc::clone(store), Arc::clone(settings)),
             permits: Permits::new(
                 Arc::clone(store),
+                Arc::clone(commits),
                 Arc::clone(book),
                 Arc::clone(&sessions),
                 tasks.clone(),
@@ -139,7 +142,7 @@ impl Hub {
             ),
             follow: Follow::new(
                 Arc::clone(store),
-                Arc::clone(book),
+                Arc::clone(commits),
                 Arc::clone(&parts.metrics),
                 Arc::clone(&parts.deltas),
                 tasks.clone(),
@@ -181,6 +184,10 @@ impl Hub {
 
     pub(crate) fn store(&self) -> &dyn Store {
         &*self.parts.store
+    }
+
+    pub(crate) fn commits(&self) -> &Commits {
+        &self.parts.commits
     }
 
     pub(crate) fn book(&self) -> &Book {
@@ -238,7 +245,7 @@ impl Hub {
 
     /// Commits changes. They are published when they are durable.
     pub(crate) async fn commit(&self, changes: Vec<Change>) -> Result<Committed, StoreError> {
-        self.book().commit(changes).await
+        self.commits().commit(changes).await
     }
 
     /// Informs every part about a commit. The store calls this when the commit is durable, before it answers the caller.
@@ -269,8 +276,8 @@ impl Hub {
         if !committed.budgets.is_empty() {
             self.sessions.all_started().iter().for_each(SessionHandle::limits_changed);
         }
-        self.book().tell(committed);
-        self.book().signals().wake(&Topic::AnyCommit);
+        self.book().on_commit(committed);
+        self.commits().publish(committed);
     }
 
     /// Calls a method for a caller. Every door calls this.

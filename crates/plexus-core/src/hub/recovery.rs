@@ -17,7 +17,7 @@ impl Hub {
     /// Adopts children that live or ended meanwhile, running turns and open approvals.
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
         let (parts, store) = (&self.parts, self.store());
-        self.in_background(|hub| async move { hub.book().see_to_deadlines().await });
+        self.in_background(|hub| async move { hub.book().run_expiry().await });
         self.in_background(|hub| async move { hub.parts.disk.watch().await });
         parts.policies.load(store.rules().await?);
         // A hub that was killed may not have anchored the end of the audit log.
@@ -40,7 +40,7 @@ impl Hub {
                 sessions.push(session.id);
             }
         }
-        for approval in self.book().take_up().await? {
+        for approval in self.book().recover().await? {
             parts.room.is_open(approval.approval.id, weight(&approval.approval.input));
             parts.escalation.open(&approval);
             self.notifier.iter().for_each(|notifier| notifier.open(&approval));
@@ -48,12 +48,12 @@ impl Hub {
         if self.notifier.is_some() {
             self.in_background(|hub| async move {
                 if let Some(notifier) = &hub.notifier {
-                    notifier.run(hub.store(), hub.book()).await;
+                    notifier.run(hub.store(), hub.commits()).await;
                 }
             });
         }
         self.in_background(|hub| async move {
-            hub.parts.escalation.run(hub.store(), hub.book(), hub.settings()).await
+            hub.parts.escalation.run(hub.store(), hub.commits(), hub.settings()).await
         });
         self.in_background(|hub| async move { hub.wake_sessions().await });
         let over_http =
@@ -71,7 +71,7 @@ impl Hub {
         parts.tasks.spawn_until_closing(housekeeping::run(Housekeeping {
             settings: Arc::clone(&parts.settings),
             store: Arc::clone(&parts.store),
-            book: Arc::clone(&parts.book),
+            commits: Arc::clone(&parts.commits),
         }));
         if !parts.policies.is_empty() {
             self.in_background(|hub| async move { hub.policy.resolve_matching(hub.book(), None).await });
@@ -91,7 +91,7 @@ impl Hub {
     async fn wake_sessions(&self) {
         loop {
             let id = self.parts.escalation.next_asked().await;
-            let session = self.book().held(|| self.store().session(id)).await;
+            let session = self.commits().retry(|| self.store().session(id)).await;
             if session.is_some_and(|session| session.config.wake && session.deleted_at.is_none()) {
                 self.sessions.get(id).wake();
             }

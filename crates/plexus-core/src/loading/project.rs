@@ -18,9 +18,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{agents, servers};
-use crate::clock::now;
 use crate::files::{FileError, Files};
 use crate::secret::content_hash;
+use plexus_book::now;
 
 /// So that nobody has a hub keep a disk full.
 const LARGEST: usize = 256 * 1024;

@@ -12,10 +12,10 @@ use std::sync::{Mutex, PoisonError};
 use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, UnixSeconds};
 use plexus_store::{ApprovalRow, FeedEntry, FeedKind, FeedRow, Store, TurnStatus};
 
-use crate::book::{Book, Deadlines, Topic, next};
 use crate::tasks::Tasks;
 use crate::{NotifySettings, TurnsTold};
 use notice::{EndedTurn, Notice};
+use plexus_book::{Commits, Deadlines, Topic, next};
 use teller::Tellers;
 use told::Told;
 
@@ -91,31 +91,31 @@ impl Notifier {
 
 impl Notifier {
     /// Tells what there is to tell, for as long as it is polled.
-    pub(crate) async fn run(&self, store: &dyn Store, book: &Book) {
-        let head = book.held(|| store.feed_head()).await;
+    pub(crate) async fn run(&self, store: &dyn Store, commits: &Commits) {
+        let head = commits.retry(|| store.feed_head()).await;
         // Noted at once: what happens while the hub is away is told by the next.
         let mut cursor = self.note(|told| told.begin(head));
         let operator = AskedOf::Operator.key();
-        let mut signal = book.signals().subscribe(Topic::Feed(operator.clone()));
+        let mut signal = commits.signals().subscribe(Topic::Feed(operator.clone()));
         loop {
-            let rows = book.held(|| store.feed(&operator, cursor, PAGE)).await;
+            let rows = commits.retry(|| store.feed(&operator, cursor, PAGE)).await;
             if let Some(newest) = rows.last().map(|row| row.number) {
                 cursor = newest;
-                self.notify_of(store, book, rows, newest).await;
+                self.notify_of(store, commits, rows, newest).await;
                 continue;
             }
             tokio::select! {
                 () = next(&mut signal) => {}
-                id = self.questions.due() => self.notify_of_approval(store, book, id).await,
+                id = self.questions.due() => self.notify_of_approval(store, commits, id).await,
             }
         }
     }
 
-    async fn notify_of(&self, store: &dyn Store, book: &Book, rows: Vec<FeedRow>, newest: u64) {
+    async fn notify_of(&self, store: &dyn Store, commits: &Commits, rows: Vec<FeedRow>, newest: u64) {
         let mut notices = Vec::new();
         for row in rows {
             if matches!(row.kind(), FeedKind::Finished | FeedKind::Notice) {
-                let session = book.held(|| store.session(row.session)).await;
+                let session = commits.retry(|| store.session(row.session)).await;
                 let name = session.map_or_else(String::new, |session| session.name.to_string());
                 notices.extend(self.notice_of(&row, &name));
             }
@@ -126,9 +126,9 @@ impl Notifier {
         }
     }
 
-    async fn notify_of_approval(&self, store: &dyn Store, book: &Book, id: ApprovalId) {
+    async fn notify_of_approval(&self, store: &dyn Store, commits: &Commits, id: ApprovalId) {
         self.questions.set(id, None::<UnixSeconds>);
-        let Some(row) = book.held(|| store.approval(id)).await else { return };
+        let Some(row) = commits.retry(|| store.approval(id)).await else { return };
         // It may have been answered, or have gone elsewhere, since its time came.
         if row.approval.status == ApprovalStatus::Pending && row.approval.asked_of == AskedOf::Operator {
             self.tell(|told| told.add(id), vec![Notice::question(row)]);

@@ -5,8 +5,8 @@ use plexus_protocol::{ApprovalKind, MAX_TEXT_BYTES, SessionId, shorten};
 use plexus_store::{ApprovalRow, BudgetNotice, TurnStatus};
 use serde_json::{Value, json};
 
-use crate::clock::now;
 use crate::view::{self, about, line};
+use plexus_book::now;
 
 /// A turn that ended.
 pub(super) struct EndedTurn<'a> {

@@ -14,10 +14,10 @@ use super::Policy;
 use super::gate::Say;
 use super::in_force::{Policies, Ruling};
 use crate::access::{self, Admitted};
-use crate::clock::now;
 use crate::errors::session_not_found;
 use crate::errors::store_error;
 use crate::lineage::{JudgedCall, Lineage, known_lineage};
+use plexus_book::now;
 
 /// How many rules may be given at once, and how long one may be: a policy is looked at for each call.
 const MOST_AT_ONCE: usize = 1_000;

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::gate::{NamedPolicy, Say};
 use super::restriction::Restriction;
-use crate::clock::now;
 use crate::lineage::Lineage;
+use plexus_book::now;
 
 /// All rules, and the policies made of them.
 #[derive(Default)]

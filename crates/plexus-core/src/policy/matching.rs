@@ -11,9 +11,9 @@ use super::Policy;
 use super::gate::Say;
 use super::in_force::{Policies, view};
 use crate::access::{self, Admitted};
-use crate::book::{Book, Resolved};
-use crate::clock::now;
 use crate::errors::store_error;
+use plexus_book::now;
+use plexus_book::{Book, Resolved};
 
 /// What a rule would do if it were created with an answer.
 pub(crate) struct Preview {

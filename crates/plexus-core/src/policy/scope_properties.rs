@@ -182,7 +182,7 @@ proptest! {
     ) {
         let rows = rows(&drawn);
         let lineage = Lineage::of(rows.clone());
-        let now = crate::clock::now();
+        let now = plexus_book::now();
         let call = Call { tool_name, input: &input, cwd: Path::new(cwd), home: None, now };
         let covered_down_to = |at: usize| drawn[..=at].iter().all(|one| scope_covers(one, &call));
 

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use plexus_agent::{Walled, read_wall};
+use plexus_book::{Meter as _, kill_point};
 use plexus_claude::Incoming;
 use plexus_protocol::AskedOf;
 use plexus_store::Open;
@@ -11,7 +12,6 @@ use plexus_store::Open;
 use super::child::Child;
 use super::machine::{Cause, Effect, Exited, Input};
 use super::owner::{BATCH_BYTES, Closing, FIRST_PAUSE, LONGEST_PAUSE, Owner, now};
-use crate::kill_point::kill_point;
 
 /// The number of lines of stderr that a failed turn shows.
 const STDERR_LINES: usize = 20;
@@ -48,21 +48,21 @@ impl Owner {
             }
             Effect::Then(next) => Some(Input::Next(next)),
             Effect::LoadBudget(usage) => {
-                Some(Input::Budget(usage, parts.book.held(|| parts.store.budget(id)).await))
+                Some(Input::Budget(usage, parts.commits.retry(|| parts.store.budget(id)).await))
             }
             Effect::LoadHeldCalls(key, ids) => {
-                let mut rows = parts.book.held(|| parts.store.living_calls(key)).await;
+                let mut rows = parts.commits.retry(|| parts.store.living_calls(key)).await;
                 rows.retain(|row| ids.contains(&row.tool_use_id));
                 Some(Input::HeldCalls(rows))
             }
             Effect::LoadBudgetApproval(approval) => {
-                let row = parts.book.held(|| parts.store.approval(approval)).await;
+                let row = parts.commits.retry(|| parts.store.approval(approval)).await;
                 Some(Input::BudgetApproval(row.map(Box::new)))
             }
             Effect::LoadOpenApprovals => {
                 let asked_of = AskedOf::Session { id }.key();
                 let which = || Open::AskedOf(asked_of.clone());
-                Some(Input::OpenApprovals(parts.book.held(|| parts.store.open_approvals(which())).await))
+                Some(Input::OpenApprovals(parts.commits.retry(|| parts.store.open_approvals(which())).await))
             }
             Effect::Reply(reply) => {
                 reply.send();

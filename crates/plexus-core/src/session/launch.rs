@@ -20,10 +20,10 @@ use super::transcript::Found;
 use crate::ChildMcp;
 use crate::child_mcp::{CALL_TIMEOUT_MS, http_server};
 use crate::environment::environment;
-use crate::kill_point::kill_point;
 use crate::loading::{HUB_SERVER, Loaded, changed};
 use crate::run_process;
 use crate::secret::{new_token, token_hash};
+use plexus_book::kill_point;
 
 /// The pause before another try to release a keeper.
 const RELEASE_PAUSE: Duration = Duration::from_millis(200);
@@ -77,7 +77,7 @@ impl Owner {
         let token =
             new_token().map_err(|error| cannot_start(format!("no random bytes available: {error}")))?;
         let id = self.machine.id();
-        let budgets = self.parts.book.held(|| self.parts.store.budget(id)).await;
+        let budgets = self.parts.commits.retry(|| self.parts.store.budget(id)).await;
         Ok(Prepared {
             token_hash: token_hash(&token),
             spent_usd,

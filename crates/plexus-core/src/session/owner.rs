@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use plexus_book::Meter as _;
 use plexus_protocol::{Error, ErrorKind, SessionId};
 use plexus_store::{Change, Committed, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -65,8 +66,8 @@ pub(super) async fn own(parts: Arc<Parts>, id: SessionId, inbox: mpsc::Unbounded
 impl Owner {
     /// Loads a session. While the store is unavailable nothing happens to the session.
     async fn load(parts: Arc<Parts>, id: SessionId, inbox: mpsc::UnboundedReceiver<Command>) -> Option<Self> {
-        let row = parts.book.held(|| parts.store.session(id)).await?;
-        let lineage = parts.book.held(|| known_lineage(&*parts.store, row.clone())).await;
+        let row = parts.commits.retry(|| parts.store.session(id)).await?;
+        let lineage = parts.commits.retry(|| known_lineage(&*parts.store, row.clone())).await;
         let shared = Shared {
             settings: Arc::clone(&parts.settings),
             policies: Arc::clone(&parts.policies),

@@ -13,7 +13,7 @@ use plexus_worktree::{Note, Stage};
 use super::making::{erase_note, removed};
 use super::setup::end_left_over;
 use super::{WorkError, Worktrees, notes, off_thread, record, told};
-use crate::kill_point::kill_point;
+use plexus_book::kill_point;
 
 /// What can be said of a worktree that nobody has.
 enum Verdict {

@@ -15,8 +15,8 @@ use super::setup::Setup;
 use super::{WorkError, notes, off_thread, record, told};
 use crate::bounds::place_of;
 use crate::errors::shutting_down;
-use crate::kill_point::kill_point;
 use crate::parts::Parts;
+use plexus_book::kill_point;
 
 /// How long a setup command may take unless said.
 const SETUP_WITHIN: Duration = Duration::from_secs(600);

@@ -9,11 +9,11 @@ use plexus_store::{Change, Removable};
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::clock::now;
 use crate::conversations::find_tree;
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
+use plexus_book::now;
 
 pub(super) fn method() -> Method {
     let doc =

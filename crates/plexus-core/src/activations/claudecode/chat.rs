@@ -12,13 +12,13 @@ use super::chat_async::{check_prompt, prompt_format};
 use super::poll::{EventPage, read};
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::book::{Topic, next};
 use crate::caller::{Door, Notification};
 use crate::errors::store_error;
 use crate::follow::{Place, Told};
 use crate::hub::Method;
 use crate::method::Audience;
 use crate::session::Prompt;
+use plexus_book::{Topic, next};
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -40,7 +40,7 @@ async fn chat(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<Pol
         let message = "you would be asked while you wait; use claudecode_chat_async and loopback_wait";
         return Err(Error::new(ErrorKind::WouldWaitForItself, message));
     }
-    let mut signal = hub.book().signals().subscribe(Topic::Session(session.id));
+    let mut signal = hub.commits().signals().subscribe(Topic::Session(session.id));
     // From before the prompt on, so that no delta is missed.
     let mut follower = hub.follow().follow_found(&session, None).await?;
     let turn = hub.session(session.id).prompt(prompt).await?;

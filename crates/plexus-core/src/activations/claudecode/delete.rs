@@ -15,8 +15,8 @@ use crate::access::{self, Admitted, Needs};
 use crate::acts;
 use crate::errors::store_error;
 use crate::hub::Method;
-use crate::kill_point::kill_point;
 use crate::method::Audience;
+use plexus_book::kill_point;
 
 pub(super) fn method() -> Method {
     Method::new(

@@ -13,9 +13,9 @@ use super::create::admit;
 use crate::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
-use crate::kill_point::kill_point;
 use crate::method::Audience;
 use crate::{Hub, acts, budgets};
+use plexus_book::kill_point;
 
 pub(super) fn method() -> Method {
     Method::new(

@@ -10,12 +10,12 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::book::{Topic, next};
 use crate::errors::store_error;
 use crate::housekeeping::{check_kept, gone};
 use crate::hub::Method;
 use crate::method::Audience;
 use crate::view;
+use plexus_book::{Topic, next};
 
 const DEFAULT_LIMIT: u64 = 100;
 const MAX_LIMIT: u64 = 10_000;
@@ -42,7 +42,7 @@ pub(super) struct EventPage {
 async fn poll(hub: Arc<Hub>, caller: Admitted, params: PollParams) -> Result<PollResult, Error> {
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
-    let mut signal = hub.book().signals().subscribe(Topic::Session(session.id));
+    let mut signal = hub.commits().signals().subscribe(Topic::Session(session.id));
     let reader = caller.principal.key();
     let deadline = Instant::now() + Duration::from_millis(params.wait_ms.unwrap_or(0).min(86_400_000));
     let limit = match params.limit {

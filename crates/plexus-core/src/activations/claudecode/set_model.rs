@@ -26,7 +26,7 @@ pub(super) fn method() -> Method {
 async fn set_model(hub: Arc<Hub>, caller: Admitted, params: SetModelParams) -> Result<DoneResult, Error> {
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
-    acts::record(hub.book(), &caller, "set_model", &session, json!({"model": params.model})).await?;
+    acts::record(hub.commits(), &caller, "set_model", &session, json!({"model": params.model})).await?;
     hub.session(session.id).set_model(params.model).await?;
     Ok(DoneResult::Ok { session_id: session.id })
 }

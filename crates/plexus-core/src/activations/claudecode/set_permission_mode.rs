@@ -32,7 +32,8 @@ async fn set_permission_mode(
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     check_mode_by(hub.store(), &caller, params.mode).await?;
-    acts::record(hub.book(), &caller, "set_permission_mode", &session, json!({"mode": params.mode})).await?;
+    acts::record(hub.commits(), &caller, "set_permission_mode", &session, json!({"mode": params.mode}))
+        .await?;
     hub.session(session.id).set_mode(params.mode).await?;
     Ok(DoneResult::Ok { session_id: session.id })
 }

@@ -11,10 +11,10 @@ use serde_json::json;
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::clock::now;
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
+use plexus_book::now;
 
 pub(super) fn method() -> Method {
     Method::new(

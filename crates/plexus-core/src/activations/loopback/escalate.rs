@@ -8,12 +8,12 @@ use plexus_store::{ApprovalRow, Refusal, StoreError};
 
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::clock::now;
 use crate::errors::store_error;
 use crate::escalation::deciders_above;
 use crate::hub::Method;
 use crate::lineage::{Lineage, lineage_of};
 use crate::method::Audience;
+use plexus_book::now;
 
 /// How long an opinion may be.
 const MAX_OPINION: usize = 8 * 1024;

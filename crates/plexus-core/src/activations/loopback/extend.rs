@@ -8,11 +8,11 @@ use plexus_store::{Change, Refusal, StoreError};
 use serde_json::json;
 
 use crate::access::{self, Admitted, Needs};
-use crate::clock::now;
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
 use crate::{Hub, acts};
+use plexus_book::now;
 
 pub(super) fn method() -> Method {
     Method::new(

@@ -11,11 +11,11 @@ use tokio::time::Instant;
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::book::News;
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
 use crate::view;
+use plexus_book::News;
 
 const DEFAULT_TIMEOUT_MS: u64 = 30_000;
 
@@ -37,7 +37,7 @@ pub(super) async fn wait(hub: Arc<Hub>, caller: Admitted, params: WaitParams) ->
     let timeout = Duration::from_millis(params.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS).min(86_400_000));
     let by_me = Decider::from(&caller.principal);
     // What the caller brought about itself is passed over, for good: the cursor moves behind it.
-    let news = hub.book().news(&me, cursor, Instant::now() + timeout, |row| is_own(row, &by_me)).await;
+    let news = hub.commits().news(&me, cursor, Instant::now() + timeout, |row| is_own(row, &by_me)).await;
     gather(&hub, &me, cursor, news.map_err(store_error)?).await
 }
 

@@ -8,11 +8,11 @@ use plexus_store::{Change, TokenRow};
 
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::clock::now;
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
 use crate::secret::{new_token, token_hash};
+use plexus_book::now;
 
 pub(super) fn method() -> Method {
     Method::new(

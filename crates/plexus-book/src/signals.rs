@@ -1,44 +1,44 @@
-//! Waking those who wait. A signal carries nothing: whoever is woken reads the store, which is the truth, so it does
-//! not matter how many signals fall together. Subscribe first, read then, wait last, and nothing can be missed.
+//! Signals wake waiting tasks. A signal carries no data: a task that is woken reads the store, so several signals may arrive
+//! as one. A task that subscribes first, then reads, then waits misses nothing.
 
 use std::collections::HashMap;
 
 use plexus_protocol::{ApprovalId, SessionId};
 use tokio::sync::watch;
 
-use crate::sync::{Mutex, PoisonError};
+use crate::runtime::{Mutex, PoisonError};
 
-/// What one can wait for.
+/// What a task can wait for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Topic {
-    /// Something happened in this session.
+    /// This session has changed.
     Session(SessionId),
-    /// This approval came to its end.
+    /// This approval was resolved.
     Approval(ApprovalId),
     /// The feed of this addressee grew.
     Feed(String),
-    /// The feed of anyone grew.
+    /// Some feed grew.
     AnyFeed,
-    /// Something became durable.
+    /// A commit became durable.
     AnyCommit,
-    /// This token is good for nothing any more.
+    /// This token is no longer valid.
     Token(String),
 }
 
-/// The waiting, by topic. Topics nobody waits for cost nothing.
+/// The waiting tasks, by topic.
 #[derive(Debug, Default)]
 pub struct Signals {
     topics: Mutex<HashMap<Topic, watch::Sender<()>>>,
 }
 
 impl Signals {
-    /// From now on, every [`Signals::wake`] of this topic is seen.
+    /// Returns a receiver that sees every later [`Signals::wake`] of this topic.
     pub fn subscribe(&self, topic: Topic) -> watch::Receiver<()> {
         let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
         topics.entry(topic).or_insert_with(|| watch::channel(()).0).subscribe()
     }
 
-    /// Wakes everyone who waits for this topic.
+    /// Wakes the tasks that wait for this topic.
     pub fn wake(&self, topic: &Topic) {
         let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = topics.get(topic)
@@ -49,7 +49,7 @@ impl Signals {
     }
 }
 
-/// Waits for the next signal. A hub that is gone wakes nobody: its waiters are cancelled with it.
+/// Waits for the next signal. When the hub ends, its waiting tasks are cancelled.
 pub async fn next(signal: &mut watch::Receiver<()>) {
     if signal.changed().await.is_err() {
         std::future::pending::<()>().await;
@@ -69,6 +69,6 @@ mod tests {
         next(&mut waiting).await;
         drop(waiting);
         signals.wake(&topic);
-        assert!(signals.topics.lock().expect("lock").is_empty(), "nobody waits: nothing is kept");
+        assert!(signals.topics.lock().expect("lock").is_empty(), "a topic without waiting tasks is removed");
     }
 }

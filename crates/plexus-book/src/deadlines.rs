@@ -1,4 +1,4 @@
-//! Times at which something is to happen to an approval, and waiting for the first of them.
+//! Deadlines of approvals, and waiting for the next one.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -6,12 +6,11 @@ use std::time::Duration;
 use plexus_protocol::{ApprovalId, UnixSeconds};
 use tokio::sync::Notify;
 
-use crate::clock::now;
-use crate::sync::{Mutex, PoisonError};
+use crate::runtime::{Mutex, PoisonError, now};
 
-/// At most one time for each approval.
+/// At most one deadline for each approval.
 #[derive(Debug, Default)]
-pub(crate) struct Deadlines {
+pub struct Deadlines {
     kept: Mutex<Kept>,
     changed: Notify,
 }
@@ -23,8 +22,8 @@ struct Kept {
 }
 
 impl Deadlines {
-    /// This is the approval's time from now on, and no other; `None` for never.
-    pub(crate) fn set(&self, approval: ApprovalId, at: Option<UnixSeconds>) {
+    /// Sets the deadline of an approval; `None` removes it.
+    pub fn set(&self, approval: ApprovalId, at: Option<UnixSeconds>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let before = match at {
             Some(at) => {
@@ -42,9 +41,8 @@ impl Deadlines {
         }
     }
 
-    /// Waits until the time of an approval has come. It is the same one again until its time is set anew. For one
-    /// waiter at a time.
-    pub(crate) async fn due(&self) -> ApprovalId {
+    /// Waits for the next deadline. The same approval is due again until its deadline is set anew. For one waiter at a time.
+    pub async fn due(&self) -> ApprovalId {
         loop {
             let first = self.kept.lock().unwrap_or_else(PoisonError::into_inner).in_order.first().copied();
             let wait = first.map(|(at, _)| Duration::from_secs(at.saturating_sub(now())));

@@ -1,30 +1,31 @@
-//! Approvals that nobody answers in time. One task sleeps until the next deadline; a deadline that passed while the
-//! hub was away expires when it is back.
+//! Approvals that expire. One task sleeps until the next deadline. A deadline that passed while no hub ran takes effect when
+//! the next hub starts.
 
 use std::convert::Infallible;
 
 use plexus_protocol::{ApprovalId, ApprovalStatus, Decider, Decision, Right};
 use plexus_store::{Change, Committed, StoreError};
 
-use super::Book;
+use crate::book::Book;
 
 impl Book {
-    /// Lets approvals expire when their time has come, for as long as it is polled.
-    pub(crate) async fn see_to_deadlines(&self) -> Infallible {
+    /// Lets approvals expire, for as long as it is polled.
+    pub async fn run_expiry(&self) -> Infallible {
         loop {
             let approval = self.expiry.due().await;
-            let made = self
-                .held(|| async {
-                    match self.commit(vec![expire(approval)]).await {
-                        // An approval that is no longer there must not hold up the others.
+            let commits = &self.commits;
+            let made = commits
+                .retry(|| async {
+                    match commits.commit(vec![expire(approval)]).await {
+                        // An approval that was removed must not delay the others.
                         Err(StoreError::Refused(_)) => Ok(Committed::default()),
                         answer => answer,
                     }
                 })
                 .await;
             if made.approvals.is_empty() {
-                // It has ended, is not there any more, or its time is another one: by the book, or because the clock was set.
-                let row = self.held(|| self.ledger.approval(approval)).await;
+                // It was resolved or removed, or its deadline has changed: by a caller, or because the clock was set.
+                let row = commits.retry(|| commits.ledger().approval(approval)).await;
                 let row = row.filter(|row| row.approval.status == ApprovalStatus::Pending);
                 self.expiry.set(approval, row.and_then(|row| row.approval.expires_at));
             }

@@ -1,0 +1,96 @@
+//! The approval book: it resolves approvals and waits for their answers. In memory it only knows when approvals expire; the
+//! ledger is the truth.
+
+use std::sync::Arc;
+
+use plexus_protocol::{ApprovalId, ApprovalStatus, Decision};
+use plexus_store::{ApprovalRow, Change, Committed, Open, Refusal, StoreError};
+
+use crate::commits::Commits;
+use crate::deadlines::Deadlines;
+use crate::kill_point::kill_point;
+use crate::signals::{Topic, next};
+
+/// The approval book.
+pub struct Book {
+    pub(crate) commits: Arc<Commits>,
+    pub(crate) expiry: Deadlines,
+}
+
+/// The outcome of an answer.
+#[derive(Debug)]
+pub enum Resolved {
+    /// It counts; this was committed with it.
+    Now(Box<Committed>),
+    /// Another answer came first; this is how the approval was resolved.
+    Before(Box<ApprovalRow>),
+}
+
+impl Book {
+    /// A book whose approvals are written by `commits`.
+    pub fn new(commits: Arc<Commits>) -> Self {
+        Self { commits, expiry: Deadlines::default() }
+    }
+
+    /// Adopts the approvals that an earlier hub left open, and returns them.
+    ///
+    /// # Errors
+    /// When the store is unavailable.
+    pub async fn recover(&self) -> Result<Vec<ApprovalRow>, StoreError> {
+        let open = self.commits.ledger().open_approvals(Open::All).await?;
+        for row in &open {
+            self.expiry.set(row.approval.id, row.approval.expires_at);
+        }
+        Ok(open)
+    }
+
+    /// Notes when the approvals of a commit expire.
+    pub fn on_commit(&self, committed: &Committed) {
+        for row in &committed.approvals {
+            let pending = row.approval.status == ApprovalStatus::Pending;
+            self.expiry.set(row.approval.id, row.approval.expires_at.filter(|_| pending));
+        }
+    }
+
+    /// Resolves an approval, if it is still open, and commits further changes with it.
+    ///
+    /// # Errors
+    /// When the store refuses the changes, or is unavailable.
+    pub async fn resolve(
+        &self,
+        approval: ApprovalId,
+        status: ApprovalStatus,
+        decision: Decision,
+        mut more: Vec<Change>,
+    ) -> Result<Resolved, StoreError> {
+        let decision = Box::new(decision);
+        more.insert(0, Change::Resolve { approval, status, decision });
+        match self.commits.commit(more).await {
+            Ok(committed) => Ok(Resolved::Now(Box::new(committed))),
+            Err(StoreError::Refused(Refusal::AlreadyResolved(row))) => Ok(Resolved::Before(row)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits until an approval is resolved, to deliver its answer; `None` if there is no such approval.
+    ///
+    /// The delivery is stored before the answer is returned. After a crash, an answer that was neither stored as delivered
+    /// nor fetched in time is known to be lost.
+    pub async fn answer_of(&self, approval: ApprovalId) -> Option<ApprovalRow> {
+        let commits = &self.commits;
+        let mut signal = commits.signals().subscribe(Topic::Approval(approval));
+        loop {
+            let row = commits.retry(|| commits.ledger().approval(approval)).await?;
+            if row.approval.status == ApprovalStatus::Pending {
+                next(&mut signal).await;
+                continue;
+            }
+            kill_point("permit", "decided");
+            if row.approval.delivered_at.is_none() {
+                commits.retry(|| commits.commit(vec![Change::Delivered(approval)])).await;
+            }
+            kill_point("permit", "noted");
+            return Some(row);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Commits: the only way to write. A commit is published when it is durable, and wakes the tasks that wait for it.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use plexus_protocol::SessionId;
+use plexus_store::{Change, Committed, Ledger, StoreError};
+use tokio::time::sleep;
+
+use crate::runtime::now;
+use crate::signals::{Signals, Topic};
+
+/// The pause before another try when the store is unavailable.
+const RETRY_AFTER: Duration = Duration::from_millis(200);
+
+/// Measures commits.
+pub trait Meter: Send + Sync {
+    /// A commit was accepted or refused after this time.
+    fn committed(&self, after: Duration, outcome: &Result<Committed, StoreError>);
+    /// Something waits for the store, until the returned value is dropped.
+    fn hold(&self) -> Box<dyn Any + Send>;
+}
+
+/// Writes to the ledger, and the tasks that wait for it.
+pub struct Commits {
+    ledger: Arc<dyn Ledger>,
+    meter: Arc<dyn Meter>,
+    signals: Signals,
+}
+
+impl Commits {
+    /// Writes to this ledger.
+    pub fn new(ledger: Arc<dyn Ledger>, meter: Arc<dyn Meter>) -> Self {
+        Self { ledger, meter, signals: Signals::default() }
+    }
+
+    /// The tasks that wait, by topic.
+    pub fn signals(&self) -> &Signals {
+        &self.signals
+    }
+
+    pub(crate) fn ledger(&self) -> &dyn Ledger {
+        &*self.ledger
+    }
+
+    /// Makes changes durable. The observer of the ledger calls [`Commits::publish`]: a caller that vanishes in between
+    /// leaves no waiter uninformed.
+    ///
+    /// # Errors
+    /// When the store refuses the changes, or is unavailable.
+    pub async fn commit(&self, changes: Vec<Change>) -> Result<Committed, StoreError> {
+        let since = Instant::now();
+        let outcome = self.ledger.commit(now(), changes).await;
+        self.meter.committed(since.elapsed(), &outcome);
+        outcome
+    }
+
+    /// Wakes the tasks that wait for something in this commit.
+    pub fn publish(&self, committed: &Committed) {
+        let mut sessions: Vec<SessionId> = committed.events.iter().map(|event| event.session).collect();
+        for row in &committed.approvals {
+            sessions.push(row.approval.session_id);
+            if row.approval.status != plexus_protocol::ApprovalStatus::Pending {
+                self.signals.wake(&Topic::Approval(row.approval.id));
+            }
+        }
+        sessions.sort_unstable();
+        sessions.dedup();
+        for session in sessions {
+            self.signals.wake(&Topic::Session(session));
+        }
+        for entry in &committed.feed {
+            self.signals.wake(&Topic::Feed(entry.to.clone()));
+        }
+        for token in &committed.ended_tokens {
+            self.signals.wake(&Topic::Token(token.to_string()));
+        }
+        if !committed.feed.is_empty() {
+            self.signals.wake(&Topic::AnyFeed);
+        }
+        self.signals.wake(&Topic::AnyCommit);
+    }
+
+    /// Tries a step until the store can do it. Whatever cannot be stored or read is held, never answered.
+    pub async fn retry<T, F>(&self, step: impl Fn() -> F) -> T
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        let mut held = None;
+        loop {
+            match step().await {
+                Ok(done) => return done,
+                Err(error) => {
+                    tracing::warn!(%error, "held until the store is available");
+                    held.get_or_insert_with(|| self.meter.hold());
+                    sleep(RETRY_AFTER).await;
+                }
+            }
+        }
+    }
+}

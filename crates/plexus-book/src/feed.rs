@@ -1,0 +1,60 @@
+//! Waiting for new entries in a feed.
+
+use std::time::Duration;
+
+use plexus_store::{FeedRow, StoreError};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::commits::Commits;
+use crate::signals::{Topic, next};
+
+/// How long entries are gathered: agents that ask at the same time are answered in one round.
+const GATHER: Duration = Duration::from_millis(50);
+/// The number of entries in one answer; the rest follows with the next.
+const PAGE: u64 = 500;
+
+/// The new entries of a feed.
+#[derive(Debug)]
+pub struct News {
+    /// The number of the last entry that was read.
+    pub newest: u64,
+    /// The entries for the reader; none if the deadline came first.
+    pub rows: Vec<FeedRow>,
+}
+
+impl Commits {
+    /// Waits for new entries for `to` after number `after`, until `deadline`. Entries that are `passed_over` count as read and
+    /// do not end the wait.
+    ///
+    /// # Errors
+    /// When the store is unavailable.
+    pub async fn news(
+        &self,
+        to: &str,
+        after: u64,
+        deadline: Instant,
+        passed_over: impl Fn(&FeedRow) -> bool,
+    ) -> Result<News, StoreError> {
+        let mut signal = self.signals().subscribe(Topic::Feed(to.to_owned()));
+        let mut newest = after;
+        loop {
+            let rows = self.ledger().feed(to, newest, PAGE).await?;
+            if !rows.iter().all(&passed_over) {
+                break;
+            }
+            newest = rows.last().map_or(newest, |row| row.number);
+            if Instant::now() >= deadline {
+                return Ok(News { newest, rows: Vec::new() });
+            }
+            if rows.is_empty() {
+                // A timeout is no error: the next round finds no entries.
+                let _ = timeout_at(deadline, next(&mut signal)).await;
+            }
+        }
+        sleep(GATHER).await;
+        let mut rows = self.ledger().feed(to, newest, PAGE).await?;
+        newest = rows.last().map_or(newest, |row| row.number);
+        rows.retain(|row| !passed_over(row));
+        Ok(News { newest, rows })
+    }
+}
