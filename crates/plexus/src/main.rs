@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     // In the demo, a link named `claude` leads here: the scripted agent is this same program.
     if Path::new(&name).file_name().is_some_and(|name| name == "claude") {
         let args = args.map(|arg| arg.to_string_lossy().into_owned()).collect();
-        return ExitCode::from(u8::try_from(plexus_testkit::agent::run(args)).unwrap_or(1));
+        return ExitCode::from(u8::try_from(plexus_scripted_agent::run(args, |_, _| None)).unwrap_or(1));
     }
     let verb = args.next();
     if verb.as_ref().is_some_and(|verb| verb == "keep" || verb == "files") {

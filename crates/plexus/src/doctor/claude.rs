@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use plexus_testkit::PINNED;
+use plexus_claude::TESTED_VERSIONS as PINNED;
 
 use super::{Finding, note, ok, wrong};
 use crate::environment;
