@@ -92,6 +92,6 @@ async fn what_stems_from_a_child_cannot_use_the_operators_socket() {
         let said = std::fs::read_to_string(hub.work().join(name)).unwrap();
         let code = std::fs::read_to_string(hub.work().join(format!("{name}.code"))).unwrap();
         assert_eq!(code.trim(), "9", "{name}: {said}");
-        assert!(said.contains("went away") && !said.contains("sessions"), "{name}: {said}");
+        assert!(said.contains("was lost") && !said.contains("sessions"), "{name}: {said}");
     }
 }

@@ -251,7 +251,7 @@ async fn without_a_terminal_a_question_stays_open_and_is_told() {
     });
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
     assert!(
-        text(&ran.stderr).contains("plexus: a waits for an answer: `plexus approve "),
+        text(&ran.stderr).contains("plexus: a needs approval: `plexus approve "),
         "{}",
         text(&ran.stderr)
     );
@@ -334,10 +334,10 @@ async fn an_editor_that_changes_nothing_fails_or_leaves_rubbish_answers_nothing(
     let broken = "sh -c 'echo \"{\" >\"$1\"' x";
     for (editor, said) in [
         ("true", "the input was not changed"),
-        ("false", "ended with exit status: 1"),
+        ("false", "failed (exit status: 1)"),
         (
             "sh -c 'echo \"{\\\"command\\\": \\\"touch stolen\\\"}\" >\"$1\"; exit 3' x",
-            "ended with exit status: 3",
+            "failed (exit status: 3)",
         ),
         ("sh -c 'kill -9 $$' x", "ended with"),
         ("sh -c ': >\"$1\"' x", "not a JSON object"),
@@ -410,7 +410,7 @@ async fn what_is_longer_than_the_screen_is_allowed_only_after_its_last_page() {
     assert!(!run.shown().contains("touch hidden"));
     for line in ["y\n", "a\n"] {
         run.press(line).unwrap();
-        run.expect("cannot be allowed before all of it was shown").await.unwrap();
+        run.expect("you can allow it after all of it was shown").await.unwrap();
         run.expect("22 of 65 lines shown").await.unwrap();
     }
     assert!(!hub.work().join("hidden").exists());
@@ -461,7 +461,7 @@ async fn a_frozen_hub_is_said_to_be_disconnected_and_answers_wait() {
     let prompts = run.shown().matches("Allow it?").count();
     kill_process(pid, Signal::CONT).unwrap();
     disconnected.unwrap();
-    run.expect("connected again").await.unwrap();
+    run.expect("Reconnected.").await.unwrap();
     run.expect("touch made").await.unwrap();
     run.expect("Allow it? y,").await.unwrap();
     assert_eq!(

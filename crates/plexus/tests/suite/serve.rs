@@ -109,7 +109,7 @@ async fn down_ends_hub_and_children() {
     let (session, _) = hub.asking_session("a").await;
     let down = hub.run(&["down"]).await;
     assert!(down.status.success(), "{}", text(&down.stderr));
-    assert!(text(&down.stderr).contains("ended the hub and 1 child"), "{}", text(&down.stderr));
+    assert!(text(&down.stderr).contains("stopped the hub and 1 child"), "{}", text(&down.stderr));
     assert!(hub.process.wait().await.unwrap().success());
     assert_eq!(processes_of(&session), Vec::<String>::new());
     let again = hub.run(&["down"]).await;

@@ -155,7 +155,7 @@ async fn approve_shows_all_of_a_call_and_asks() {
     let mut asks = at_terminal(&hub, &["approve", &approval], "true");
     asks.expect("22 of 45 lines shown").await.unwrap();
     asks.press("y\n").unwrap();
-    asks.expect("cannot be allowed before all of it was shown").await.unwrap();
+    asks.expect("you can allow it after all of it was shown").await.unwrap();
     asks.expect("22 of 45 lines shown; Enter shows more, n or q cancels: ").await.unwrap();
     asks.press("\n").unwrap();
     asks.expect("44 of 45 lines shown").await.unwrap();
@@ -434,7 +434,7 @@ async fn the_short_id_of_a_resolved_approval_says_how_it_ended() {
     let shown = text(&hub.run(&["approvals", &approval[..8]]).await.stdout);
     assert!(shown.ends_with("no longer open: Denied by you: Bash touch made (a)\n"), "{shown}");
     let other = hub.run(&["approve", "ffffffff", "--digest", "x"]).await;
-    assert!(text(&other.stderr).contains("no open approval's id begins with `ffffffff`"));
+    assert!(text(&other.stderr).contains("no open approval has an id that starts with `ffffffff`"));
 }
 
 #[tokio::test]

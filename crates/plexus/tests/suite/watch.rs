@@ -82,7 +82,9 @@ async fn what_an_agent_is_asked_is_passed_on_by_a_key_to_the_next_above() {
     let worker = made["result"]["id"].as_str().unwrap().to_owned();
     let mut terminal = watch(&hub, &[]);
     terminal.shows("asked of session:").await;
-    terminal.presses("p", "an opinion is asked for", |screen| screen.contains("do you think")).await;
+    terminal
+        .presses("p", "an opinion is asked for", |screen| screen.contains("Note for the next decider"))
+        .await;
     terminal.types("\u{15}too much for it\r");
     terminal.shows("operator passed it on").await;
     terminal.shows("thinks: too much for it").await;
@@ -164,7 +166,7 @@ async fn a_frozen_hub_is_shown_as_disconnected_and_no_key_answers() {
     let pid = Pid::from_raw(hub.process.pid().cast_signed()).unwrap();
     kill_process(pid, Signal::STOP).unwrap();
     terminal.shows("Disconnected. Reconnecting…").await;
-    terminal.presses("a", "why not", |screen| screen.contains("nothing can be answered")).await;
+    terminal.presses("a", "why not", |screen| screen.contains("you cannot answer")).await;
     kill_process(pid, Signal::CONT).unwrap();
     terminal.until("it is connected again", |screen| !screen.contains("Disconnected. Re")).await;
     assert!(!hub.work().join("made").exists(), "no key counted meanwhile");
@@ -314,14 +316,14 @@ async fn a_rule_that_does_not_match_the_call_is_not_added() {
     let (session, approval) = hub.asking_session("worker").await;
     let mut terminal = watch(&hub, &[]);
     terminal.shows("$ touch made").await;
-    terminal.presses("r", "a rule is asked for", |screen| screen.contains("remember this rule")).await;
+    terminal.presses("r", "a rule is asked for", |screen| screen.contains("add this rule")).await;
     terminal.types("\u{15}Bash(rm:*)\r");
     terminal.shows("`Bash(rm:*)` does not match this call; nothing was answered").await;
     let rules = hub.call("policy.list", json!({"session_id": session})).await.unwrap();
     assert_eq!(rules["rules"], json!([]), "no rule was added");
     let found = hub.call("loopback.get", json!({"approval_id": approval})).await.unwrap();
     assert_eq!(found["approval"]["status"], "pending");
-    terminal.presses("r", "a rule is asked for", |screen| screen.contains("remember this rule")).await;
+    terminal.presses("r", "a rule is asked for", |screen| screen.contains("add this rule")).await;
     terminal.types("\u{15}Bash(touch:*)\r");
     terminal.shows("added the rule Bash(touch:*)").await;
 }

@@ -49,7 +49,7 @@ fn a_denial_takes_a_reason_or_none() {
 fn what_an_agent_is_asked_is_passed_on_with_an_opinion_or_none() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     assert_eq!(screen.press('p'), []);
-    assert!(screen.text(80, 24).contains("it is asked of you, and nobody is above you"));
+    assert!(screen.text(80, 24).contains("this approval is already yours"));
     let agent = json!({"kind": "session", "id": id(1)});
     screen.model.approvals[0].asked_of = serde_json::from_value(agent.clone()).unwrap();
     for (typed, opinion) in [("p\n", Value::Null), ("prather not\n", json!("rather not"))] {
@@ -73,7 +73,7 @@ fn a_rule_is_suggested_and_asked_about() {
     screen.model.approvals[0].suggestions = Some(json!([{"type": "addRules", "behavior": "allow",
         "rules": [{"toolName": "Bash", "ruleContent": "npm test:*"}], "destination": "session"}]));
     assert_eq!(screen.press('r'), []);
-    assert!(screen.text(80, 24).contains("remember this rule (esc: back): Bash(npm test:*)_"));
+    assert!(screen.text(80, 24).contains("add this rule (Esc: back): Bash(npm test:*)_"));
     assert_eq!(respond(&screen.press('\n'))["remember"]["rule"], "Bash(npm test:*)");
 }
 

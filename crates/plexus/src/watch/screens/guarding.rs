@@ -14,7 +14,7 @@ fn with_a_filter_no_key_acts_on_what_the_list_does_not_show() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     screen.types("/bash\n");
     let drawn = screen.text(80, 24);
-    assert!(drawn.contains("parser: Bash") && !drawn.contains("asks   parser"), "{drawn}");
+    assert!(drawn.contains("parser: Bash") && !drawn.contains("open   parser"), "{drawn}");
     for key in ['i', 's'] {
         assert_eq!((screen.press(key), &screen.model.mode), (vec![], &Mode::Moving), "{key}");
     }
@@ -108,7 +108,7 @@ fn a_paste_answers_nothing() {
 fn a_hub_that_is_disconnected_is_said_to_be_and_nothing_is_answered_meanwhile() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     screen.types("dnot");
-    screen.happens(Event::Away);
+    screen.happens(Event::Disconnected);
     assert_eq!(screen.types(" now\n"), [], "what was typed waits");
     assert!(screen.text(80, 24).contains("Disconnected. Reconnecting…"));
     let advice = "Reconnecting… Is the hub running? Try `plexus up`.";
@@ -119,12 +119,12 @@ fn a_hub_that_is_disconnected_is_said_to_be_and_nothing_is_answered_meanwhile() 
     screen.happens(Event::Open(screen.model.approvals.clone()));
     assert_eq!(respond(&screen.press('\n'))["message"], "not now");
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
-    screen.happens(Event::Away);
+    screen.happens(Event::Disconnected);
     screen.text(80, 24);
     for key in ['a', 'd', 'e', 'r', 'i', 's'] {
         assert_eq!((screen.press(key), &screen.model.mode), (vec![], &Mode::Moving), "{key}");
     }
-    assert!(screen.text(80, 24).contains("nothing can be answered before the hub is back"));
+    assert!(screen.text(80, 24).contains("you cannot answer until the hub responds"));
     screen.happens(Event::Open(Vec::new()));
     let drawn = screen.text(80, 24);
     assert!(!drawn.contains("Disconnected. ") && drawn.contains("0 open"), "{drawn}");

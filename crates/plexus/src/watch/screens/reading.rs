@@ -43,7 +43,11 @@ fn what_does_not_fit_is_allowed_only_after_its_last_row_was_shown() {
     screen.is_drawn_as("long", 80, 24);
     for key in ['a', 'r'] {
         assert_eq!(screen.press(key), []);
-        assert!(screen.text(80, 24).contains("rows were shown: space reads on"), "{}", screen.text(80, 24));
+        assert!(
+            screen.text(80, 24).contains("rows were shown; press space to read on"),
+            "{}",
+            screen.text(80, 24)
+        );
         assert_eq!(screen.model.mode, Mode::Moving);
     }
     screen.press(' ');
