@@ -2,6 +2,7 @@
 //! transport is in `client`, starting a hub in `up`.
 
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::time::Duration;
 
 use clap::Args;
@@ -135,6 +136,8 @@ pub(crate) fn explain(error: CallError, dir: &Path) -> ExpectedError {
 /// Runs a verb to its end.
 pub(crate) fn block_on<T>(verb: impl Future<Output = Result<T, ExpectedError>>) -> Result<T, ExpectedError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
+    // Boxed, so that the runtime is compiled once and not once per verb.
+    let verb: Pin<Box<dyn Future<Output = Result<T, ExpectedError>> + '_>> = Box::pin(verb);
     let outcome = runtime.block_on(verb);
     // A thread may still wait for a line of the terminal.
     runtime.shutdown_background();
