@@ -39,7 +39,7 @@ impl Drop for Background {
 }
 
 #[tokio::test]
-async fn a_verb_that_needs_a_hub_starts_one_and_says_so() {
+async fn a_verb_that_needs_a_hub_starts_one_and_reports_it() {
     let there = Background::new();
     let none = there.run(&["status"]).await;
     assert_eq!(none.status.code(), Some(8), "{}", text(&none.stderr));

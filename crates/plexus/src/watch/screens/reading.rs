@@ -136,7 +136,7 @@ fn an_edit_of_what_the_hub_wrote_out_is_said_to_run_as_text() {
     screen.happens(Event::Edited(of, input));
     let drawn = screen.text(80, 24);
     assert!(drawn.contains("- echo \\u{1b}a") && drawn.contains("+ echo \\\\u{1b}b"), "{drawn}");
-    assert!(drawn.contains("the escapes are what will run"), "{drawn}");
+    assert!(drawn.contains("The escapes will run, not the characters"), "{drawn}");
 }
 
 #[test]
