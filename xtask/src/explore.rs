@@ -17,5 +17,10 @@ pub struct ExploreArgs {
 
 /// Does the chore.
 pub fn run(workspace: &Workspace, args: &ExploreArgs) -> anyhow::Result<()> {
-    run_command(workspace.cargo().args(["run", "--release", "-p", "plexus-explore", "--"]).args(&args.args))
+    run_command(
+        workspace
+            .cargo()
+            .args(["run", "--profile", "explore", "-p", "plexus-explore", "--"])
+            .args(&args.args),
+    )
 }
