@@ -34,8 +34,8 @@ const ALLOWED: [(&str, &str, &str); 6] = [
 /// The last link on the terminal.
 fn link(demo: &Pty) -> anyhow::Result<String> {
     let shown = demo.shown();
-    let links = shown.split_whitespace().filter(|word| word.contains("/#login="));
-    Ok(links.last().context("no link")?.to_owned())
+    let mut links = shown.split_whitespace().filter(|word| word.contains("/#login="));
+    Ok(links.next_back().context("no link")?.to_owned())
 }
 
 /// The processes that belong to the demo: its temporary directory is in their command line.
