@@ -310,7 +310,7 @@ async fn down_ends_the_hub_and_its_children() -> anyhow::Result<()> {
         world.asked(&session).await?;
         sessions.push(session);
     }
-    assert!(down(&world).await?.contains("ended the hub and 2 children"));
+    assert!(down(&world).await?.contains("stopped the hub and 2 children"));
     assert!(world.hub.wait().await?.success());
     assert!(sessions.iter().all(|session| processes_of(session).is_empty()));
     // What was open is told the next time.
@@ -331,7 +331,7 @@ async fn down_ends_children_that_a_dead_hub_left() -> anyhow::Result<()> {
     world.asked(&session).await?;
     world.hub.kill9().await?;
     assert!(!processes_of(&session).is_empty());
-    assert!(down(&world).await?.contains("ended 1 child that one had left"));
+    assert!(down(&world).await?.contains("stopped 1 child of an earlier hub"));
     assert!(processes_of(&session).is_empty());
     assert!(world.ran().is_empty());
     Ok(())

@@ -69,6 +69,8 @@ async fn whoever_is_attached_answers_for_those_below() -> anyhow::Result<()> {
     .map(|(name, value)| (name.to_owned(), value));
     let mut attached = Pty::start(&binaries::plexus()?, &["attach", "boss"], &world.work, &env)?;
     attached.expect("[running").await?;
+    // The session is running before its process has its configuration.
+    until("the first run has a token", || world.token_of(&boss).is_ok()).await?;
     let door = world.door_of(&boss).await?;
     let asks = script(&json!([{"tool": "Bash", "input": {"command": "touch made"}}]));
     door.call("claudecode.create", json!({"name": "kid", "working_dir": world.work, "prompt": asks})).await?;

@@ -7,6 +7,8 @@
 mod bench;
 mod cache;
 mod chaos;
+#[cfg(test)]
+mod dependencies;
 mod explore;
 mod fuzz;
 mod packages;

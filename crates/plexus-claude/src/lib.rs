@@ -26,5 +26,8 @@ pub use outgoing::{
 pub use permission::PermissionResult;
 pub use sent::{SentId, sent_id};
 
+/// The versions of Claude Code that Plexus is tested with: the oldest supported one and the newest known one.
+pub const TESTED_VERSIONS: [&str; 2] = ["2.1.197", "2.1.325"];
+
 /// A JSON object, as it stands on the wire.
 type Object = serde_json::Map<String, serde_json::Value>;

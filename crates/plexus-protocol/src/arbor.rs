@@ -99,27 +99,6 @@ pub struct TreeSummary {
     pub created_at: UnixSeconds,
 }
 
-/// Parameters that name a conversation: by the session that has it, or by its last node.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PathParams {
-    /// The last node; left out, where the session stands.
-    #[serde(default)]
-    pub node_id: Option<NodeId>,
-    /// The session, by id…
-    #[serde(default)]
-    pub session_id: Option<SessionId>,
-    /// …or by name.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// The depth of the first node that is wanted; 0 is the root.
-    #[serde(default)]
-    pub from: Option<u64>,
-    /// How many nodes at most.
-    #[serde(default)]
-    pub limit: Option<u64>,
-}
-
 /// What a conversation is rendered as.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -133,28 +112,46 @@ pub enum Format {
     Messages,
 }
 
-/// Parameters of `arbor.render`.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RenderParams {
-    /// The last node; left out, where the session stands.
-    #[serde(default)]
-    pub node_id: Option<NodeId>,
-    /// The session, by id…
-    #[serde(default)]
-    pub session_id: Option<SessionId>,
-    /// …or by name.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// As what; `text` unless said.
-    #[serde(default)]
-    pub format: Option<Format>,
-    /// The depth of the first node that is wanted; 0 is the root.
-    #[serde(default)]
-    pub from: Option<u64>,
-    /// How many nodes at most.
-    #[serde(default)]
-    pub limit: Option<u64>,
+/// Declares parameters that select a page of a conversation. `serde(flatten)` is no alternative: its error messages do not name
+/// the field.
+macro_rules! page_of_a_path {
+    ($(#[$attribute:meta])* $name:ident { $($more:tt)* }) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            /// The last node; left out, where the session stands.
+            #[serde(default)]
+            pub node_id: Option<NodeId>,
+            /// The session, by id…
+            #[serde(default)]
+            pub session_id: Option<SessionId>,
+            /// …or by name.
+            #[serde(default)]
+            pub name: Option<String>,
+            $($more)*
+            /// The depth of the first node that is wanted; 0 is the root.
+            #[serde(default)]
+            pub from: Option<u64>,
+            /// How many nodes at most.
+            #[serde(default)]
+            pub limit: Option<u64>,
+        }
+    };
+}
+
+page_of_a_path! {
+    /// Parameters that name a conversation: by the session that has it, or by its last node.
+    PathParams {}
+}
+
+page_of_a_path! {
+    /// Parameters of `arbor.render`.
+    RenderParams {
+        /// As what; `text` unless said.
+        #[serde(default)]
+        pub format: Option<Format>,
+    }
 }
 
 /// Parameters of `arbor.tree_list`.

@@ -21,78 +21,68 @@ pub struct PermitParams {
     pub tool_use_id: String,
 }
 
-/// One answer to one approval.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Answer {
-    /// Which approval.
-    pub approval_id: ApprovalId,
-    /// true allows the call.
-    pub approve: bool,
-    /// Why not; the agent reads it.
-    #[serde(default)]
-    pub message: Option<String>,
-    /// Run with this input instead (whole); for a budget `{"more": N}`.
-    #[serde(default)]
-    pub updated_input: Option<Object>,
-    /// Deny and end the turn.
-    #[serde(default)]
-    pub interrupt: Option<bool>,
-    /// For a question: its text → the answer.
-    #[serde(default)]
-    pub answers: Option<Object>,
-    /// From loopback_get, needed where the input was shown cut.
-    #[serde(default)]
-    pub digest: Option<String>,
-    /// For a plan: the mode that follows; `default` unless said.
-    #[serde(default)]
-    pub mode: Option<PermissionMode>,
-    /// Make a rule of it.
-    #[serde(default)]
-    pub remember: Option<Remember>,
+/// Declares a type with the fields of an answer, so that one answer and each of several have the same. `serde(flatten)` is no
+/// alternative: its error messages do not name the field.
+macro_rules! with_answer_fields {
+    (
+        $(#[$attribute:meta])*
+        $name:ident { approval_id: $approval_id:ty, approve: $approve:ty, $($more:tt)* }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            /// Which approval.
+            pub approval_id: $approval_id,
+            /// true allows the call.
+            pub approve: $approve,
+            /// Why not; the agent reads it.
+            #[serde(default)]
+            pub message: Option<String>,
+            /// Run with this input instead (whole); for a budget `{"more": N}`.
+            #[serde(default)]
+            pub updated_input: Option<Object>,
+            /// Deny and end the turn.
+            #[serde(default)]
+            pub interrupt: Option<bool>,
+            /// For a question: its text → the answer.
+            #[serde(default)]
+            pub answers: Option<Object>,
+            /// From loopback_get, needed where the input was shown cut.
+            #[serde(default)]
+            pub digest: Option<String>,
+            $($more)*
+            /// For a plan: the mode that follows; `default` unless said.
+            #[serde(default)]
+            pub mode: Option<PermissionMode>,
+            /// Make a rule of it.
+            #[serde(default)]
+            pub remember: Option<Remember>,
+        }
+    };
 }
 
-/// Parameters of `loopback.respond`: one answer, or several in `decisions`.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RespondParams {
-    /// Which approval.
-    #[serde(default)]
-    pub approval_id: Option<ApprovalId>,
-    /// true allows the call.
-    #[serde(default)]
-    pub approve: Option<bool>,
-    /// Why not; the agent reads it.
-    #[serde(default)]
-    pub message: Option<String>,
-    /// Run with this input instead (whole); for a budget `{"more": N}`.
-    #[serde(default)]
-    pub updated_input: Option<Object>,
-    /// Deny and end the turn.
-    #[serde(default)]
-    pub interrupt: Option<bool>,
-    /// For a question: its text → the answer.
-    #[serde(default)]
-    pub answers: Option<Object>,
-    /// From loopback_get, needed where the input was shown cut.
-    #[serde(default)]
-    pub digest: Option<String>,
-    /// Several answers at once, each with the fields above.
-    #[serde(default)]
-    #[schemars(with = "Option<Vec<Object>>")]
-    pub decisions: Option<Vec<Answer>>,
-    /// Then go straight on into wait, for so long.
-    #[serde(default)]
-    pub wait_ms: Option<u64>,
-    /// The cursor of that wait.
-    #[serde(default)]
-    pub cursor: Option<u64>,
-    /// For a plan: the mode that follows; `default` unless said.
-    #[serde(default)]
-    pub mode: Option<PermissionMode>,
-    /// Make a rule of it.
-    #[serde(default)]
-    pub remember: Option<Remember>,
+with_answer_fields! {
+    /// One answer to one approval.
+    Answer { approval_id: ApprovalId, approve: bool, }
+}
+
+with_answer_fields! {
+    /// Parameters of `loopback.respond`: one answer, or several in `decisions`.
+    RespondParams {
+        approval_id: Option<ApprovalId>,
+        approve: Option<bool>,
+        /// Several answers at once, each with the fields above.
+        #[serde(default)]
+        #[schemars(with = "Option<Vec<Object>>")]
+        pub decisions: Option<Vec<Answer>>,
+        /// Then go straight on into wait, for so long.
+        #[serde(default)]
+        pub wait_ms: Option<u64>,
+        /// The cursor of that wait.
+        #[serde(default)]
+        pub cursor: Option<u64>,
+    }
 }
 
 /// What became of one answer.

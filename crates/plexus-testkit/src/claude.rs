@@ -1,12 +1,8 @@
-//! The pinned Claude Code CLIs: which versions, where their cache is, and the only environment they may be started
-//! with.
+//! The pinned Claude Code CLIs: where their cache is, and the only environment they may be started with.
 
 use std::path::{Path, PathBuf};
 
 use crate::skip::skip;
-
-/// The versions every test with a real CLI runs against.
-pub const PINNED: [&str; 2] = ["2.1.197", "2.1.325"];
 
 /// The pinned `claude` of this version, if `cargo xtask test` has fetched it: in `$PLEXUS_CLAUDE_CACHE`, else in the
 /// user's cache folder.

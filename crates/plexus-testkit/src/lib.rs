@@ -1,10 +1,8 @@
-//! What the tests and the demo run against instead of the world: a scripted Messages API ([`model`]) for the real
-//! Claude Code CLIs, a scripted agent ([`agent`]) where thousands of children are needed, a hub as a real process
-//! ([`hubproc`]), small clients for its doors ([`rpc`]), an MCP server that writes down what it is asked ([`tool_server`]), another program at a hub's port ([`impostor`]) and a
-//! way in for clients without a token ([`forward`]). It owns the pinned CLI versions and the cleared
-//! environment they are started with; fetching the CLIs is left to `cargo xtask test`.
+//! Test doubles and helpers: a scripted Messages API ([`model`]) for the real Claude Code CLIs, the scripted agent as a program, a hub as
+//! a real process ([`hubproc`]), small clients for its interfaces ([`rpc`]), an MCP server that logs its calls ([`tool_server`]), an
+//! impostor on a hub's port ([`impostor`]) and a proxy for clients without a token ([`forward`]). It owns the cleared environment in
+//! which the CLIs are started; `cargo xtask test` downloads them.
 
-pub mod agent;
 pub mod binaries;
 mod claude;
 pub mod forward;
@@ -16,5 +14,6 @@ pub mod rpc;
 mod skip;
 pub mod tool_server;
 
-pub use claude::{PINNED, claude, clean_env, require_claude};
+pub use claude::{claude, clean_env, require_claude};
+pub use plexus_claude::TESTED_VERSIONS as PINNED;
 pub use skip::skip;

@@ -1,5 +1,5 @@
-//! `plexus approvals`: open approvals with their inputs, and how an id that was typed in part is taken for a whole one. A digest is
-//! printed only beside an input that is shown in full.
+//! `plexus approvals`: prints the open approvals with their inputs, and resolves a prefix to an approval. A digest is printed only
+//! with an input that is shown in full.
 
 use std::collections::BTreeSet;
 
@@ -16,11 +16,11 @@ use crate::review::{self, Reading, Reviewed};
 use crate::settings::DataDirArg;
 use crate::terminal::{age, now, one_line, size};
 
-/// How much of an id is shown at least.
+/// The minimum length of a printed id.
 const SHORTEST: usize = 8;
-/// How much of the id of a resolved approval has to be typed.
+/// The minimum length of a prefix that finds a resolved approval.
 const SHORTEST_RESOLVED: usize = 4;
-/// How many of the approvals that were resolved last are searched.
+/// How many of the latest resolved approvals are searched.
 const RESOLVED: u64 = 1000;
 /// How many lines of each approval the list shows.
 const LINES: usize = 16;
@@ -28,12 +28,12 @@ const LINES: usize = 16;
 /// Arguments of `plexus approvals`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The list shows the first lines of each approval, and the digest of those that it shows in full. With an ID, all of that \
-    one is shown. --json has every input in full, with its digest.\n\n\
+    after_help = "The list shows the first lines of each approval, and its digest if it is shown in full. With an ID, that approval \
+    is shown in full. --json prints every input in full, with its digest.\n\n\
     Examples:\n  plexus approvals\n  plexus approvals 3f0c\n  plexus approve 3f0c\n  plexus deny 3f0c -m \"not in this folder\""
 )]
 pub(crate) struct ApprovalsArgs {
-    /// Show the whole of this one, by any unambiguous prefix of its id.
+    /// Show this approval in full, by any unambiguous prefix of its id.
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) id: Option<String>,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub(crate) struct ApprovalsArgs {
     pub(crate) json: JsonArg,
 }
 
-/// Shows what is open.
+/// Prints the open approvals.
 pub(crate) fn run(args: &ApprovalsArgs) -> Result<(), ExpectedError> {
     block_on(async {
         let hub = HubClient::reach(&args.data_dir).await?;
@@ -111,14 +111,14 @@ fn block(found: &Reviewed, ids: &[String], shown: Shown) -> String {
     format!("{id}  {asked} {ago} ago\n{body}\n{end}").trim_end().to_owned()
 }
 
-/// As much of an id as tells it from the others.
+/// The shortest prefix of an id that is unambiguous.
 pub(crate) fn short<'a>(id: &'a str, all: &[String]) -> &'a str {
     let alone = |length: &usize| all.iter().filter(|other| other.starts_with(&id[..*length])).count() <= 1;
     let length = (SHORTEST..id.len()).find(alone).unwrap_or(id.len());
     id.get(..length).unwrap_or(id)
 }
 
-/// The open approval whose id begins so, in full.
+/// The approval with this id or prefix, in full.
 pub(crate) async fn find(hub: &HubClient, typed: &str) -> Result<Reviewed, ExpectedError> {
     let open: Vec<String> = hub.pending().await?.iter().map(|approval| approval.id.to_string()).collect();
     let id = match &*open.iter().filter(|id| id.starts_with(typed)).collect::<Vec<_>>() {
@@ -130,12 +130,12 @@ pub(crate) async fn find(hub: &HubClient, typed: &str) -> Result<Reviewed, Expec
     hub.review(&id).await
 }
 
-/// The id of a resolved approval that begins so, among those resolved last.
+/// The id of a recently resolved approval with this prefix.
 async fn resolved(hub: &HubClient, typed: &str) -> Result<String, ExpectedError> {
     let unknown = || {
         let typed = one_line(typed, 60);
         ExpectedError::Refused(format!(
-            "no open approval's id begins with `{typed}`; `plexus approvals` lists the open ones"
+            "no open approval has an id that starts with `{typed}`; `plexus approvals` lists the open approvals"
         ))
     };
     if typed.len() < SHORTEST_RESOLVED {
@@ -156,7 +156,7 @@ async fn resolved(hub: &HubClient, typed: &str) -> Result<String, ExpectedError>
 
 fn ambiguous(typed: &str, several: &[&String], all: &[String]) -> ExpectedError {
     let several: Vec<&str> = several.iter().map(|id| short(id, all)).collect();
-    ExpectedError::Refused(format!("`{}` could be {}", one_line(typed, 60), several.join(" or ")))
+    ExpectedError::Refused(format!("`{}` is ambiguous: {}", one_line(typed, 60), several.join(" or ")))
 }
 
 #[cfg(test)]
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_shown_by_as_much_as_tells_it_from_the_others() {
+    fn an_id_is_shortened_to_an_unambiguous_prefix() {
         let all = ["0123456789ab".to_owned(), "0123456790ab".to_owned(), "ffffffffffff".to_owned()];
         assert_eq!(short(&all[0], &all), "012345678");
         assert_eq!(short(&all[2], &all), "ffffffff");

@@ -1,5 +1,5 @@
-//! `plexus approve`: allows a call, as it is or with an edited input. At a terminal the whole call is shown and a person confirms;
-//! elsewhere the digest of what was read has to be given. The answer carries that digest in both cases.
+//! `plexus approve`: allows a call, unchanged or with an edited input. At a terminal it shows the whole call and asks for
+//! confirmation. Elsewhere it requires the digest of the call. The answer carries that digest in both cases.
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -21,18 +21,18 @@ use crate::terminal::{now, one_line};
 use crate::typed::Typed;
 use crate::{output, remember};
 
-/// What a rule does, below the rule.
+/// The explanation below a rule.
 const RULE_ALLOWS: &str = "Calls that match the rule will be allowed without asking.";
 
 /// Arguments of `plexus approve`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "At a terminal the whole call is shown, and you are asked; a question asks for your answers. Elsewhere --digest is required: it says which call you read, and \
-    `plexus approvals` prints it beside each call that it shows in full.\n\n\
+    after_help = "At a terminal, the whole call is shown and you confirm it; for a question, you type your answers. Elsewhere --digest is required: it identifies the call that you read. \
+    `plexus approvals` prints the digest of each call that it shows in full.\n\n\
     Examples:\n  plexus approve 3f0c\n  plexus approve 3f0c --edit     edit the input in $EDITOR first\n  \
     plexus approve 3f0c --always   and add a rule for such calls\n  \
     plexus approve 3f0c --answers '{\"Which colour?\": \"blue\"}'\n  \
-    plexus approve 3f0c --digest \"$(plexus approvals 3f0c --json | jq -r .digest)\"   for a script that has read it"
+    plexus approve 3f0c --digest \"$(plexus approvals 3f0c --json | jq -r .digest)\"   for a script that has checked the call"
 )]
 pub(crate) struct ApproveArgs {
     /// The approval, by any unambiguous prefix of its id.
@@ -41,8 +41,8 @@ pub(crate) struct ApproveArgs {
     /// A message to the agent.
     #[arg(short, long)]
     pub(crate) message: Option<String>,
-    /// Edit the input in $VISUAL or $EDITOR first; shows what you changed and asks. If you change nothing, nothing is answered. Needs a
-    /// terminal: scripts pass another input with `plexus loopback respond --updated-input`.
+    /// Edit the input in $VISUAL or $EDITOR first, then confirm the changes. If you change nothing, nothing is answered. Needs a
+    /// terminal; scripts pass another input with `plexus loopback respond --updated-input`.
     #[arg(long, conflicts_with = "digest")]
     pub(crate) edit: bool,
     /// Add a rule for this session and all below it: the suggested rule, or this one. It must match the call.
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ApproveArgs) -> Result<(), ExpectedError> {
             return Err(ExpectedError::Usage(no_terminal(args)));
         }
         if args.digest.is_some() && args.always.as_deref() == Some("") {
-            let message = "with --digest nobody is shown the rule that is suggested: name it, as in --always 'Bash(make:*)'";
+            let message = "--digest and --always without a rule: the suggested rule would not be shown; name it, as in --always 'Bash(make:*)'";
             return Err(ExpectedError::Usage(message.to_owned()));
         }
         let hub = HubClient::reach(&args.data_dir).await?;
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &ApproveArgs) -> Result<(), ExpectedError> {
                 }
             }
             Some(_) => {
-                let message = "this is another call than the one with that digest; read it again with `plexus approvals`";
+                let message = "the digest is that of another call; read this one with `plexus approvals`";
                 return Err(ExpectedError::Refused(message.to_owned()));
             }
             None => confirm_at_terminal(args, &hub, &reviewed, &mut answer).await?,
@@ -98,17 +98,17 @@ pub(crate) fn run(args: &ApproveArgs) -> Result<(), ExpectedError> {
         if args.json.json {
             output::json(&with_input(&answered, &answer));
         }
-        told(outcome::of(approval, &answer, &answered), args.json)
+        report(outcome::of(approval, &answer, &answered), args.json)
     })
 }
 
 fn no_terminal(args: &ApproveArgs) -> String {
     if args.edit {
-        return "--edit needs a terminal: an editor is opened, and you confirm what you changed. A script passes another input with \
+        return "--edit needs a terminal for the editor and your confirmation. A script passes another input with \
                 `plexus loopback respond --approval-id ID --approve true --digest DIGEST --updated-input JSON`"
             .to_owned();
     }
-    "there is no terminal to ask at: pass --digest with the digest of the call you read (`plexus approvals` prints it)".to_owned()
+    "stdin is not a terminal: pass --digest with the digest of the call you read (`plexus approvals` prints it)".to_owned()
 }
 
 fn answer(args: &ApproveArgs, approval: &Approval) -> Result<Value, ExpectedError> {
@@ -131,7 +131,7 @@ fn answer(args: &ApproveArgs, approval: &Approval) -> Result<Value, ExpectedErro
     Ok(answer)
 }
 
-/// Shows what is about to be allowed, edited first if wished, and asks.
+/// Shows the call, after an edit if requested, and asks for confirmation.
 async fn confirm_at_terminal(
     args: &ApproveArgs,
     hub: &HubClient,
@@ -199,7 +199,7 @@ fn left_open(why: &str) -> ExpectedError {
     ExpectedError::Interrupted(format!("{why}nothing was answered; the approval stays open"))
 }
 
-/// The answer that allows what was read.
+/// The answer that allows this call.
 pub(crate) fn allow(approval: &Approval) -> Value {
     let mut answer = json!({"approval_id": approval.id, "approve": true});
     if let Some(digest) = &approval.digest {
@@ -208,7 +208,7 @@ pub(crate) fn allow(approval: &Approval) -> Value {
     answer
 }
 
-/// What is opened in an editor: of a budget that ran out, how much more is given.
+/// The input for the editor. For a budget request it is the amount to add.
 pub(crate) fn editable(approval: &Approval) -> Object {
     if approval.kind != ApprovalKind::Budget {
         return approval.input.clone();
@@ -245,11 +245,13 @@ fn rule_for(approval: &Approval, given: &str) -> Result<String, ExpectedError> {
         return Ok(given.to_owned());
     }
     remember::suggested(approval).ok_or_else(|| {
-        ExpectedError::Usage("there is no rule to suggest here; give one: --always 'Bash(make:*)'".to_owned())
+        ExpectedError::Usage(
+            "no rule can be suggested for this call; name one: --always 'Bash(make:*)'".to_owned(),
+        )
     })
 }
 
-/// An approval that is resolved says so, instead of asking for an answer that would come too late.
+/// Fails if the approval is already resolved.
 pub(crate) fn still_open(approval: &Approval) -> Result<(), ExpectedError> {
     match approval.status {
         ApprovalStatus::Pending => Ok(()),
@@ -257,8 +259,8 @@ pub(crate) fn still_open(approval: &Approval) -> Result<(), ExpectedError> {
     }
 }
 
-/// Says what became of an answer.
-pub(crate) fn told(outcome: Outcome, json: JsonArg) -> Result<(), ExpectedError> {
+/// Prints the outcome of an answer.
+pub(crate) fn report(outcome: Outcome, json: JsonArg) -> Result<(), ExpectedError> {
     match outcome {
         Outcome::Done(done) => {
             if !json.json {

@@ -1,4 +1,4 @@
-//! `plexus attach`: follows a session that is there, answers for it, and says things to it. Leaving changes nothing.
+//! `plexus attach`: follows an existing session, answers its approvals and sends it prompts. Leaving does not change the session.
 
 use clap::Args;
 use plexus_protocol::claudecode::Status;
@@ -16,7 +16,7 @@ use crate::talk::{Manner, Purpose, Start, Talk, manner};
 #[command(
     after_help = "At a terminal, a line you type goes to the agent: into its turn while it works, as its next prompt otherwise. \
     Approval requests are answered as with `plexus run`. Ctrl-C interrupts a running turn, a second one leaves; so does Ctrl-D.\n\n\
-    Elsewhere it follows the turn in progress to its end, and ends as `plexus run` does.\n\nExample:\n  plexus attach fixer"
+    Without a terminal, it follows the current turn to its end and exits like `plexus run`.\n\nExample:\n  plexus attach fixer"
 )]
 pub(crate) struct AttachArgs {
     /// The session, by name or id.
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &AttachArgs) -> Result<(), ExpectedError> {
         }
         let mut talk = Talk::new(&hub, &start, manner);
         talk.catch_up().await?;
-        talk.take_up(hub.pending().await?).await?;
+        talk.add_pending(hub.pending().await?).await?;
         let status = talk.go_on(&start).await?;
         if manner == Manner::Person { Ok(()) } else { outcome(status) }
     })

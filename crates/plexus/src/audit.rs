@@ -1,5 +1,5 @@
-//! `plexus audit verify` and `export`: the record, read from the database file alone, so that nobody has to trust a hub, or
-//! start one, to look it over. Other words go on to the running hub.
+//! `plexus audit verify` and `export`: read the audit log directly from the database file, so that an auditor neither needs nor
+//! trusts a hub. Other subcommands call the running hub.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::error::{ExpectedError, system};
 use crate::settings::DataDirArg;
 use crate::{call, output};
 
-/// Does what the words after `audit` say.
+/// Runs a subcommand of `audit`.
 pub(crate) fn run(verb: AuditVerb) -> Result<(), ExpectedError> {
     match verb {
         AuditVerb::Verify(args) => verify(&args),
@@ -25,17 +25,17 @@ pub(crate) fn run(verb: AuditVerb) -> Result<(), ExpectedError> {
 }
 
 fn verify(args: &VerifyArgs) -> Result<(), ExpectedError> {
-    let record = open(&args.data_dir)?;
+    let log = open(&args.data_dir)?;
     let found = match &args.head {
-        Some(file) => record.verify(kept(file)?),
-        None => record.verify([]),
+        Some(file) => log.verify(heads(file)?),
+        None => log.verify([]),
     };
     let found = found.map_err(ServeError::from)?;
     output::print(&serde_json::to_string_pretty(&found).map_err(system)?);
     match found {
         VerifyResult::Ok { .. } => Ok(()),
         VerifyResult::Broken { number, why } => {
-            Err(ExpectedError::Refused(format!("the record is not what was written: row {number} {why}")))
+            Err(ExpectedError::Refused(format!("the audit log was changed: entry {number} {why}")))
         }
     }
 }
@@ -54,8 +54,8 @@ fn open(data_dir: &DataDirArg) -> Result<AuditFile, ExpectedError> {
     Ok(AuditFile::open(&DataDir::store_in(&data_dir.resolve()?)).map_err(ServeError::from)?)
 }
 
-/// The heads in a file, as `head_file` writes them. A line that broke off is said to be there and passed over.
-fn kept(path: &Path) -> Result<impl Iterator<Item = AuditHead>, ExpectedError> {
+/// The heads in a file, in the format of `head_file`. An invalid line is reported and skipped.
+fn heads(path: &Path) -> Result<impl Iterator<Item = AuditHead>, ExpectedError> {
     let unreadable = |error| ExpectedError::Settings(format!("cannot read {}: {error}", path.display()));
     let file = BufReader::new(File::open(path).map_err(unreadable)?);
     let name = path.display().to_string();
@@ -63,7 +63,7 @@ fn kept(path: &Path) -> Result<impl Iterator<Item = AuditHead>, ExpectedError> {
     Ok(lines.filter_map(move |(index, line)| match line.map(|line| serde_json::from_str(&line)) {
         Ok(Ok(head)) => Some(head),
         _ => {
-            output::say(&format!("plexus: warning: line {} of {name} holds no head", index + 1));
+            output::say(&format!("plexus: warning: line {} of {name} is not a valid head", index + 1));
             None
         }
     }))

@@ -1,5 +1,5 @@
-//! `plexus NAMESPACE METHOD --flag value`: commands made from the schema of the running hub, so that a method that
-//! was declared there is a command here, with its flags and its help.
+//! `plexus NAMESPACE METHOD --flag value`: commands generated from the schema of the running hub, so that every method is a command with
+//! its flags and help. A first word that is neither a verb nor a namespace may be a misspelt verb.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,20 +9,24 @@ use plexus_server::DataDir;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::cli;
 use crate::client::Client;
 use crate::error::{ExpectedError, system};
 use crate::hub::explain;
 use crate::output;
 use crate::settings::DataDirArg;
 
-/// Calls the method that the words name.
+/// Calls the method named by the words.
 pub(crate) fn run(words: Vec<OsString>) -> Result<(), ExpectedError> {
     let (words, data_dir) = take_data_dir(words)?;
     let dir = data_dir.resolve()?;
     let client = Client::Operator { socket: DataDir::socket(&dir) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
     runtime.block_on(async {
-        let schema = client.call("rpc.discover", json!({})).await.map_err(|error| explain(error, &dir))?;
+        let schema = client.call("rpc.discover", json!({})).await.map_err(|error| {
+            let misspelt = words.first().and_then(|word| misspelt(&word.to_string_lossy(), &[]));
+            misspelt.unwrap_or_else(|| explain(error, &dir))
+        })?;
         let schema: Schema = serde_json::from_value(schema).map_err(system)?;
         let (method, params) = parse(&schema, words)?;
         check_digests(&method, &params)?;
@@ -33,15 +37,26 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<(), ExpectedError> {
     })
 }
 
-/// `--data-dir` says which hub's schema the rest is read by, so it is taken out first.
+/// The error for a word that looks like a misspelt verb or namespace.
+fn misspelt(word: &str, namespaces: &[&str]) -> Option<ExpectedError> {
+    let program = cli::command();
+    let verbs = program.get_subcommands().map(Command::get_name);
+    let known = verbs.chain(namespaces.iter().copied());
+    let distances = known.map(|name| (strsim::osa_distance(word, name), name));
+    let (_, name) = distances.filter(|(distance, name)| *distance <= name.len().div_ceil(3)).min()?;
+    Some(ExpectedError::Usage(format!("`{word}` is not a command; did you mean `plexus {name}`?")))
+}
+
+/// Extracts `--data-dir`, which selects the hub whose schema describes the other words.
 fn take_data_dir(words: Vec<OsString>) -> Result<(Vec<OsString>, DataDirArg), ExpectedError> {
     let mut given = std::env::var_os("PLEXUS_DATA_DIR").map(PathBuf::from);
     let mut rest = Vec::with_capacity(words.len());
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
         if word == "--data-dir" {
-            let dir =
-                words.next().ok_or_else(|| ExpectedError::Usage("--data-dir needs a folder".to_owned()))?;
+            let dir = words
+                .next()
+                .ok_or_else(|| ExpectedError::Usage("--data-dir needs a directory".to_owned()))?;
             given = Some(dir.into());
         } else if let Some(dir) = word.to_str().and_then(|word| word.strip_prefix("--data-dir=")) {
             given = Some(dir.into());
@@ -52,7 +67,7 @@ fn take_data_dir(words: Vec<OsString>) -> Result<(Vec<OsString>, DataDirArg), Ex
     Ok((rest, DataDirArg { data_dir: given }))
 }
 
-/// As much of the OpenRPC document as commands are made of.
+/// The part of the OpenRPC document that commands are generated from.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Schema {
     methods: Vec<Method>,
@@ -95,11 +110,11 @@ impl Param {
             .value_name(value_name)
             .required(self.required)
             .allow_hyphen_values(true);
-        // `--approve` alone says yes.
+        // `--approve` alone means true.
         if self.kind() == Some("boolean") { arg.num_args(0..=1).default_missing_value("true") } else { arg }
     }
 
-    /// The words of the flag as the JSON that the method takes.
+    /// The value of the flag as JSON for the method.
     fn value(&self, text: &str) -> Result<Value, ExpectedError> {
         let json = || serde_json::from_str::<Value>(text);
         let wrong = |wanted: &str| {
@@ -116,14 +131,13 @@ impl Param {
                 json().ok().filter(Value::is_number).ok_or_else(|| wrong("a number"))
             }
             Some("object") => json().ok().filter(Value::is_object).ok_or_else(|| wrong("a JSON object")),
-            Some("array") => json().ok().filter(Value::is_array).ok_or_else(|| wrong("a JSON list")),
+            Some("array") => json().ok().filter(Value::is_array).ok_or_else(|| wrong("a JSON array")),
             _ => Ok(json().unwrap_or_else(|_| Value::String(text.to_owned()))),
         }
     }
 }
 
-/// The method that the words name, and its parameters. Help, and words that cannot be read, end the process here, as
-/// they do for the other verbs.
+/// The method named by the words, and its parameters. Help and invalid words end the process here, as for the other verbs.
 fn parse(schema: &Schema, words: Vec<OsString>) -> Result<(String, Map<String, Value>), ExpectedError> {
     let name = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let namespace = schema.namespace(&name)?;
@@ -139,7 +153,7 @@ fn parse(schema: &Schema, words: Vec<OsString>) -> Result<(String, Map<String, V
         .methods
         .iter()
         .find(|method| method.name == full)
-        .ok_or_else(|| ExpectedError::Usage(format!("there is no method `{full}`")))?;
+        .ok_or_else(|| ExpectedError::Usage(format!("the hub has no method `{full}`")))?;
     Ok((full, params(method, matches)?))
 }
 
@@ -152,7 +166,7 @@ impl Schema {
         known
     }
 
-    /// The command whose subcommands are the methods of this namespace.
+    /// The command with the methods of this namespace as subcommands.
     pub(crate) fn namespace(&self, name: &str) -> Result<Command, ExpectedError> {
         let methods: Vec<(&str, &Method)> = self
             .methods
@@ -160,22 +174,24 @@ impl Schema {
             .filter_map(|method| Some((method.name.strip_prefix(name)?.strip_prefix('.')?, method)))
             .collect();
         if methods.is_empty() {
-            return Err(ExpectedError::Usage(format!(
-                "`{name}` is neither a command nor a namespace of the running hub; it has {}",
-                self.namespaces().join(", ")
-            )));
+            return Err(misspelt(name, &self.namespaces()).unwrap_or_else(|| {
+                ExpectedError::Usage(format!(
+                    "`{name}` is neither a command nor a namespace of the running hub; its namespaces are {}",
+                    self.namespaces().join(", ")
+                ))
+            }));
         }
         let command = Command::new(name.to_owned()).subcommand_required(true).arg_required_else_help(true);
         Ok(command.subcommands(methods.into_iter().map(|(verb, method)| {
             Command::new(verb.replace('_', "-"))
                 .about(method.summary.clone())
                 .args(method.params.iter().map(Param::arg))
-                .after_help("With --data-dir DIR, the hub of that data directory is asked.")
+                .after_help("--data-dir DIR selects the hub of that data directory.")
         })))
     }
 }
 
-/// An answer that allows a call names the call that was read, as with `plexus approve`: no command allows a call unseen.
+/// An answer that allows a call must contain the digest of the call, as with `plexus approve`: no command allows a call unseen.
 fn check_digests(method: &str, params: &Map<String, Value>) -> Result<(), ExpectedError> {
     if method != "loopback.respond" {
         return Ok(());
@@ -258,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_working_directory_is_meant_from_here() {
+    fn a_relative_working_directory_starts_at_the_current_one() {
         let line =
             ["claudecode", "create", "--working-dir", ".", "--channel", "mcp", "--env", "{\"A\":\"1\"}"];
         let (_, params) = parsed(&line).unwrap();
@@ -267,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_words_are_named() {
+    fn invalid_words_are_named() {
         assert!(parsed(&["loopback", "respond", "--cursor", "soon"]).unwrap_err().contains("--cursor"));
         assert!(parsed(&["loopback", "respond", "--approve", "perhaps"]).unwrap_err().contains("perhaps"));
         assert!(
@@ -277,6 +293,19 @@ mod tests {
         );
         let unknown = parsed(&["frobnicate", "now"]).unwrap_err();
         assert!(unknown.contains("claudecode, loopback"), "{unknown}");
+    }
+
+    #[test]
+    fn a_misspelt_verb_or_namespace_is_suggested() {
+        for (typed, meant) in
+            [("aprove", "approve"), ("lst", "ls"), ("loopbak", "loopback"), ("statsu", "status")]
+        {
+            let said = parsed(&[typed]).unwrap_err();
+            assert!(said.contains(&format!("did you mean `plexus {meant}`?")), "{said}");
+        }
+        for namespace in ["arbor", "claudecode", "loopback", "policy", "rpc", "token"] {
+            assert!(misspelt(namespace, &[]).is_none(), "without a hub, {namespace} is no misspelt verb");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The command line: the verbs, and what they take. Words that are no verb go on to the running hub.
+//! The command line: the verbs and their arguments. A first word that is not a verb is a namespace of the running hub.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use crate::{
     mcp, mcp_config, run, serve, status, stop, transcript, up, watch,
 };
 
-/// Answer for many agents: a hub that supervises Claude Code processes and holds each tool call until it is allowed or denied.
+/// Supervise many coding agents: a hub that runs Claude Code processes and holds each tool call until it is allowed or denied.
 ///
 /// Each namespace of the running hub is a command as well: `plexus claudecode --help`, `plexus loopback pending`.
 #[derive(Debug, Parser)]
@@ -65,7 +65,7 @@ enum Verb {
     Mcp(McpArgs),
     /// Show all sessions and answer their approval requests on one screen.
     Watch(WatchArgs),
-    /// Show how Plexus works with a scripted agent; needs no account and no network.
+    /// Show how Plexus works with scripted agents; needs no account and no network.
     Demo(DemoArgs),
     /// Verify or export the audit log, with or without a running hub.
     #[command(subcommand)]
@@ -74,10 +74,10 @@ enum Verb {
     Call(Vec<OsString>),
 }
 
-/// What can be done with the record. What reads the file alone is here; `plexus audit list` asks the running hub.
+/// Subcommands of `plexus audit` that read the file. Others, such as `plexus audit list`, call the running hub.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditVerb {
-    /// Verify the hash chain of the audit log, in the file alone.
+    /// Verify the hash chain of the audit log in the file.
     Verify(VerifyArgs),
     /// Write the whole audit log to stdout, one JSON object per line.
     Export(ExportArgs),
@@ -91,7 +91,7 @@ pub(crate) enum AuditVerb {
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
-    /// A file with heads of the audit log that were kept elsewhere (`head_file` in plexus.toml): each must match.
+    /// A file with heads of the audit log that were stored elsewhere (`head_file` in plexus.toml); each must match.
     #[arg(long, value_name = "FILE")]
     pub(crate) head: Option<PathBuf>,
 }
@@ -118,7 +118,7 @@ pub(crate) struct ServeArgs {
     /// The Claude Code program [default: `claude` in PATH].
     #[arg(long, env = "PLEXUS_CLAUDE")]
     pub(crate) claude: Option<PathBuf>,
-    /// Leave the terminal: how `plexus up` starts it.
+    /// Detach from the terminal; used by `plexus up`.
     #[arg(long, hide = true)]
     pub(crate) background: bool,
 }
@@ -145,29 +145,37 @@ pub(crate) struct WatchArgs {
 pub(crate) struct McpArgs {
     #[command(flatten)]
     pub(crate) data_dir: DataDirArg,
-    /// The name under which this agent answers for the sessions it creates [default: its Claude Code session].
+    /// The name of this agent, which decides for the sessions it creates [default: its Claude Code session].
     #[arg(long = "as", value_name = "NAME", env = "CLAUDE_CODE_SESSION_ID", default_value = "default")]
     pub(crate) name: String,
 }
 
 /// Arguments of `plexus demo`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  plexus demo --yes")]
+#[command(
+    after_help = "Examples:\n  plexus demo --console      several scripted agents in the web console\n  plexus demo --yes"
+)]
 pub(crate) struct DemoArgs {
-    /// The data directory of the demo's hub [default: a temporary folder, removed at the end].
+    /// The data directory of the demo's hub [default: a temporary directory, deleted at the end].
     #[arg(long)]
     pub(crate) data_dir: Option<PathBuf>,
     /// Allow every call.
     #[arg(long)]
     pub(crate) yes: bool,
+    /// Open the web console on a tree of scripted agents, until Ctrl-C.
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) console: bool,
+    /// Print the link to the console instead of opening a browser.
+    #[arg(long, requires = "console")]
+    pub(crate) no_open: bool,
 }
 
-/// The command line, as far as it is ours.
+/// The command line without the namespaces of a hub.
 pub(crate) fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Reads the command line and does what it says.
+/// Parses the command line and runs the verb.
 pub(crate) fn run() -> Result<(), ExpectedError> {
     match Cli::parse().verb {
         Verb::Run(args) => run::run(&args),
@@ -201,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_is_valid() {
         Cli::command().debug_assert();
     }
 

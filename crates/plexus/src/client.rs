@@ -1,5 +1,5 @@
-//! The way to a running hub: one request, one connection, over the Unix socket or over loopback HTTP with a token.
-//! It tells apart what was never sent from what may have been done, since only the first may always be tried again.
+//! The client of a running hub: one connection per request, over the Unix socket or over loopback HTTP with a token. It
+//! distinguishes a request that was never sent from one that the hub may have handled, because only the first is safe to retry.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ const LONGEST_PROOF: usize = 4096;
 /// How long a hub may take to prove its identity.
 const PROVEN_WITHIN: Duration = Duration::from_secs(10);
 
-/// Where the hub is, and as whom it is called.
+/// The address of the hub and the identity of the caller.
 #[derive(Debug, Clone)]
 pub(crate) enum Client {
     /// The operator's own programs.
@@ -34,7 +34,7 @@ pub(crate) enum Client {
     Parent {
         /// `DIR/hub.sock`.
         socket: PathBuf,
-        /// The name it answers under.
+        /// Its name.
         name: String,
     },
     /// A child of the hub.
@@ -43,7 +43,7 @@ pub(crate) enum Client {
         authority: String,
         /// The token of its run.
         token: String,
-        /// What the hub proves its identity with, before it gets the token. A hub of an earlier version has none.
+        /// The key that the hub proves its identity with before it gets the token. A hub of an earlier version has none.
         key: Option<HubKey>,
     },
 }
@@ -51,16 +51,16 @@ pub(crate) enum Client {
 /// Why a call has no result.
 #[derive(Debug, Error)]
 pub(crate) enum CallError {
-    /// There was no connection: nothing was sent.
-    #[error("the hub cannot be reached: {0}")]
+    /// Nothing was sent, because there was no connection.
+    #[error("the hub is not reachable: {0}")]
     NotReached(io::Error),
-    /// The connection broke: it may have been done, or not.
-    #[error("the hub went away: {0}")]
+    /// The connection was lost. The hub may have handled the request.
+    #[error("the connection to the hub was lost: {0}")]
     Lost(String),
-    /// The hub said no.
+    /// The hub returned an error.
     #[error("{message} ({kind})")]
     Refused {
-        /// The stable word.
+        /// The error code.
         kind: String,
         /// For people.
         message: String,
@@ -75,7 +75,7 @@ impl Client {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let (status, bytes) = self.post("/rpc", body).await?;
         let mut answer: Value = serde_json::from_slice(&bytes).map_err(|error| {
-            CallError::Lost(format!("HTTP {status} with an answer that is no JSON: {error}"))
+            CallError::Lost(format!("HTTP {status} with a response that is not JSON: {error}"))
         })?;
         match answer["error"].take() {
             Value::Null => Ok(answer["result"].take()),
@@ -87,13 +87,13 @@ impl Client {
         }
     }
 
-    /// Posts a body and returns the whole answer, however long it takes.
+    /// Posts a body and returns the whole response, without a time limit.
     pub(crate) async fn post(&self, path: &str, body: String) -> Result<(StatusCode, Bytes), CallError> {
         let request = Request::post(path).header(header::CONTENT_TYPE, "application/json");
         self.exchange(request, body).await
     }
 
-    /// Fetches a whole answer.
+    /// Gets a whole response.
     pub(crate) async fn get(&self, path: &str) -> Result<(StatusCode, Bytes), CallError> {
         self.exchange(Request::get(path), String::new()).await
     }
@@ -106,7 +106,7 @@ impl Client {
         let request = self.signed(request).body(Full::new(Bytes::from(body))).map_err(unsendable)?;
         let (stream, local) = self.connect().await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(lost)?;
-        // The connection works for as long as it is polled, and is dropped with this call.
+        // The connection makes progress only while it is polled, and is dropped with this call.
         let answer = async {
             if let Self::Child { authority, key: Some(key), .. } = self {
                 demand_proof(&mut sender, authority, local, key).await?;
@@ -116,17 +116,17 @@ impl Client {
         tokio::pin!(answer);
         tokio::select! {
             answer = &mut answer => answer,
-            // Its end is seen by the answer: there, or broken off.
+            // The answer sees the end of the connection.
             _ = connection => answer.await,
         }
     }
 
-    /// A connection.
+    /// Opens a connection.
     pub(crate) async fn dial(&self) -> Result<Box<dyn Wire>, CallError> {
         Ok(self.connect().await?.0)
     }
 
-    /// A connection, and the address of this end where it has one.
+    /// Opens a connection, and returns the local address if it has one.
     async fn connect(&self) -> Result<(Box<dyn Wire>, Option<SocketAddr>), CallError> {
         match self {
             Self::Operator { socket } | Self::Parent { socket, .. } => {
@@ -141,7 +141,7 @@ impl Client {
         }
     }
 
-    /// A request with what says where it goes and whose it is.
+    /// Adds the headers that name the host and the caller.
     pub(crate) fn signed(&self, request: http::request::Builder) -> http::request::Builder {
         match self {
             Self::Operator { .. } => request.header(header::HOST, "hub.sock"),
@@ -153,13 +153,13 @@ impl Client {
     }
 }
 
-/// Bytes there and back, whatever carries them.
+/// A byte stream in both directions.
 pub(crate) trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire for T {}
 
-/// Has the peer of a connection prove that it is the hub: another program may have its port, or the connection. A proof that was relayed
-/// from the hub names the other program's connection and not this one. Nothing that counts was sent before, so the call may be tried again.
+/// Requires the peer to prove that it is the hub, because another program may own the port or the connection. A proof relayed
+/// from the hub names the other program's connection, not this one. Nothing was sent before, so the call is safe to retry.
 async fn demand_proof(
     sender: &mut SendRequest<Full<Bytes>>,
     authority: &str,
@@ -178,7 +178,7 @@ async fn demand_proof(
     match proof {
         Some(proof) if Some(proof.peer) == local && key.proves(&proof, authority, &nonce) => Ok(()),
         _ => Err(CallError::NotReached(io::Error::other(
-            "what listens at its port did not prove to be the hub",
+            "the program on its port did not prove that it is the hub",
         ))),
     }
 }

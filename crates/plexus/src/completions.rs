@@ -1,5 +1,4 @@
-//! `plexus completions`: what a shell needs to complete our words: the verbs, and the methods of a hub of this version with
-//! their flags. It is printed, and where it goes is the user's.
+//! `plexus completions`: prints shell completions for the verbs and for the methods of a hub of this version with their flags.
 
 use clap::{Args, Command};
 use clap_complete::Shell;
@@ -21,20 +20,20 @@ pub(crate) struct CompletionsArgs {
     pub(crate) shell: Shell,
 }
 
-/// Prints them.
+/// Prints the completions.
 pub(crate) fn run(args: &CompletionsArgs) -> Result<(), ExpectedError> {
     let mut program = whole()?;
     clap_complete::generate(args.shell, &mut program, "plexus", &mut std::io::stdout());
     Ok(())
 }
 
-/// The whole command line: our verbs, and each namespace of the hub.
+/// The whole command line: the verbs and the namespaces of the hub.
 fn whole() -> Result<Command, ExpectedError> {
     let schema: Schema = serde_json::from_value(methods().openrpc()).map_err(system)?;
     let mut program = cli::command();
     for namespace in schema.namespaces() {
         let methods = schema.namespace(namespace)?;
-        // `audit` is both: some of its words are ours.
+        // `audit` is both a verb and a namespace.
         program = match program.find_subcommand(namespace).cloned() {
             None => program.subcommand(methods),
             Some(own) => {

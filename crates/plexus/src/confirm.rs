@@ -1,5 +1,5 @@
-//! Asking a person at a terminal before something is sent: what it is, page by page and in full, then yes or no, or the answers to an
-//! agent's questions. Only a clear yes counts, and nothing that was typed before the question was shown.
+//! Asks for confirmation at a terminal: shows a call in full, page by page, and then asks for yes or no, or for the answers to an
+//! agent's questions. Only an explicit yes counts. Input typed before the prompt was shown is ignored.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -13,16 +13,16 @@ use crate::review::{Reading, Row};
 use crate::terminal::{one_line, size};
 use crate::typed::Typed;
 
-/// What a person said.
+/// The result of a confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Confirmed {
-    /// A clear yes.
+    /// An explicit yes.
     Yes,
-    /// Anything else that ends the question.
+    /// Anything else that ends the prompt.
     No,
 }
 
-/// Whether there is a person to ask.
+/// Whether stdin and stderr are terminals.
 pub(crate) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
@@ -43,7 +43,7 @@ pub(crate) async fn confirm(typed: &mut Typed, rows: &[Row], question: &str) -> 
     }
 }
 
-/// Shows all rows, then asks for an answer to each question; `None` when one is left out.
+/// Shows all rows, then asks for an answer to each question; `None` if one is left unanswered.
 pub(crate) async fn answers(typed: &mut Typed, rows: &[Row], questions: &[Question]) -> Option<Object> {
     let ask = |question: &Question| {
         let text = one_line(&question.text, 80);
@@ -70,7 +70,7 @@ pub(crate) async fn answers(typed: &mut Typed, rows: &[Row], questions: &[Questi
     Some(given)
 }
 
-/// Asks whether to send words that are none of the options; `None` after the last line and after Ctrl-C.
+/// Asks whether to send an answer that is not one of the options; `None` at the end of input and after Ctrl-C.
 async fn sends(typed: &mut Typed, words: &str) -> Option<Confirmed> {
     loop {
         prompt(&send_own_words(words));
@@ -99,7 +99,7 @@ async fn show(typed: &mut Typed, rows: &[Row], question: &str) -> Confirmed {
             match line(typed).await.map(|line| line.to_ascii_lowercase()).as_deref() {
                 Some("") => break,
                 Some("n" | "no" | "q") | None => return Confirmed::No,
-                Some(_) => output::say("plexus: it cannot be allowed before all of it was shown"),
+                Some(_) => output::say("plexus: you can allow it after all of it was shown"),
             }
         }
     }
@@ -112,7 +112,7 @@ fn more(progress: &str) -> String {
     format!("-- {progress}; Enter shows more, n or q cancels: ")
 }
 
-/// The next line, trimmed; `None` after the last one and after Ctrl-C.
+/// The next line, trimmed; `None` at the end of input and after Ctrl-C.
 pub(crate) async fn line(typed: &mut Typed) -> Option<String> {
     let line = tokio::select! {
         line = typed.line() => line,
@@ -121,7 +121,7 @@ pub(crate) async fn line(typed: &mut Typed) -> Option<String> {
     line.map(|line| line.trim().to_owned())
 }
 
-/// Words on a line that a person goes on typing on.
+/// Prints a prompt without a newline.
 pub(crate) fn prompt(words: &str) {
     let mut stderr = std::io::stderr().lock();
     let _ = write!(stderr, "{words}").and_then(|()| stderr.flush());

@@ -1,5 +1,5 @@
-//! `plexus console`: opens the web console, signed in. The link goes to the browser in a file that only this user can read: what
-//! stands on a command line, others can see.
+//! `plexus console`: opens the web console, signed in. The link reaches the browser in a file that only this user can read, because other
+//! users can see command lines.
 
 use std::io::{self, ErrorKind};
 use std::process::{Command, Stdio};
@@ -16,15 +16,15 @@ use crate::settings::DataDirArg;
 /// Arguments of `plexus console`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The link signs in whoever opens it first, once, within 30 seconds. The tab stays signed in for a day; `plexus token list` \
-    shows it, and `plexus token revoke` signs it out.\n\nExamples:\n  plexus console\n  plexus console --print           for a browser elsewhere, through a tunnel\n  \
+    after_help = "The link signs in the first browser that opens it, once, within 30 seconds. The tab stays signed in for a day; `plexus token list` \
+    shows its token, and `plexus token revoke` signs it out.\n\nExamples:\n  plexus console\n  plexus console --print           for a browser on another machine, through a tunnel\n  \
     plexus console --url https://hub.example:8443   for a phone (docs/console.md)"
 )]
 pub(crate) struct ConsoleArgs {
     /// Print the link instead of opening a browser.
     #[arg(long)]
     pub(crate) print: bool,
-    /// Where the browser reaches the hub, if not where it listens; implies --print.
+    /// The address of the hub for the browser, if it differs from where the hub listens; implies --print.
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
     #[command(flatten)]
@@ -53,23 +53,23 @@ pub(crate) fn run(args: &ConsoleArgs) -> Result<(), ExpectedError> {
             match open(&file) {
                 Ok(()) => {
                     output::say(
-                        "plexus: the console opens in your browser; `plexus console --print` gives a link instead",
+                        "plexus: opening the console in your browser; `plexus console --print` prints a link instead",
                     );
                     return Ok(());
                 }
                 Err(error) => {
-                    output::say(&format!("plexus: no browser could be opened ({error}); open this yourself:"))
+                    output::say(&format!("plexus: cannot open a browser ({error}); open this link yourself:"))
                 }
             }
         }
         output::print(&link);
-        output::say(&format!("plexus: good once, for {expires_in_secs} seconds"));
+        output::say(&format!("plexus: the link works once, within {expires_in_secs} seconds"));
         Ok(())
     })
 }
 
-/// Has the desktop open a file, as it opens files, and looks whether that went well.
-fn open(file: &str) -> io::Result<()> {
+/// Opens a file with the desktop's default program.
+pub(crate) fn open(file: &str) -> io::Result<()> {
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = Command::new(opener);
     let status = command.arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -77,7 +77,7 @@ fn open(file: &str) -> io::Result<()> {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(io::Error::other(format!("{opener}: {status}"))),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            Err(io::Error::other(format!("there is no {opener}")))
+            Err(io::Error::other(format!("{opener} is not installed")))
         }
         Err(error) => Err(error),
     }

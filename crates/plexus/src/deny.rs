@@ -1,11 +1,11 @@
-//! `plexus deny`: a call does not run, and the agent reads why.
+//! `plexus deny`: denies a call with a reason that the agent reads.
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 
 use crate::approvals::find;
-use crate::approve::{still_open, told};
+use crate::approve::{report, still_open};
 use crate::error::ExpectedError;
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::settings::DataDirArg;
@@ -46,6 +46,6 @@ pub(crate) fn run(args: &DenyArgs) -> Result<(), ExpectedError> {
         if args.json.json {
             output::json(&answered);
         }
-        told(outcome::of(&approval, &answer, &answered), args.json)
+        report(outcome::of(&approval, &answer, &answered), args.json)
     })
 }

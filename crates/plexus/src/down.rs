@@ -1,4 +1,4 @@
-//! `plexus down`: ends the hub and all its children, or, where no hub is running, the children that one left.
+//! `plexus down`: stops the hub and all its children. If no hub is running, it stops the children that one left.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,15 +13,15 @@ use crate::error::{ExpectedError, system};
 use crate::serve::count;
 use crate::{output, settings};
 
-/// How long a hub may take to be gone, or one that is just starting or ending to become reachable.
+/// How long a hub may take to exit, or to become reachable while it starts or stops.
 const PATIENCE: Duration = Duration::from_secs(30);
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
-/// Ends hub and children.
+/// Stops the hub and its children.
 pub(crate) fn run(args: &DownArgs) -> Result<(), ExpectedError> {
     let dir = args.data_dir.resolve()?;
     if !dir.exists() {
-        output::say(&format!("plexus: there is no hub in {}", dir.display()));
+        output::say(&format!("plexus: no hub is running in {}", dir.display()));
         return Ok(());
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(system)?;
@@ -40,7 +40,7 @@ async fn down(args: &DownArgs, dir: &Path) -> Result<String, ExpectedError> {
                 let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
                 let children = answer["children"].as_u64().unwrap_or_default();
                 let children = usize::try_from(children).unwrap_or(usize::MAX);
-                return Ok(format!("ended the hub and {}", count(children)));
+                return Ok(format!("stopped the hub and {}", count(children)));
             }
             Ok((status, body)) => {
                 let said = String::from_utf8_lossy(&body).into_owned();
@@ -48,7 +48,7 @@ async fn down(args: &DownArgs, dir: &Path) -> Result<String, ExpectedError> {
             }
             Err(CallError::NotReached(_) | CallError::Lost(_) | CallError::Refused { .. }) => {}
         }
-        // Nobody listens: the children, if any, were left by a hub that is gone.
+        // No hub listens: any children were left by a hub that has exited.
         let config = settings::config(ServeArgs {
             listen: None,
             data_dir: args.data_dir.clone(),
@@ -56,11 +56,11 @@ async fn down(args: &DownArgs, dir: &Path) -> Result<String, ExpectedError> {
             background: false,
         })?;
         match end_children(config).await {
-            Ok(0) => return Ok("no hub was running, and no children were left".to_owned()),
+            Ok(0) => return Ok("no hub was running, and no children were running".to_owned()),
             Ok(children) => {
-                return Ok(format!("no hub was running; ended {} that one had left", count(children)));
+                return Ok(format!("no hub was running; stopped {} of an earlier hub", count(children)));
             }
-            // A hub has the directory but does not listen: it is just coming or going.
+            // A hub holds the lock but does not listen: it is starting or stopping.
             Err(ServeError::DataDir(DataDirError::Locked { .. })) if started.elapsed() < PATIENCE => {
                 tokio::time::sleep(BETWEEN_TRIES).await;
             }
@@ -69,7 +69,7 @@ async fn down(args: &DownArgs, dir: &Path) -> Result<String, ExpectedError> {
     }
 }
 
-/// Waits until the hub has let go of its directory, which it does with its last breath.
+/// Waits until the hub has released its directory, which is the last thing it does.
 async fn wait_until_free(dir: &Path) -> Result<(), ExpectedError> {
     let started = Instant::now();
     loop {

@@ -1,5 +1,5 @@
-//! A tool's input in the user's editor. A draft is a file in a private directory below the hub's data directory, which the sandbox
-//! hides from children. What the editor leaves is read once; that text alone is compared, shown and sent.
+//! Edits the input of a tool call in the user's editor. The draft is a file in a private directory below the hub's data directory,
+//! which the sandbox hides from agents. It is read once after the editor exits; that text is compared, shown and sent.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -15,24 +15,24 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Where drafts are, below the data directory.
 const DRAFTS: &str = "drafts";
-/// Held while drafts are created and swept.
+/// The lock file for creating and sweeping drafts.
 const LOCK: &str = "lock";
 /// The largest draft that is read.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What came out of an editor.
+/// The result of an edit.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Edited {
-    /// The input is the same. Nothing is answered.
+    /// The input is unchanged. Nothing is answered.
     Same,
-    /// The input is another.
+    /// The input was changed.
     Changed(Object),
 }
 
 /// Why an edit has no result.
 #[derive(Debug, Error)]
 pub(crate) enum EditError {
-    /// It can be opened again and corrected.
+    /// The text can be opened again and corrected.
     #[error("this is not a JSON object: {why}")]
     Invalid {
         /// What is wrong with it.
@@ -40,12 +40,12 @@ pub(crate) enum EditError {
         /// The text as it was read.
         text: String,
     },
-    /// Another try would fail as well.
+    /// The editor failed.
     #[error("the editor `{editor}` {why}")]
     Editor {
-        /// As it was called.
+        /// The command.
         editor: String,
-        /// What became of it.
+        /// How it failed.
         why: String,
     },
     /// The draft cannot be written or read.
@@ -60,7 +60,7 @@ pub(crate) enum EditError {
     },
 }
 
-/// Lets the user edit an input, beginning with this text of it, if there is one.
+/// Opens an input in the editor. `text`, if any, replaces the initial content.
 pub(crate) async fn edit(data_dir: &Path, input: &Object, text: Option<&str>) -> Result<Edited, EditError> {
     let dir = data_dir.join(DRAFTS);
     let at = |why| EditError::Draft { dir: dir.clone(), why };
@@ -84,17 +84,17 @@ pub(crate) fn sweep(data_dir: &Path) -> io::Result<()> {
     }
 }
 
-/// A file for an editor, in a directory of its own: what editors put beside the file goes with it.
+/// A file for the editor, in a directory of its own, so that the editor's swap and backup files are deleted with it.
 struct Draft {
     dir: TempDir,
-    /// Locked for as long as this process lives: nobody sweeps the directory.
+    /// Locked while this process lives, so that no other process sweeps the directory.
     _held: File,
 }
 
 impl Draft {
     fn create(data_dir: &Path, input: &Object, text: Option<&str>) -> io::Result<Self> {
         let drafts = data_dir.join(DRAFTS);
-        // The data directory itself is the hub's to create: one that is missing is not on this machine.
+        // Only the hub creates the data directory. If it is missing, the hub is on another machine.
         match DirBuilder::new().mode(0o700).create(&drafts) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => check_private(&drafts)?,
@@ -120,7 +120,7 @@ impl Draft {
         self.dir.path().join("input.json")
     }
 
-    /// What stands in it. By its path, since editors put a new file in the place of the old one.
+    /// Reads the draft by path, because editors replace the file.
     fn read(&self) -> io::Result<String> {
         let no_link = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(no_link).open(self.path())?;
@@ -141,7 +141,7 @@ fn check_private(dir: &Path) -> io::Result<()> {
     if own && found.mode() & 0o077 == 0 {
         return Ok(());
     }
-    Err(io::Error::other("it is not a private directory of yours"))
+    Err(io::Error::other("it is not a private directory owned by you"))
 }
 
 fn private_file(path: &Path) -> io::Result<File> {
@@ -156,7 +156,7 @@ fn lock(drafts: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Removes each draft whose process is gone. `_locked` shows that nobody is about to create one.
+/// Removes each draft whose process has exited. `_locked` proves that no other process creates one.
 fn sweep_locked(drafts: &Path, _locked: &File) -> io::Result<()> {
     for entry in std::fs::read_dir(drafts)? {
         let path = entry?.path();
@@ -166,25 +166,25 @@ fn sweep_locked(drafts: &Path, _locked: &File) -> io::Result<()> {
         let in_use = File::open(path.join(LOCK))
             .is_ok_and(|held| flock(&held, FlockOperation::NonBlockingLockExclusive).is_err());
         if !in_use {
-            // One that cannot be removed is tried again next time, and is no reason not to edit.
+            // A failure is retried next time and does not prevent the edit.
             let _ = std::fs::remove_dir_all(&path);
         }
     }
     Ok(())
 }
 
-/// Opens a file in the user's editor and waits for its end.
+/// Opens a file in the user's editor and waits until it exits.
 async fn run_editor(path: &Path) -> Result<(), EditError> {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
     let editor = set("VISUAL").or_else(|| set("EDITOR")).unwrap_or_else(|| "vi".to_owned());
     let failed = |why: String| EditError::Editor { editor: editor.clone(), why };
-    // Ctrl-C belongs to the editor meanwhile.
+    // The editor handles Ctrl-C.
     let _interrupts = signal(SignalKind::interrupt()).map_err(|error| failed(error.to_string()))?;
-    // As a line of the shell, since people put options there: EDITOR="code --wait".
+    // The shell parses it, because it may contain options: EDITOR="code --wait".
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{editor} \"$@\"")).arg(&editor).arg(path);
     let status = command.status().await.map_err(|error| failed(error.to_string()))?;
-    if status.success() { Ok(()) } else { Err(failed(format!("ended with {status}"))) }
+    if status.success() { Ok(()) } else { Err(failed(format!("failed ({status})"))) }
 }
 
 #[cfg(test)]
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_is_private_and_goes_with_all_that_an_editor_put_beside_it() {
+    fn a_draft_is_private_and_deleted_with_the_editors_other_files() {
         let data = tempfile::tempdir().unwrap();
         let draft = Draft::create(data.path(), &input(), None).unwrap();
         assert_eq!(draft.read().unwrap(), "{\n  \"command\": \"ls\"\n}\n");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_is_swept_and_what_is_in_use_stays() {
+    fn drafts_of_killed_processes_are_swept_and_drafts_in_use_stay() {
         let data = tempfile::tempdir().unwrap();
         let used = Draft::create(data.path(), &input(), None).unwrap();
         let left = data.path().join(DRAFTS).join("draft-left");
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_place_is_taken_when_the_data_directory_is_missing_or_open_to_others() {
+    fn no_draft_is_created_outside_a_private_data_directory() {
         let folder = tempfile::tempdir().unwrap();
         assert!(Draft::create(&folder.path().join("elsewhere"), &input(), None).is_err());
         let drafts = folder.path().join(DRAFTS);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_or_a_pipe_in_the_place_of_the_draft_is_not_read() {
+    fn a_link_or_pipe_in_place_of_the_draft_is_not_read() {
         let data = tempfile::tempdir().unwrap();
         let draft = Draft::create(data.path(), &input(), None).unwrap();
         std::fs::remove_file(draft.path()).unwrap();

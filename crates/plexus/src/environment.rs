@@ -1,7 +1,7 @@
-//! What of a shell's environment goes along: to the hub that a verb starts, and to the agent that `plexus run` makes. A
-//! list of names, never everything: shells hold secrets that no agent was meant to have.
+//! Selects the environment variables that the hub started by a verb, and the agent created by `plexus run`, inherit from the
+//! shell. It is a list of names, because shells hold secrets that are not meant for agents.
 
-/// Names that go along.
+/// Names of inherited variables.
 const NAMES: &[&str] = &[
     "PATH",
     "HOME",
@@ -29,17 +29,17 @@ const NAMES: &[&str] = &[
     "CLOUD_ML_REGION",
 ];
 
-/// Beginnings of names that go along.
-const BEGINNINGS: &[&str] =
+/// Prefixes of inherited variables.
+const PREFIXES: &[&str] =
     &["LC_", "XDG_", "ANTHROPIC_", "CLAUDE_CODE_USE_", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR"];
 
-/// Whether a variable goes along unasked.
-fn goes_along(name: &str) -> bool {
-    NAMES.contains(&name) || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+/// Whether a variable is inherited by default.
+fn is_inherited(name: &str) -> bool {
+    NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The variables of this environment that go along, with those that were named besides; one that is named and not
-/// set, or no text, is handed back as an error.
+/// The inherited variables of this environment and the ones in `named`. The error is a named variable that is not set or not
+/// UTF-8.
 pub(crate) fn chosen(
     environment: impl IntoIterator<Item = (std::ffi::OsString, std::ffi::OsString)>,
     named: &[String],
@@ -51,7 +51,7 @@ pub(crate) fn chosen(
     if let Some(missing) = named.iter().find(|name| !texts.iter().any(|(set, _)| set == *name)) {
         return Err(missing.clone());
     }
-    Ok(texts.into_iter().filter(|(name, _)| goes_along(name) || named.contains(name)).collect())
+    Ok(texts.into_iter().filter(|(name, _)| is_inherited(name) || named.contains(name)).collect())
 }
 
 #[cfg(test)]
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_goes_along_only_when_it_is_named() {
+    fn a_secret_is_inherited_only_if_it_is_named() {
         let shell = || {
             [
                 ("PATH", "/bin"),

@@ -1,6 +1,5 @@
-//! What a user can meet, and the exit code of each. `1` is a refusal (by the hub, or by another hub), `2` a command
-//! line that cannot be read, `130` a turn that was interrupted, and each kind of trouble with the surroundings has a number
-//! of its own.
+//! Errors that a user can act on, and the exit code of each. `1` means that the hub refused (or that another hub holds the data
+//! directory), `2` an invalid command line, `130` an interrupted turn. Each other kind of failure has its own code.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,42 +7,50 @@ use std::process::ExitCode;
 use plexus_server::{DataDirError, ServeError};
 use thiserror::Error;
 
-/// A failure that a user can do something about.
+/// A failure that a user can act on.
 #[derive(Debug, Error)]
 pub(crate) enum ExpectedError {
-    /// The hub did not do what was asked.
+    /// The hub refused the request.
     #[error("{0}")]
     Refused(String),
-    /// The words on the command line.
+    /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
-    /// `plexus.toml`, or where to look for it.
+    /// `plexus.toml` is invalid, or the data directory is unknown.
     #[error("{0}")]
     Settings(String),
     /// The hub cannot serve.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// There is no hub to talk to.
+    /// `plexus up` started a hub, and it exited.
+    #[error("the hub did not start: {message}")]
+    NotStarted {
+        /// Its last line, and where its log is.
+        message: String,
+        /// Its exit code, if it has one.
+        code: Option<u8>,
+    },
+    /// No hub is running.
     #[error(
-        "no hub is running in {0}; start one with `plexus up`, or with `plexus serve` in a terminal of its own"
+        "no hub is running in {0}; start it with `plexus up`, or with `plexus serve` in another terminal"
     )]
     NoHub(PathBuf),
-    /// The hub broke off.
-    #[error("the hub went away: {0}")]
+    /// The hub stopped responding.
+    #[error("the connection to the hub was lost: {0}")]
     Lost(String),
-    /// A turn was ended by someone, or its follower left.
+    /// A turn was interrupted, or the user left.
     #[error("{0}")]
     Interrupted(String),
-    /// A keeper could not do its work.
+    /// A keeper failed.
     #[error("{0}")]
     Keep(String),
-    /// Something of the system's that we cannot do without.
+    /// A system call or resource failed.
     #[error("{0}")]
     System(String),
 }
 
 impl ExpectedError {
-    /// The number the process ends with.
+    /// The exit code of the process.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Refused(_) | Self::Serve(ServeError::DataDir(DataDirError::Locked { .. })) => 1,
@@ -53,6 +60,8 @@ impl ExpectedError {
             Self::Serve(ServeError::Listen(_) | ServeError::Socket { .. } | ServeError::Tls(_)) => 5,
             Self::Serve(ServeError::Store(_)) => 6,
             Self::Serve(ServeError::Start(_)) => 7,
+            // The same as that of `plexus serve`.
+            Self::NotStarted { code, .. } => code.unwrap_or(7),
             Self::NoHub(_) => 8,
             Self::Lost(_) => 9,
             Self::Keep(_) => 10,
@@ -62,7 +71,7 @@ impl ExpectedError {
     }
 }
 
-/// A runtime, or anything else of the system's, that could not be had.
+/// Wraps a failure of a system call or resource.
 pub(crate) fn system(error: impl std::fmt::Display) -> ExpectedError {
     ExpectedError::System(error.to_string())
 }

@@ -1,6 +1,6 @@
-//! Following a stream of server-sent events of the hub. It owns the connection and the id of the last event, so that it
-//! goes on where it was when the hub comes back; what the events mean is for whoever follows. A hub that does not answer, or from
-//! which not even a sign of life comes, is as good as gone: its follower is told.
+//! Follows a stream of server-sent events of the hub. It owns the connection and the id of the last event, so that it resumes after a
+//! reconnect; interpreting the events is left to the caller. A hub that does not respond or sends no heartbeat counts as
+//! disconnected, and the caller is notified.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -20,34 +20,34 @@ use crate::client::{CallError, Client, lost};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// How long a stream may be silent. The hub shows sooner that it is alive.
+/// How long a stream may be silent. The interval of the hub's heartbeat is shorter.
 const SILENCE: Duration = Duration::from_secs(2 * plexus_server::HEARTBEAT.as_secs() + 2);
-/// How long the hub may take to begin a stream.
+/// How long the hub may take to open a stream.
 const OPENED_WITHIN: Duration = Duration::from_secs(5);
 
-/// What a follower learns.
+/// An item of a stream.
 #[derive(Debug)]
-pub(crate) enum Told {
-    /// Something happened.
+pub(crate) enum StreamItem {
+    /// An event.
     Event {
         /// The kind of event, if it has one.
         kind: Option<String>,
-        /// What the hub said.
+        /// The data of the event.
         data: Value,
     },
-    /// The stream has begun, or begun again: what is told without a place to go on from is to be looked at anew.
-    Begun,
-    /// The hub is not there; what comes next comes when it is back.
-    Away,
+    /// The stream was opened or reopened. State that has no position in the stream has to be read again.
+    Connected,
+    /// The hub is disconnected. The next item follows a reconnect.
+    Disconnected,
 }
 
-/// A place in one of the hub's streams.
+/// A position in one of the hub's streams.
 pub(crate) struct Follower {
     client: Client,
     path: String,
     last: Option<String>,
     stream: Option<Stream>,
-    /// Kept between calls of `next`, which may be dropped before a slow hub has answered.
+    /// Kept between calls of `next`, which may be dropped before a slow hub has responded.
     opening: Option<Opening>,
     pause: Duration,
     again_at: Instant,
@@ -61,12 +61,12 @@ impl Follower {
         Self::at(client, format!("/sessions/{id}/events?turn={turn}&from_seq={seq}"))
     }
 
-    /// The approvals after this number, as `loopback.wait` counts.
+    /// The approvals after this cursor of `loopback.wait`.
     pub(crate) fn approvals(client: &Client, after: u64) -> Self {
         Self::at(client, format!("/approvals/events?after={after}"))
     }
 
-    /// A word whenever something has changed in any session.
+    /// An event for each change in any session.
     pub(crate) fn changes(client: &Client) -> Self {
         Self::at(client, "/sessions/events".to_owned())
     }
@@ -78,14 +78,14 @@ impl Follower {
         Self { client, path, last: None, stream: None, opening: None, pause: FIRST_PAUSE, again_at }
     }
 
-    /// Lets go of the connection: the next one begins anew.
+    /// Drops the connection; the next call of `next` opens a new one.
     pub(crate) fn restart(&mut self) {
         (self.stream, self.opening) = (None, None);
         self.again_at = Instant::now() + LONGEST_PAUSE;
     }
 
-    /// What comes next, however long that takes. Cancel safe.
-    pub(crate) async fn next(&mut self) -> Result<Told, CallError> {
+    /// Waits for the next item. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Result<StreamItem, CallError> {
         loop {
             let Some(stream) = &mut self.stream else {
                 tokio::time::sleep_until(self.again_at).await;
@@ -98,7 +98,7 @@ impl Follower {
                 match opened {
                     Ok(stream) => {
                         (self.stream, self.pause) = (Some(stream), FIRST_PAUSE);
-                        return Ok(Told::Begun);
+                        return Ok(StreamItem::Connected);
                     }
                     Err(error @ CallError::Refused { .. }) => return Err(error),
                     Err(_) => {
@@ -106,7 +106,7 @@ impl Follower {
                         self.again_at = Instant::now() + self.pause;
                         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
                         if first {
-                            return Ok(Told::Away);
+                            return Ok(StreamItem::Disconnected);
                         }
                         continue;
                     }
@@ -120,9 +120,9 @@ impl Follower {
                 }
                 Heard::Nothing => {
                     self.stream = None;
-                    // It is told already: failing to open it again is no news.
+                    // The caller is notified here: a failure to reopen is not reported again.
                     self.pause = FIRST_PAUSE * 2;
-                    return Ok(Told::Away);
+                    return Ok(StreamItem::Disconnected);
                 }
             };
             let Block { id, kind, data } = block;
@@ -139,7 +139,7 @@ impl Follower {
                 self.last = id;
             }
             if let Ok(data) = serde_json::from_str(&data) {
-                return Ok(Told::Event { kind, data });
+                return Ok(StreamItem::Event { kind, data });
             }
         }
     }
@@ -147,7 +147,7 @@ impl Follower {
 
 async fn opened(client: Client, path: String, last: Option<String>) -> Result<Stream, CallError> {
     let opened = tokio::time::timeout(OPENED_WITHIN, open(&client, &path, last.as_deref())).await;
-    opened.unwrap_or_else(|_| Err(CallError::Lost("it does not answer".to_owned())))
+    opened.unwrap_or_else(|_| Err(CallError::Lost("it does not respond".to_owned())))
 }
 
 async fn open(client: &Client, path: &str, last: Option<&str>) -> Result<Stream, CallError> {
@@ -159,7 +159,7 @@ async fn open(client: &Client, path: &str, last: Option<&str>) -> Result<Stream,
     let (mut sender, connection) =
         http1::handshake(TokioIo::new(client.dial().await?)).await.map_err(lost)?;
     let driver = Driver(tokio::spawn(async move {
-        // Its end is seen by whoever reads.
+        // The reader sees the end of the connection.
         let _ = connection.await;
     }));
     let response = sender.send_request(request).await.map_err(lost)?;
@@ -179,12 +179,12 @@ async fn open(client: &Client, path: &str, last: Option<&str>) -> Result<Stream,
 fn refused(said: Value) -> CallError {
     CallError::Refused {
         kind: said["type"].as_str().unwrap_or("error").to_owned(),
-        message: said["message"].as_str().unwrap_or("the hub does not tell").to_owned(),
+        message: said["message"].as_str().unwrap_or("the hub gave no reason").to_owned(),
         data: said,
     }
 }
 
-/// What keeps a connection going, for as long as it is read from.
+/// The task that drives a connection; dropping it aborts the task.
 struct Driver(JoinHandle<()>);
 
 impl Drop for Driver {
@@ -196,18 +196,18 @@ impl Drop for Driver {
 struct Stream {
     body: Incoming,
     buffer: Vec<u8>,
-    /// When anything came last, be it a sign of life.
+    /// When the last data or heartbeat arrived.
     heard_at: Instant,
     _driver: Driver,
 }
 
-/// What is heard on a stream.
+/// The result of reading from a stream.
 enum Heard {
     /// An event.
     Block(Block),
-    /// The stream ended, or broke off.
+    /// The stream ended or broke.
     End,
-    /// Not even a sign of life.
+    /// No data and no heartbeat arrived in time.
     Nothing,
 }
 
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_read_with_its_id_and_kind_and_a_comment_is_none() {
+    fn an_event_has_an_id_and_a_kind_and_a_comment_is_no_event() {
         let read = Block::read("id: 1-2\nevent: delta\ndata: {\"a\": 1}\n\n");
         assert_eq!(read.id.as_deref(), Some("1-2"));
         assert_eq!((read.kind.as_deref(), read.data.as_str()), (Some("delta"), "{\"a\": 1}"));

@@ -1,4 +1,4 @@
-//! `plexus fork`: a session that shares another one's history up to a turn, and goes on from there.
+//! `plexus fork`: creates a session that shares the history of another one up to a turn and continues from there.
 
 use clap::Args;
 use plexus_protocol::claudecode::ForkResult;
@@ -25,7 +25,7 @@ pub(crate) struct ForkArgs {
     pub(crate) json: JsonArg,
 }
 
-/// Forks it.
+/// Forks the session.
 pub(crate) fn run(args: &ForkArgs) -> Result<(), ExpectedError> {
     block_on(async {
         let hub = HubClient::reach(&args.data_dir).await?;
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ForkArgs) -> Result<(), ExpectedError> {
             output::json_line(&forked);
         } else {
             output::print(&format!(
-                "forked {}; plexus attach {} goes on with it",
+                "forked {}; `plexus attach {}` continues it",
                 args.new_name, args.new_name
             ));
         }

@@ -1,7 +1,8 @@
-//! The hub as a verb meets it: reached on its socket, started if it is not there, called by method with typed answers.
-//! How bytes get there is the client's, how a hub is started `up`'s.
+//! The hub for the verbs: connects to its socket, starts it if it is not running, and calls methods with typed results. The
+//! transport is in `client`, starting a hub in `up`.
 
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::time::Duration;
 
 use clap::Args;
@@ -18,10 +19,10 @@ use crate::review::Reviewed;
 use crate::settings::DataDirArg;
 use crate::up;
 
-/// How long a hub may take for what it does at once.
+/// How long the hub may take for a call that needs no waiting.
 pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
-/// What verbs that print share.
+/// The `--json` flag of verbs that print.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct JsonArg {
     /// Print JSON.
@@ -42,7 +43,7 @@ impl HubClient {
         Ok(Self { client: Client::Operator { socket: DataDir::socket(&dir) }, dir })
     }
 
-    /// The hub of this data directory, started if need be.
+    /// The hub of this data directory; starts it if it is not running.
     pub(crate) async fn reach(data_dir: &DataDirArg) -> Result<Self, ExpectedError> {
         let hub = Self::of(data_dir)?;
         up::ensure(&hub).await?;
@@ -58,7 +59,7 @@ impl HubClient {
         let answer = self.client.call(method, params).await.map_err(|error| self.explain(error))?;
         serde_json::from_value(answer).map_err(|error| {
             ExpectedError::Refused(format!(
-                "this hub's answer to {method} cannot be read ({error}); is it another version?"
+                "the hub's response to {method} is invalid ({error}); it may have another version"
             ))
         })
     }
@@ -75,13 +76,13 @@ impl HubClient {
         Ok(session)
     }
 
-    /// What waits for an answer.
+    /// The open approvals.
     pub(crate) async fn pending(&self) -> Result<Vec<Approval>, ExpectedError> {
         let PendingResult::Ok { approvals } = self.call("loopback.pending", json!({})).await?;
         Ok(approvals)
     }
 
-    /// One approval with all of its input, and the file it is about as the hub read it.
+    /// One approval with its whole input, and the affected file as the hub read it.
     pub(crate) async fn review(&self, id: &str) -> Result<Reviewed, ExpectedError> {
         let found: Value =
             self.call_soon("loopback.get", json!({"approval_id": id, "context": true})).await?;
@@ -93,7 +94,7 @@ impl HubClient {
         self.call_soon("loopback.respond", answer).await
     }
 
-    /// Calls a method that a hub answers at once, unless it hangs.
+    /// Calls a method that needs no waiting, with a time limit.
     pub(crate) async fn call_soon<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -101,7 +102,9 @@ impl HubClient {
     ) -> Result<T, ExpectedError> {
         match tokio::time::timeout(ANSWERED_WITHIN, self.call(method, params)).await {
             Ok(answered) => answered,
-            Err(_) => Err(ExpectedError::Lost("it does not answer; the call may have reached it".to_owned())),
+            Err(_) => {
+                Err(ExpectedError::Lost("it does not respond; it may have handled the call".to_owned()))
+            }
         }
     }
 
@@ -110,7 +113,7 @@ impl HubClient {
     }
 }
 
-/// The parameters that name a session by what a person typed.
+/// The parameters that select a session by name or id.
 pub(crate) fn named(name: &str) -> Value {
     match name.parse::<plexus_protocol::SessionId>() {
         Ok(id) => json!({"session_id": id}),
@@ -118,7 +121,7 @@ pub(crate) fn named(name: &str) -> Value {
     }
 }
 
-/// What became of a call, in words.
+/// Turns the failure of a call into a message for users.
 pub(crate) fn explain(error: CallError, dir: &Path) -> ExpectedError {
     match error {
         CallError::NotReached(_) => ExpectedError::NoHub(dir.to_owned()),
@@ -130,11 +133,13 @@ pub(crate) fn explain(error: CallError, dir: &Path) -> ExpectedError {
     }
 }
 
-/// Runs a verb that waits for the hub.
+/// Runs a verb to its end.
 pub(crate) fn block_on<T>(verb: impl Future<Output = Result<T, ExpectedError>>) -> Result<T, ExpectedError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
+    // Boxed, so that the runtime is compiled once and not once per verb.
+    let verb: Pin<Box<dyn Future<Output = Result<T, ExpectedError>> + '_>> = Box::pin(verb);
     let outcome = runtime.block_on(verb);
-    // A line may still be awaited on the terminal.
+    // A thread may still wait for a line of the terminal.
     runtime.shutdown_background();
     outcome
 }

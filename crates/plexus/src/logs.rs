@@ -1,10 +1,10 @@
-//! `plexus logs`: what happened in a session, from its first turn or its last ones, and on as it happens.
+//! `plexus logs`: prints the events of a session, of all turns or the last ones, and follows new events with `-f`.
 
 use clap::Args;
 use serde_json::Value;
 
 use crate::error::ExpectedError;
-use crate::follow::{Follower, Told};
+use crate::follow::{Follower, StreamItem};
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::output;
 use crate::settings::DataDirArg;
@@ -31,7 +31,7 @@ pub(crate) struct LogsArgs {
     pub(crate) json: JsonArg,
 }
 
-/// Shows what happened.
+/// Prints the events.
 pub(crate) fn run(args: &LogsArgs) -> Result<(), ExpectedError> {
     block_on(async {
         let hub = HubClient::reach(&args.data_dir).await?;
@@ -53,9 +53,9 @@ pub(crate) fn run(args: &LogsArgs) -> Result<(), ExpectedError> {
         let mut follower = Follower::session(&hub.client, session.id, next);
         loop {
             match follower.next().await.map_err(|error| hub.explain(error))? {
-                Told::Event { kind: None, data } => printer.print(&data),
-                Told::Event { .. } | Told::Begun => {}
-                Told::Away => output::say("plexus: Disconnected. Reconnecting…"),
+                StreamItem::Event { kind: None, data } => printer.print(&data),
+                StreamItem::Event { .. } | StreamItem::Connected => {}
+                StreamItem::Disconnected => output::say("plexus: Disconnected. Reconnecting…"),
             }
         }
     })

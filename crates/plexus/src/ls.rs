@@ -1,5 +1,5 @@
-//! `plexus ls`: the tree of sessions, with how each stands, and with `-w` whenever that changes. The hub tells when to look;
-//! nothing is polled.
+//! `plexus ls`: prints the tree of sessions with their status, and with `-w` again after each change. The hub notifies it of changes;
+//! it does not poll.
 
 use std::io::IsTerminal as _;
 
@@ -9,7 +9,7 @@ use plexus_protocol::claudecode::{SessionView, Status};
 use rustix::termios::tcgetwinsize;
 
 use crate::error::ExpectedError;
-use crate::follow::{Follower, Told};
+use crate::follow::{Follower, StreamItem};
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::output;
 use crate::settings::DataDirArg;
@@ -31,7 +31,7 @@ pub(crate) struct LsArgs {
     pub(crate) json: JsonArg,
 }
 
-/// Shows the tree.
+/// Prints the tree.
 pub(crate) fn run(args: &LsArgs) -> Result<(), ExpectedError> {
     block_on(async {
         let hub = HubClient::reach(&args.data_dir).await?;
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &LsArgs) -> Result<(), ExpectedError> {
         if args.json.json {
             output::json(&sessions);
         } else if sessions.is_empty() {
-            output::say("plexus: there are no sessions; `plexus run \"…\"` makes one");
+            output::say("plexus: no sessions; `plexus run \"…\"` creates one");
         } else {
             output::print(&tree(&sessions));
         }
@@ -55,10 +55,10 @@ async fn watch(hub: &HubClient, json: JsonArg) -> Result<(), ExpectedError> {
     let mut shown = None;
     loop {
         match changes.next().await.map_err(|error| hub.explain(error))? {
-            Told::Away => output::say("plexus: Disconnected. Reconnecting…"),
-            Told::Begun | Told::Event { .. } => {
+            StreamItem::Disconnected => output::say("plexus: Disconnected. Reconnecting…"),
+            StreamItem::Connected | StreamItem::Event { .. } => {
                 let sessions = match hub.sessions().await {
-                    // It is just going, and the stream will say so.
+                    // The hub is stopping; the stream will report it.
                     Err(ExpectedError::NoHub(_) | ExpectedError::Lost(_)) => continue,
                     sessions => sessions?,
                 };
@@ -77,7 +77,7 @@ async fn watch(hub: &HubClient, json: JsonArg) -> Result<(), ExpectedError> {
     }
 }
 
-/// A terminal is cleared and shows as much as fits; elsewhere each state follows the one before.
+/// Clears a terminal and prints as much as fits; elsewhere prints each state below the previous one.
 fn draw(table: &str) {
     let stdout = std::io::stdout();
     if !stdout.is_terminal() {
@@ -95,7 +95,7 @@ fn draw(table: &str) {
     output::print(&format!("\x1b[H\x1b[2J{}", lines.join("\n")));
 }
 
-/// The sessions as a table, those below one another further in.
+/// The sessions as a table, children indented below their parents.
 pub(crate) fn tree(sessions: &[SessionView]) -> String {
     let mut table = Table::new(&[
         ("NAME", Align::Left),
@@ -119,7 +119,7 @@ pub(crate) fn tree(sessions: &[SessionView]) -> String {
     table.to_string()
 }
 
-/// How a session stands, in words: what keeps it from going on says more than that it runs.
+/// The status of a session, followed by what blocks it.
 pub(crate) fn state(session: &SessionView) -> String {
     let mut words = vec![status(session.status).to_owned()];
     let beyond = session.attention.iter().filter_map(|attention| match attention {
@@ -139,12 +139,12 @@ pub(crate) fn state(session: &SessionView) -> String {
     words.join(", ")
 }
 
-/// A status in a word or two.
+/// The name of a status.
 pub(crate) fn status(status: Status) -> &'static str {
     match status {
         Status::Idle => "idle",
         Status::Running => "running",
-        Status::AwaitingPermission => "waits for answer",
+        Status::AwaitingPermission => "awaiting approval",
         Status::Complete => "complete",
         Status::Failed => "failed",
         Status::Interrupted => "interrupted",

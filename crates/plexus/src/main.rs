@@ -1,7 +1,7 @@
 //! Plexus: answer for many agents.
 //!
-//! The program is thin: one verb is one file, and what they do is done by the libraries. A first word that is no
-//! verb is a namespace of the running hub (`plexus claudecode create …`), whose commands are made from its schema.
+//! One verb is one file, and the libraries do the work. A first word that is not a verb is a namespace of the running hub
+//! (`plexus claudecode create …`), whose commands are generated from its schema.
 
 mod approvals;
 mod approve;
@@ -56,26 +56,26 @@ use error::ExpectedError;
 fn main() -> ExitCode {
     let mut args = std::env::args_os();
     let name = args.next().unwrap_or_default();
-    // In the demo, a link named `claude` leads here: the scripted agent is this same program.
+    // In the demo, a link named `claude` points to this program, which then runs the scripted agent.
     if Path::new(&name).file_name().is_some_and(|name| name == "claude") {
         let args = args.map(|arg| arg.to_string_lossy().into_owned()).collect();
-        return ExitCode::from(u8::try_from(plexus_testkit::agent::run(args)).unwrap_or(1));
+        return ExitCode::from(u8::try_from(plexus_scripted_agent::run(args, demo::script)).unwrap_or(1));
     }
     let verb = args.next();
     if verb.as_ref().is_some_and(|verb| verb == "keep" || verb == "files") {
-        // Started by way of `/proc/self/exe`, it would be shown as `exe`.
+        // Started as `/proc/self/exe`, the process would be named `exe`.
         let _ = rustix::thread::set_name(c"plexus");
     }
-    // Keepers are many and live long: they never see the command line parser or a runtime.
+    // Keepers are many and long-lived, so they load neither the command line parser nor an async runtime.
     if verb.as_ref().is_some_and(|verb| verb == "keep") {
         return report(keep(args.next().as_deref().map(Path::new)));
     }
-    // The file helper enters a namespace, which only a process with one thread can.
+    // The file helper enters a namespace, which requires a single thread.
     if verb.is_some_and(|verb| verb == "files") {
         return report(plexus_files::serve().map_err(|error| ExpectedError::Usage(error.to_string())));
     }
-    // Whoever runs us has more than a child may get at, unless it is a child: of those a hub has to be able to read
-    // whose they are. A system that refuses is no reason not to run.
+    // Agents must not trace a process of the user. A process of an agent stays traceable, because the hub reads which session it
+    // belongs to. A system without this protection is no reason to fail.
     if std::env::var_os(plexus_agent::SESSION_ID_VARIABLE).is_none() {
         let _ = plexus_agent::forbid_tracing();
     }
@@ -83,7 +83,7 @@ fn main() -> ExitCode {
 }
 
 fn keep(dir: Option<&Path>) -> Result<(), ExpectedError> {
-    let dir = dir.ok_or_else(|| ExpectedError::Usage("`plexus keep` is for the hub alone".to_owned()))?;
+    let dir = dir.ok_or_else(|| ExpectedError::Usage("only the hub runs `plexus keep`".to_owned()))?;
     plexus_agent::keep(dir).map_err(|error| ExpectedError::Keep(error.to_string()))
 }
 

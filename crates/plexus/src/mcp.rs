@@ -1,6 +1,6 @@
-//! `plexus mcp`: MCP on stdio, relayed to the hub. For a parent agent it needs no secret (the Unix socket knows its
-//! user); for a child of the hub it carries the token of its run. The hub may be away for as long as it likes: the
-//! relay starts without it and knows the tools, waits for it, asks again, and shows its client that it is alive.
+//! `plexus mcp`: an MCP server on stdio that relays to the hub. A parent agent needs no secret, because the Unix socket identifies
+//! its user; a child of the hub sends the token of its run. The relay does not need a running hub: it lists the tools without it,
+//! waits and retries while the hub is disconnected, and sends progress to its client.
 
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::io::stdio_pipes;
 use serde_json::{Value, json};
+use tracing::level_filters::LevelFilter;
 
 use crate::cli::McpArgs;
 use crate::client::{CallError, Client};
@@ -19,25 +20,25 @@ use crate::error::{ExpectedError, system};
 use crate::orphaned::orphaned;
 use crate::serve::log_to_stderr;
 
-/// The method that Claude Code asks for permission: it always gets a decision.
+/// The method by which Claude Code asks for permission. It always returns a decision.
 const PERMIT: &str = "loopback.permit";
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Relays until stdin ends, or nobody is left to relay for or to.
+/// Relays until stdin ends, the parent process exits, or the data directory is deleted.
 pub(crate) fn run(args: McpArgs) -> Result<(), ExpectedError> {
-    log_to_stderr("warn");
+    log_to_stderr(LevelFilter::WARN);
     let data_dir = args.data_dir.resolve();
     let client = client(args)?;
-    // A child of the hub does not see the data directory; its keeper ends it where that is gone.
+    // A child of the hub cannot see the data directory; its keeper ends it when the directory is deleted.
     let data_dir = if let Client::Parent { .. } = client { data_dir.ok() } else { None };
     let user = user(&client);
     let relay = Relay { client, progress_every: progress_every(), methods: plexus_server::methods(), user };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
     let outcome = runtime.block_on(async {
         let (stdin, stdout) = stdio_pipes();
-        // Room for what the hub itself refuses as too large: a line that is dropped here is never answered.
+        // Larger than the hub's own limit, so that the hub refuses a large line; a line dropped here gets no answer.
         let transport = AsyncRwTransport::new(stdin, stdout).with_max_line_length(4 * MAX_BODY_BYTES);
         let relayed = async {
             let service = ToolServer(relay).serve(transport).await.map_err(system)?;
@@ -48,7 +49,7 @@ pub(crate) fn run(args: McpArgs) -> Result<(), ExpectedError> {
             () = orphaned(data_dir.as_deref()) => Ok(()),
         }
     });
-    // A read of stdin may still be under way on another thread; it must not keep the process.
+    // A read of stdin may still block another thread; it must not keep the process alive.
     runtime.shutdown_background();
     outcome
 }
@@ -60,12 +61,14 @@ fn client(args: McpArgs) -> Result<Client, ExpectedError> {
         return Ok(Client::Child { authority, token, key });
     }
     if args.name.is_empty() || !args.name.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(ExpectedError::Usage("--as takes a name of plain letters, digits and signs".to_owned()));
+        return Err(ExpectedError::Usage(
+            "--as takes a name of printable ASCII characters without spaces".to_owned(),
+        ));
     }
     Ok(Client::Parent { socket: DataDir::socket(&args.data_dir.resolve()?), name: args.name })
 }
 
-/// Whose tools to show. The hub knows the same and has the last word when one is called.
+/// Selects the tools to list. The hub checks again when one is called.
 fn user(client: &Client) -> ToolUser {
     match client {
         Client::Operator { .. } | Client::Parent { .. } => ToolUser::Parent,
@@ -76,7 +79,7 @@ fn user(client: &Client) -> ToolUser {
     }
 }
 
-/// Clients give up on silence after 5 to 30 minutes. Tests cannot wait for so long.
+/// Clients time out after 5 to 30 minutes of silence. Tests use a shorter interval.
 fn progress_every() -> Duration {
     let given = std::env::var("PLEXUS_PROGRESS_MS").ok().and_then(|ms| ms.parse().ok()).filter(|ms| *ms > 0);
     Duration::from_millis(given.unwrap_or(20_000))
@@ -85,13 +88,13 @@ fn progress_every() -> Duration {
 struct Relay {
     client: Client,
     progress_every: Duration,
-    /// The methods of a hub of this version: known without it, so that a client that cannot wait has its tools.
+    /// The methods of a hub of this version, so that tools can be listed without a running hub.
     methods: Registry,
     user: ToolUser,
 }
 
 impl Relay {
-    /// Calls a method, for as long as it takes: a hub that is away comes back.
+    /// Calls a method and retries while the hub is disconnected.
     async fn call_hub(&self, method: &str, params: Value, repeat: Repeat) -> Result<Value, CallError> {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -109,13 +112,13 @@ impl Relay {
     }
 }
 
-/// Whether to make a call again that has no result: it was never sent, or may be made twice.
+/// Whether to retry a failed call: it was never sent, or is safe to repeat.
 fn may_try_again(error: &CallError, repeat: Repeat) -> bool {
     match error {
         CallError::NotReached(_) => true,
         CallError::Lost(_) => repeat == Repeat::Safe,
         CallError::Refused { kind, .. } => match kind.as_str() {
-            // The door was full: nothing was done.
+            // The hub rejected the call before handling it.
             "too_many_calls" | "too_many_bytes" | "hub_busy" | "request_timeout" => true,
             "shutting_down" | "store_unavailable" => repeat == Repeat::Safe,
             _ => false,
@@ -128,7 +131,7 @@ fn describe(error: &CallError) -> Value {
         CallError::Refused { data, .. } => data.clone(),
         CallError::NotReached(_) | CallError::Lost(_) => json!({
             "type": "hub_went_away",
-            "message": format!("{error}; it is not known whether this was done: look before you repeat it"),
+            "message": format!("{error}; it is not known whether this was done: check before you repeat it"),
         }),
     }
 }
@@ -147,7 +150,7 @@ impl Toolbox for Relay {
         let Some(method) = self.methods.tool(tool) else {
             return Err(method_not_found(tool).to_object().into());
         };
-        // Dropping this closes its connection, which ends the call in the hub as well.
+        // Dropping this closes the connection, which cancels the call in the hub.
         match self.call_hub(method.name, params, method.repeat).await {
             Ok(result) => Ok(result),
             Err(error) if method.name == PERMIT => {
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_cannot_be_done_twice_is_tried_again() {
+    fn a_call_is_retried_only_if_that_cannot_run_it_twice() {
         let not_reached = CallError::NotReached(std::io::ErrorKind::ConnectionRefused.into());
         let lost = CallError::Lost("reset".to_owned());
         assert!(may_try_again(&not_reached, Repeat::Unsafe), "nothing was sent");
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_was_lost_says_that_nobody_knows() {
+    fn a_lost_call_is_reported_as_unknown() {
         let said = describe(&CallError::Lost("reset".to_owned()));
         assert_eq!(said["type"], "hub_went_away");
         assert!(said["message"].as_str().unwrap().contains("not known whether"));

@@ -1,5 +1,5 @@
-//! `plexus mcp-config`: what to write where, so that another program has Plexus as an MCP server. It is the relay on stdio,
-//! so there is no secret in it.
+//! `plexus mcp-config`: prints the configuration that adds Plexus to an MCP client. It starts the relay on stdio, so it contains no
+//! secret.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub(crate) struct McpConfigArgs {
     pub(crate) json: bool,
 }
 
-/// Programs whose way we know.
+/// Known MCP clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum McpClient {
     /// Claude Code.
@@ -35,13 +35,13 @@ pub(crate) enum McpClient {
     Cursor,
 }
 
-/// Prints it.
+/// Prints the configuration.
 pub(crate) fn run(args: &McpConfigArgs) -> Result<(), ExpectedError> {
     let program = std::env::current_exe().map_err(system)?;
     let dir = args.data_dir.data_dir.as_ref().map(|_| args.data_dir.resolve()).transpose()?;
     let mut entry = entry(&program, dir.as_deref());
     if matches!(args.client, None | Some(McpClient::ClaudeCode)) {
-        // Else Claude Code looks for tools only when it thinks of them, and nobody waits for a question it does not expect.
+        // Otherwise Claude Code loads the tools on demand, and the agent does not wait for approval requests.
         entry["alwaysLoad"] = json!(true);
     }
     if !args.json
@@ -71,14 +71,13 @@ fn said(client: McpClient, entry: &Value) -> String {
             )
         }
         McpClient::ClaudeDesktop => {
-            "In claude_desktop_config.json (Settings, Developer, Edit Config), then start it anew:\n"
-                .to_owned()
+            "In claude_desktop_config.json (Settings, Developer, Edit Config), then restart it:\n".to_owned()
         }
         McpClient::Cursor => "In ~/.cursor/mcp.json, or in .cursor/mcp.json of one project:\n".to_owned(),
     }
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
@@ -88,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_the_relay_and_no_secret() {
+    fn an_entry_starts_the_relay_and_contains_no_secret() {
         let entry = entry(Path::new("/opt/my bin/plexus"), Some(Path::new("/data")));
         assert_eq!(entry, json!({"command": "/opt/my bin/plexus", "args": ["mcp", "--data-dir", "/data"]}));
         let said = said(McpClient::ClaudeCode, &entry);

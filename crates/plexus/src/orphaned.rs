@@ -1,5 +1,5 @@
-//! When a relay is of no use any more: the process that started it has ended, or the data directory of its hub is gone. Its
-//! stdin may stay open then for good, as other processes may have inherited the other end.
+//! Detects when a relay is no longer needed: its parent process has exited, or the data directory of its hub was deleted. Its stdin
+//! may stay open in both cases, because other processes may have inherited the other end.
 
 use std::future::pending;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use plexus_agent::{DirState, DirWatch, parent_ended};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Returns when this process has lost its parent, or the data directory where it knows one.
+/// Returns when the parent process has exited or the data directory was deleted.
 pub(crate) async fn orphaned(data_dir: Option<&Path>) {
     tokio::select! {
         () = parent_ended() => {}
@@ -15,9 +15,9 @@ pub(crate) async fn orphaned(data_dir: Option<&Path>) {
     }
 }
 
-/// A directory that is not there yet may still come, with a hub: that is not noticed, and nothing ends.
+/// Returns when the directory was deleted. A directory that does not exist yet is not watched.
 async fn gone(data_dir: Option<&Path>) {
-    // The handler first: without one the signal of the watch would end this process.
+    // Install the handler first: without it the signal of the watch would kill this process.
     let (Some(dir), Ok(mut changed)) = (data_dir, signal(SignalKind::io())) else { return pending().await };
     let Ok(watch) = DirWatch::new(dir) else { return pending().await };
     while watch.state() == DirState::There {

@@ -1,4 +1,4 @@
-//! What is said after an answer: what was answered to what, also when somebody else was first.
+//! The confirmation after an answer: what was answered, or who was first.
 
 use plexus_protocol::loopback::Answered;
 use plexus_protocol::{Approval, ApprovalKind, ApprovalStatus, Decider, Decision, Object};
@@ -6,21 +6,21 @@ use serde_json::Value;
 
 use crate::terminal::{one_line, tool_line};
 
-/// How much of an input is repeated.
+/// The maximum width of a repeated input.
 const WIDTH: usize = 80;
 
-/// What became of an answer, and whether it counted.
+/// The outcome of an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It counted.
+    /// The answer was accepted.
     Done(String),
-    /// Somebody else was first.
+    /// The approval was already resolved.
     TooLate(String),
-    /// The hub did not take it: the approval stays open.
+    /// The hub rejected the answer. The approval stays open.
     Refused(String),
 }
 
-/// Says what became of the answer `given` to an approval.
+/// The outcome of the answer `given` to an approval.
 pub(crate) fn of(approval: &Approval, given: &Value, answered: &Answered) -> Outcome {
     match answered {
         Answered::Ok { settled, .. } => {
@@ -61,13 +61,13 @@ pub(crate) fn confirmed(approval: &Approval, given: &Value) -> String {
     }
 }
 
-/// How a resolved approval ended.
+/// How an approval was resolved.
 pub(crate) fn ending(approval: &Approval) -> String {
     let decision = approval.decision.as_ref().map(Resolution::of).unwrap_or_default();
     ended(approval, approval.status, decision)
 }
 
-/// What is known of a decision: by whom it was made, and the input that the tool gets instead of its own.
+/// A decision: who made it, and the edited input, if any.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Resolution<'a> {
     pub(crate) by: Option<&'a Decider>,
@@ -80,7 +80,7 @@ impl<'a> Resolution<'a> {
     }
 }
 
-/// How an approval ended, by whom and with which input: "Denied by parent:boss: Bash npm test (worker)".
+/// How an approval was resolved, by whom and with which input: "Denied by parent:boss: Bash npm test (worker)".
 pub(crate) fn ended(approval: &Approval, status: ApprovalStatus, decision: Resolution<'_>) -> String {
     let Resolution { by, updated_input } = decision;
     let edited = updated_input.filter(|_| {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_who_was_first_is_named() {
+    fn the_decider_who_was_first_is_named() {
         let by = Decider::Parent { id: "boss".to_owned() };
         let decision = Resolution { by: Some(&by), updated_input: None };
         assert_eq!(
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ran_is_named_and_not_what_was_asked_for() {
+    fn the_input_that_ran_is_named() {
         let edited = json!({"command": "npm ci"});
         let decision = Resolution { by: Some(&Decider::Operator), updated_input: edited.as_object() };
         let said = |kind, status| ended(&approval(kind), status, decision);

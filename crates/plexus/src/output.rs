@@ -1,4 +1,4 @@
-//! What people see: results on stdout, words on stderr. A terminal that is gone is no reason to fail.
+//! Output for users: results on stdout, messages on stderr. A closed terminal is no failure.
 
 use std::io::Write as _;
 
@@ -6,23 +6,23 @@ use plexus_protocol::shorten;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A line of result.
+/// Prints a line of the result.
 pub(crate) fn print(line: &str) {
     let mut stdout = std::io::stdout().lock();
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 
-/// A line for people beside the result.
+/// Prints a message on stderr.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
-/// A result for programs, on lines of its own. It may be read at a terminal all the same, so nothing in it misleads one.
+/// Prints a result as indented JSON. Misleading characters are escaped, because it may be read at a terminal.
 pub(crate) fn json(value: &impl Serialize) {
     print(&harmless(value, serde_json::to_string_pretty));
 }
 
-/// A result for programs, one of many, in one line.
+/// Prints one of many results as a line of JSON.
 pub(crate) fn json_line(value: &impl Serialize) {
     print(&harmless(value, serde_json::to_string));
 }

@@ -1,6 +1,6 @@
-//! Which rule to offer when a person says "always": what Claude Code suggests, or else exactly what was asked. A rule that
-//! does not cover the call is not offered: Claude Code suggests `Bash(make:*)` for a call whose options `:*` does not cover. The hub
-//! checks a rule that a person typed before it is sent with an answer.
+//! Suggests a rule for "always": the one from Claude Code, or a rule for exactly this call. A rule that does not match the call is not
+//! suggested; Claude Code suggests `Bash(make:*)` even for a call whose options `:*` does not match. The hub checks a typed rule
+//! before it is sent with an answer.
 
 use std::path::Path;
 
@@ -14,14 +14,14 @@ use crate::hub::HubClient;
 use crate::review::width::exact;
 use crate::terminal::one_line;
 
-/// The rule to offer for this approval; `None` where it is better to have it written.
+/// The rule to suggest for this approval; `None` if the user has to write it.
 pub(crate) fn suggested(approval: &Approval) -> Option<String> {
     let offers = [from_claude(approval), exactly(approval)];
-    offers.into_iter().flatten().find(|rule| covers_it(rule, approval))
+    offers.into_iter().flatten().find(|rule| matches_call(rule, approval))
 }
 
-/// Asks the hub whether this rule matches the call of this approval. A rule that does not is an error, and must not be sent with an
-/// answer. Gives the other open approvals that the rule would allow at once.
+/// Asks the hub whether this rule matches the call of this approval. If it does not, that is an error, and the rule must not be sent
+/// with an answer. Returns the other open approvals that the rule would allow.
 pub(crate) async fn check(
     hub: &HubClient,
     id: ApprovalId,
@@ -30,7 +30,7 @@ pub(crate) async fn check(
     let asked = json!({"approval_id": id, "rule": rule});
     match hub.call_soon("policy.preview", asked).await? {
         PreviewResult::Ok { covers: true, settles, .. } => Ok(settles),
-        // An answer to a resolved approval does not count; the hub then says who was first.
+        // The answer to a resolved approval has no effect; the hub then reports who was first.
         PreviewResult::AlreadyResolved { .. } => Ok(Vec::new()),
         PreviewResult::Ok { .. } => {
             let rule = one_line(&exact(rule), 200);
@@ -39,7 +39,7 @@ pub(crate) async fn check(
     }
 }
 
-/// As [`check`], where no other call can be shown: a rule that would allow open calls which nobody has read is an error, too.
+/// As [`check`], but also fails if the rule would allow other open calls, because they cannot be shown here.
 pub(crate) async fn check_alone(hub: &HubClient, id: ApprovalId, rule: &str) -> Result<(), ExpectedError> {
     let others = check(hub, id, rule).await?;
     let Some(other) = others.first() else { return Ok(()) };
@@ -53,8 +53,8 @@ pub(crate) async fn check_alone(hub: &HubClient, id: ApprovalId, rule: &str) -> 
     )))
 }
 
-/// Whether the rule allows the call. Only commands are judged here: where a path leads is for the hub to say.
-fn covers_it(rule: &str, approval: &Approval) -> bool {
+/// Whether the rule matches the call. Only commands are checked here; the hub resolves paths.
+fn matches_call(rule: &str, approval: &Approval) -> bool {
     if !matches!(approval.tool_name.as_str(), "Bash" | "Monitor") {
         return true;
     }
@@ -68,7 +68,7 @@ fn from_claude(approval: &Approval) -> Option<String> {
     let suggestions = approval.suggestions.as_ref()?;
     let adds =
         suggestions.as_array()?.iter().find(|one| one["type"] == "addRules" && one["behavior"] == "allow")?;
-    // One rule is what can be remembered with an answer.
+    // An answer can add one rule only.
     let [rule] = adds["rules"].as_array()?.as_slice() else { return None };
     let tool = rule["toolName"].as_str()?;
     // Claude Code suggests a rule for Bash for other tools that run commands; such a rule would not match this call.
@@ -84,7 +84,7 @@ fn from_claude(approval: &Approval) -> Option<String> {
 fn exactly(approval: &Approval) -> Option<String> {
     let tool = approval.tool_name.as_str();
     let given = |key: &str| approval.input.get(key).and_then(Value::as_str);
-    // What means something in a rule is left for people to write.
+    // Text with special characters of the rule syntax is left for the user to write.
     let plain = |text: &str| !text.is_empty() && !text.contains(['*', '(', ')', '\\', '\n', ':', '"', '\'']);
     match tool {
         "Bash" | "Monitor" => {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_offered_only_where_it_covers_the_call() {
+    fn a_rule_is_suggested_only_if_it_matches_the_call() {
         let rule = |command: &str, content: &str| {
             let suggestions = json!([
                 {"type": "addRules", "behavior": "allow", "rules": [{"toolName": "Bash", "ruleContent": content}]},
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn else_exactly_what_was_asked_where_that_can_be_written_down() {
+    fn without_a_suggestion_the_rule_is_exactly_the_call() {
         let rule = |tool, input| suggested(&approval(tool, input, Value::Null));
         assert_eq!(rule("Bash", json!({"command": "touch a"})).as_deref(), Some("Bash(touch a)"));
         assert_eq!(rule("Bash", json!({"command": "rm *"})), None);

@@ -1,5 +1,5 @@
-//! `plexus run`: makes a session for one prompt, follows it and answers for it at the terminal. The session stays when
-//! the turn is over.
+//! `plexus run`: creates a session for one prompt, follows it, and answers its approvals at the terminal. The session remains after
+//! the turn.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -57,7 +57,7 @@ pub(crate) struct RunArgs {
 pub(crate) fn run(args: &RunArgs) -> Result<(), ExpectedError> {
     block_on(async {
         let env = environment::chosen(std::env::vars_os(), &args.env).map_err(|name| {
-            ExpectedError::Usage(format!("--env {name}: there is no such variable here, or it is no text"))
+            ExpectedError::Usage(format!("--env {name}: the variable is not set or not UTF-8"))
         })?;
         let dir = match &args.dir {
             Some(dir) => std::path::absolute(dir).map_err(system)?,
@@ -79,7 +79,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExpectedError> {
         }
         let CreateResult::Created { id, cursor, .. } = hub.call("claudecode.create", create).await?;
         if manner != Manner::Json {
-            output::say(&format!("plexus: session {name}; `plexus attach {name}` follows it from elsewhere"));
+            output::say(&format!(
+                "plexus: session {name}; `plexus attach {name}` follows it from another terminal"
+            ));
         }
         let start = Start {
             id,
@@ -100,7 +102,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExpectedError> {
     })
 }
 
-/// How a turn ended, as the end of this process.
+/// The outcome of a turn as the outcome of this process.
 pub(crate) fn outcome(status: Status) -> Result<(), ExpectedError> {
     match status {
         Status::Failed => Err(ExpectedError::Refused("the turn failed".to_owned())),

@@ -1,5 +1,5 @@
-//! `plexus serve`: the hub in the foreground, until a signal or `plexus down` ends it. A signal leaves the children
-//! paused at the gate for the next hub.
+//! `plexus serve`: runs the hub in the foreground until a signal or `plexus down` stops it. After a signal the children stay paused at
+//! the gate for the next hub.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -8,22 +8,26 @@ use plexus_core::ShutDown;
 use plexus_server::{Config, Serving, end_children};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing_subscriber::EnvFilter;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::cli::ServeArgs;
 use crate::error::{ExpectedError, system};
 use crate::{editor, output, settings};
 
-/// How long a person has for the second Ctrl-C.
-const SECOND_THOUGHT: Duration = Duration::from_secs(2);
+/// How long the hub waits for a second Ctrl-C.
+const SECOND_CTRL_C: Duration = Duration::from_secs(2);
 
 /// Runs the hub.
 pub(crate) fn run(args: ServeArgs) -> Result<(), ExpectedError> {
-    log_to_stderr("info");
+    log_to_stderr(LevelFilter::INFO);
     raise_open_files();
     let background = args.background;
     if background {
-        // The terminal it was started from may go, and Ctrl-C there is not meant for it.
+        // The hub must survive its terminal and ignore Ctrl-C there.
         rustix::process::setsid().map_err(system)?;
     }
     let config = settings::config(args)?;
@@ -37,7 +41,7 @@ async fn serve(config: Config) -> Result<(), ExpectedError> {
     let mut signals = Signals::new()?;
     let mut serving = Serving::start(config.clone()).await?;
     if let Err(error) = editor::sweep(&config.hub.data_dir) {
-        tracing::warn!(%error, "drafts that an editor left cannot be removed");
+        tracing::warn!(%error, "cannot delete drafts of an earlier edit");
     }
     if let Some(warning) = serving.hub().wall_warning() {
         output::say(&format!("plexus: warning: {warning}"));
@@ -47,7 +51,7 @@ async fn serve(config: Config) -> Result<(), ExpectedError> {
         ending = signals.next() => ending,
         request = serving.down_asked() => {
             let children = serving.go_down(request).await;
-            output::say(&format!("plexus: ended, with {}", count(children)));
+            output::say(&format!("plexus: stopped the hub and {}", count(children)));
             return Ok(());
         }
     };
@@ -56,15 +60,15 @@ async fn serve(config: Config) -> Result<(), ExpectedError> {
         return Ok(());
     }
     let (paused, them) = match children {
-        1 => ("1 child is paused at the gate and goes on".to_owned(), "it"),
-        _ => (format!("{children} children are paused at the gate and go on"), "them"),
+        1 => ("1 child is paused at the gate and continues".to_owned(), "it"),
+        _ => (format!("{children} children are paused at the gate and continue"), "them"),
     };
-    output::say(&format!("plexus: {paused} with the next `plexus serve`; `plexus down` ends {them}"));
+    output::say(&format!("plexus: {paused} with the next `plexus serve`; `plexus down` stops {them}"));
     if ending == Ending::CtrlC && std::io::stderr().is_terminal() {
-        output::say(&format!("plexus: press Ctrl-C again to end {them} now"));
-        if tokio::time::timeout(SECOND_THOUGHT, signals.next()).await.is_ok() {
+        output::say(&format!("plexus: press Ctrl-C again to stop {them} now"));
+        if tokio::time::timeout(SECOND_CTRL_C, signals.next()).await.is_ok() {
             let ended = end_children(config).await?;
-            output::say(&format!("plexus: ended {}", count(ended)));
+            output::say(&format!("plexus: stopped {}", count(ended)));
         }
     }
     Ok(())
@@ -74,21 +78,21 @@ pub(crate) fn count(children: usize) -> String {
     if children == 1 { "1 child".to_owned() } else { format!("{children} children") }
 }
 
-/// How a person, or the system, asked the hub to end.
+/// What asked the hub to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// At the terminal.
+    /// Ctrl-C at the terminal.
     CtrlC,
-    /// By any other signal.
+    /// Another signal.
     Signal,
 }
 
-/// The signals that a hub heeds.
+/// The signals that a hub handles.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
-    /// Caught so that a file over the size limit is an error of that write instead of the end of the hub.
+    /// Caught so that a file over the size limit fails the write instead of killing the hub.
     _file_size: Signal,
 }
 
@@ -103,7 +107,7 @@ impl Signals {
         })
     }
 
-    /// The next wish for an end.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) -> Ending {
         tokio::select! {
             _ = self.interrupt.recv() => Ending::CtrlC,
@@ -113,17 +117,19 @@ impl Signals {
     }
 }
 
-/// Logs what `PLEXUS_LOG` asks for, else what is `usual`.
-pub(crate) fn log_to_stderr(usual: &str) {
-    let filter = EnvFilter::try_from_env("PLEXUS_LOG").unwrap_or_else(|_| EnvFilter::new(usual));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+/// Logs to stderr: the levels in `PLEXUS_LOG`, such as `info,plexus_core=debug`, else `default`.
+pub(crate) fn log_to_stderr(default: LevelFilter) {
+    let chosen = std::env::var("PLEXUS_LOG").ok().and_then(|levels| levels.parse::<Targets>().ok());
+    let levels = chosen.unwrap_or_else(|| Targets::new().with_default(default));
+    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+    tracing_subscriber::registry().with(levels).with(lines).init();
 }
 
-/// A hub with hundreds of children and clients needs more open files than a shell usually gives.
+/// Raises the limit of open files, because a hub with hundreds of children and clients needs more than the default.
 fn raise_open_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::debug!(%error, "the limit of open files stays as it is");
+        tracing::debug!(%error, "cannot raise the limit of open files");
     }
 }

@@ -1,5 +1,4 @@
-//! Where the settings of a hub come from: a flag beats the environment, which beats `DIR/plexus.toml`, which beats
-//! what we think best.
+//! The settings of a hub. A flag overrides the environment, which overrides `DIR/plexus.toml`, which overrides the defaults.
 
 mod console;
 mod doors;
@@ -22,23 +21,23 @@ use console::ConsoleTable;
 use doors::DoorsTable;
 use notify::NotifyTable;
 
-/// Where everything lives.
+/// The data directory of a hub.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct DataDirArg {
-    /// The data directory of the hub [default: the platform's data folder, such as ~/.local/share/plexus].
+    /// The data directory of the hub [default: the platform's data directory, such as ~/.local/share/plexus].
     #[arg(long, env = "PLEXUS_DATA_DIR")]
     pub(crate) data_dir: Option<PathBuf>,
 }
 
 impl DataDirArg {
-    /// The directory that is meant, as an absolute path on which no agent can put another in its place.
+    /// The absolute path of the directory, checked so that no agent can replace a part of it.
     pub(crate) fn resolve(&self) -> Result<PathBuf, ExpectedError> {
         let dir = match &self.data_dir {
             Some(dir) => dir.clone(),
             None => directories::ProjectDirs::from("", "", "plexus")
                 .map(|dirs| dirs.data_dir().to_owned())
                 .ok_or_else(|| {
-                ExpectedError::Settings("there is no home directory; say where with --data-dir".to_owned())
+                ExpectedError::Settings("no home directory was found; use --data-dir".to_owned())
             })?,
         };
         let dir = std::path::absolute(&dir).map_err(system)?;
@@ -100,7 +99,7 @@ impl LimitsTable {
         let usual = Limits::default();
         Ok(Limits {
             sessions: at_least_one("sessions", self.sessions, usual.sessions)?,
-            // None below a session, or any other agent, is a choice, too.
+            // 0 is valid: no session may have children.
             depth: self.depth.unwrap_or(usual.depth),
             descendants: self.descendants.unwrap_or(usual.descendants),
             open_approvals: at_least_one("open_approvals", self.open_approvals, usual.open_approvals)?,
@@ -120,7 +119,7 @@ impl LimitsTable {
                 .saturating_mul(1024),
             journal_bytes: at_least_one("journal_mb", self.journal_mb, usual.journal_bytes / MIB)?
                 .saturating_mul(MIB),
-            // And so is no room at all.
+            // 0 is valid: nothing is reserved.
             reserve_bytes: self.reserve_mb.unwrap_or(usual.reserve_bytes / MIB).saturating_mul(MIB),
         })
     }
@@ -187,7 +186,7 @@ enum DurabilityName {
     Normal,
 }
 
-/// All that `plexus serve` needs to know.
+/// The whole configuration of `plexus serve`.
 pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
     let data_dir = args.data_dir.resolve()?;
     let file = read(&data_dir.join("plexus.toml"))?;
@@ -256,7 +255,7 @@ fn read(path: &Path) -> Result<File, ExpectedError> {
     let wrong = |error: String| ExpectedError::Settings(format!("cannot use {}: {error}", path.display()));
     match std::fs::read_to_string(path) {
         Ok(text) => toml::from_str(&text).map_err(|error| wrong(error.to_string())),
-        // Where the folder itself is missing, or is none, that is told when it is opened.
+        // A missing data directory is reported when it is opened.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(File::default())
         }
@@ -264,12 +263,12 @@ fn read(path: &Path) -> Result<File, ExpectedError> {
     }
 }
 
-/// A path is meant from here, a bare name from `PATH` at the time of each launch.
+/// A path is relative to the current directory; a bare name is looked up in `PATH` at each launch.
 fn located(program: PathBuf) -> Result<PathBuf, ExpectedError> {
     if program.components().count() > 1 { std::path::absolute(&program).map_err(system) } else { Ok(program) }
 }
 
-/// Where Claude Code looks for the user's settings, unless agents are to have nothing of them.
+/// The path of the user's Claude Code settings, unless agents must not use them.
 fn users_own(clean_env: bool, wanted: Option<bool>) -> Option<PathBuf> {
     if clean_env || wanted == Some(false) {
         return None;
@@ -279,33 +278,33 @@ fn users_own(clean_env: bool, wanted: Option<bool>) -> Option<PathBuf> {
     Some(folder.join("settings.json"))
 }
 
-/// Where the hubs of this user list their data directories.
+/// The file in which the hubs of this user list their data directories.
 fn hubs_list() -> Option<PathBuf> {
     let of = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = of("XDG_STATE_HOME").or_else(|| of("HOME").map(|home| home.join(".local/state")))?;
     Some(state.join("plexus/hubs"))
 }
 
-/// A folder for worktrees that has nothing to do with the data directory.
+/// Checks that the directory for worktrees is separate from the data directory.
 fn apart(dir: PathBuf, data_dir: &Path) -> Result<PathBuf, ExpectedError> {
     if !dir.is_absolute() {
         let message =
-            format!("`worktrees_dir` in plexus.toml is relative ({}); give an absolute path", dir.display());
+            format!("`worktrees_dir` in plexus.toml is relative ({}); use an absolute path", dir.display());
         return Err(ExpectedError::Settings(message));
     }
     if dir.starts_with(data_dir) || data_dir.starts_with(&dir) {
         let message =
-            "`worktrees_dir` in plexus.toml holds the data directory, or lies in it; choose another";
+            "`worktrees_dir` in plexus.toml contains the data directory or is inside it; choose another";
         return Err(ExpectedError::Settings(message.to_owned()));
     }
     Ok(dir)
 }
 
-/// A file that whoever rewrites the data directory does not come by.
+/// Checks that the file is outside the data directory, so that rewriting the data directory does not change it.
 fn outside(file: PathBuf, data_dir: &Path) -> Result<PathBuf, ExpectedError> {
     if !file.is_absolute() || file.starts_with(data_dir) {
         let message = format!(
-            "`head_file` under [audit] in plexus.toml is {}; give an absolute path outside the data directory",
+            "`head_file` under [audit] in plexus.toml is {}; use an absolute path outside the data directory",
             file.display()
         );
         return Err(ExpectedError::Settings(message));
@@ -317,7 +316,7 @@ fn seconds(key: &str, given: Option<f64>, usual: f64) -> Result<Duration, Expect
     Duration::try_from_secs_f64(given.unwrap_or(usual))
         .ok()
         .filter(|duration| !duration.is_zero())
-        .ok_or_else(|| ExpectedError::Settings(format!("`{key}` in plexus.toml has to be a time above 0")))
+        .ok_or_else(|| ExpectedError::Settings(format!("`{key}` in plexus.toml must be a time above 0")))
 }
 
 fn at_least_one<T: PartialEq + From<u8>>(key: &str, given: Option<T>, usual: T) -> Result<T, ExpectedError> {
@@ -328,7 +327,7 @@ fn at_least_one<T: PartialEq + From<u8>>(key: &str, given: Option<T>, usual: T) 
     Ok(given)
 }
 
-/// So many days; `0` is for good.
+/// A number of days; `0` means without limit.
 fn days(key: &str, given: Option<f64>, usual: Option<Duration>) -> Result<Option<Duration>, ExpectedError> {
     match given {
         None => Ok(usual),
@@ -337,7 +336,7 @@ fn days(key: &str, given: Option<f64>, usual: Option<Duration>) -> Result<Option
     }
 }
 
-/// An address that can be posted to. It may hold a secret, so it is not repeated.
+/// Checks an HTTP address. It may contain a secret, so the error does not repeat it.
 fn webhook(url: String) -> Result<String, ExpectedError> {
     let uri: Option<hyper::Uri> = url.parse().ok();
     let scheme = uri.as_ref().filter(|uri| uri.host().is_some()).and_then(hyper::Uri::scheme_str);
@@ -345,7 +344,7 @@ fn webhook(url: String) -> Result<String, ExpectedError> {
         return Ok(url);
     }
     let message =
-        "`head_webhook` under [audit] in plexus.toml is no address; give one such as https://host/path";
+        "`head_webhook` under [audit] in plexus.toml is not an HTTP address such as https://host/path";
     Err(ExpectedError::Settings(message.to_owned()))
 }
 
@@ -363,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_beats_the_file_which_beats_the_default() {
+    fn a_flag_overrides_the_file_and_the_file_overrides_the_default() {
         let dir = tempfile::tempdir().unwrap();
         let usual = config(args(dir.path())).unwrap();
         assert_eq!(usual.listen.to_string(), "127.0.0.1:4445");
@@ -385,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_nobody_knows_is_refused_by_name() {
+    fn an_unknown_key_is_rejected_by_name() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("plexus.toml"), "lisen = \"127.0.0.1:5000\"\n").unwrap();
         let refused = config(args(dir.path())).unwrap_err().to_string();
@@ -395,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn worktrees_are_kept_apart_from_the_data() {
+    fn worktrees_are_separate_from_the_data_directory() {
         let dir = tempfile::tempdir().unwrap();
         let with = |worktrees: &str| {
             let text = format!("worktrees_dir = \"{worktrees}\"\n");
@@ -410,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn the_record_is_kept_unless_the_file_says_otherwise() {
+    fn everything_is_kept_unless_the_file_limits_it() {
         let dir = tempfile::tempdir().unwrap();
         let kept = config(args(dir.path())).unwrap().hub.retention;
         assert_eq!((kept.events_for, kept.decisions_for), (None, None));
@@ -428,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_of_the_record_is_kept_elsewhere() {
+    fn the_head_of_the_audit_log_is_stored_outside_the_data_directory() {
         let dir = tempfile::tempdir().unwrap();
         let with = |line: &str| {
             std::fs::write(dir.path().join("plexus.toml"), format!("[audit]\n{line}\n")).unwrap();
@@ -447,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_named_by_path_is_found_from_anywhere() {
+    fn a_program_named_by_path_becomes_absolute() {
         assert!(located("bin/claude".into()).unwrap().is_absolute());
         assert_eq!(located("claude".into()).unwrap(), Path::new("claude"));
     }

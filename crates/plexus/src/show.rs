@@ -1,5 +1,5 @@
-//! Events of a session as people read them: a line, or a few, for each that is worth one. Nothing a child wrote gets
-//! through unescaped. An edited call is shown with what changed, so the inputs of open calls are kept.
+//! Formats the events of a session for people, with one or a few lines each. All text of an agent is escaped. An edited call is shown
+//! with its changes, so the inputs of open calls are kept.
 
 use std::collections::HashMap;
 
@@ -19,11 +19,11 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// An event in words; `None` for those that would only distract.
+    /// The lines of an event; `None` for an event that is not shown.
     pub(crate) fn event(&mut self, event: &Value) -> Option<String> {
         let lines = self::event(event);
         let inner = if event["parent_tool_use_id"].is_string() { "  " } else { "" };
-        let Some(change) = self.requested.hear(event) else { return lines };
+        let Some(change) = self.requested.record(event) else { return lines };
         let rows = fit(&change, size().0.max(40) - inner.len());
         let shown: Vec<String> =
             rows.iter().map(|row| format!("{inner}{}{}", row.lead, row.text).trim_end().to_owned()).collect();
@@ -36,8 +36,8 @@ impl Events {
 pub(crate) struct Requested(HashMap<String, Object>);
 
 impl Requested {
-    /// Takes note of an event; for a call that was allowed with another input, what ran and how it differs.
-    pub(crate) fn hear(&mut self, event: &Value) -> Option<Vec<Row>> {
+    /// Records an event. For a call that was allowed with an edited input, returns what ran and how it differs.
+    pub(crate) fn record(&mut self, event: &Value) -> Option<Vec<Row>> {
         let call = event["tool_use_id"].as_str()?;
         match event["type"].as_str()? {
             "tool_use" => drop(self.0.insert(call.to_owned(), event["input"].as_object()?.clone())),
@@ -60,7 +60,7 @@ pub(crate) fn changed(event: &Value) -> &'static str {
     match event["updated_input"].as_object() {
         None => "",
         Some(input) if input.contains_key("answers") => ", answered",
-        // A budget request has no call: it says how much is given.
+        // A budget request has no call; the input is the amount.
         Some(input) if input.len() == 1 && input.contains_key("more") => "",
         Some(_) => ", edited",
     }
@@ -79,7 +79,7 @@ fn event(event: &Value) -> Option<String> {
             format!("{inner}> {} {}", one_line(tool, 60), tool_line(tool, input, WIDTH))
         }
         "tool_result" => result(event, inner),
-        "approval_requested" => format!("{inner}? waits for an answer ({})", short(text("approval_id"))),
+        "approval_requested" => format!("{inner}? needs approval ({})", short(text("approval_id"))),
         "approval_resolved" => {
             let by = event["by"]["kind"].as_str().unwrap_or("hub");
             let by = if by == "operator" { "you" } else { by };
@@ -131,7 +131,7 @@ fn indented(text: &str, inner: &str) -> String {
     text.lines().map(|line| format!("{inner}{line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// The beginning of an id, as `plexus approvals` shows it.
+/// A prefix of an id, as `plexus approvals` shows it.
 pub(crate) fn short(id: &str) -> &str {
     id.get(..8).unwrap_or(id)
 }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edited_call_is_shown_with_what_ran_and_how_it_differs() {
+    fn an_edited_call_is_shown_with_its_changes() {
         let mut events = Events::default();
         let call = json!({"type": "tool_use", "tool_use_id": "t", "tool_name": "Bash", "input": {"command": "touch a", "description": "x"}});
         events.event(&call);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_child_wrote_is_shown_harmless() {
+    fn all_text_of_an_agent_is_escaped() {
         let hostile = "\u{1b}]0;x\u{7}\u{202e}";
         for kind in ["content", "thinking", "tool_use", "tool_result", "approval_resolved", "error"] {
             let mut said =

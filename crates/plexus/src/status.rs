@@ -1,4 +1,4 @@
-//! `plexus status`: whether a hub runs, where, and how much there is to do. It starts none.
+//! `plexus status`: shows whether a hub is running, and counts its sessions and open approvals. It does not start a hub.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ pub(crate) struct StatusArgs {
     pub(crate) json: JsonArg,
 }
 
-/// Says how the hub is.
+/// Prints the status of the hub.
 pub(crate) fn run(args: &StatusArgs) -> Result<(), ExpectedError> {
     let hub = HubClient::of(&args.data_dir)?;
     block_on(async {

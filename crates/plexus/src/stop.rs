@@ -1,4 +1,4 @@
-//! `plexus stop`: ends the processes of a session and of all below it. The next prompt resumes it.
+//! `plexus stop`: stops the processes of a session and of all sessions below it. The next prompt resumes the session.
 
 use clap::Args;
 use plexus_protocol::claudecode::DoneResult;
@@ -24,7 +24,7 @@ pub(crate) struct StopArgs {
     pub(crate) json: JsonArg,
 }
 
-/// Stops them, one after the other.
+/// Stops the sessions in sequence.
 pub(crate) fn run(args: &StopArgs) -> Result<(), ExpectedError> {
     block_on(async {
         let hub = HubClient::reach(&args.data_dir).await?;

@@ -1,4 +1,4 @@
-//! The events of a turn that are stored already, read in pages.
+//! Reads the stored events of a turn in pages.
 
 use plexus_protocol::claudecode::{PollResult, Status};
 use plexus_protocol::{Approval, NumberedEvent, SessionId};
@@ -10,7 +10,7 @@ use crate::output;
 
 const PAGE: u64 = 500;
 
-/// A place in a turn.
+/// A position in a turn.
 pub(crate) struct Stored {
     session: SessionId,
     turn: u64,
@@ -19,26 +19,26 @@ pub(crate) struct Stored {
     gone: bool,
 }
 
-/// Some events, and how things stood when they were read.
+/// A page of events, with the status and the open approvals at the time of reading.
 pub(crate) struct Page {
-    /// As `GET /sessions/{id}/events` tells them.
+    /// In the format of `GET /sessions/{id}/events`.
     pub(crate) events: Vec<Value>,
     pub(crate) status: Status,
     pub(crate) pending: Vec<Approval>,
 }
 
 impl Stored {
-    /// The beginning of a turn.
+    /// The start of a turn.
     pub(crate) fn of(session: SessionId, turn: u64) -> Self {
         Self { session, turn, seq: 0, more: turn > 0, gone: false }
     }
 
-    /// The turn and the event with which what comes after this begins.
+    /// The turn and event that follow the pages read so far.
     pub(crate) fn next(&self) -> (u64, u64) {
         if self.gone { (self.turn + 1, 0) } else { (self.turn.max(1), self.seq) }
     }
 
-    /// The next page, unless that was all. That old events are gone is said.
+    /// The next page; `None` after the last one. Reports on stderr if the events were deleted.
     pub(crate) async fn page(&mut self, hub: &HubClient) -> Result<Option<Page>, ExpectedError> {
         if !self.more {
             return Ok(None);
@@ -47,7 +47,7 @@ impl Stored {
         let PollResult::Ok { events, status, pending_approvals, read_position, has_more, .. } =
             match hub.call("claudecode.poll", place).await {
                 Err(ExpectedError::Refused(why)) if why.ends_with("(gone)") => {
-                    output::say(&format!("plexus: the events of turn {} were removed", self.turn));
+                    output::say(&format!("plexus: the events of turn {} were deleted", self.turn));
                     (self.more, self.gone) = (false, true);
                     return Ok(None);
                 }

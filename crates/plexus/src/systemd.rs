@@ -1,5 +1,5 @@
-//! The systemd user unit of `plexus up --systemd`: printed, or put where systemd looks for it. Enabling it is left to
-//! `systemctl`, since it is the user's session that changes.
+//! The systemd user unit of `plexus up --systemd`: prints or installs it. The user enables it with `systemctl`, because that
+//! changes the user's session.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<(), ExpectedError> {
         output::print(unit.trim_end());
         return Ok(());
     }
-    let file = place().ok_or_else(|| ExpectedError::Settings("there is no home directory".to_owned()))?;
+    let file = place().ok_or_else(|| ExpectedError::Settings("no home directory was found".to_owned()))?;
     let written = || -> std::io::Result<()> {
         std::fs::create_dir_all(file.parent().unwrap_or(Path::new("/")))?;
         std::fs::write(&file, &unit)
@@ -34,24 +34,24 @@ fn place() -> Option<PathBuf> {
     Some(directories::BaseDirs::new()?.config_dir().join("systemd/user/plexus.service"))
 }
 
-/// `KillMode=process`: agents outlive their hub, and wait at the gate for the next one.
+/// `KillMode=process`: agents outlive their hub and wait at the gate for the next one.
 fn unit(program: &Path, data_dir: &Path, given: &[String], path: &str) -> String {
     let words: Vec<String> =
         [program.to_string_lossy(), "serve".into(), "--data-dir".into(), data_dir.to_string_lossy()]
             .into_iter()
             .chain(given.iter().map(|word| word.into()))
-            // `$` begins a variable in a command, and nowhere else.
+            // `$` starts a variable in `ExecStart` only.
             .map(|word| quoted(&word).replace('$', "$$"))
             .collect();
     format!(
-        "[Unit]\nDescription=Plexus: answer for many agents\n\n[Service]\nExecStart={}\nEnvironment={}\nKillMode=process\n\
+        "[Unit]\nDescription=Plexus: supervise many agents\n\n[Service]\nExecStart={}\nEnvironment={}\nKillMode=process\n\
          Restart=on-failure\n\n[Install]\nWantedBy=default.target\n",
         words.join(" "),
         quoted(&format!("PATH={path}")),
     )
 }
 
-/// A word as a unit file takes it: `%` means something there, and so do quotes.
+/// Quotes a word for a unit file, in which `%`, quotes and backslashes are special.
 fn quoted(word: &str) -> String {
     let word = word.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     format!("\"{word}\"")

@@ -1,17 +1,17 @@
-//! Columns for people: as wide as what is in them, and no blanks at the end of a line.
+//! Tables for people: each column is as wide as its widest cell, and lines have no trailing blanks.
 
 use std::fmt;
 
-/// On which side a column is flush.
+/// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
-    /// Texts.
+    /// For text.
     Left,
-    /// Numbers.
+    /// For numbers.
     Right,
 }
 
-/// Rows under headings.
+/// Rows below headings.
 #[derive(Debug)]
 pub(crate) struct Table {
     aligns: Vec<Align>,
@@ -25,7 +25,7 @@ impl Table {
         Self { aligns: columns.iter().map(|(_, align)| *align).collect(), rows: vec![headings] }
     }
 
-    /// One more row. Its texts are harmless already.
+    /// Adds a row. The caller has already escaped the texts.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_what_is_in_them() {
+    fn columns_are_as_wide_as_their_widest_cell() {
         let mut table = Table::new(&[("NAME", Align::Left), ("N", Align::Right), ("X", Align::Left)]);
         table.row(["ä long one", "7", "y"].map(str::to_owned));
         table.row(["b", "12", ""].map(str::to_owned));

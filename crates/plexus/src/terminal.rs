@@ -1,5 +1,5 @@
-//! Text on its way to a terminal. What a child wrote can hold characters that move the cursor, hide a line or turn the
-//! reading order around; whatever is shown goes through here, also where the hub has made it harmless before.
+//! Escapes text for a terminal. The text of an agent can contain characters that move the cursor, hide a line or reverse the reading
+//! order. All output passes through here, even if the hub has escaped it already.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,10 @@ use plexus_protocol::visible;
 use serde_json::Value;
 use unicode_width::UnicodeWidthChar as _;
 
-/// How many marks may stand on one character; real writing needs no more.
+/// The maximum number of combining marks on one character; natural languages need no more.
 const MARKS: usize = 3;
 
-/// Text with every character that could mislead written out, and every mark that would pile up on another; lines and tabs
-/// stay.
+/// Escapes every misleading character and every combining mark above the maximum. Newlines and tabs stay.
 pub(crate) fn safe(text: &str) -> Cow<'_, str> {
     let shown = visible(text).map_or(Cow::Borrowed(text), Cow::Owned);
     if !shown.chars().any(is_mark) {
@@ -30,12 +29,12 @@ pub(crate) fn safe(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether it stands on the character before.
+/// Whether it combines with the character before.
 fn is_mark(c: char) -> bool {
     c.width() == Some(0)
 }
 
-/// The same in one line, of so many characters at most.
+/// The same in one line of at most `most` characters.
 pub(crate) fn one_line(text: &str, most: usize) -> String {
     let mut line = String::new();
     for (count, c) in safe(text.trim_end()).chars().enumerate() {
@@ -52,7 +51,7 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
     line
 }
 
-/// What a tool is to be given, in one line: the part that says most, for tools we know.
+/// The input of a tool in one line: its main field for known tools, else all of it.
 pub(crate) fn tool_line(tool: &str, input: &serde_json::Map<String, Value>, most: usize) -> String {
     let key = match tool {
         "Bash" | "Monitor" | "PowerShell" => "command",
@@ -73,7 +72,7 @@ pub(crate) fn tool_line(tool: &str, input: &serde_json::Map<String, Value>, most
     }
 }
 
-/// So many seconds, as people say it.
+/// A duration in short form.
 pub(crate) fn age(secs: u64) -> String {
     match secs {
         0..60 => format!("{secs}s"),
@@ -83,11 +82,11 @@ pub(crate) fn age(secs: u64) -> String {
     }
 }
 
-/// Columns and rows of the terminal, or of a usual one where there is none.
+/// Columns and rows of the terminal, or 80 by 24 without one.
 pub(crate) fn size() -> (usize, usize) {
     let found = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
     let found = found.map(|size| (usize::from(size.ws_col), usize::from(size.ws_row)));
-    // Rows that are too narrow to hold a lead and a few characters show nothing.
+    // A narrower row has no room for a prefix and text.
     let (width, height) = found.filter(|(width, height)| *width > 0 && *height > 0).unwrap_or((80, 24));
     (width.max(16), height)
 }
@@ -95,7 +94,7 @@ pub(crate) fn size() -> (usize, usize) {
 /// The message about a missing hub names `plexus up` after this many seconds.
 const LONG_WITHOUT_HUB: u64 = 10;
 
-/// What to do about a hub that has been disconnected for so many seconds; nothing at first, since it may be restarting.
+/// Advice about a hub that has been disconnected for this long; none at first, because it may be restarting.
 pub(crate) fn hub_advice(secs: u64) -> &'static str {
     if secs < LONG_WITHOUT_HUB { "" } else { " Is the hub running? Try `plexus up`." }
 }
@@ -111,7 +110,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn no_text_of_a_child_moves_the_cursor_or_turns_the_line_around() {
+    fn no_text_of_an_agent_moves_the_cursor_or_reverses_the_line() {
         let hostile = "ok\u{1b}[2K\r\u{9b}31m\u{202e}evil\u{061c}\u{2066}\u{7f}\u{0}";
         for shown in [safe(hostile).into_owned(), one_line(hostile, 200)] {
             assert!(shown.starts_with("ok\\u{1b}[2K\\u{d}\\u{9b}31m\\u{202e}evil\\u{61c}"), "{shown}");
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_told_in_one_line() {
+    fn a_call_fits_in_one_line() {
         let input = json!({"command": "touch a\ntouch b", "description": "x"});
         assert_eq!(tool_line("Bash", input.as_object().unwrap(), 80), "touch a⏎touch b");
         let input = json!({"b": 1});
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hub_that_stays_away_is_to_be_started() {
+    fn a_hub_that_stays_disconnected_names_plexus_up() {
         assert_eq!(hub_advice(9), "");
         assert!(hub_advice(10).contains("`plexus up`"));
     }

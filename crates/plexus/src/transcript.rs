@@ -1,4 +1,4 @@
-//! `plexus transcript`: a session's whole conversation, to be read or kept.
+//! `plexus transcript`: prints the whole conversation of a session.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -37,7 +37,7 @@ pub(crate) struct TranscriptArgs {
     pub(crate) data_dir: DataDirArg,
 }
 
-/// Writes it down, part by part.
+/// Prints the conversation in parts.
 pub(crate) fn run(args: &TranscriptArgs) -> Result<(), ExpectedError> {
     block_on(async {
         let hub = HubClient::reach(&args.data_dir).await?;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &TranscriptArgs) -> Result<(), ExpectedError> {
         while let Some(place) = from {
             let params = json!({"session_id": session.id, "format": format, "from": place});
             let TranscriptResult::Ok { text, next } = hub.call("claudecode.transcript", params).await?;
-            // A file is shown on a terminal sooner or later. JSON escapes control characters itself.
+            // The file may be printed to a terminal later. JSON escapes control characters itself.
             let shown = match args.format {
                 Format::Jsonl if !stdout.is_terminal() => text.as_str().into(),
                 Format::Markdown | Format::Jsonl | Format::Html => terminal::safe(&text),

@@ -1,5 +1,5 @@
-//! Lines that a person types. One is read only when it is wanted, so that an editor has the terminal to itself, and what was
-//! typed before a question was shown can be forgotten, so that it never answers that question.
+//! Reads typed lines. A line is read only on request, so that an editor can use the terminal, and input typed before a prompt can be
+//! discarded, so that it never answers that prompt.
 
 use std::io::BufRead as _;
 
@@ -12,12 +12,12 @@ use tokio::sync::mpsc;
 pub(crate) struct Typed {
     want: std::sync::mpsc::Sender<()>,
     lines: mpsc::UnboundedReceiver<String>,
-    /// A line is being waited for.
+    /// A line was requested.
     wanted: bool,
 }
 
 impl Typed {
-    /// Reads on a thread of its own, since nothing can end such a read.
+    /// Reads on a thread of its own, because a read of stdin cannot be cancelled.
     pub(crate) fn new() -> Self {
         let (want, wants) = std::sync::mpsc::channel();
         let (sender, lines) = mpsc::unbounded_channel();
@@ -33,10 +33,10 @@ impl Typed {
         Self { want, lines, wanted: false }
     }
 
-    /// The next line; `None` when there are no more. Cancel safe.
+    /// The next line; `None` at the end of input. Cancel safe.
     pub(crate) async fn line(&mut self) -> Option<String> {
         if !self.wanted {
-            // A thread that has ended is seen below.
+            // If the thread has ended, `recv` returns `None`.
             let _ = self.want.send(());
             self.wanted = true;
         }
@@ -45,16 +45,16 @@ impl Typed {
         line
     }
 
-    /// Forgets what was typed up to now.
+    /// Discards the input typed so far.
     pub(crate) fn forget(&mut self) {
         while self.lines.try_recv().is_ok() {
             self.wanted = false;
         }
-        // No terminal, nothing to forget.
+        // Fails without a terminal; then there is nothing to discard.
         let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
     }
 
-    /// Forgets lines that nobody asked for, and says whether there were any. It does not wait for input.
+    /// Discards lines that were typed without a prompt, and returns whether there were any. It does not wait for input.
     pub(crate) fn forget_unasked(&mut self) -> Unasked {
         let waiting = ioctl_fionread(std::io::stdin()).is_ok_and(|bytes| bytes > 0);
         if !is_foreground() || (!waiting && self.lines.is_empty()) {
@@ -64,7 +64,7 @@ impl Typed {
         Unasked::Lines
     }
 
-    /// Forgets what was typed for this program, so that the shell does not run it when this program has ended.
+    /// Discards the input typed for this program, so that the shell does not run it afterwards.
     pub(crate) fn forget_at_end(&mut self) {
         if is_foreground() {
             self.forget();
@@ -72,7 +72,7 @@ impl Typed {
     }
 }
 
-/// What was typed although nothing was asked.
+/// Input that was typed without a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unasked {
     /// At least one line.
@@ -81,8 +81,8 @@ pub(crate) enum Unasked {
     Nothing,
 }
 
-/// Whether this program has the terminal. Input that is typed while it runs in the background is for another program, and the
-/// system stops a background program that touches it.
+/// Whether this program is in the foreground. Otherwise the input is for another program, and the system stops a background program
+/// that touches it.
 fn is_foreground() -> bool {
     tcgetpgrp(std::io::stdin()).is_ok_and(|group| group == getpgrp())
 }

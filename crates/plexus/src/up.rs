@@ -1,5 +1,5 @@
-//! `plexus up`: the hub in the background, with its log in the data directory. Verbs that need a hub come here as well. Of
-//! several at once one starts it: they take turns at a lock, and the hub's own lock has the last word.
+//! `plexus up`: starts the hub in the background, with its log in the data directory. Verbs that need a hub call it as well. A lock
+//! ensures that of several concurrent callers one starts the hub; the hub's own lock is authoritative.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -17,12 +17,12 @@ use crate::hub::{ANSWERED_WITHIN, HubClient, JsonArg, block_on};
 use crate::settings::DataDirArg;
 use crate::{environment, output, systemd};
 
-/// How long a hub may take to be there.
+/// How long a hub may take to start.
 const PATIENCE: Duration = Duration::from_secs(30);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
-/// A log that has grown larger makes room for a new one.
+/// A larger log is rotated.
 const LOG_BYTES: u64 = 16 * 1024 * 1024;
-/// Settings of the hub that may stand in the environment of whoever starts it.
+/// Environment variables that configure the hub.
 const SETTINGS: [&str; 3] = ["PLEXUS_LISTEN", "PLEXUS_CLAUDE", "PLEXUS_LOG"];
 
 /// Arguments of `plexus up`.
@@ -49,7 +49,7 @@ pub(crate) struct UpArgs {
     pub(crate) json: JsonArg,
 }
 
-/// Starts the hub, unless it runs.
+/// Starts the hub unless it is running.
 pub(crate) fn run(args: &UpArgs) -> Result<(), ExpectedError> {
     if args.systemd {
         return systemd::run(args);
@@ -66,28 +66,28 @@ pub(crate) fn run(args: &UpArgs) -> Result<(), ExpectedError> {
     Ok(())
 }
 
-/// What `plexus serve` is given besides the data directory.
+/// The arguments of `plexus serve` besides the data directory.
 pub(crate) fn given(args: &UpArgs) -> Result<Vec<String>, ExpectedError> {
     let mut words = Vec::new();
     if let Some(listen) = args.listen {
         words.extend(["--listen".to_owned(), listen.to_string()]);
     }
     if let Some(claude) = &args.claude {
-        let text = claude.to_str().ok_or_else(|| ExpectedError::Usage("--claude is no text".to_owned()))?;
+        let text = claude.to_str().ok_or_else(|| ExpectedError::Usage("--claude is not UTF-8".to_owned()))?;
         words.extend(["--claude".to_owned(), text.to_owned()]);
     }
     Ok(words)
 }
 
-/// How a hub came to be there.
+/// Whether this call started the hub.
 pub(crate) enum Began {
-    /// It was there.
+    /// It was already running.
     Already,
-    /// It was started.
+    /// This call started it.
     Now,
 }
 
-/// Sees to it that a hub is there.
+/// Starts the hub unless it is running.
 pub(crate) async fn ensure(hub: &HubClient) -> Result<(), ExpectedError> {
     begin(hub, &[]).await.map(|_| ())
 }
@@ -98,7 +98,7 @@ async fn begin(hub: &HubClient, given: &[String]) -> Result<Began, ExpectedError
         Found::Silent => return Err(silent(hub)),
         Found::Absent => {}
     }
-    // What stems from an agent is turned away by its hub, or finds none behind its wall: that is no reason for another.
+    // A process of an agent is rejected by its hub or cannot see it in its sandbox. It must not start another hub.
     if std::env::var_os(plexus_agent::SESSION_ID_VARIABLE).is_some() {
         return Err(ExpectedError::NoHub(hub.dir.clone()));
     }
@@ -107,7 +107,7 @@ async fn begin(hub: &HubClient, given: &[String]) -> Result<Began, ExpectedError
     DirBuilder::new().recursive(true).mode(0o700).create(&hub.dir).map_err(unusable)?;
     let lock = private(&hub.dir.join("up.lock")).map_err(unusable)?;
     lock.lock().map_err(system)?;
-    // Whoever had the lock before has started one.
+    // The previous holder of the lock may have started one.
     if answers(hub).await {
         return Ok(Began::Already);
     }
@@ -120,19 +120,19 @@ async fn begin(hub: &HubClient, given: &[String]) -> Result<Began, ExpectedError
     let pid = child.id();
     wait_for(hub, child, &log, written).await?;
     output::say(&format!(
-        "plexus: started a hub in the background (process {pid}, log in {}); `plexus down` ends it",
+        "plexus: started a hub in the background (process {pid}, log in {}); `plexus down` stops it",
         log.display()
     ));
     Ok(Began::Now)
 }
 
-/// What there is in a data directory.
+/// The state of a data directory.
 enum Found {
-    /// A hub that answers.
+    /// A hub responds.
     Answers,
-    /// One that takes connections and does not answer: stopped, or overloaded.
+    /// A hub accepts connections but does not respond: it is stopped or overloaded.
     Silent,
-    /// None.
+    /// No hub is running.
     Absent,
 }
 
@@ -155,12 +155,12 @@ fn silent(hub: &HubClient) -> ExpectedError {
     })
 }
 
-/// Whether a hub answers.
+/// Whether a hub responds.
 pub(crate) async fn answers(hub: &HubClient) -> bool {
     matches!(look(hub).await, Found::Answers)
 }
 
-/// The process that the running hub has noted.
+/// The process id of the running hub, from its `hub.json`.
 pub(crate) fn pid(dir: &Path) -> Option<u64> {
     let note = std::fs::read(dir.join("hub.json")).ok()?;
     serde_json::from_slice::<serde_json::Value>(&note).ok()?["pid"].as_u64()
@@ -174,14 +174,14 @@ fn spawn(dir: &Path, log: File, given: &[String]) -> Result<Child, ExpectedError
     let program = std::env::current_exe().map_err(system)?;
     let mut command = Command::new(program);
     command.args(["serve", "--background", "--data-dir"]).arg(dir).args(given).env_clear();
-    // The hub's environment is that of its agents: it is not to depend on which shell came first.
+    // Agents inherit the hub's environment, so it must not depend on the shell that started the hub.
     command.envs(environment::chosen(std::env::vars_os(), &[]).map_err(system)?);
     command.envs(SETTINGS.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     command.stdin(Stdio::null()).stdout(log.try_clone().map_err(system)?).stderr(log);
     command.spawn().map_err(system)
 }
 
-/// Waits until the hub answers; one that ends before is told with its last words.
+/// Waits until the hub responds. If it exits, the error contains the last line of its log and its exit code.
 async fn wait_for(hub: &HubClient, mut child: Child, log: &Path, written: u64) -> Result<(), ExpectedError> {
     let started = Instant::now();
     loop {
@@ -189,15 +189,16 @@ async fn wait_for(hub: &HubClient, mut child: Child, log: &Path, written: u64) -
             return Ok(());
         }
         let ended = child.try_wait().map_err(system)?;
-        // 1: another hub has the directory, and is just coming or going.
-        let other = ended.is_none_or(|status| status.code() == Some(1));
+        // 1: another hub holds the directory and is starting or stopping.
+        let code = ended.and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok());
+        let other = ended.is_none() || code == Some(1);
         if !other || started.elapsed() > PATIENCE {
             let said = std::fs::read(log).unwrap_or_default();
             let said = said.get(usize::try_from(written).unwrap_or(usize::MAX)..).unwrap_or_default();
             let said = String::from_utf8_lossy(said);
-            let last = said.lines().last().unwrap_or("it said nothing");
-            let message = format!("the hub did not start: {last} (its log is {})", log.display());
-            return Err(ExpectedError::Refused(message));
+            let last = said.lines().last().unwrap_or("it printed nothing");
+            let message = format!("{last} (log: {})", log.display());
+            return Err(ExpectedError::NotStarted { message, code });
         }
         tokio::time::sleep(BETWEEN_LOOKS).await;
     }

@@ -4,6 +4,7 @@
 mod answers;
 mod credential;
 mod crowd;
+mod demo;
 mod desk;
 mod door;
 mod hostile;

@@ -1,5 +1,5 @@
-//! The scripted agent as a program: where a test or a hub expects `claude`, name this instead.
+//! The scripted agent as a program, for tests to use in place of `claude`.
 
 fn main() {
-    std::process::exit(plexus_testkit::agent::run(std::env::args().skip(1).collect()));
+    std::process::exit(plexus_scripted_agent::run(std::env::args().skip(1).collect(), |_, _| None));
 }

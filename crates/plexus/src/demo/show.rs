@@ -1,22 +1,23 @@
-//! How the demo shows what happens: one line, or a few, for each event worth a word.
+//! Formats events and approvals for `plexus demo` at the terminal.
 
 use std::fmt;
 use std::path::Path;
 
 use serde_json::Value;
 
+use super::DemoHub;
 use crate::review::{Reviewed, Row, rows};
-use crate::show::{Requested, changed};
+use crate::show::{Requested, changed, short};
 use crate::terminal::{now, safe};
 
-/// Events as the demo tells them.
+/// Events as lines.
 #[derive(Default)]
 pub(super) struct Events(Requested);
 
 impl Events {
-    /// An event in words; `None` for those that would only distract.
+    /// The lines of an event; `None` for an event that is not shown.
     pub(super) fn event(&mut self, event: &Value) -> Option<String> {
-        let change = self.0.hear(event);
+        let change = self.0.record(event);
         let lines = self::event(event)?;
         Some(match change {
             Some(rows) => format!("{lines}\n{}", block("", &text_of(&rows))),
@@ -59,7 +60,7 @@ fn plain(event: &Value) -> String {
     lines.join("\n")
 }
 
-/// Text in a column behind whose it is.
+/// Text in a column, with the speaker in front of the first line.
 fn block(who: &str, text: &str) -> String {
     let text = safe(text);
     let lines =
@@ -67,32 +68,28 @@ fn block(who: &str, text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// An approval, and every way to answer it.
-pub(super) struct Question<'a> {
-    pub(super) reviewed: &'a Reviewed,
-    pub(super) program: &'a Path,
-    pub(super) data_dir: &'a Path,
-    pub(super) url: &'a str,
+/// An approval, and the command that answers it.
+pub(super) struct Request<'a> {
+    reviewed: &'a Reviewed,
+    program: &'a Path,
+    data_dir: &'a Path,
 }
 
-impl fmt::Display for Question<'_> {
+impl<'a> Request<'a> {
+    pub(super) fn new(reviewed: &'a Reviewed, hub: &'a DemoHub) -> Self {
+        Self { reviewed, program: hub.program(), data_dir: hub.data_dir() }
+    }
+}
+
+impl fmt::Display for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { reviewed, program, data_dir, url } = self;
+        let Self { reviewed, program, data_dir } = self;
         let (program, data_dir) = (program.display(), data_dir.display());
-        let (id, digest) = (reviewed.approval.id, reviewed.approval.digest.as_deref().unwrap_or_default());
-        writeln!(f, "\nplexus | PERMISSION NEEDED. The agent is stopped until this is answered:")?;
+        let id = reviewed.approval.id.to_string();
+        writeln!(f, "\nplexus | APPROVAL NEEDED. The agent waits until you answer:")?;
         writeln!(f, "{}", block("", &text_of(&rows(reviewed, now()))))?;
-        writeln!(f, "\nFrom another terminal:\n")?;
-        writeln!(
-            f,
-            "  {program} loopback respond --data-dir {data_dir} --approval-id {id} --approve true --digest {digest}\n"
-        )?;
-        writeln!(f, "or from any program (deny with \"approve\":false and a \"message\"):\n")?;
-        writeln!(f, "  curl -s {url}/rpc -H \"Authorization: Bearer $(cat {data_dir}/operator.token)\" \\")?;
-        writeln!(
-            f,
-            "    -d '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"loopback.respond\",\"params\":{{\"approval_id\":\"{id}\",\"approve\":true,\"digest\":\"{digest}\"}}}}'"
-        )
+        writeln!(f, "\nFrom another terminal (`deny` instead of `approve` denies it):\n")?;
+        writeln!(f, "  {program} approve {} --data-dir {data_dir}", short(&id))
     }
 }
 
@@ -102,31 +99,23 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_question_shows_tool_and_input_and_the_exact_command() {
+    fn an_approval_shows_tool_and_input_and_the_exact_command() {
         let id = "0b5c0000-0000-4000-8000-000000000000";
         let approval = json!({
             "id": id, "session_id": id, "session_name": "demo", "kind": "tool", "tool_name": "Bash", "tool_use_id": "t",
             "input": {"command": "ls -la"}, "status": "pending", "created_at": 0, "asked_of": {"kind": "operator"}, "cwd": "/",
         });
         let reviewed = Reviewed::read(json!({"approval": approval})).unwrap();
-        let question = Question {
-            reviewed: &reviewed,
-            program: Path::new("/bin/plexus"),
-            data_dir: Path::new("/data"),
-            url: "http://127.0.0.1:1",
-        };
-        let shown = question.to_string();
-        for part in [
-            "Bash",
-            "ls -la",
-            "/bin/plexus loopback respond --data-dir /data --approval-id 0b5c0000-0000-4000-8000-000000000000 --approve true --digest ",
-        ] {
+        let request =
+            Request { reviewed: &reviewed, program: Path::new("/bin/plexus"), data_dir: Path::new("/data") };
+        let shown = request.to_string();
+        for part in ["Bash", "ls -la", "/bin/plexus approve 0b5c0000 --data-dir /data\n"] {
             assert!(shown.contains(part), "{part} is not in {shown}");
         }
     }
 
     #[test]
-    fn long_outputs_are_shown_by_their_beginning() {
+    fn a_long_output_is_cut() {
         let shown =
             event(&json!({"type": "tool_result", "output": "a\n".repeat(20), "is_error": false})).unwrap();
         assert_eq!(shown.lines().count(), 9);

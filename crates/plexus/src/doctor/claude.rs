@@ -1,4 +1,4 @@
-//! Whether Claude Code is there, and in a version that Plexus is tested with.
+//! Checks whether Claude Code is installed, in a version that Plexus is tested with.
 
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use plexus_testkit::PINNED;
+use plexus_claude::TESTED_VERSIONS;
 
 use super::{Finding, note, ok, wrong};
 use crate::environment;
 use crate::terminal::one_line;
 
-/// How long a program may take to say its version.
+/// How long a program may take to print its version.
 const VERSION_WITHIN: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-pub(super) fn look(program: &Path) -> Finding {
+pub(super) fn check(program: &Path) -> Finding {
     let Some(path) = in_path(program) else {
-        let mend = "install Claude Code, or name it with PLEXUS_CLAUDE or `claude` in plexus.toml";
-        return wrong("claude", format!("there is no `{}` in PATH", program.display()), mend);
+        let fix = "install Claude Code, or name it with PLEXUS_CLAUDE or `claude` in plexus.toml";
+        return wrong("claude", format!("`{}` is not in PATH", program.display()), fix);
     };
     let said = match version(&path) {
         Ok(said) => said,
@@ -29,18 +29,18 @@ pub(super) fn look(program: &Path) -> Finding {
     };
     let found = format!("{}: {said}", path.display());
     let number = said.split_whitespace().next().and_then(numbers);
-    let [first, last] =
-        [PINNED.first(), PINNED.last()].map(|version| version.and_then(|version| numbers(version)));
-    let tested = PINNED.join(" and ");
+    let [first, last] = [TESTED_VERSIONS.first(), TESTED_VERSIONS.last()]
+        .map(|version| version.and_then(|version| numbers(version)));
+    let tested = TESTED_VERSIONS.join(" and ");
     match number {
         Some(number) if Some(number) < first => {
             wrong("claude", found, format!("update it; Plexus is tested with {tested}"))
         }
         Some(number) if Some(number) > last => {
-            note("claude", found, format!("newer than what Plexus is tested with ({tested})"))
+            note("claude", found, format!("newer than the versions Plexus is tested with ({tested})"))
         }
         Some(_) => ok("claude", found),
-        None => note("claude", found, format!("no version that we know; Plexus is tested with {tested}")),
+        None => note("claude", found, format!("unknown version; Plexus is tested with {tested}")),
     }
 }
 
@@ -68,7 +68,7 @@ fn version(program: &Path) -> Result<String, String> {
             None if started.elapsed() > VERSION_WITHIN => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err("does not say its version".to_owned());
+                return Err("does not print its version".to_owned());
             }
             None => std::thread::sleep(LOOK_AGAIN),
         }
@@ -77,7 +77,7 @@ fn version(program: &Path) -> Result<String, String> {
     if let Some(mut stdout) = child.stdout.take() {
         let _ = stdout.read_to_string(&mut said);
     }
-    if status.success() { Ok(one_line(&said, 100)) } else { Err(format!("ended with {status}")) }
+    if status.success() { Ok(one_line(&said, 100)) } else { Err(format!("it failed ({status})")) }
 }
 
 fn numbers(version: &str) -> Option<[u32; 3]> {
@@ -98,9 +98,9 @@ mod tests {
     }
 
     #[test]
-    fn a_claude_that_is_not_there_is_wrong_and_says_how_to_mend_it() {
-        let finding = look(Path::new("/nowhere/claude"));
+    fn a_missing_claude_is_a_problem_with_a_fix() {
+        let finding = check(Path::new("/nowhere/claude"));
         assert_eq!(finding.health, Health::Wrong);
-        assert!(finding.mend.unwrap().contains("PLEXUS_CLAUDE"));
+        assert!(finding.fix.unwrap().contains("PLEXUS_CLAUDE"));
     }
 }

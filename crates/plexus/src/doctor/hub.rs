@@ -1,4 +1,4 @@
-//! Whether a hub runs, of which version, and whether its port can be reached.
+//! Checks whether a hub is running, its version, and whether its port is reachable.
 
 use plexus_server::{Config, DataDir};
 use serde_json::Value;
@@ -7,36 +7,36 @@ use super::{Finding, note, ok, wrong};
 use crate::error::ExpectedError;
 use crate::hub::HubClient;
 
-pub(super) async fn look(hub: &HubClient, config: &Config) -> Result<Vec<Finding>, ExpectedError> {
+pub(super) async fn check(hub: &HubClient, config: &Config) -> Result<Vec<Finding>, ExpectedError> {
     let socket = DataDir::socket(&hub.dir);
     let Ok((_, health)) = hub.client.get("/health").await else {
         let port = match config.listen.port() {
-            0 => ok("port", "a free one is taken"),
+            0 => ok("port", "the hub chooses a free port"),
             _ => match std::net::TcpListener::bind(config.listen) {
                 Ok(_) => ok("port", format!("{} is free", config.listen)),
                 Err(error) => {
-                    let mend = "set another with PLEXUS_LISTEN or `listen` in plexus.toml";
-                    wrong("port", format!("{}: {error}", config.listen), mend)
+                    let fix = "choose another with PLEXUS_LISTEN or `listen` in plexus.toml";
+                    wrong("port", format!("{}: {error}", config.listen), fix)
                 }
             },
         };
         let left =
-            if socket.exists() { "none runs; one that ended badly left its socket" } else { "none runs" };
+            if socket.exists() { "not running; a hub that crashed left its socket" } else { "not running" };
         return Ok(vec![
-            note("hub", left, "`plexus up` starts one, and so does any verb that needs it"),
+            note("hub", left, "`plexus up` starts it, and so does any command that needs it"),
             port,
         ]);
     };
     let health: Value = serde_json::from_slice(&health).unwrap_or_default();
     let version = health["version"].as_str().unwrap_or("unknown");
     let mut findings = vec![if version == env!("CARGO_PKG_VERSION") {
-        ok("hub", format!("runs, version {version}, and answers on {}", socket.display()))
+        ok("hub", format!("version {version}, responds on {}", socket.display()))
     } else {
-        let found = format!("runs, version {version}; this program is {}", env!("CARGO_PKG_VERSION"));
+        let found = format!("version {version}; this program is version {}", env!("CARGO_PKG_VERSION"));
         note(
             "hub",
             found,
-            "end it with Ctrl-C or `systemctl --user restart plexus`; its agents wait for the next one",
+            "restart it (Ctrl-C, or `systemctl --user restart plexus`); its agents wait for the new hub",
         )
     }];
     let note: Value = std::fs::read(hub.dir.join("hub.json"))
@@ -48,8 +48,8 @@ pub(super) async fn look(hub: &HubClient, config: &Config) -> Result<Vec<Finding
     findings.push(match tokio::net::TcpStream::connect(&authority).await {
         Ok(_) => ok("port", format!("the hub listens on {authority}")),
         Err(error) => {
-            let mend = "agents on the mcp channel cannot reach it: look into hub.log, and start it anew";
-            wrong("port", format!("the hub does not answer on {authority}: {error}"), mend)
+            let fix = "agents on the mcp channel cannot reach the hub: read hub.log, and restart it";
+            wrong("port", format!("the hub does not respond on {authority}: {error}"), fix)
         }
     });
     Ok(findings)

@@ -1,5 +1,5 @@
-//! `plexus doctor`: looks at what Plexus needs and says of each thing whether it is well, and if not, how to mend it. It
-//! changes nothing and starts no hub. Each thing it looks at has a file of its own.
+//! `plexus doctor`: checks what Plexus needs and says how to fix what is wrong. It changes nothing and starts no hub. Each group of
+//! checks has a file of its own.
 
 mod claude;
 mod hub;
@@ -29,65 +29,65 @@ pub(crate) struct DoctorArgs {
     pub(crate) json: JsonArg,
 }
 
-/// How something is.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Health {
     Ok,
-    /// It works, and could be better.
+    /// It works, but could be better.
     Note,
     Wrong,
 }
 
-/// What was found of one thing.
+/// One check: what was examined, the result, and how to fix it.
 #[derive(Debug, Serialize)]
 struct Finding {
     what: &'static str,
     health: Health,
     found: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    mend: Option<String>,
+    fix: Option<String>,
 }
 
 fn ok(what: &'static str, found: impl Into<String>) -> Finding {
-    Finding { what, health: Health::Ok, found: found.into(), mend: None }
+    Finding { what, health: Health::Ok, found: found.into(), fix: None }
 }
 
-fn note(what: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Finding {
-    Finding { what, health: Health::Note, found: found.into(), mend: Some(mend.into()) }
+fn note(what: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Finding {
+    Finding { what, health: Health::Note, found: found.into(), fix: Some(fix.into()) }
 }
 
-fn wrong(what: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Finding {
-    Finding { what, health: Health::Wrong, found: found.into(), mend: Some(mend.into()) }
+fn wrong(what: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Finding {
+    Finding { what, health: Health::Wrong, found: found.into(), fix: Some(fix.into()) }
 }
 
-/// Looks at everything.
+/// Runs all checks.
 pub(crate) fn run(args: &DoctorArgs) -> Result<(), ExpectedError> {
-    let findings = looked(args)?;
-    let ill = findings.iter().filter(|finding| finding.health == Health::Wrong).count();
+    let findings = check_all(args)?;
+    let problems = findings.iter().filter(|finding| finding.health == Health::Wrong).count();
     if args.json.json {
         output::json(&findings);
     } else {
-        for Finding { what, health, found, mend } in &findings {
+        for Finding { what, health, found, fix } in &findings {
             let mark = match health {
                 Health::Ok => "ok   ",
                 Health::Note => "note ",
                 Health::Wrong => "WRONG",
             };
             output::print(&format!("{mark}  {what:<14} {}", one_line(found, 300)));
-            if let Some(mend) = mend {
-                output::print(&format!("       {:<14} -> {mend}", ""));
+            if let Some(fix) = fix {
+                output::print(&format!("       {:<14} -> {fix}", ""));
             }
         }
     }
-    match ill {
+    match problems {
         0 => Ok(()),
-        1 => Err(ExpectedError::Refused("one thing is wrong".to_owned())),
-        several => Err(ExpectedError::Refused(format!("{several} things are wrong"))),
+        1 => Err(ExpectedError::Refused("1 check failed".to_owned())),
+        several => Err(ExpectedError::Refused(format!("{several} checks failed"))),
     }
 }
 
-fn looked(args: &DoctorArgs) -> Result<Vec<Finding>, ExpectedError> {
+fn check_all(args: &DoctorArgs) -> Result<Vec<Finding>, ExpectedError> {
     let dir = args.data_dir.resolve()?;
     let serve = ServeArgs { listen: None, data_dir: args.data_dir.clone(), claude: None, background: false };
     let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -109,9 +109,9 @@ fn looked(args: &DoctorArgs) -> Result<Vec<Finding>, ExpectedError> {
     let file = dir.join("plexus.toml");
     let settings = if file.exists() { file.display().to_string() } else { "defaults".to_owned() };
     let mut findings =
-        vec![ok("settings", settings), claude::look(&config.hub.claude), places::data_dir(&dir)];
+        vec![ok("settings", settings), claude::check(&config.hub.claude), places::data_dir(&dir)];
     findings.extend(places::private_files(&dir));
-    findings.extend(block_on(hub::look(&HubClient::of(&args.data_dir)?, &config))?);
+    findings.extend(block_on(hub::check(&HubClient::of(&args.data_dir)?, &config))?);
     findings.extend(places::sandbox(&config, &dir));
     findings.push(places::inotify());
     findings.push(places::shell());

@@ -1,4 +1,4 @@
-//! Where the hub keeps its things: who may get at them, what keeps agents out, and how much room there is.
+//! Checks the data directory and its permissions, the sandbox of agents, the shell, and the free disk space.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
@@ -9,6 +9,8 @@ use plexus_core::{WallSetting, find_bash, granted_before, regain_sandbox};
 use plexus_server::Config;
 
 use super::{Finding, note, ok, wrong};
+
+const SEE_SANDBOX: &str = "see \"The sandbox\" in docs/configuration.md";
 
 pub(super) fn data_dir(dir: &Path) -> Finding {
     const WHAT: &str = "data directory";
@@ -22,59 +24,63 @@ pub(super) fn data_dir(dir: &Path) -> Finding {
         }
         Ok(found) => open_to_others(&found).map_or_else(
             || ok(WHAT, dir.display().to_string()),
-            |(found, mend)| {
-                wrong(WHAT, format!("{} {found}", dir.display()), format!("{mend} {}", dir.display()))
+            |(found, fix)| {
+                wrong(WHAT, format!("{} {found}", dir.display()), format!("{fix} {}", dir.display()))
             },
         ),
     }
 }
 
-/// What is wrong with who owns something, or may get at it, and the command that mends it.
+/// What is wrong with the owner or mode of a file, and the command that fixes it.
 fn open_to_others(found: &Metadata) -> Option<(String, &'static str)> {
     if found.uid() != rustix::process::geteuid().as_raw() {
         return Some(("belongs to another user".to_owned(), "sudo chown \"$USER\""));
     }
     let mode = found.mode() & 0o777;
-    (mode & 0o077 != 0).then(|| (format!("is open to others (mode {mode:o})"), "chmod go="))
+    (mode & 0o077 != 0).then(|| (format!("is accessible to other users (mode {mode:o})"), "chmod go="))
 }
 
 pub(super) fn private_files(dir: &Path) -> impl Iterator<Item = Finding> {
     let paths = ["operator.token", "identity.key", "hub.sock"].map(|name| dir.join(name));
     paths.into_iter().filter_map(|path| {
-        let (found, mend) = open_to_others(&path.symlink_metadata().ok()?)?;
-        Some(wrong("files", format!("{} {found}", path.display()), format!("{mend} {}", path.display())))
+        let (found, fix) = open_to_others(&path.symlink_metadata().ok()?)?;
+        Some(wrong("files", format!("{} {found}", path.display()), format!("{fix} {}", path.display())))
     })
 }
 
-/// What keeps agents from the data directory, from other processes and from the streams of their own Claude Code.
+/// Checks what separates agents from the data directory, from other processes and from the streams of their own Claude Code.
 pub(super) fn sandbox(config: &Config, dir: &Path) -> Vec<Finding> {
-    let mend = "see \"The wall\" in docs/configuration.md";
+    let fix = SEE_SANDBOX;
     let elsewhere = if dir.is_dir() { None } else { tempfile::tempdir().ok() };
     let tried = elsewhere.as_ref().map_or(dir, |elsewhere| elsewhere.path());
     let before = granted_before(dir);
     match (config.hub.wall, plexus_agent::try_sandbox(tried, config.hub.tracing, &before)) {
         (WallSetting::Off, _) => {
-            vec![note("wall", "`wall` in plexus.toml is \"off\": agents can read the operator's token", mend)]
+            vec![note(
+                "sandbox",
+                "`wall` in plexus.toml is \"off\": agents can read the operator's token",
+                fix,
+            )]
         }
         (_, Walled::Namespaces { signals, terminals, descriptors, memory, parts: _ }) => vec![
-            ok("wall", "agents are kept from the data directory, wherever it is mounted now or later"),
+            ok("sandbox", "agents cannot read the data directory, wherever it is mounted now or later"),
             protection("signals", "agents cannot signal the hub or other agents", signals),
             protection("terminals", "agents cannot write to your terminals", terminals),
             protection("descriptors", "an agent's commands cannot use its streams or trace it", descriptors),
             protection("memory", "an agent's commands cannot write its memory", memory),
         ],
         (_, Walled::None { reason }) if !before.is_empty() => vec![wrong(
-            "wall",
-            format!("no agent is started, as this system refuses a part of the sandbox: {reason}"),
+            "sandbox",
+            format!("no agent can start, because this system denies a part of the sandbox: {reason}"),
             regain_sandbox(dir),
         )],
         (WallSetting::Required, Walled::None { reason }) => {
-            vec![wrong("wall", format!("required, and this system grants none: {reason}"), mend)]
+            vec![wrong("sandbox", format!("required, but this system does not support it: {reason}"), fix)]
         }
         (WallSetting::Wanted, Walled::None { reason }) => vec![note(
-            "wall",
-            format!("this system grants none, so agents can read the operator's token: {reason}"),
-            mend,
+            "sandbox",
+            format!("this system does not support it, so agents can read the operator's token: {reason}"),
+            fix,
         )],
     }
 }
@@ -82,13 +88,11 @@ pub(super) fn sandbox(config: &Config, dir: &Path) -> Vec<Finding> {
 fn protection(what: &'static str, holds: &str, found: Protection) -> Finding {
     match found {
         Protection::Held(by) => ok(what, format!("{holds} ({by})")),
-        Protection::Open(why) => {
-            note(what, format!("not protected: {why}"), "see \"The wall\" in docs/configuration.md")
-        }
+        Protection::Open(why) => note(what, format!("not protected: {why}"), SEE_SANDBOX),
     }
 }
 
-/// How the hub learns that an agent has written something. An agent can use up what its user may have.
+/// Checks whether inotify can notify the hub of what agents write. An agent can use up the instances of its user.
 pub(super) fn inotify() -> Finding {
     match plexus_agent::try_inotify() {
         Ok(()) => ok("inotify", "the hub is notified of what agents write"),
@@ -108,7 +112,7 @@ pub(super) fn shell() -> Finding {
         Some(bash) => ok("shell", format!("agents run commands with {}", bash.display())),
         None => note(
             "shell",
-            "there is no bash, so agents run commands with zsh, and more lines are asked about",
+            "bash is missing, so agents run commands with zsh, and more of them need approval",
             "install bash",
         ),
     }
@@ -116,8 +120,8 @@ pub(super) fn shell() -> Finding {
 
 pub(super) fn disk(config: &Config, dir: &Path) -> Finding {
     let reserve = config.hub.limits.reserve_bytes;
-    let there = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("/"));
-    match std::fs::File::open(there).and_then(plexus_agent::free_bytes) {
+    let existing = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("/"));
+    match std::fs::File::open(existing).and_then(plexus_agent::free_bytes) {
         Ok(free) if free < reserve => {
             let found = format!(
                 "{} free, {} reserved for decisions: no turn can start",
@@ -131,12 +135,12 @@ pub(super) fn disk(config: &Config, dir: &Path) -> Finding {
         }
         Ok(free) => ok("disk", format!("{} free", amount(free))),
         Err(error) => {
-            wrong("disk", format!("{}: {error}", there.display()), "choose another place with --data-dir")
+            wrong("disk", format!("{}: {error}", existing.display()), "choose another with --data-dir")
         }
     }
 }
 
-/// An amount of bytes as people read it.
+/// A number of bytes, for people.
 fn amount(bytes: u64) -> String {
     let tenths = |unit: u64| {
         let tenths = u128::from(bytes) * 10 / u128::from(unit);

@@ -1,6 +1,6 @@
-//! An approval as a person reads it: commands as commands, edits as diffs, plans as texts, questions with their options.
-//! Whatever else stands in the input is listed below, so that nothing of it stays unseen. Rows of the
-//! input always start with a lead (spaces, `$`, `#` or a line number); rows of our own have none.
+//! Formats an approval: commands as commands, edits as diffs, plans as text, questions with their options. All other fields of the input
+//! follow, so that nothing stays hidden. Rows of the input always start with a prefix (spaces, `$`, `#` or a line number); rows of
+//! Plexus have none.
 
 use std::borrow::Cow;
 
@@ -15,8 +15,7 @@ use super::question::{Question, questions};
 use super::row::{Row, Tone};
 use super::width::exact;
 
-/// The lead of lines of a text: without one of their own they would look like fields, and a line of a command that runs like one that
-/// only describes it.
+/// The prefix of further lines of a text. Without it they would look like fields, and a line of a command like a description.
 const TEXT: &str = "| ";
 
 /// All rows of an approval.
@@ -45,7 +44,7 @@ pub(crate) fn rows(reviewed: &Reviewed, now: u64) -> Vec<Row> {
     if approval.truncated {
         rows.push(Row::new(
             Tone::Warn,
-            "The rest is not shown here. It cannot be allowed before all of it was shown.",
+            "The rest is not shown here. You can allow it after all of it was shown.",
         ));
     }
     rows
@@ -55,12 +54,12 @@ const WRITTEN_OUT: &str = "Control, direction or invisible characters in it are 
 const LITERAL: &str = "Where it says \\u{ itself, the backslash is doubled: \\\\u{…}.";
 const UNCERTAIN: &str = "Some of the \\u{…} above may be literal text: the hub does not tell which.";
 
-/// Whether anything was written out, or doubled so that it does not look so.
+/// Whether the rows contain escapes, or doubled backslashes.
 fn is_escaped(rows: &[Row]) -> bool {
     rows.iter().any(|row| row.text.contains("\\u{"))
 }
 
-/// What is asked, in one line.
+/// The title of an approval.
 pub(crate) fn title(approval: &Approval) -> String {
     match approval.kind {
         ApprovalKind::Tool => {
@@ -108,7 +107,7 @@ fn head(approval: &Approval, now: u64) -> Vec<Row> {
     rows
 }
 
-/// What the tool is known to take; what is shown is taken out of `rest`.
+/// The known fields of the tool; the formatted ones are removed from `rest`.
 fn body(reviewed: &Reviewed, rest: &mut Object) -> Vec<Row> {
     let approval = &reviewed.approval;
     match approval.tool_name.as_str() {
@@ -165,7 +164,7 @@ fn body(reviewed: &Reviewed, rest: &mut Object) -> Vec<Row> {
     }
 }
 
-/// A question, and whatever else its object holds.
+/// A question and the other fields of its object.
 fn question_rows((question, fields): (&Question, &Object)) -> Vec<Row> {
     let mut rows = question.rows();
     let plain = |option: &Value| {
@@ -211,19 +210,17 @@ fn unavailable(reason: &str) -> Row {
     Row::exact(Tone::Warn, "the file on disk cannot be compared: ", reason)
 }
 
-/// The text that edits are compared with, or why there is none.
+/// The text that edits are compared with, or the reason why there is none.
 fn text_of(file: Option<&TargetFile>) -> (Option<String>, Option<Row>) {
     match file {
         None => (None, None),
         Some(TargetFile::Text { text, .. }) => (Some(text.clone()), None),
-        Some(TargetFile::Missing { .. }) => {
-            (None, Some(Row::new(Tone::Warn, "there is no file at this path:")))
-        }
+        Some(TargetFile::Missing { .. }) => (None, Some(Row::new(Tone::Warn, "the file does not exist:"))),
         Some(TargetFile::Unavailable { reason, .. }) => (None, Some(unavailable(reason))),
     }
 }
 
-/// One edit of the file as it is `now`, which becomes what the edit leaves. Fields that are no part of an edit stay.
+/// Formats one edit of the text `now`, which becomes the edited text. Fields that are not part of an edit stay.
 fn edit(now: &mut Option<String>, fields: &mut Object) -> Vec<Row> {
     let is_text = |name: &str| fields.get(name).is_some_and(Value::is_string);
     if !(is_text("old_string") && is_text("new_string")) {
@@ -246,7 +243,7 @@ fn edit(now: &mut Option<String>, fields: &mut Object) -> Vec<Row> {
     rows
 }
 
-/// A text of the input, which is shown by whoever takes it.
+/// Removes a text field from the input; the caller shows it.
 fn text(rest: &mut Object, name: &str) -> Option<String> {
     if !rest.get(name).is_some_and(Value::is_string) {
         return None;
@@ -254,7 +251,7 @@ fn text(rest: &mut Object, name: &str) -> Option<String> {
     rest.remove(name).and_then(|value| value.as_str().map(str::to_owned))
 }
 
-/// A field by its name, with all of its value.
+/// A field with its name and whole value.
 pub(crate) fn field(name: &str, value: &Value) -> Vec<Row> {
     let name = exact(name);
     let below = |shown: &str| {
@@ -274,7 +271,7 @@ pub(crate) fn field(name: &str, value: &Value) -> Vec<Row> {
     }
 }
 
-/// A length of time in one or two figures.
+/// A duration in short form.
 pub(crate) fn span(secs: u64) -> String {
     match secs {
         0..60 => format!("{secs}s"),

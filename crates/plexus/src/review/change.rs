@@ -1,5 +1,5 @@
-//! An edited input as rows: the fields that changed, line by line, and the names of those that did not. Answers to an agent's
-//! questions are shown as answers.
+//! Formats an edited input: the changed fields line by line, and the names of the unchanged ones. Answers to an agent's questions are
+//! shown as answers.
 
 use plexus_core::edited::{Mark, answers, input_change};
 use plexus_protocol::{Approval, ApprovalKind, Object};
@@ -9,11 +9,11 @@ use super::original::{Escapes, original};
 use super::row::{Row, Tone};
 use super::width::exact;
 
-/// The lead of the row that names what did not change.
+/// The prefix of the row that names the unchanged fields.
 const UNCHANGED: &str = "  unchanged: ";
 
-/// What an edit of an approval's input makes of it, in full. The editor is given what the hub shows: what it wrote out as `\u{…}` has
-/// become text, which is shown as the change it is.
+/// The edited input of an approval, in full. The editor gets the text that the hub shows, so a character that the hub escaped as `\u{…}`
+/// has become text, which is shown as a change.
 pub(crate) fn rows_of_edit(approval: &Approval, before: &Object, after: &Object) -> Vec<Row> {
     let (asked, escapes) = original(approval);
     if escapes == Escapes::Literal || approval.kind == ApprovalKind::Budget {
@@ -22,13 +22,13 @@ pub(crate) fn rows_of_edit(approval: &Approval, before: &Object, after: &Object)
     let mut rows = rows_in_full(&asked.input, after);
     rows.push(Row::new(
         Tone::Warn,
-        "Characters that the hub had written as \\u{…} are now that text, shown as \\\\u{…}:",
+        "Characters that the hub escaped as \\u{…} are now text, shown as \\\\u{…}.",
     ));
-    rows.push(Row::new(Tone::Warn, "the escapes are what will run, and not the characters."));
+    rows.push(Row::new(Tone::Warn, "The escapes will run, not the characters."));
     rows
 }
 
-/// The whole input that is about to run, with what was changed in it: nothing of it stays unseen.
+/// The whole input that will run, with the changes marked.
 pub(crate) fn rows_in_full(before: &Object, after: &Object) -> Vec<Row> {
     let mut rows = rows(before, after);
     rows.retain(|row| row.lead != UNCHANGED);
@@ -42,7 +42,7 @@ pub(crate) fn rows_in_full(before: &Object, after: &Object) -> Vec<Row> {
     rows
 }
 
-/// What changed between the input that was requested and the one that runs.
+/// The changes between the requested input and the one that runs.
 pub(crate) fn rows(before: &Object, after: &Object) -> Vec<Row> {
     if let Some(answers) = answers(before, after) {
         return answers.iter().flat_map(|(question, answer)| answer_rows(question, answer)).collect();

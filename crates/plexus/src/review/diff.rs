@@ -1,5 +1,5 @@
-//! A call that writes a file, as lines that go and come, with the numbers that the lines have in the file. Works from the input and
-//! the file's text as the hub read it; without that text the diff has no numbers. Every line of the input is shown.
+//! Formats a call that writes a file as a diff with the line numbers of the file. It uses the input and the file's text as the hub read it;
+//! without that text the diff has no numbers. Every line of the input is shown.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use plexus_core::edited::{DiffLine, Mark, line_diff};
 
 use super::row::{Row, Tone};
 
-/// How many lines of the file are shown around a change.
+/// The number of context lines around a change.
 const AROUND: usize = 3;
 
 /// One replacement of a text by another.
@@ -21,9 +21,9 @@ pub(crate) struct Edit<'a> {
 /// Which occurrences of a text an edit replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Occurrences {
-    /// The only one.
+    /// The only occurrence.
     One,
-    /// All of them.
+    /// All occurrences.
     All,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn numbered(old: &str, new: &str) -> Vec<Row> {
     Numbers { old: 1, new: 1 }.rows(&line_diff(old, new))
 }
 
-/// A text that is all new.
+/// A new text.
 pub(crate) fn added(text: &str) -> Vec<Row> {
     if text.is_empty() {
         return vec![Row::new(Tone::Dim, "an empty file")];
@@ -49,7 +49,7 @@ pub(crate) fn added(text: &str) -> Vec<Row> {
     rows
 }
 
-/// An edit of a file with its line numbers, and the text that it leaves; `None` when the edit does not fit the file.
+/// An edit of a file with line numbers, and the edited text; `None` if the edit does not match the file.
 pub(crate) fn edit(file: &str, edit: Edit<'_>) -> Option<(Vec<Row>, String)> {
     let found: Vec<usize> = if edit.old.is_empty() {
         Vec::new()
@@ -84,7 +84,7 @@ fn count(text: &str) -> isize {
     isize::try_from(text.lines().count()).unwrap_or(isize::MAX)
 }
 
-/// Ranges of lines that hold all occurrences with the lines around them; those that touch are one.
+/// The ranges of lines with all occurrences and their context; adjacent ranges are merged.
 fn blocks(starts: &[usize], found: &[usize], length: usize) -> Vec<Range<usize>> {
     let line_of = |byte: usize| starts.partition_point(|start| *start <= byte).saturating_sub(1);
     let mut blocks: Vec<Range<usize>> = Vec::new();

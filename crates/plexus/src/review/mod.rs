@@ -1,5 +1,5 @@
-//! What a person sees before deciding: an approval, or an edited input, as rows that show every character of it. `watch`, `run`,
-//! `attach`, `approve`, `approvals` and `demo` all show these rows; how they are painted and paged is left to each of them.
+//! Formats an approval or an edited input as rows that show every character of it. `watch`, `run`, `attach`, `approve`, `approvals` and
+//! `demo` all use these rows; colours and paging are left to them.
 
 pub(crate) mod approval;
 pub(crate) mod change;
@@ -17,19 +17,19 @@ pub(crate) use row::{Row, Tone, fit};
 use plexus_protocol::Approval;
 use plexus_protocol::loopback::TargetFile;
 
-/// An approval read in full, with what is known about it.
+/// An approval that was read in full, with the affected file.
 #[derive(Debug, Clone)]
 pub(crate) struct Reviewed {
     pub(crate) approval: Approval,
-    /// The file the call is about to change, as the hub read it. The client never reads it: it may run elsewhere.
+    /// The affected file as the hub read it. The client never reads it, because it may run on another machine.
     pub(crate) file: Option<TargetFile>,
 }
 
 impl Reviewed {
-    /// From what `loopback.get` says with `context`.
+    /// Parses the result of `loopback.get` with `context`.
     pub(crate) fn read(mut found: serde_json::Value) -> Result<Self, serde_json::Error> {
         let mut approval: Approval = serde_json::from_value(found["approval"].take())?;
-        // The hub has no digest for a budget request. The client's own still names what was read.
+        // The hub has no digest for a budget request; the client computes one.
         if approval.digest.is_none() && !approval.truncated {
             approval.digest = Some(original::digest(&approval));
         }

@@ -1,5 +1,5 @@
-//! The call that was asked about, from what the hub shows of it. The hub writes characters that could mislead as `\u{…}` and leaves
-//! a text that says `\u{…}` literally as it is; the digest, which is of the call itself, tells the two apart.
+//! Recovers the original call from what the hub shows. The hub escapes misleading characters as `\u{…}` and leaves a literal `\u{…}`
+//! unchanged; the digest of the original call distinguishes the two.
 
 use plexus_core::call_digest;
 use plexus_protocol::{Approval, Object, visible};
@@ -7,26 +7,26 @@ use serde_json::Value;
 
 use super::width::is_misleading;
 
-/// How many escapes of an input are tried in all combinations.
+/// The maximum number of escapes for which all combinations are tried.
 const TRIED: u32 = 10;
-/// How many bytes are hashed for that at most: it is done while a person waits.
+/// The maximum number of bytes hashed for that, because the user waits.
 const TRIED_BYTES: usize = 4 * 1024 * 1024;
 
-/// What is known about the `\u{…}` in what the hub shows.
+/// What is known about the escapes in the shown input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Escapes {
-    /// All of them are literal text: the hub wrote nothing out.
+    /// All are literal text: the hub escaped nothing.
     Literal,
-    /// Some or all stand for characters, and it is known which.
+    /// Some or all are escaped characters, and it is known which.
     Characters,
-    /// Some stand for characters, and some may be literal text.
+    /// Some are escaped characters, and some may be literal text.
     Uncertain,
 }
 
-/// The approval with the characters that the hub wrote out put back.
+/// The approval with the escaped characters restored.
 pub(crate) fn original(approval: &Approval) -> (Approval, Escapes) {
     let mut asked = approval.clone();
-    // Words about the call are no part of the digest.
+    // The description is not part of the digest.
     for words in [&mut asked.reason, &mut asked.blocked_path].into_iter().flatten() {
         *words = decoded(words, &mut || Meaning::Character);
     }
@@ -59,7 +59,7 @@ pub(crate) fn original(approval: &Approval) -> (Approval, Escapes) {
     (asked, Escapes::Uncertain)
 }
 
-/// What an escape stands for.
+/// The meaning of an escape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     /// The character.
@@ -68,8 +68,7 @@ enum Meaning {
     Text,
 }
 
-/// The approval with this input and tool, in which each escape stands for what `meaning` says of its number. The hub shows the directory
-/// as it is.
+/// The approval with this input and tool, in which `meaning` decides what each escape means. The hub does not escape the directory.
 fn with(
     mut approval: Approval,
     input: &Object,
@@ -91,7 +90,7 @@ pub(crate) fn digest(approval: &Approval) -> String {
     call_digest(&approval.tool_name, &approval.input, &approval.cwd)
 }
 
-/// A file's text, as it compares with an input of which this is known.
+/// A file's text in the form that can be compared with the input.
 pub(super) fn comparable(text: &str, escapes: Escapes) -> String {
     match escapes {
         Escapes::Literal | Escapes::Characters => text.to_owned(),
@@ -114,7 +113,7 @@ fn decoded_value(value: &Value, meaning: &mut dyn FnMut() -> Meaning) -> Value {
     }
 }
 
-/// `text` with each `\u{…}` that the hub can have written put back, unless it means its own text.
+/// `text` with each escape that the hub may have written restored, unless it is literal text.
 fn decoded(text: &str, meaning: &mut dyn FnMut() -> Meaning) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -137,7 +136,7 @@ fn decoded(text: &str, meaning: &mut dyn FnMut() -> Meaning) -> String {
     out + rest
 }
 
-/// The character that the hub writes in exactly this way.
+/// The character that the hub escapes in exactly this way.
 fn character(escape: &str) -> Option<char> {
     let digits = escape.strip_prefix("\\u{")?.strip_suffix('}')?;
     let c = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;

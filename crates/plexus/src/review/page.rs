@@ -1,12 +1,12 @@
-//! How much of what is to be decided was shown. `Seen` is for a screen that scrolls, `Reading` for a terminal that prints pages.
-//! Both say "all" only after every row was on the screen, and begin again when the content is another.
+//! Tracks how much of an approval was shown. `Seen` is for a screen that scrolls, `Reading` for a terminal that prints pages. Both report
+//! "all" only after every row was on the screen, and start over if the content changes.
 
 use super::row::{Row, fit};
 
-/// How much of some content was on the screen.
+/// How much of the content was on the screen.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// A hash of the content, and the width it was cut for.
+    /// A hash of the content, and its width.
     of: Option<(u64, usize)>,
     /// All rows above this one were shown.
     upto: usize,
@@ -14,13 +14,13 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// This content is shown now, in rows of this width.
+    /// Sets the content, in rows of this width.
     pub(crate) fn start(&mut self, content: u64, width: usize) {
         let same = self.of.is_some_and(|(before, _)| before == content);
         if self.of == Some((content, width)) {
             return;
         }
-        // Rows of another width are other rows: what was only partly shown is shown again.
+        // Another width gives other rows, so content that was only partly shown is shown again.
         *self = Self { of: Some((content, width)), upto: 0, all: same && self.all };
     }
 
@@ -29,7 +29,7 @@ impl Seen {
         *self = Self::default();
     }
 
-    /// The rows from `first` on, `height` of them, are on the screen; there are `count` in all.
+    /// Records that `height` rows from `first` on are on the screen, of `count` in all.
     pub(crate) fn show(&mut self, first: usize, height: usize, count: usize) {
         if first <= self.upto {
             self.upto = self.upto.max(first + height).min(count);
@@ -48,10 +48,10 @@ impl Seen {
     }
 }
 
-/// How many rows of a screen of this width and height are left above whichever of these prompts is longest.
+/// The number of rows above the longest of these prompts, on a screen of this size.
 pub(crate) fn height_above((width, height): (usize, usize), prompts: &[String]) -> usize {
     let rows = |prompt: &String| prompt.chars().count() / width.max(1) + 1;
-    // One row is for the line on which the prompt is answered.
+    // One row is for the typed line.
     height.saturating_sub(prompts.iter().map(rows).max().unwrap_or(1) + 1).max(1)
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn height_above((width, height): (usize, usize), prompts: &[String]) 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reading {
     rows: Vec<Row>,
-    /// The width that the lines were cut for.
+    /// The width of the lines.
     width: usize,
     lines: Vec<String>,
     next: usize,
@@ -95,13 +95,13 @@ impl Reading {
         self.next >= self.lines.len()
     }
 
-    /// How far it is at most, in words: no progress takes more room.
+    /// The longest possible progress text.
     pub(crate) fn longest_progress(&self) -> String {
         let all = self.lines.len();
         format!("{all} of {all} lines shown")
     }
 
-    /// How far it is.
+    /// The progress text.
     pub(crate) fn progress(&self) -> String {
         format!("{} of {} lines shown", self.next, self.lines.len())
     }

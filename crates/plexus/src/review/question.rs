@@ -1,4 +1,4 @@
-//! Questions of an agent (`AskUserQuestion`): how they are read from the input, and what a typed answer stands for.
+//! Questions of an agent (`AskUserQuestion`): parses them from the input, and parses typed answers.
 
 use plexus_protocol::Object;
 use serde_json::Value;
@@ -9,14 +9,14 @@ use super::width::exact;
 /// One question of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Question {
-    /// As the agent wrote it: the answer is filed under it.
+    /// The text, which is also the key of the answer.
     pub(crate) text: String,
-    /// What it offers, and what it says of each.
+    /// The options and their descriptions.
     pub(crate) options: Vec<(String, Option<String>)>,
     pub(crate) choice: Choice,
 }
 
-/// How many options an answer may name.
+/// How many options an answer may select.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// One.
@@ -25,14 +25,14 @@ pub(crate) enum Choice {
     Several,
 }
 
-/// What a typed line is to a question.
+/// The meaning of a typed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// Its answer.
+    /// An answer.
     Answer(String),
-    /// None of its options: to be confirmed before it is sent.
+    /// Text that is not one of the options and needs confirmation.
     OwnWords(String),
-    /// No answer, and why.
+    /// Not an answer, and the reason.
     Invalid(String),
 }
 
@@ -46,7 +46,7 @@ impl Question {
         rows
     }
 
-    /// What is asked for, after the question: the forms that an answer may have.
+    /// The forms that an answer may have, for the prompt.
     pub(crate) fn forms(&self) -> &'static str {
         match (self.options.is_empty(), self.choice) {
             (true, _) => "words",
@@ -55,7 +55,7 @@ impl Question {
         }
     }
 
-    /// Reads what someone typed: numbers of options, an option, or words of their own.
+    /// Parses a line: numbers of options, an option, or other text.
     pub(crate) fn read(&self, typed: &str) -> Reply {
         let own = if self.options.is_empty() { Reply::Answer } else { Reply::OwnWords };
         if self.options.iter().any(|(label, _)| label == typed) {
@@ -85,12 +85,12 @@ impl Question {
     }
 }
 
-/// The prompt that confirms an answer which is none of the options.
+/// The prompt that confirms an answer that is not one of the options.
 pub(crate) fn send_own_words(words: &str) -> String {
     format!("Send \"{}\" as your answer? y or n: ", exact(words))
 }
 
-/// The questions in the input of AskUserQuestion; none when one of them cannot be read.
+/// The questions in the input of AskUserQuestion; none if one of them is invalid.
 pub(crate) fn questions(input: &Object) -> Vec<Question> {
     let one = |value: &Value| {
         let text = value["question"].as_str()?.to_owned();

@@ -1,45 +1,45 @@
-//! Rows of text with a tone, not yet a colour. Rows of our own begin in the first column; text that a child wrote always stands
-//! behind a lead that is ours, also where a long line goes on below, so that no text can pass for a row of another kind.
+//! Rows of text with a tone instead of a colour. Rows of Plexus start in the first column. Text of an agent always follows a prefix, also on
+//! continuation rows, so that it cannot imitate a row of another kind.
 
 use std::borrow::Cow;
 
 use super::width::{clean, exact, wrap};
 
-/// What a row means.
+/// The meaning of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Tone {
     /// Text.
     Plain,
-    /// Beside the point.
+    /// Less important.
     Dim,
-    /// What it is about.
+    /// A title.
     Strong,
-    /// A line that comes.
+    /// An added line.
     Added,
-    /// A line that goes.
+    /// A removed line.
     Removed,
-    /// Something to heed.
+    /// A warning.
     Warn,
 }
 
 /// One row.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Row {
-    /// How it is painted.
+    /// Its tone.
     pub(crate) tone: Tone,
-    /// What stands before the text; ours alone.
+    /// The prefix, never from an agent.
     pub(crate) lead: Cow<'static, str>,
-    /// The text, fit for a terminal.
+    /// The text, escaped for a terminal.
     pub(crate) text: String,
 }
 
 impl Row {
-    /// A row of our own words, or of agent text in a log.
+    /// A row of Plexus, or of agent text in a log.
     pub(crate) fn new(tone: Tone, text: &str) -> Self {
         Self::led(tone, "", text)
     }
 
-    /// The same behind a lead.
+    /// The same with a prefix.
     pub(crate) fn led(tone: Tone, lead: impl Into<Cow<'static, str>>, text: &str) -> Self {
         Self { tone, lead: lead.into(), text: clean(text).replace('\n', "⏎") }
     }
@@ -49,7 +49,7 @@ impl Row {
         text.lines().map(|line| Self::led(tone, lead, line)).collect()
     }
 
-    /// A row of a call's input: every character of it can be seen.
+    /// A row of a call's input, with every character visible.
     pub(crate) fn exact(tone: Tone, lead: impl Into<Cow<'static, str>>, text: &str) -> Self {
         Self { tone, lead: lead.into(), text: exact(text) }
     }
@@ -70,7 +70,7 @@ impl Row {
     }
 }
 
-/// The lead of a line that goes on: as wide, the sign of a diff kept, numbers left out, and a mark that says so.
+/// The prefix of a continuation row: as wide, with the sign of a diff, without numbers, and with a continuation mark.
 fn further(lead: &str) -> Cow<'static, str> {
     if lead.is_empty() {
         return Cow::Borrowed("… ");

@@ -1,24 +1,24 @@
-//! Text in columns: cut and wrapped by how wide it is drawn. What others wrote is made harmless on the way, as everywhere on
-//! a terminal (`crate::terminal`); the input of a call is written so that every character of it can be seen.
+//! Cuts and wraps text by its display width. Text of agents is escaped, as everywhere (`crate::terminal`); in the input of a call every
+//! character is made visible.
 
 use plexus_protocol::visible;
 use unicode_width::UnicodeWidthChar as _;
 
 use crate::terminal::safe;
 
-/// What a tab is shown as in text that nobody decides about.
+/// A tab in a log.
 const TAB: &str = "    ";
-/// What a tab is shown as in an input.
+/// A tab in an input.
 const VISIBLE_TAB: &str = "→   ";
-/// What a blank at the end of a line is shown as in an input.
+/// A trailing blank in an input.
 const TRAILING_BLANK: char = '·';
-/// How many marks of an input may stand on one character.
+/// The maximum number of combining marks on one character of an input.
 const MARKS: usize = 3;
-/// What a newline within one row is shown as.
+/// A newline within one row.
 const NEWLINE: char = '⏎';
 
-/// `text` as it may be drawn, its lines still apart. Characters whose width terminals disagree about are written out, or left out
-/// where they only choose between two pictures of the same sign.
+/// `text` escaped for drawing, with its newlines. Characters whose width terminals disagree about are escaped, or dropped if they only
+/// select a variant of the same glyph.
 pub(crate) fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in safe(text).chars() {
@@ -32,19 +32,19 @@ pub(crate) fn clean(text: &str) -> String {
     out
 }
 
-/// `text` as it may be drawn in one line.
+/// `text` escaped for drawing in one line.
 pub(crate) fn one_line(text: &str) -> String {
     clean(text).replace('\n', "⏎")
 }
 
-/// `text` of an input in one row, with nothing in it that cannot be seen: tabs, newlines, blanks at the end of a line and spaces
-/// that are none are marked, characters that show as nothing or could mislead are written as `\u{…}`, and so are our own marks.
+/// `text` of an input in one row, with every character visible: tabs, newlines, trailing blanks and unusual spaces are marked, invisible
+/// and misleading characters are escaped as `\u{…}`, and so are the marks themselves.
 ///
-/// No two texts come out alike: backslashes before an escape, and before a `u{` that stands in the text, are doubled.
+/// The result is unambiguous: backslashes before an escape, and before a literal `u{`, are doubled.
 pub(crate) fn exact(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut blanks, mut backslashes, mut marks) = (0, 0, 0);
-    // On a space or a sign, a mark makes another sign of it.
+    // A combining mark on a space or symbol makes another symbol of it.
     let mut takes_marks = false;
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {
@@ -77,32 +77,32 @@ pub(crate) fn exact(text: &str) -> String {
     out
 }
 
-/// Whether a character of an input is shown by its number.
+/// Whether a character of an input is escaped.
 fn is_written_out(c: char) -> bool {
     !c.is_ascii_graphic()
         && (matches!(c, '→' | TRAILING_BLANK | NEWLINE) || is_unseen(c) || is_joining(c) || is_misleading(c))
 }
 
-/// Whether the hub writes this character out.
+/// Whether the hub escapes this character.
 pub(super) fn is_misleading(c: char) -> bool {
     visible(c.encode_utf8(&mut [0; 4])).is_some()
 }
 
-/// Halves of flags, tones of skin and parts of Korean syllables: terminals disagree about how wide they are with what is before them.
+/// Halves of flags, skin tones and parts of Korean syllables: terminals disagree about their width after other characters.
 fn is_joining(c: char) -> bool {
     matches!(c, '\u{1160}'..='\u{11ff}' | '\u{d7b0}'..='\u{d7ff}' | '\u{1f1e6}'..='\u{1f1ff}' | '\u{1f3fb}'..='\u{1f3ff}')
 }
 
 const NEWLINE_CHARACTER: char = '\n';
 
-/// Spaces other than the plain one, and characters that take part in no writing and are drawn as nothing.
+/// Unusual spaces and invisible characters.
 fn is_unseen(c: char) -> bool {
     (c.is_whitespace() && !matches!(c, ' ' | '\t' | '\n'))
         || matches!(c, '\u{34f}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{2800}' | '\u{fe00}'..='\u{fe0f}'
             | '\u{e000}'..='\u{f8ff}' | '\u{1d159}' | '\u{1d173}'..='\u{1d17a}' | '\u{f0000}'..)
 }
 
-/// How many columns a text takes at most: some terminals draw arrows, dots and lines two columns wide.
+/// The maximum width of a text: some terminals draw arrows, dots and lines two columns wide.
 pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(columns_of).sum()
 }
@@ -111,7 +111,7 @@ fn columns_of(c: char) -> usize {
     c.width_cjk().unwrap_or(0)
 }
 
-/// Cuts a line that was made clean into pieces that fit into `width` columns.
+/// Cuts an escaped line into pieces of at most `width` columns.
 pub(crate) fn wrap(line: &str, width: usize) -> Vec<String> {
     let width = width.max(2);
     let mut pieces = Vec::new();
@@ -129,7 +129,7 @@ pub(crate) fn wrap(line: &str, width: usize) -> Vec<String> {
     pieces
 }
 
-/// The end of a line that was made clean, in at most `width` columns.
+/// The end of an escaped line, in at most `width` columns.
 pub(crate) fn end(line: &str, width: usize) -> &str {
     let mut left = width;
     let mut from = line.len();
@@ -140,7 +140,7 @@ pub(crate) fn end(line: &str, width: usize) -> &str {
     line.get(from..).unwrap_or_default()
 }
 
-/// The beginning of a line that was made clean, in at most `width` columns.
+/// The start of an escaped line, in at most `width` columns.
 pub(crate) fn cut(line: &str, width: usize) -> String {
     if columns(line) <= width {
         return line.to_owned();

@@ -1,4 +1,4 @@
-//! `[console]`: under which names browsers may reach the hub, and the door for those on other machines.
+//! `[console]` of `plexus.toml`: the host names that browsers may use, and the TLS listener for other machines.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub(super) struct ConsoleTable {
     tls_key: Option<PathBuf>,
 }
 
-/// The same, found to be of use.
+/// The validated table.
 #[derive(Debug, PartialEq)]
 pub(super) struct Console {
     pub(super) allowed_hosts: Vec<String>,
@@ -33,7 +33,7 @@ impl ConsoleTable {
             let plain = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
             if host.is_empty() || !host.chars().all(plain) {
                 return wrong(format!(
-                    "`allowed_hosts` has `{host}`; give hosts as a browser shows them, such as hub.example:8443"
+                    "`allowed_hosts` contains `{host}`; write hosts as a browser shows them, such as hub.example:8443"
                 ));
             }
         }
@@ -41,16 +41,16 @@ impl ConsoleTable {
             (None, None, None) => None,
             (Some(listen), Some(certificate), Some(key)) => {
                 if let Some(path) = [&certificate, &key].into_iter().find(|path| !path.is_absolute()) {
-                    return wrong(format!("{} is relative; give an absolute path", path.display()));
+                    return wrong(format!("{} is relative; use an absolute path", path.display()));
                 }
                 if self.allowed_hosts.is_empty() && !listen.ip().is_loopback() {
-                    return wrong("`allowed_hosts` is empty; say by which names browsers reach it, such as hub.example:8443".to_owned());
+                    return wrong("`allowed_hosts` is empty; list the names that browsers use, such as hub.example:8443".to_owned());
                 }
                 Some(TlsDoor { listen, certificate, key })
             }
             _ => {
                 return wrong(
-                    "`listen`, `tls_cert` and `tls_key` go together: other machines are served by TLS only"
+                    "set `listen`, `tls_cert` and `tls_key` together: other machines are served over TLS only"
                         .to_owned(),
                 );
             }
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn other_machines_are_served_by_tls_and_by_name_only() {
+    fn other_machines_are_served_over_tls_and_by_name_only() {
         assert_eq!(read("").unwrap(), Console { allowed_hosts: Vec::new(), tls: None });
         assert_eq!(read("allowed_hosts = [\"hub.example\"]").unwrap().allowed_hosts, ["hub.example"]);
         let files = "tls_cert = \"/c.pem\"\ntls_key = \"/k.pem\"\n";

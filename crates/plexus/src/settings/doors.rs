@@ -1,4 +1,4 @@
-//! `[doors]`: how long the hub waits for a peer, and how much it holds for one.
+//! `[doors]` of `plexus.toml`: time limits for peers, and limits on what the hub holds for them.
 
 use std::time::Duration;
 
@@ -51,12 +51,12 @@ impl DoorsTable {
     }
 }
 
-/// Clients take a hub for disconnected that is silent for longer than they know it to be.
+/// Clients treat a hub as disconnected if it is silent for longer than the default.
 fn heartbeat(given: Duration) -> Result<Duration, ExpectedError> {
     if given > HEARTBEAT {
         let most = HEARTBEAT.as_secs();
         return Err(ExpectedError::Settings(format!(
-            "`heartbeat_secs` under [doors] in plexus.toml is at most {most}: clients take a hub that is silent for longer for disconnected"
+            "`heartbeat_secs` under [doors] in plexus.toml is at most {most}: clients treat a hub that is silent for longer as disconnected"
         )));
     }
     Ok(given)
@@ -71,7 +71,7 @@ fn count(key: &str, given: Option<usize>, usual: usize) -> Result<usize, Expecte
     }
 }
 
-/// The largest body always fits.
+/// At least the size of the largest request.
 fn megabytes(key: &str, given: Option<usize>, usual: usize) -> Result<usize, ExpectedError> {
     let least = plexus_protocol::MAX_BODY_BYTES / MIB;
     match given {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_door_that_nothing_fits_through_is_refused_by_name() {
+    fn a_limit_that_admits_nothing_is_rejected_by_name() {
         for (wrong, named) in [
             ("waiting = 0", "`waiting`"),
             ("calls = 0", "`calls`"),

@@ -1,11 +1,11 @@
-//! `[notify]` of `plexus.toml`: what the operator is told when not looking, and how.
+//! `[notify]` of `plexus.toml`: notifications for an operator who is not looking at a client.
 
 use plexus_core::{NotifySettings, Telling, TurnsTold};
 use serde::Deserialize;
 
 use crate::error::ExpectedError;
 
-/// How long a question has to have been open unless said otherwise, in seconds.
+/// The default age of an approval at which the operator is notified, in seconds.
 const APPROVAL_AFTER_SECS: u64 = 60;
 
 /// `[notify]`.
@@ -28,10 +28,10 @@ enum TurnsName {
 }
 
 impl NotifyTable {
-    /// Nothing, where there is no way to tell.
+    /// `None` if no way of notification is configured.
     pub(super) fn settings(self) -> Result<Option<NotifySettings>, ExpectedError> {
         if self.command.as_ref().is_some_and(|words| words.first().is_none_or(String::is_empty)) {
-            let message = "`command` under [notify] in plexus.toml names no program; give one such as [\"/usr/bin/logger\"]";
+            let message = "`command` under [notify] in plexus.toml names no program; use one such as [\"/usr/bin/logger\"]";
             return Err(ExpectedError::Settings(message.to_owned()));
         }
         let by: Vec<Telling> = self
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_told_unless_it_is_said_how() {
+    fn nothing_is_notified_unless_a_way_is_configured() {
         let read = |text: &str| toml::from_str::<NotifyTable>(text).unwrap().settings();
         assert_eq!(read("turns = \"all\"").unwrap(), None);
         let told = read("desktop = true\ncommand = [\"tell\", \"me\"]").unwrap().unwrap();

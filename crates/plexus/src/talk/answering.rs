@@ -1,5 +1,5 @@
-//! Answering at the terminal: the open approvals one after the other, and what a typed line means for the one that is
-//! shown. A line that was typed before an approval was shown never answers it, and none allows what was not shown in full.
+//! Answers approvals at the terminal: shows them in sequence and interprets typed lines. A line typed before an approval was shown never
+//! answers it, and no line allows a call that was not shown in full.
 
 use plexus_protocol::claudecode::Status;
 use plexus_protocol::{Approval, ApprovalKind, ApprovalStatus, Object};
@@ -19,20 +19,20 @@ use crate::review::{self, Reading, Reviewed, Row};
 use crate::terminal::{now, one_line, size};
 use crate::{remember, show};
 
-/// What the next typed line is taken for.
+/// How the next typed line is interpreted.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Asking {
-    /// Nothing is asked.
+    /// There is no prompt.
     Nothing,
-    /// The next page; what is asked after the last one.
+    /// As a command for the next page; the prompt after the last page.
     Pages(Reading, Box<Asking>),
-    /// A decision.
+    /// As a decision.
     Decision,
-    /// The rule to be made; this one, if the line is empty.
+    /// As a rule; an empty line stands for this one.
     Rule(Option<String>),
-    /// Answers; these were given already.
+    /// As an answer to a question; these were given already.
     Answers(Object),
-    /// Whether to send these words, none of the options, as the next answer.
+    /// Whether to send this text, which is not one of the options, as the next answer.
     OwnWords(Object, String),
     /// Whether to edit this text again.
     Again(String),
@@ -41,7 +41,7 @@ pub(super) enum Asking {
 }
 
 impl Asking {
-    /// What stands before the line.
+    /// The prompt.
     pub(super) fn prompt(&self, approval: Option<&Approval>) -> Option<String> {
         Some(match self {
             Self::Nothing => return None,
@@ -62,7 +62,7 @@ impl Asking {
                     .to_owned()
             }
             Self::OwnWords(_, words) => send_own_words(words),
-            // In full: it allows calls that nobody has seen.
+            // In full, because it allows future calls.
             Self::Rule(Some(rule)) => format!("Rule to remember (q cancels) [{}]: ", exact(rule)),
             Self::Rule(None) => "Rule to remember, such as Bash(make:*) (q cancels): ".to_owned(),
             Self::Again(_) => "Press Enter to edit it again, or n to go back: ".to_owned(),
@@ -72,7 +72,7 @@ impl Asking {
 }
 
 impl Talk<'_> {
-    /// Somebody below, or the session itself, waits for an answer.
+    /// Adds an approval of the session or of a session below it.
     pub(super) fn ask(&mut self, reviewed: Reviewed) {
         let approval = &reviewed.approval;
         let known = self.open.iter().any(|open| open.approval.id == approval.id);
@@ -92,7 +92,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Says how to answer from somewhere else.
+    /// Prints the command that answers an approval.
     fn elsewhere(&mut self, approval: &Approval) {
         if self.screen.manner == Manner::Json {
             return;
@@ -101,11 +101,11 @@ impl Talk<'_> {
         let id = show::short(&id);
         let name = &approval.session_name;
         self.screen.say(&format!(
-            "plexus: {name} waits for an answer: `plexus approve {id}`, or `plexus deny {id} -m why`"
+            "plexus: {name} needs approval: `plexus approve {id}`, or `plexus deny {id} -m WHY`"
         ));
     }
 
-    /// Nobody can be asked here any more.
+    /// Leaves all approvals open, because nothing can be typed here any more.
     pub(super) fn leave_open(&mut self) {
         self.asking = Asking::Nothing;
         self.show_later();
@@ -134,7 +134,7 @@ impl Talk<'_> {
         self.show_pages(&rows, next);
     }
 
-    /// Shows the first page of something, and asks only after the last one.
+    /// Shows the first page; `next` follows the last one.
     pub(super) fn show_pages(&mut self, rows: &[Row], next: Asking) {
         self.turn_page(Reading::of(rows, size().0), next);
     }
@@ -150,7 +150,7 @@ impl Talk<'_> {
         self.asking = if reading.all() { next } else { Asking::Pages(reading, Box::new(next)) };
     }
 
-    /// An approval was resolved; `said` names the call and how it ended. What was answered here is no longer in the list.
+    /// Removes an approval that another client resolved; `said` describes the resolution. Approvals answered here are no longer in the list.
     pub(super) fn resolved(&mut self, id: &str, said: impl FnOnce(&Approval) -> String) {
         self.unread.retain(|unread| unread != id);
         let Some(place) = self.open.iter().position(|open| open.approval.id.to_string() == id) else {
@@ -159,13 +159,13 @@ impl Talk<'_> {
         let Some(resolved) = self.open.remove(place) else { return };
         if place == 0 {
             self.screen.say(&format!("plexus: {}", said(&resolved.approval)));
-            // An answer that comes too late is not a message to the agent.
+            // A late answer must not become a message to the agent.
             self.typed.forget();
             self.next_question();
         }
     }
 
-    /// A line was typed.
+    /// Interprets a typed line.
     pub(super) async fn take(&mut self, line: String) -> Result<(), ExpectedError> {
         let Some(reviewed) = self.open.front().cloned() else { return self.send(&line).await };
         let approval = &reviewed.approval;
@@ -179,7 +179,7 @@ impl Talk<'_> {
                 (Said::Skip, _) => self.skip(),
                 (said, _) => {
                     if said != Said::Unclear {
-                        self.screen.say("plexus: it cannot be allowed before all of it was shown");
+                        self.screen.say("plexus: you can allow it after all of it was shown");
                     }
                 }
             },
@@ -228,7 +228,7 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// Files an answer under the question that it is for; after the last one, sends them all.
+    /// Stores the answer to a question; after the last one, sends all answers.
     async fn answer_question(
         &mut self,
         approval: &Approval,
@@ -266,7 +266,7 @@ impl Talk<'_> {
     async fn respond_always(&mut self, approval: &Approval, rule: &str) -> Result<(), ExpectedError> {
         match remember::check_alone(self.hub, approval.id, rule).await {
             Ok(()) => {}
-            // The rule is asked for again.
+            // The prompt for the rule stays.
             Err(ExpectedError::Refused(why)) => {
                 self.screen.say(&format!("plexus: {}", one_line(&why, 400)));
                 return Ok(());
@@ -282,7 +282,7 @@ impl Talk<'_> {
         self.respond(approval, answer).await
     }
 
-    /// Answers the approval that is shown, says what was answered, and goes on to the next. What the hub refuses is asked again.
+    /// Answers the approval on the screen, confirms the answer, and shows the next one. If the hub refuses, shows it again.
     async fn respond(&mut self, approval: &Approval, answer: Value) -> Result<(), ExpectedError> {
         let refused = match self.hub.respond(answer.clone()).await {
             Ok(answered) => match outcome::of(approval, &answer, &answered) {
@@ -305,12 +305,12 @@ impl Talk<'_> {
             return Ok(());
         };
         self.screen.say(&format!("plexus: {why}"));
-        // From its beginning: what the screen shows last may be an edited input, or only the first page.
+        // From the start, because the screen may show an edited input or only the first page.
         self.next_question();
         Ok(())
     }
 
-    /// Words for the agent: part of its turn, or the next one.
+    /// Sends a message to the agent: into its turn, or as the next prompt.
     async fn send(&mut self, line: &str) -> Result<(), ExpectedError> {
         if self.purpose != Purpose::Stay || line.trim().is_empty() {
             return Ok(());
@@ -321,7 +321,7 @@ impl Talk<'_> {
             false => ("claudecode.chat_async", "claudecode.send"),
         };
         let mut sent = self.hub.client.call(first, words.clone()).await;
-        // The turn ended, or another began, while the line was on its way: it was meant for the agent either way.
+        // The turn may have ended or started meanwhile.
         if matches!(&sent, Err(CallError::Refused { kind, .. }) if kind == "no_turn" || kind == "turn_in_progress")
         {
             sent = self.hub.client.call(other, words).await;

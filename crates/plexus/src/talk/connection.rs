@@ -1,5 +1,5 @@
-//! A hub that does not answer: what is said, and how the talk goes on once it does. Approvals that could not be read are kept and
-//! read then; nothing that is typed meanwhile counts.
+//! Handles a disconnected hub: reports it, and continues after the reconnect. Approvals that could not be read are read then. Lines typed
+//! meanwhile are ignored.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use super::{Connection, Talk};
 use crate::error::ExpectedError;
 use crate::outcome;
 
-/// How long a hub that was lost may take to answer; Ctrl-C waits for as long.
+/// How long a probe of a disconnected hub may take; Ctrl-C waits for as long.
 const PROBE: Duration = Duration::from_secs(2);
 
 impl Talk<'_> {
-    /// Reads an approval of this id and asks about it, now or once the hub answers again.
+    /// Reads an approval and shows it, now or after the reconnect.
     pub(super) async fn ask_about(&mut self, id: String) -> Result<(), ExpectedError> {
         if !self.unread.contains(&id) {
             self.unread.push_back(id);
@@ -23,7 +23,7 @@ impl Talk<'_> {
         self.read_unread().await
     }
 
-    /// Reads the approvals that are still to be asked about.
+    /// Reads the approvals that have not been read yet.
     pub(super) async fn read_unread(&mut self) -> Result<(), ExpectedError> {
         while let Some(id) = self.unread.front().cloned() {
             match self.hub.review(&id).await {
@@ -39,7 +39,7 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// The hub does not answer. Until it does, nothing can be answered here.
+    /// Marks the hub as disconnected. Until it responds, no approval can be answered.
     pub(super) fn disconnected(&mut self, why: &ExpectedError) {
         if self.connection == Connection::Lost {
             return;
@@ -50,7 +50,7 @@ impl Talk<'_> {
         self.screen.say(&format!("plexus: Disconnected ({why}). Reconnecting…"));
     }
 
-    /// Looks whether the hub answers again, and then shows again what is still open.
+    /// Probes the hub, and after the reconnect shows the open approvals again.
     pub(super) async fn reconnect(&mut self) -> Result<(), ExpectedError> {
         let found = async {
             match self.open.front() {
@@ -63,7 +63,7 @@ impl Talk<'_> {
             Ok(found) => found?,
         };
         self.connection = Connection::Live;
-        self.screen.say("plexus: connected again");
+        self.screen.say("plexus: Reconnected.");
         match found {
             Some(found) if found.approval.status != ApprovalStatus::Pending => {
                 self.screen.say(&format!("plexus: {}", outcome::ending(&found.approval)));

@@ -1,4 +1,4 @@
-//! Editing an input at the terminal: an editor, what changed, and a question. An edit alone answers nothing.
+//! Edits an input at the terminal: opens an editor, shows the changes, and asks for confirmation. An edit alone answers nothing.
 
 use plexus_protocol::Approval;
 
@@ -11,7 +11,7 @@ use crate::review::{Row, Tone, change};
 use crate::terminal::one_line;
 
 impl Talk<'_> {
-    /// Opens the input in an editor, and then shows what changed. Nothing is answered by that alone.
+    /// Opens the input in an editor and then shows the changes.
     pub(super) async fn edit(
         &mut self,
         approval: &Approval,
@@ -21,7 +21,7 @@ impl Talk<'_> {
         match editor::edit(&self.hub.dir, &before, text).await {
             Ok(Edited::Same) => self.cancel_edit("the input was not changed: "),
             Ok(Edited::Changed(input)) => {
-                let mut rows = vec![Row::new(Tone::Strong, "This is what you changed:")];
+                let mut rows = vec![Row::new(Tone::Strong, "Your changes:")];
                 rows.extend(change::rows_of_edit(approval, &before, &input));
                 self.typed.forget();
                 self.show_pages(&rows, Asking::Changed(input));
@@ -36,7 +36,7 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// Nothing is answered, and the approval is shown again: the editor has had the screen.
+    /// Cancels the edit and shows the approval again, because the editor has used the screen.
     pub(super) fn cancel_edit(&mut self, why: &str) {
         self.screen.say(&format!("plexus: {why}nothing was answered; the approval stays open"));
         self.next_question();

@@ -1,4 +1,4 @@
-//! What is made of what was heard: events of the session, pieces of texts, and questions of those below it.
+//! Handles the events of the session, text deltas, and the approvals of sessions below it.
 
 use plexus_protocol::claudecode::{PollResult, Status};
 use plexus_protocol::{Approval, ApprovalStatus, Decider, SessionId};
@@ -9,18 +9,18 @@ use super::Talk;
 use super::answering::Asking;
 use super::screen::Manner;
 use crate::error::ExpectedError;
-use crate::follow::Told;
+use crate::follow::StreamItem;
 use crate::outcome::Resolution;
 use crate::{outcome, output};
 
 impl Talk<'_> {
-    /// Something happened in the session; how its turn ended, if this talk is over with it.
-    pub(super) async fn hear(&mut self, told: Told) -> Result<Option<Status>, ExpectedError> {
+    /// Handles an event of the session. Returns the status of its turn if the conversation ends with it.
+    pub(super) async fn hear(&mut self, told: StreamItem) -> Result<Option<Status>, ExpectedError> {
         let (kind, data) = match told {
-            Told::Event { kind, data } => (kind, data),
-            Told::Begun => return Ok(None),
-            Told::Away => {
-                self.disconnected(&ExpectedError::Lost("it does not answer".to_owned()));
+            StreamItem::Event { kind, data } => (kind, data),
+            StreamItem::Connected => return Ok(None),
+            StreamItem::Disconnected => {
+                self.disconnected(&ExpectedError::Lost("it does not respond".to_owned()));
                 return Ok(None);
             }
         };
@@ -72,7 +72,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Keeps the calls that have no result so far.
+    /// Tracks the calls that have no result yet.
     pub(super) fn count(&mut self, event: &Value, what: &str) {
         let call = event["tool_use_id"].as_str().unwrap_or_default();
         match what {
@@ -87,7 +87,7 @@ impl Talk<'_> {
             output::json_line(data);
             return;
         }
-        // To a person the question itself is shown.
+        // At a terminal the approval itself is shown.
         if what == "approval_requested" && self.screen.manner == Manner::Person {
             return;
         }
@@ -123,7 +123,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Whether the turn is over with this event, and then whether the talk is.
+    /// Updates the status after the last event of a turn, and checks whether the conversation ends.
     async fn ended(&mut self, data: &Value) -> Result<Option<Status>, ExpectedError> {
         let next = data["seq"].as_u64().map_or(0, |seq| seq + 1);
         let turn = data["turn"].as_u64().unwrap_or(self.turn);
@@ -133,9 +133,9 @@ impl Talk<'_> {
         Ok(self.over(turn))
     }
 
-    /// An approval of a session below this one was asked, or came to its end.
-    pub(super) async fn hear_below(&mut self, told: Told) -> Result<(), ExpectedError> {
-        let Told::Event { data, .. } = told else { return Ok(()) };
+    /// Handles a new or resolved approval of a session below this one.
+    pub(super) async fn hear_below(&mut self, told: StreamItem) -> Result<(), ExpectedError> {
+        let StreamItem::Event { data, .. } = told else { return Ok(()) };
         let Ok(approval) = serde_json::from_value::<Approval>(data["approval"].clone()) else {
             return Ok(());
         };
@@ -151,10 +151,10 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// What those below had asked before.
-    pub(crate) async fn take_up(&mut self, pending: Vec<Approval>) -> Result<(), ExpectedError> {
+    /// Adds the open approvals of sessions below this one.
+    pub(crate) async fn add_pending(&mut self, pending: Vec<Approval>) -> Result<(), ExpectedError> {
         for approval in pending {
-            self.hear_below(Told::Event { kind: None, data: json!({"approval": approval}) }).await?;
+            self.hear_below(StreamItem::Event { kind: None, data: json!({"approval": approval}) }).await?;
         }
         Ok(())
     }

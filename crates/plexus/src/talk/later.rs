@@ -1,12 +1,12 @@
-//! Lines of the transcript that arrive while an approval is on the screen. They are held back until it is answered, so that
-//! nothing is printed between a call and the prompt that asks about it.
+//! Buffers the lines of the transcript that arrive while an approval is on the screen, so that nothing is printed between a call and its
+//! prompt.
 
 use std::collections::VecDeque;
 
-/// How many blocks of lines are held; of more, the oldest are left out.
+/// The capacity in blocks of lines; above it, the oldest are dropped.
 const MOST: usize = 500;
 
-/// What is held back.
+/// The buffered lines.
 #[derive(Debug, Default)]
 pub(super) struct Later {
     blocks: VecDeque<String>,
@@ -22,7 +22,7 @@ impl Later {
         self.blocks.push_back(lines);
     }
 
-    /// All that was held, in order.
+    /// All buffered lines, in order.
     pub(super) fn take(&mut self) -> Option<String> {
         let blocks = std::mem::take(&mut self.blocks);
         let left_out = std::mem::take(&mut self.left_out);
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_comes_in_order_and_what_was_left_out_is_counted() {
+    fn lines_keep_their_order_and_dropped_lines_are_counted() {
         let mut later = Later::default();
         assert_eq!(later.take(), None);
         for number in 0..MOST + 2 {

@@ -1,6 +1,5 @@
-//! Following a session at the terminal and talking to it: what `plexus run` and `plexus attach` share. One loop hears
-//! the session, the approvals of those below it, the keyboard and Ctrl-C; the hub is asked for everything else. What is made of
-//! what was heard is in `hearing`, of what was typed in `answering`.
+//! Follows a session at the terminal, for `plexus run` and `plexus attach`. One loop receives the events of the session, the approvals of
+//! sessions below it, the keyboard and Ctrl-C. `hearing` handles events, `answering` handles typed lines.
 
 mod answering;
 mod connection;
@@ -34,28 +33,28 @@ use crate::stored::Stored;
 use crate::terminal::{age, hub_advice};
 use crate::typed::{Typed, Unasked};
 
-/// How often the line that shows the time is drawn.
+/// How often the status line is redrawn.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How long one talks.
+/// When the conversation ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To the end of this turn.
+    /// At the end of this turn.
     Turn(u64),
-    /// For as long as the person likes.
+    /// When the user leaves.
     Stay,
 }
 
-/// Whether the hub answers.
+/// Whether the hub responds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Connection {
-    /// It does.
+    /// It responds.
     Live,
-    /// It does not: nothing that is typed counts.
+    /// It does not respond. Typed lines are ignored.
     Lost,
 }
 
-/// Where to begin.
+/// The state of the session at the start.
 pub(crate) struct Start {
     pub(crate) id: SessionId,
     pub(crate) name: String,
@@ -63,11 +62,11 @@ pub(crate) struct Start {
     pub(crate) turn: u64,
     pub(crate) status: Status,
     pub(crate) cost_usd: f64,
-    /// All approvals that matter are newer.
+    /// Approvals after this cursor are relevant.
     pub(crate) cursor: u64,
 }
 
-/// For whom this process shows things.
+/// The reader of the output.
 pub(crate) fn manner(json: JsonArg) -> Manner {
     if json.json {
         Manner::Json
@@ -78,7 +77,7 @@ pub(crate) fn manner(json: JsonArg) -> Manner {
     }
 }
 
-/// A conversation under way.
+/// A conversation with a session.
 pub(crate) struct Talk<'a> {
     hub: &'a HubClient,
     id: SessionId,
@@ -86,15 +85,15 @@ pub(crate) struct Talk<'a> {
     purpose: Purpose,
     screen: Screen,
     typed: Typed,
-    /// What waits for an answer here; the first is the one that is shown.
+    /// The open approvals; the first one is on the screen.
     open: VecDeque<Reviewed>,
     /// Ids of approvals that could not be read yet.
     unread: VecDeque<String>,
     asking: Asking,
     connection: Connection,
-    /// When the hub was lost last.
+    /// When the hub was disconnected last.
     lost_at: Instant,
-    /// Events as lines, with what later ones refer to.
+    /// Formats events, and keeps what later events refer to.
     shown: Events,
     turn: u64,
     status: Status,
@@ -102,15 +101,15 @@ pub(crate) struct Talk<'a> {
     cost_usd: f64,
     /// Calls without a result so far.
     tools: BTreeSet<String>,
-    /// Pieces of a text that overtook the result of such a call: a piece is not stored before it is told.
+    /// Text deltas that overtook the result of such a call, because deltas are not stored before they are sent.
     held: String,
     /// Lines that wait until the approval on the screen is answered.
     later: Later,
     /// Ctrl-C was pressed in this turn.
     interrupting: bool,
-    /// Nobody types here any more.
+    /// Stdin has ended or is not a terminal.
     deaf: bool,
-    /// The turn and the event that are to be heard next.
+    /// The turn and event to continue from.
     next: (u64, u64),
 }
 
@@ -142,8 +141,8 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Shows what the latest turn has had so far, and asks what is open in it. What is over is not heard as if it happened
-    /// now: nobody is shown a turn as running, or has words taken for it, that ended before.
+    /// Shows the stored events of the latest turn, and its open approvals. Past events do not change the state, so a turn that has
+    /// ended is not shown as running.
     pub(crate) async fn catch_up(&mut self) -> Result<(), ExpectedError> {
         let counted = !self.busy();
         let mut rest = Stored::of(self.id, self.turn);
@@ -166,7 +165,7 @@ impl<'a> Talk<'a> {
         Ok(())
     }
 
-    /// Talks until it is over, and says how the latest turn ended. No line that was typed meanwhile is left to the shell.
+    /// Runs the conversation and returns the status of the latest turn. Lines typed meanwhile do not reach the shell.
     pub(crate) async fn go_on(&mut self, start: &Start) -> Result<Status, ExpectedError> {
         let ended = self.talk(start).await;
         self.typed.forget_at_end();
@@ -194,7 +193,7 @@ impl<'a> Talk<'a> {
                     Some(line) => {
                         self.screen.typed();
                         self.take(line).await?;
-                        // What was pressed in an editor was meant for it.
+                        // Ctrl-C in an editor was for the editor.
                         ctrl_c = interrupts()?;
                         None
                     }
@@ -223,7 +222,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Says so when a line was typed that nobody asked for: it is not sent, and not left to the shell either.
+    /// Reports a line that was typed without a prompt. It is discarded, so that it does not reach the shell.
     fn refuse_messages(&mut self) {
         if self.screen.manner == Manner::Person && self.typed.forget_unasked() == Unasked::Lines {
             let name = &self.name;
@@ -240,7 +239,7 @@ impl<'a> Talk<'a> {
             let advice = hub_advice(self.lost_at.elapsed().as_secs());
             self.screen.set_bottom(Bottom::Progress(format!("[disconnected]{advice} ")));
         } else if let Some(prompt) = self.asking.prompt(self.open.front().map(|open| &open.approval)) {
-            // Drawn once: what is being typed stands behind it.
+            // Drawn once, because the typed text follows it.
             if !self.screen.asks() {
                 self.screen.set_bottom(Bottom::Prompt(prompt));
             }
@@ -252,7 +251,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// How this turn ended, if the talk is over with it.
+    /// The status of this turn, if the conversation ends with it.
     fn over(&self, turn: u64) -> Option<Status> {
         match self.purpose {
             Purpose::Turn(awaited) => (turn >= awaited && !self.busy()).then_some(self.status),
@@ -260,21 +259,21 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Ctrl-C: first for the turn, then for this talk.
+    /// Handles Ctrl-C: the first one interrupts the turn, the second one leaves.
     fn stop_short(&mut self) -> Result<Option<Status>, ExpectedError> {
         if !self.busy() && self.purpose == Purpose::Stay {
             return Ok(Some(self.status));
         }
         if self.interrupting {
             let message =
-                format!("left; {} goes on, and `plexus attach {}` comes back to it", self.name, self.name);
+                format!("left; {} continues, and `plexus attach {}` returns to it", self.name, self.name);
             self.screen.set_bottom(Bottom::Empty);
             return Err(ExpectedError::Interrupted(message));
         }
         self.interrupting = true;
-        self.screen.say("plexus: interrupting the turn; Ctrl-C again leaves it to itself");
+        self.screen.say("plexus: interrupting the turn; press Ctrl-C again to leave");
         let (client, session) = (self.hub.client.clone(), json!({"session_id": self.id}));
-        // What comes of it is heard from the session.
+        // The events of the session report the result.
         tokio::spawn(async move { client.call("claudecode.interrupt", session).await });
         Ok(None)
     }

@@ -1,17 +1,17 @@
-//! What a person types to an approval. It decides nothing and calls nobody.
+//! Parses what a user types at an approval.
 
-/// What a person says to an approval.
+/// A typed answer to an approval.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Said {
     /// Allow it.
     Yes,
-    /// Deny it, perhaps with a reason.
+    /// Deny it, optionally with a reason.
     No(Option<String>),
-    /// Change the input first.
+    /// Edit the input first.
     Edit,
-    /// Allow it, and make a rule.
+    /// Allow it and add a rule.
     Always,
-    /// Leave it to others.
+    /// Leave it open.
     Skip,
     /// Show the next page.
     More,
@@ -19,7 +19,7 @@ pub(crate) enum Said {
     Unclear,
 }
 
-/// Reads what was typed.
+/// Parses a line.
 pub(crate) fn read(line: &str) -> Said {
     let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
     let rest = rest.trim();
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_clear_counts() {
+    fn only_exact_answers_count() {
         assert_eq!(read(" Y "), Said::Yes);
         assert_eq!(read("n"), Said::No(None));
         assert_eq!(read("no  not here "), Said::No(Some("not here".to_owned())));

@@ -1,17 +1,17 @@
-//! What is on the terminal while a session is followed: the transcript on stdout, and on stderr one line below it that
-//! says how things stand or asks for something. It owns where the cursor is.
+//! The terminal while a session is followed: the transcript on stdout, and below it one line on stderr with the status or a prompt. It
+//! owns the position of the cursor.
 
 use std::io::Write as _;
 
 use crate::output;
 use crate::terminal::safe;
 
-/// For whom it is shown.
+/// The reader of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// A person at a terminal, who can be asked.
+    /// A user at a terminal, who can answer.
     Person,
-    /// A file, or a pipe.
+    /// A file or a pipe.
     Plain,
     /// A program.
     Json,
@@ -22,9 +22,9 @@ pub(crate) enum Manner {
 pub(crate) enum Bottom {
     /// Nothing.
     Empty,
-    /// How things stand.
+    /// The status.
     Progress(String),
-    /// What a person is asked for.
+    /// A prompt.
     Prompt(String),
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Bottom {
 pub(crate) struct Screen {
     pub(crate) manner: Manner,
     bottom: Bottom,
-    /// Text of a block that is still being written.
+    /// The text of a block that is still incomplete.
     streamed: String,
 }
 
@@ -41,7 +41,7 @@ impl Screen {
         Self { manner, bottom: Bottom::Empty, streamed: String::new() }
     }
 
-    /// Lines of the transcript. They are harmless already.
+    /// Prints lines of the transcript. The caller has escaped them.
     pub(crate) fn lines(&mut self, lines: &str) {
         self.end_block();
         self.clear();
@@ -49,7 +49,7 @@ impl Screen {
         self.draw();
     }
 
-    /// Words beside the transcript.
+    /// Prints a message on stderr.
     pub(crate) fn say(&mut self, words: &str) {
         self.end_block();
         self.clear();
@@ -57,14 +57,14 @@ impl Screen {
         self.draw();
     }
 
-    /// A piece of a text, as it comes.
+    /// Prints a text delta.
     pub(crate) fn piece(&mut self, text: &str) {
         self.clear();
         self.streamed.push_str(text);
         write_out(&safe(text));
     }
 
-    /// A whole text of which pieces may have been shown.
+    /// Prints a whole text of which deltas may have been printed.
     pub(crate) fn text(&mut self, shown: &str) {
         let pieces = std::mem::take(&mut self.streamed);
         if pieces.is_empty() {
@@ -72,7 +72,7 @@ impl Screen {
             return;
         }
         if let Some(next) = safe(&pieces).strip_prefix(shown).filter(|next| !next.trim().is_empty()) {
-            // The text after it has begun.
+            // The next text has started.
             self.streamed = next.to_owned();
             return;
         }
@@ -83,7 +83,7 @@ impl Screen {
         self.draw();
     }
 
-    /// What stands below from now on.
+    /// Sets the line below the transcript.
     pub(crate) fn set_bottom(&mut self, bottom: Bottom) {
         if self.manner != Manner::Person || self.bottom == bottom {
             return;
@@ -93,12 +93,12 @@ impl Screen {
         self.draw();
     }
 
-    /// Whether something is asked for on the line below.
+    /// Whether the line below is a prompt.
     pub(crate) fn asks(&self) -> bool {
         matches!(self.bottom, Bottom::Prompt(_))
     }
 
-    /// A line was typed: the cursor is below it.
+    /// Notes that a line was typed: the cursor is below it.
     pub(crate) fn typed(&mut self) {
         self.bottom = Bottom::Empty;
     }
@@ -111,7 +111,7 @@ impl Screen {
     }
 
     fn clear(&self) {
-        // In the midst of a text there is no line below, and the text must not go.
+        // There is no line below an incomplete text, and the text must stay.
         if self.manner == Manner::Person && self.bottom != Bottom::Empty && self.streamed.is_empty() {
             let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
         }

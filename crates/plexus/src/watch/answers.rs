@@ -1,4 +1,4 @@
-//! From what was typed to a call of the hub: denials with their reasons, opinions, rules, time, amounts and answers to questions.
+//! Turns typed lines into calls to the hub: denials with reasons, notes, rules, deadlines, amounts and answers to questions.
 
 use plexus_protocol::{Approval, Object, SessionId};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub(super) fn answer(model: &mut Model, approval: &Approval, mut params: Value) 
     vec![Effect::Call { method: "loopback.respond", params, answers: Some(id), done }]
 }
 
-/// Does something to a session.
+/// Calls a method for a session.
 pub(super) fn to_session(
     model: &Model,
     id: Option<SessionId>,
@@ -37,7 +37,7 @@ pub(super) fn to_session(
     vec![Effect::Call { method, params: json!({"session_id": session.id}), answers: None, done }]
 }
 
-/// A line was typed to its end.
+/// Handles a finished line.
 pub(super) fn typed(model: &mut Model, wanted: Wanted, text: &str) -> Vec<Effect> {
     let id = match &wanted {
         Wanted::Filter => return Vec::new(),
@@ -48,7 +48,7 @@ pub(super) fn typed(model: &mut Model, wanted: Wanted, text: &str) -> Vec<Effect
     };
     let Some(approval) = model.open(id).cloned() else { return Vec::new() };
     let allows = matches!(wanted, Wanted::Rule(_) | Wanted::More(_) | Wanted::Answer { .. });
-    // What stands on the screen may be another than when the key was pressed.
+    // The screen may have changed since the key was pressed.
     if allows && !shown_in_full(model) {
         model.mode = Mode::Typing(wanted, text.to_owned());
         return Vec::new();
@@ -59,11 +59,11 @@ pub(super) fn typed(model: &mut Model, wanted: Wanted, text: &str) -> Vec<Effect
         Wanted::Opinion(_) => {
             let opinion = Some(text).filter(|text| !text.is_empty());
             let params = json!({"approval_id": id, "opinion": opinion});
-            let done = "passed on".to_owned();
+            let done = "escalated".to_owned();
             vec![Effect::Call { method: "loopback.escalate", params, answers: None, done }]
         }
         Wanted::Rule(_) if text.is_empty() => nothing(model),
-        // It allows calls that nobody has seen: nobody adds it without having seen all of it.
+        // A rule allows future calls, so it must be shown in full.
         Wanted::Rule(_) if !fits_beside_prompt(&exact(text), model.width) => {
             model.mode = Mode::Asking(Doubt::Remember(id, text.to_owned()));
             model.down = 0;
@@ -73,7 +73,7 @@ pub(super) fn typed(model: &mut Model, wanted: Wanted, text: &str) -> Vec<Effect
         Wanted::Time(_) => {
             let Ok(secs) = text.parse::<u64>() else { return nothing(model) };
             let params = json!({"approval_id": id, "secs": secs});
-            let done = format!("it stays open for {}", span(secs));
+            let done = format!("the approval stays open for {}", span(secs));
             vec![Effect::Call { method: "loopback.extend", params, answers: None, done }]
         }
         Wanted::More(_) => {
@@ -104,7 +104,7 @@ pub(super) fn typed(model: &mut Model, wanted: Wanted, text: &str) -> Vec<Effect
     }
 }
 
-/// Files an answer under the first of these questions; after the last one, sends them all.
+/// Stores the answer to the first question; after the last one, sends all answers.
 pub(super) fn answer_question(
     model: &mut Model,
     approval: &Approval,

@@ -1,17 +1,17 @@
-//! From the bytes of a terminal to keys and pastes. A terminal also sends replies (device attributes, colours, versions) on the same
-//! line: these are parsed as the control sequences they are and dropped, so that no letter of a reply counts as a key. So are keys
-//! with Alt, which arrive as an escape sequence.
+//! Decodes the bytes of a terminal into keys and pastes. A terminal also sends replies (device attributes, colours, versions) on the same
+//! stream. They are parsed as control sequences and dropped, so that no letter of a reply counts as a key. Keys with Alt, which arrive
+//! as escape sequences, are dropped as well.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use vte::{Params, Parser, Perform};
 
-/// How much of a paste is kept: what is pasted is one line of text.
+/// The maximum size of a paste.
 const PASTE_BYTES: usize = 64 * 1024;
 
 const CTRL_C: u8 = 0x03;
 const ESCAPE: u8 = 0x1b;
 
-/// Something that a person did at the terminal.
+/// An input of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Input {
     /// A key was pressed.
@@ -20,7 +20,7 @@ pub(crate) enum Input {
     Paste(String),
 }
 
-/// A terminal's input, up to here.
+/// The state of the decoder.
 #[derive(Default)]
 pub(super) struct Decoder {
     parser: Parser,
@@ -29,23 +29,23 @@ pub(super) struct Decoder {
     last: Option<u8>,
 }
 
-/// Where in a UTF-8 character the input is.
+/// The position in a UTF-8 character.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Character {
-    /// Between two.
+    /// Between two characters.
     #[default]
     Whole,
-    /// Behind the first byte of one that may be a control character.
+    /// After the first byte of a possible control character.
     MayBeControl,
-    /// So many bytes are missing.
+    /// This many bytes are missing.
     Rest(u8),
 }
 
 impl Decoder {
-    /// The next bytes; the inputs that they complete.
+    /// Decodes the next bytes and returns the completed inputs.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<Input> {
         for byte in bytes {
-            // Also in the middle of a sequence that never ends: it only leaves, and answers nothing.
+            // Ctrl-C works even inside an unfinished sequence, because it only quits.
             if *byte == CTRL_C {
                 self.abandon();
                 self.found.key(KeyCode::Char('c'), KeyModifiers::CONTROL);
@@ -57,7 +57,7 @@ impl Decoder {
         std::mem::take(&mut self.found.inputs)
     }
 
-    /// One byte. The parser knows control characters of one byte each as the escapes they stand for: `0x9b` is `ESC [`.
+    /// Decodes one byte. A control character of one byte is passed to the parser as its escape sequence: `0x9b` is `ESC [`.
     fn byte(&mut self, byte: u8) {
         let Self { parser, found, character, .. } = self;
         let is_control = (0x80..=0x9f).contains(&byte);
@@ -84,20 +84,20 @@ impl Decoder {
         };
     }
 
-    /// Whether the last byte is an escape: the key, or the beginning of a sequence.
+    /// Whether the last byte is an escape: the Esc key or the start of a sequence.
     pub(super) fn ends_with_escape(&self) -> bool {
         self.last == Some(ESCAPE)
     }
 
-    /// Nothing follows that escape: it was the key.
+    /// The last escape was the Esc key.
     pub(super) fn escape(&mut self) -> Vec<Input> {
         self.abandon();
         self.found.key(KeyCode::Esc, KeyModifiers::NONE);
         std::mem::take(&mut self.found.inputs)
     }
 
-    /// Forgets a sequence that was begun and not ended, so that a key such as Alt-] does not swallow all that follow. A paste goes
-    /// on until its end: its text must never count as keys.
+    /// Drops an unfinished sequence, so that a key such as Alt-] does not swallow later keys. A paste continues until its end, because its
+    /// text must never count as keys.
     pub(super) fn abandon(&mut self) {
         self.parser = Parser::new();
         self.character = Character::Whole;
@@ -106,11 +106,11 @@ impl Decoder {
     }
 }
 
-/// What the parser found.
+/// The results of the parser.
 #[derive(Default)]
 struct Found {
     inputs: Vec<Input>,
-    /// The text of a paste that has not ended.
+    /// The text of an unfinished paste.
     paste: Option<String>,
     /// `ESC O` came: the next character is part of a function key.
     shifted: bool,

@@ -1,5 +1,5 @@
-//! What the hub tells by itself, for as long as it takes, as what happens on the screen. Nothing is asked again and again:
-//! how everything stands is read when a stream begins, and again when it begins anew because the hub was away.
+//! Turns the hub's streams into events for the screen. Nothing is polled: the state is read when a stream is opened, and again after a
+//! reconnect.
 
 use std::time::Instant;
 
@@ -9,31 +9,31 @@ use tokio::sync::mpsc::Sender;
 
 use super::update::Event;
 use crate::client::Client;
-use crate::follow::{Follower, Told};
+use crate::follow::{Follower, StreamItem};
 use crate::hub::ANSWERED_WITHIN;
 
-/// A hub with many sessions is asked for them less often: looking takes at most this part of the time.
+/// The list of sessions is read less often if that is slow: reading takes at most this fraction of the time.
 const LOOKING: u32 = 4;
 
-/// Follows the approvals; tells as well whether the hub is there.
+/// Follows the approvals, and reports whether the hub is connected.
 pub(crate) async fn approvals(client: Client, tell: Sender<Event>) {
     let mut follower = Follower::at(&client, "/approvals/events".to_owned());
     while let Ok(told) = follower.next().await {
         let event = match told {
-            // The stream is there before what is open is read: nothing falls between the two.
-            Told::Begun => match read(&client, "loopback.pending", "approvals").await {
+            // The stream is opened before the open approvals are read, so that none is missed.
+            StreamItem::Connected => match read(&client, "loopback.pending", "approvals").await {
                 Some(open) => Some(Event::Open(open)),
-                // A hub that accepts connections and answers nothing is not there.
+                // A hub that accepts connections but does not respond counts as disconnected.
                 None => {
                     follower.restart();
-                    Some(Event::Away)
+                    Some(Event::Disconnected)
                 }
             },
-            Told::Event { mut data, .. } => {
+            StreamItem::Event { mut data, .. } => {
                 let approval = serde_json::from_value(data["approval"].take()).ok();
                 approval.map(if data["type"] == "asked" { Event::Asked } else { Event::Ended })
             }
-            Told::Away => Some(Event::Away),
+            StreamItem::Disconnected => Some(Event::Disconnected),
         };
         if let Some(event) = event
             && tell.send(event).await.is_err()
@@ -47,7 +47,7 @@ pub(crate) async fn approvals(client: Client, tell: Sender<Event>) {
 pub(crate) async fn sessions(client: Client, tell: Sender<Event>) {
     let mut follower = Follower::changes(&client);
     while let Ok(told) = follower.next().await {
-        if matches!(told, Told::Away) {
+        if matches!(told, StreamItem::Disconnected) {
             continue;
         }
         let since = Instant::now();
@@ -65,7 +65,7 @@ pub(crate) async fn log(client: Client, session: SessionId, tell: Sender<Event>)
     let mut follower = Follower::at(&client, format!("/sessions/{session}/events"));
     while let Ok(told) = follower.next().await {
         // Deltas are of a kind of their own: what they tell comes again as a whole.
-        if let Told::Event { kind: None, mut data } = told
+        if let StreamItem::Event { kind: None, mut data } = told
             && tell.send(Event::Happened(session, data["event"].take())).await.is_err()
         {
             return;

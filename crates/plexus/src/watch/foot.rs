@@ -1,4 +1,4 @@
-//! Drawing what speaks to the user: the last line, with what was said or is being typed, and the keys.
+//! Draws the last line, with a message, a prompt or the typed text, and the help.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -11,15 +11,15 @@ use super::view::{Paint, framed};
 use crate::review::Tone;
 use crate::review::width::{columns, cut, end, exact, one_line};
 
-/// The last line: what was said, what is asked, or the keys.
+/// Draws the last line: a message, a prompt or the keys.
 pub(super) fn foot(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
     let (tone, text) = match &model.mode {
         Mode::Moving | Mode::Help if !model.said.is_empty() => (Tone::Warn, model.said.clone()),
         Mode::Moving | Mode::Help => {
-            (Tone::Dim, "a allow  d deny  e edit  r remember  tab pane  / filter  ? help  q quit".to_owned())
+            (Tone::Dim, "a allow  d deny  e edit  r rule  tab pane  / filter  ? help  q quit".to_owned())
         }
         Mode::Typing(Wanted::Answer { .. }, text) if text.is_empty() && !model.said.is_empty() => {
-            (Tone::Warn, format!("{} (esc: back) _", model.said))
+            (Tone::Warn, format!("{} (Esc: back) _", model.said))
         }
         Mode::Typing(wanted, text) => {
             let typed = if matches!(wanted, Wanted::Rule(_)) { exact(text) } else { one_line(text) };
@@ -39,27 +39,26 @@ pub(super) fn foot(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Pain
     frame.render_widget(Line::styled(cut(&text, area.width.into()), paint.tone(tone)), area);
 }
 
-/// Whether all of a typed text stays in sight on the last line.
+/// Whether the whole typed text fits on the last line.
 pub(super) fn fits_beside_prompt(typed: &str, width: usize) -> bool {
     columns(typed) + CURSOR + width / 2 <= width
 }
 
-/// What is typed, behind as much of the prompt as there is room for, but at most half of the line where the text is long: then the end
-/// of the text stays in sight.
+/// The prompt and the typed text. If the text is long, the prompt is cut to half of the line, and the end of the text is shown.
 fn typing_line(prompt: &str, typed: &str, width: usize) -> String {
     let prompt = cut(prompt, (width / 2).max(width.saturating_sub(columns(typed) + CURSOR)));
     let room = width.saturating_sub(columns(&prompt) + CURSOR);
     format!("{prompt}{}_", end(typed, room))
 }
 
-/// Columns for the sign behind what is typed, and one to spare.
+/// Columns for the cursor, and one to spare.
 const CURSOR: usize = 2;
 
 fn prompt(wanted: &Wanted) -> String {
     match wanted {
-        Wanted::Reason(_) => "Why not? (enter alone: no reason, esc: back) ".to_owned(),
-        Wanted::Opinion(_) => "What do you think of it? (enter alone: nothing, esc: back) ".to_owned(),
-        Wanted::Rule(_) => "Allow and remember this rule (esc: back): ".to_owned(),
+        Wanted::Reason(_) => "Why not? (Enter alone: no reason, Esc: back) ".to_owned(),
+        Wanted::Opinion(_) => "Note for the next decider? (Enter alone: none, Esc: back) ".to_owned(),
+        Wanted::Rule(_) => "Allow and add this rule (Esc: back): ".to_owned(),
         Wanted::Time(_) => "Keep it open for how many seconds from now? ".to_owned(),
         Wanted::More(_) => "How much more? ".to_owned(),
         Wanted::Answer { questions, .. } => {
@@ -71,7 +70,7 @@ fn prompt(wanted: &Wanted) -> String {
     }
 }
 
-/// All keys, over everything else.
+/// Draws the help over everything else.
 pub(super) fn help(frame: &mut Frame<'_>, paint: Paint) {
     let area = frame.area();
     let [_, middle, _] = Layout::vertical([
@@ -96,18 +95,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_what_is_typed_stays_in_sight_and_so_does_the_prompt() {
+    fn the_end_of_a_long_text_and_the_prompt_are_shown() {
         assert_eq!(typing_line("Why not? ", "no", 20), "Why not? no_");
         assert_eq!(typing_line("Why not? (esc: back) ", "because", 20), "Why not? …because_");
         assert_eq!(typing_line("Why not? ", "abcdefghijklmnopq", 20), "Why not? ijklmnopq_");
     }
 
     #[test]
-    fn a_rule_that_fits_is_seen_whole() {
+    fn a_rule_that_fits_is_shown_in_full() {
         for width in 0..100 {
             for length in 0..100 {
                 let rule: String = ('a'..='z').cycle().take(length).collect();
-                let line = typing_line("Allow and remember this rule (esc: back): ", &rule, width);
+                let line = typing_line("Allow and add this rule (Esc: back): ", &rule, width);
                 assert!(!fits_beside_prompt(&rule, width) || line.ends_with(&format!("{rule}_")), "{line}");
             }
         }

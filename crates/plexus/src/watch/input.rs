@@ -1,5 +1,5 @@
-//! Keys from the terminal, read by a thread of its own that can be ended for certain: while the user's editor has the
-//! terminal, nobody else reads from it. What the bytes stand for is in `decode`.
+//! Reads input from the terminal on a thread that can be stopped reliably, because only the editor may read while it is open. `decode`
+//! interprets the bytes.
 
 use std::io::{self, stdin};
 use std::os::fd::OwnedFd;
@@ -12,23 +12,23 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::decode::{Decoder, Input};
 
-/// How long an escape may be the beginning of a sequence; after that it was the key.
+/// How long an escape may start a sequence; after that it is the Esc key.
 const ESCAPE_WITHIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// How long a terminal may pause within a sequence.
 const SEQUENCE_WITHIN: Duration = Duration::from_secs(1);
 
-/// Something typed, and when: what stood on the screen then is what it was meant for.
+/// An input and its time, which determines what was on the screen.
 pub(crate) type Typed = (Instant, Input);
 
-/// Someone reads keys, until this is dropped.
+/// The reading thread; dropping this stops it.
 pub(crate) struct Keys {
-    /// Closed to end the thread.
+    /// Closing it stops the thread.
     stop: Option<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Keys {
-    /// Keys go to `tell` from now on.
+    /// Starts to send input to `tell`.
     pub(crate) fn read(tell: UnboundedSender<io::Result<Typed>>) -> io::Result<Self> {
         let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         let thread = std::thread::spawn(move || {
@@ -68,7 +68,7 @@ fn read_until(stopped: &OwnedFd, tell: &UnboundedSender<io::Result<Typed>>) -> i
                 false => 0,
             };
             let Some(read) = bytes.get(..read).filter(|read| !read.is_empty()) else {
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal is gone"));
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the terminal was closed"));
             };
             if now.saturating_duration_since(last) > SEQUENCE_WITHIN {
                 decoder.abandon();

@@ -1,6 +1,6 @@
-//! What each key does. An answer is given only to an approval that has stood on the screen for a moment: one that took the
-//! place of another under someone's fingers is not answered by a key that was meant for that. Nothing is allowed before all of it
-//! was on the screen, and nothing is answered while the hub is disconnected.
+//! The effect of each key. A key answers only an approval that has been on the screen for a moment, so that a key meant for another approval
+//! does not answer a new one. A call is allowed only after all of it was on the screen, and nothing is answered while the hub is
+//! disconnected.
 
 use std::time::Instant;
 
@@ -11,33 +11,33 @@ use serde_json::json;
 use super::answers::{self, answer, to_session};
 use super::guards::{disconnected, is_too_soon, shown_in_full};
 use super::model::{Doubt, Hands, Mode, Model, Pane, Wanted};
-use super::update::{Effect, settle};
+use super::update::{Effect, reselect};
 use crate::remember;
 use crate::review::question::questions;
 
-/// How far a page goes in the log.
+/// The size of a page in the log.
 const PAGE: isize = 10;
 
 /// The keys and what they do, for the help.
 pub(crate) const KEYS: &[(&str, &str)] = &[
     ("j k ↓ ↑", "move; in the log: scroll"),
     ("tab", "sessions, approvals, log"),
-    ("pgdn pgup", "read on, read back (also space and b)"),
-    ("enter", "read it from the hub again"),
-    ("a", "allow, once all was shown; answer a question; accept a plan"),
-    ("d", "deny, with a reason or without"),
-    ("e", "edit the input in $EDITOR, then confirm what changed"),
-    ("r", "allow and remember a rule"),
-    ("p", "pass on what an agent is asked, to the next above it"),
-    ("E", "give it more time; of a limit: say how much more"),
+    ("pgdn pgup", "next page, previous page (also space and b)"),
+    ("enter", "read the approval from the hub again"),
+    ("a", "allow, after all was shown; answer a question; accept a plan"),
+    ("d", "deny, with or without a reason"),
+    ("e", "edit the input in $EDITOR, then confirm the changes"),
+    ("r", "allow and add a rule"),
+    ("p", "escalate an approval of an agent to the next level"),
+    ("E", "extend the deadline; for a budget: set the amount"),
     ("i", "interrupt the turn of the session"),
     ("s", "stop the session and all below it"),
-    ("/", "show only names that hold …"),
+    ("/", "filter by name"),
     ("?", "this help"),
-    ("q", "quit; nothing is answered by it"),
+    ("q", "quit; approvals stay open"),
 ];
 
-/// A key was pressed.
+/// Handles a key.
 pub(crate) fn pressed(model: &mut Model, key: KeyEvent, at: Instant) -> Vec<Effect> {
     if key.kind == KeyEventKind::Release {
         return Vec::new();
@@ -45,7 +45,7 @@ pub(crate) fn pressed(model: &mut Model, key: KeyEvent, at: Instant) -> Vec<Effe
     if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
         return vec![Effect::Quit];
     }
-    // A key that answers is pressed alone: Ctrl-A is not `a`.
+    // Only keys without modifiers answer: Ctrl-A is not `a`.
     let held = key.modifiers - KeyModifiers::SHIFT;
     let clears = held == KeyModifiers::CONTROL
         && key.code == KeyCode::Char('u')
@@ -61,7 +61,7 @@ pub(crate) fn pressed(model: &mut Model, key: KeyEvent, at: Instant) -> Vec<Effe
     }
 }
 
-/// A paste is text for the line that is typed, and never a series of keys.
+/// Adds a paste to the typed line. A paste never counts as keys.
 pub(crate) fn pasted(model: &mut Model, pasted: &str) -> Vec<Effect> {
     if let Mode::Typing(_, text) = &mut model.mode {
         text.push_str(pasted.lines().next().unwrap_or_default());
@@ -89,10 +89,10 @@ fn moving(model: &mut Model, key: KeyEvent, at: Instant) -> Vec<Effect> {
         KeyCode::Char('/') => model.mode = Mode::Typing(Wanted::Filter, model.filter.clone()),
         KeyCode::Esc => {
             model.filter.clear();
-            settle(model);
+            reselect(model);
         }
         KeyCode::Char(key @ ('i' | 's')) => return on_session(model, key),
-        // Whatever is not read yet is read again after this.
+        // An approval that is not read yet is read again.
         KeyCode::Enter => model.reading = None,
         KeyCode::Char(key @ ('a' | 'd' | 'e' | 'r' | 'p' | 'E')) => {
             if model.approval.is_some_and(|id| model.answered.contains(&id)) {
@@ -100,13 +100,13 @@ fn moving(model: &mut Model, key: KeyEvent, at: Instant) -> Vec<Effect> {
                 return Vec::new();
             }
             let effects = on_question(model, key, at);
-            // A key that was pressed twice must not hide what the first one did.
+            // A key pressed twice must not hide the message of the first one.
             if model.selected().is_none() && !said.is_empty() {
                 model.said = said;
             }
             return effects;
         }
-        // What was confirmed stays in sight.
+        // Keep the last message.
         _ => model.said = said,
     }
     Vec::new()
@@ -118,7 +118,7 @@ fn on_session(model: &mut Model, key: char) -> Vec<Effect> {
     }
     let Some(session) = model.selected_session().map(|session| session.id) else { return Vec::new() };
     if model.drawn_session != Some(session) {
-        model.said = "the list does not show this session; esc shows all of them".to_owned();
+        model.said = "the list does not show this session; Esc shows all sessions".to_owned();
         return Vec::new();
     }
     if key == 's' {
@@ -130,7 +130,7 @@ fn on_session(model: &mut Model, key: char) -> Vec<Effect> {
 
 fn on_question(model: &mut Model, key: char, at: Instant) -> Vec<Effect> {
     let Some(approval) = model.selected().cloned() else {
-        model.said = "nothing is selected that could be answered".to_owned();
+        model.said = "no approval is selected".to_owned();
         return Vec::new();
     };
     if disconnected(model) {
@@ -139,7 +139,7 @@ fn on_question(model: &mut Model, key: char, at: Instant) -> Vec<Effect> {
     if model.drawn != Some(approval.id) {
         model.pane = Pane::Approvals;
         model.session = Some(approval.session_id);
-        model.said = "this is what would be answered; read it, then press again".to_owned();
+        model.said = "read this approval, then press the key again".to_owned();
         return Vec::new();
     }
     if is_too_soon(model, at) {
@@ -158,16 +158,16 @@ fn on_question(model: &mut Model, key: char, at: Instant) -> Vec<Effect> {
             model.mode = Mode::Typing(Wanted::More(id), String::new());
         }
         ('e', _) if approval.truncated => {
-            model.said = "not all of it is here yet: it is being read (enter tries again)".to_owned();
+            model.said = "the approval is still being read (Enter retries)".to_owned();
         }
         ('e', _) => return vec![Effect::Edit(id, approval.input)],
         ('r', ApprovalKind::Tool) => {
             let rule = remember::suggested(&approval).unwrap_or_default();
             model.mode = Mode::Typing(Wanted::Rule(id), rule);
         }
-        ('r', _) => model.said = "only the use of a tool can be remembered".to_owned(),
+        ('r', _) => model.said = "a rule is possible for tool calls only".to_owned(),
         ('p', _) if approval.asked_of == AskedOf::Operator => {
-            model.said = "it is asked of you, and nobody is above you: answer it".to_owned();
+            model.said = "this approval is already yours: there is no next level".to_owned();
         }
         ('p', _) => model.mode = Mode::Typing(Wanted::Opinion(id), String::new()),
         ('E', _) => model.mode = Mode::Typing(Wanted::Time(id), "3600".to_owned()),
@@ -179,7 +179,7 @@ fn on_question(model: &mut Model, key: char, at: Instant) -> Vec<Effect> {
 fn ask_answers(model: &mut Model, approval: &Approval) {
     let questions = questions(&approval.input);
     if questions.is_empty() {
-        model.said = "its questions cannot be read; e edits the input, which then holds `answers`".to_owned();
+        model.said = "the questions are invalid; press e and add `answers` to the input".to_owned();
         return;
     }
     let wanted = Wanted::Answer { approval: approval.id, questions, given: Object::new() };
@@ -188,20 +188,20 @@ fn ask_answers(model: &mut Model, approval: &Approval) {
 
 fn typing(model: &mut Model, key: KeyEvent, wanted: Wanted, mut text: String) -> Vec<Effect> {
     if matches!(wanted, Wanted::Answer { .. }) {
-        // Why the answer before this one was not taken.
+        // The message about the previous answer.
         model.said.clear();
     }
     match key.code {
         KeyCode::Esc => {
             if wanted == Wanted::Filter {
                 model.filter.clear();
-                settle(model);
+                reselect(model);
             }
             return Vec::new();
         }
         KeyCode::Enter if wanted == Wanted::Filter => return Vec::new(),
         KeyCode::Enter => {
-            // What was typed is kept for when the hub is back.
+            // The text is kept until the hub is connected.
             if disconnected(model) {
                 model.mode = Mode::Typing(wanted, text);
                 return Vec::new();
@@ -215,14 +215,14 @@ fn typing(model: &mut Model, key: KeyEvent, wanted: Wanted, mut text: String) ->
     }
     if wanted == Wanted::Filter {
         model.filter.clone_from(&text);
-        settle(model);
+        reselect(model);
     }
     model.mode = Mode::Typing(wanted, text);
     Vec::new()
 }
 
 fn asking(model: &mut Model, key: KeyEvent, doubt: Doubt, at: Instant) -> Vec<Effect> {
-    // What was said about the key before this one must not hide the question.
+    // An earlier message must not hide the prompt.
     model.said.clear();
     match key.code {
         KeyCode::Char('y') => {
@@ -234,7 +234,7 @@ fn asking(model: &mut Model, key: KeyEvent, doubt: Doubt, at: Instant) -> Vec<Ef
                 Doubt::Stop(session) => {
                     model.mode = Mode::Moving;
                     if model.drawn_session != Some(session) {
-                        model.said = "the list no longer shows this session: nothing was done".to_owned();
+                        model.said = "the list no longer shows this session; nothing was done".to_owned();
                         return Vec::new();
                     }
                     to_session(model, Some(session), "claudecode.stop", "stopped")
@@ -277,7 +277,7 @@ fn asking(model: &mut Model, key: KeyEvent, doubt: Doubt, at: Instant) -> Vec<Ef
             };
             Vec::new()
         }
-        // A key that was meant for something else is no answer.
+        // Other keys are no answer.
         _ => {
             model.mode = Mode::Asking(doubt);
             Vec::new()
@@ -285,7 +285,7 @@ fn asking(model: &mut Model, key: KeyEvent, doubt: Doubt, at: Instant) -> Vec<Ef
     }
 }
 
-/// Sends what stands on the screen, if all of it was shown.
+/// Sends the answer, if all of it was shown.
 fn confirmed(model: &mut Model, id: ApprovalId, params: serde_json::Value) -> Vec<Effect> {
     if model.drawn != Some(id) || !shown_in_full(model) {
         return Vec::new();
@@ -310,7 +310,7 @@ fn step(model: &mut Model, by: isize) {
             model.session = model.selected().map(|approval| approval.session_id).or(model.session);
             if model.approval != before {
                 model.down = 0;
-                // It was chosen: there is nothing to be taken for another.
+                // The user selected it, so no delay is needed.
                 model.came_at = None;
             }
         }
@@ -324,12 +324,12 @@ fn moved<T: Copy + PartialEq>(all: &[T], from: Option<T>, by: isize) -> Option<T
     all.get(to).copied()
 }
 
-/// Goes a page on, or back.
+/// Moves by pages.
 fn read_on(model: &mut Model, pages: isize) {
     if model.pane == Pane::Log && !matches!(model.mode, Mode::Asking(_)) {
         model.log.scroll(pages * PAGE);
     } else {
-        // No row is skipped: a page is as high as the screen shows it.
+        // A page is as high as the screen, so that no row is skipped.
         let page = isize::try_from(model.page.max(1)).unwrap_or(1);
         let last = model.shown.rows.len().saturating_sub(1);
         model.down = model.down.saturating_add_signed(pages * page).min(last);

@@ -1,5 +1,4 @@
-//! The live log: events of one session as rows, the latest of them. It owns what is kept and how far back someone reads;
-//! where the events come from is the feed's business.
+//! The live log: the latest events of one session as rows. It owns the rows and the scroll position; `feed` provides the events.
 
 use std::collections::VecDeque;
 
@@ -12,36 +11,36 @@ use crate::terminal::one_line;
 
 /// How many rows are kept.
 const KEPT: usize = 2_000;
-/// How much of a result is shown: the log tells what happened, not all that was read.
+/// The maximum number of lines of a result.
 const RESULT_LINES: usize = 6;
-/// How much of one text.
+/// The maximum size of a text.
 const TEXT_BYTES: usize = 4 * 1024;
 
 /// The log of the selected session.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
-    /// Whose it is.
+    /// The session.
     pub(crate) session: Option<SessionId>,
     /// Oldest first.
     pub(crate) rows: VecDeque<Row>,
-    /// How many rows above the end one reads; 0 follows the end.
+    /// The scroll position in rows above the end; 0 follows the end.
     pub(crate) back: usize,
-    /// Inputs of calls without a result, to compare edited ones with.
+    /// The inputs of calls without a result, to compare edited inputs with.
     requested: Requested,
 }
 
 impl Log {
-    /// Begins anew for a session.
+    /// An empty log.
     pub(crate) fn of(session: Option<SessionId>) -> Self {
         Self { session, ..Self::default() }
     }
 
-    /// Something happened in it.
+    /// Adds an event.
     pub(crate) fn add(&mut self, event: &Value) {
-        let change = self.requested.hear(event);
+        let change = self.requested.record(event);
         for row in rows(event).into_iter().chain(change.into_iter().flatten()) {
             self.rows.push_back(row);
-            // Whoever reads further up stays where they are.
+            // Keep the scroll position of a user who reads further up.
             if self.back > 0 {
                 self.back += 1;
             }
@@ -52,7 +51,7 @@ impl Log {
         self.back = self.back.min(self.rows.len());
     }
 
-    /// Reads further up, or down again.
+    /// Scrolls.
     pub(crate) fn scroll(&mut self, rows: isize) {
         self.back = self.back.saturating_add_signed(-rows).min(self.rows.len());
     }
@@ -76,14 +75,14 @@ impl Log {
 fn rows(event: &Value) -> Vec<Row> {
     let text = |name: &str| short(event[name].as_str().unwrap_or_default());
     match event["type"].as_str().unwrap_or_default() {
-        "start" => vec![Row::new(Tone::Dim, "── a turn begins")],
+        "start" => vec![Row::new(Tone::Dim, "── turn started")],
         "content" => Row::lines(Tone::Plain, "", &text("text")),
         "thinking" => Row::lines(Tone::Dim, "~ ", &text("text")),
         "tool_use" => {
             let about = about(&event["input"]);
             vec![Row::led(Tone::Strong, "▶ ", &format!("{} {about}", text("tool_name")))]
         }
-        "approval_requested" => vec![Row::new(Tone::Warn, "? waits for an answer")],
+        "approval_requested" => vec![Row::new(Tone::Warn, "? needs approval")],
         "approval_resolved" => {
             let by = event["by"]["kind"].as_str().unwrap_or("hub");
             let mut rows =
@@ -105,7 +104,7 @@ fn rows(event: &Value) -> Vec<Row> {
         }
         "complete" => {
             let cost = event["cost_usd"].as_f64().unwrap_or(0.0);
-            vec![Row::new(Tone::Dim, &format!("── done, ${cost:.4}"))]
+            vec![Row::new(Tone::Dim, &format!("── complete, ${cost:.4}"))]
         }
         "error" => vec![Row::led(Tone::Removed, "✗ ", &text("message"))],
         "system" => vec![Row::led(Tone::Dim, "· ", &text("subtype"))],
@@ -113,7 +112,7 @@ fn rows(event: &Value) -> Vec<Row> {
     }
 }
 
-/// What a call is about, in one line.
+/// The main field of an input, in one line.
 fn about(input: &Value) -> String {
     let told = ["command", "file_path", "pattern", "url", "query", "description", "prompt"];
     told.iter()

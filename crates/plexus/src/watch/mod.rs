@@ -1,6 +1,6 @@
-//! `plexus watch`: the tree of sessions, what waits for an answer and what happens, on one screen, answered by single
-//! keys. What is known and how it changes is in `model`, `update` and `keys`, drawing in `view`; here the terminal, the
-//! hub's streams and the signals come together in one loop.
+//! `plexus watch`: the tree of sessions, the open approvals and the log of a session on one screen; single keys answer. `model`, `update`
+//! and `keys` hold the state and its changes, `view` draws it. This module runs the loop over the terminal, the hub's streams and
+//! signals.
 
 mod answers;
 mod decode;
@@ -44,18 +44,18 @@ use terminal::Screen;
 use update::{Effect, Event, update};
 use view::Paint;
 
-/// How often ages are drawn anew. This asks nobody anything.
+/// How often ages are redrawn. This makes no request.
 const TICK: Duration = Duration::from_secs(5);
-/// How much may come between two frames.
+/// The maximum number of events between two frames.
 const WAITING: usize = 256;
 
-/// What is said when an edit comes to nothing.
+/// The message after an edit without result.
 const LEFT_OPEN: &str = "nothing was answered, the approval stays open";
 
-/// Shows everything until its user leaves.
+/// Runs until the user quits.
 pub(crate) fn run(args: &WatchArgs) -> Result<(), ExpectedError> {
     if !(std::io::stdout().is_terminal() && std::io::stdin().is_terminal()) {
-        let message = "`plexus watch` needs a terminal; `plexus loopback pending` lists what is open";
+        let message = "`plexus watch` needs a terminal; `plexus approvals` lists the open approvals";
         return Err(ExpectedError::Usage(message.to_owned()));
     }
     let dir = args.data_dir.resolve()?;
@@ -79,19 +79,19 @@ async fn watch(dir: &Path, paint: Paint) -> Result<(), ExpectedError> {
     let mut watching = Watching::new(dir, tell, told, paint)?;
     tokio::select! {
         ended = watching.run() => ended,
-        // The guard gives the terminal back.
+        // Dropping `watching` restores the terminal.
         _ = signals.next() => Ok(()),
         Some(Err(error)) = feeds.join_next() => Err(system(error)),
     }
 }
 
-/// Whether it goes on.
+/// Whether to continue.
 enum Next {
     On,
     Leave,
 }
 
-/// The way keys come.
+/// The channel of typed input.
 type Typed =
     (mpsc::UnboundedSender<io::Result<input::Typed>>, mpsc::UnboundedReceiver<io::Result<input::Typed>>);
 
@@ -142,7 +142,7 @@ impl Watching {
                 _ = tick.tick() => Some(Event::Tick(now())),
             };
             let mut event = event;
-            // What came together is drawn together.
+            // Events that arrive together are drawn together.
             for _ in 0..WAITING {
                 let Some(happened) = event.take() else { break };
                 let at = at.take().unwrap_or_else(Instant::now);
@@ -166,12 +166,12 @@ impl Watching {
                         self.outside.call(method, params, answers, done);
                     }
                     Effect::Edit(approval, input) => {
-                        // Nobody but the editor reads the keys now.
+                        // Only the editor reads the keys now.
                         self.keys = None;
                         self.screen.lend();
                         let edited = editor::edit(&self.dir, &input, None).await;
                         self.screen.take_again().map_err(system)?;
-                        // What was typed for the editor confirms nothing.
+                        // Input typed for the editor must not confirm anything.
                         let _ = tcflush(io::stdin(), QueueSelector::IFlush);
                         while self.typed.1.try_recv().is_ok() {}
                         self.keys = Some(Keys::read(self.typed.0.clone()).map_err(system)?);

@@ -1,5 +1,5 @@
-//! What `plexus watch` knows: the sessions, the open approvals, the log of one session, and what its user is about to
-//! do. Plain data, changed by `update` and `keys` alone and drawn by `view`; it knows neither terminal nor hub.
+//! The state of `plexus watch`: the sessions, the open approvals, the log of one session, and what the user is typing. Plain data: only
+//! `update` and `keys` change it, and `view` draws it. It knows neither the terminal nor the hub.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hasher as _};
@@ -15,7 +15,7 @@ use crate::approve::editable;
 use crate::review::question::Question;
 use crate::review::{self, Reviewed, Row, Seen, Tone, change, fit};
 
-/// Which part the keys move in.
+/// The part of the screen that has the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pane {
     /// The tree of sessions.
@@ -26,134 +26,134 @@ pub(crate) enum Pane {
     Log,
 }
 
-/// Whether someone has chosen where to look.
+/// Whether the user has pressed a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hands {
     /// Not yet.
     Off,
-    /// Yes.
+    /// At least once.
     On,
 }
 
-/// Whether the hub can be reached.
+/// Whether the hub is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HubIs {
-    /// What is shown is how it is.
-    Here,
-    /// What is shown is how it was.
-    Away,
+    /// The screen is current.
+    Connected,
+    /// The screen shows the last known state.
+    Disconnected,
 }
 
-/// What a line is typed for.
+/// The purpose of a typed line.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Wanted {
-    /// Why it is denied.
+    /// The reason of a denial.
     Reason(ApprovalId),
-    /// What whoever is asked next is told about it.
+    /// A note for the next decider.
     Opinion(ApprovalId),
-    /// The rule to remember with a yes.
+    /// The rule to add with an allow.
     Rule(ApprovalId),
     /// How many seconds an approval stays open.
     Time(ApprovalId),
-    /// How much more of a limit.
+    /// The amount to add to a budget.
     More(ApprovalId),
-    /// The answer to the next of the questions, and those given before.
+    /// The answer to the next question.
     Answer {
-        /// To which approval.
+        /// The approval.
         approval: ApprovalId,
-        /// Not answered yet, the next one first.
+        /// The unanswered questions, the next one first.
         questions: Vec<Question>,
-        /// Answered: question and answer.
+        /// The answers so far.
         given: Object,
     },
-    /// What the names shown have in them.
+    /// A filter for names.
     Filter,
 }
 
-/// What is done if the user says yes.
+/// An action that needs confirmation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Doubt {
-    /// The session and all below it are stopped.
+    /// Stop the session and all sessions below it.
     Stop(SessionId),
-    /// The call runs with this input instead.
+    /// Allow the call with this input.
     Edited(ApprovalId, Object),
-    /// The call runs, and so does whatever matches this rule, which is too long for the last line.
+    /// Allow the call and add this rule, which is too long for the prompt.
     Remember(ApprovalId, String),
-    /// These words, none of the options, are the answer to the first of these questions.
+    /// Send this text, which is not one of the options, as the answer to the first question.
     OwnWords { approval: ApprovalId, questions: Vec<Question>, given: Object, words: String },
 }
 
-/// What the keys mean now.
+/// How keys are interpreted.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Mode {
-    /// Moving about and answering.
+    /// As commands.
     Moving,
-    /// The keys are shown.
+    /// The help is open.
     Help,
-    /// A line is typed.
+    /// As text of a line.
     Typing(Wanted, String),
-    /// Yes or no.
+    /// As yes or no.
     Asking(Doubt),
 }
 
-/// All of it.
+/// The whole state.
 #[derive(Debug)]
 pub(crate) struct Model {
-    /// Whether the hub can be reached.
+    /// Whether the hub is connected.
     pub(crate) hub: HubIs,
-    /// When it was first seen to be away, in Unix seconds.
-    pub(crate) away_since: Option<u64>,
-    /// All sessions, each followed by those below it.
+    /// When the hub was disconnected, in Unix seconds.
+    pub(crate) disconnected_since: Option<u64>,
+    /// All sessions, each followed by its children.
     pub(crate) sessions: Vec<SessionView>,
     /// All open approvals, oldest first.
     pub(crate) approvals: Vec<Approval>,
     /// The log of the selected session.
     pub(crate) log: Log,
-    /// Where the keys move.
+    /// The part with the focus.
     pub(crate) pane: Pane,
-    /// What the keys mean.
+    /// How keys are interpreted.
     pub(crate) mode: Mode,
     /// The selected session.
     pub(crate) session: Option<SessionId>,
     /// The selected approval.
     pub(crate) approval: Option<ApprovalId>,
-    /// Whether a key was pressed; until then what waits is shown by itself.
+    /// Whether a key was pressed; until then a new approval is selected automatically.
     pub(crate) hands: Hands,
-    /// The approval that stands on the screen, in the list and below: no other can be answered.
+    /// The approval that is on the screen, in the list and below; no other one can be answered.
     pub(crate) drawn: Option<ApprovalId>,
-    /// The selected session, if the list on the screen shows it: no other can be interrupted or stopped.
+    /// The selected session, if the list shows it; no other one can be interrupted or stopped.
     pub(crate) drawn_session: Option<SessionId>,
-    /// Approvals that were read in full, with the file they are about.
+    /// Approvals that were read in full, with the affected file.
     pub(crate) read: HashMap<ApprovalId, Option<TargetFile>>,
     /// The approval that is being read in full.
     pub(crate) reading: Option<ApprovalId>,
-    /// How much of what is to be decided was on the screen.
+    /// How much of the selected approval was on the screen.
     pub(crate) seen: Seen,
-    /// How many columns the screen has.
+    /// The width of the screen.
     pub(crate) width: usize,
-    /// How many rows of it the screen holds.
+    /// The height of the approval on the screen.
     pub(crate) page: usize,
-    /// When the selected approval took its place without anyone choosing it.
+    /// When the selected approval was selected automatically.
     pub(crate) came_at: Option<Instant>,
-    /// Approvals that were answered here, whose end is no news.
+    /// Approvals that were answered here, whose resolution is not reported again.
     pub(crate) answered: HashSet<ApprovalId>,
-    /// What the names shown have in them.
+    /// The filter for names.
     pub(crate) filter: String,
-    /// The last thing to tell.
+    /// The last message.
     pub(crate) said: String,
-    /// How far down the selected approval is read.
+    /// The scroll position in the selected approval.
     pub(crate) down: usize,
-    /// The rows of the selected approval, made once for each width.
+    /// The rows of the selected approval, computed once per width.
     pub(crate) shown: Shown,
     /// Unix seconds.
     pub(crate) now: u64,
 }
 
-/// Rows that were made for an approval.
+/// The rows of an approval.
 #[derive(Debug, Default)]
 pub(crate) struct Shown {
     of: Option<(ApprovalId, usize, bool)>,
-    /// A hash of what the rows show, whatever their width and the time.
+    /// A hash of the content, independent of width and time.
     pub(crate) content: u64,
     pub(crate) rows: Vec<Row>,
 }
@@ -161,8 +161,8 @@ pub(crate) struct Shown {
 impl Default for Model {
     fn default() -> Self {
         Self {
-            hub: HubIs::Away,
-            away_since: None,
+            hub: HubIs::Disconnected,
+            disconnected_since: None,
             sessions: Vec::new(),
             approvals: Vec::new(),
             log: Log::default(),
@@ -220,23 +220,23 @@ impl Model {
         self.session_of(self.session)
     }
 
-    /// A session that is there.
+    /// A session by its id.
     pub(crate) fn session_of(&self, id: Option<SessionId>) -> Option<&SessionView> {
         self.sessions.iter().find(|session| Some(session.id) == id)
     }
 
-    /// The selected approval, with what was read about it.
+    /// The selected approval with the affected file.
     fn reviewed(&self, approval: &Approval) -> Reviewed {
         Reviewed { approval: approval.clone(), file: self.read.get(&approval.id).cloned().flatten() }
     }
 
-    /// Whether the hub has more to show of an approval than its lists do: a long input, or the file that is written.
+    /// Whether the hub has more of an approval than its lists contain: a long input, or the affected file.
     pub(crate) fn is_unread(&self, approval: &Approval) -> bool {
         let of_a_file = matches!(approval.tool_name.as_str(), "Write" | "Edit" | "MultiEdit");
         approval.truncated || (of_a_file && !self.read.contains_key(&approval.id))
     }
 
-    /// Makes the rows of what is to be read, if they are not there yet: a long one is cut up once, and not at every frame.
+    /// Computes the rows of the selected approval unless they are cached.
     pub(crate) fn prepare(&mut self, width: usize) {
         let Some(approval) = self.selected() else {
             self.forget_rows();
@@ -246,9 +246,9 @@ impl Model {
         let input = |input: &Object| serde_json::to_string(input).unwrap_or_default();
         let (key, content, rows) = match &self.mode {
             Mode::Asking(Doubt::Edited(id, edited)) if approval.id == *id => {
-                let mut rows = vec![Row::new(Tone::Strong, "This is what you changed:")];
+                let mut rows = vec![Row::new(Tone::Strong, "Your changes:")];
                 rows.extend(change::rows_of_edit(approval, &editable(approval), edited));
-                // Rare and short-lived: made anew each time.
+                // Rare and short-lived: not cached.
                 (None, hash(&("edited", id.to_string(), input(edited))), rows)
             }
             Mode::Asking(Doubt::Remember(id, rule)) if approval.id == *id => {
@@ -278,7 +278,7 @@ impl Model {
         self.start(content, width);
     }
 
-    /// Rows that begin anew are read from the first one.
+    /// Scrolls to the start if the content is new.
     fn start(&mut self, content: u64, width: usize) {
         self.seen.start(content, width);
         if self.seen.upto() == 0 && !self.seen.all() {
@@ -286,12 +286,12 @@ impl Model {
         }
     }
 
-    /// What stands on the screen to be decided, and where it is read.
+    /// The approval on the screen, its content and the scroll position.
     pub(crate) fn subject(&self) -> (Option<ApprovalId>, u64, usize) {
         (self.approval, self.shown.content, self.down)
     }
 
-    /// What was made for an approval does not hold any more.
+    /// Drops the cached rows.
     pub(crate) fn forget_rows(&mut self) {
         self.shown = Shown::default();
     }

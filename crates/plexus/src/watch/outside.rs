@@ -1,5 +1,5 @@
-//! What the model wants done outside: calls of the hub, another log to follow. Each call is a task of its own, whose
-//! outcome comes back as an event; nothing here waits.
+//! Performs the effects of the model: calls to the hub, and following a log. Each call is a task that sends its outcome as an event; nothing
+//! here blocks.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use crate::outcome::ending;
 use crate::remember;
 use crate::review::Reviewed;
 
-/// The hub, and where its answers go.
+/// The hub, and the channel for its responses.
 pub(crate) struct Outside {
     dir: PathBuf,
     tell: Sender<Event>,
@@ -31,7 +31,7 @@ impl Outside {
         Self { dir, tell, calls: JoinSet::new(), log: JoinSet::new() }
     }
 
-    /// Follows the log of this session, and no other.
+    /// Follows the log of this session only.
     pub(crate) fn follow(&mut self, session: Option<SessionId>) {
         self.log.abort_all();
         if let Some(session) = session {
@@ -55,7 +55,7 @@ impl Outside {
         });
     }
 
-    /// Calls a method and tells what came of it.
+    /// Calls a method and sends its outcome.
     pub(crate) fn call(
         &mut self,
         method: &'static str,
@@ -64,7 +64,7 @@ impl Outside {
         done: String,
     ) {
         let (client, tell) = (self.client(), self.tell.clone());
-        // Those that have ended are let go of here, so that they do not pile up.
+        // Remove finished tasks, so that they do not accumulate.
         while self.calls.try_join_next().is_some() {}
         let hub = HubClient { client: client.clone(), dir: self.dir.clone() };
         self.calls.spawn(async move {
@@ -92,15 +92,15 @@ impl Outside {
     }
 }
 
-/// A call that a hub answers at once, unless it hangs.
+/// Calls a method that needs no waiting, with a time limit.
 async fn soon(client: &Client, method: &str, params: Value) -> Result<Value, CallError> {
     let answer = tokio::time::timeout(ANSWERED_WITHIN, client.call(method, params)).await;
     answer.unwrap_or_else(|_| {
-        Err(CallError::Lost("it does not answer; the call may have reached it".to_owned()))
+        Err(CallError::Lost("it does not respond; it may have handled the call".to_owned()))
     })
 }
 
-/// How an approval ended before our answer.
+/// How an approval was resolved before this answer.
 async fn before(client: &Client, id: Option<ApprovalId>) -> String {
     let got = soon(client, "loopback.get", json!({"approval_id": id})).await.ok();
     let approval: Option<Approval> =

@@ -1,5 +1,5 @@
-//! Whole screens as they are drawn, each beside the file that says how it should be (`screens/NAME.txt`). With
-//! `PLEXUS_WRITE_SCREENS=1` the files are written instead. The tests are in the modules below; this is what they share.
+//! Tests of whole screens against files (`screens/NAME.txt`). `PLEXUS_WRITE_SCREENS=1` writes the files. The tests are in the modules
+//! below; this file has what they share.
 
 mod answering;
 mod drawing;

@@ -1,5 +1,5 @@
-//! The terminal: taken for the whole screen, and given back as it was, however we leave: by a key, a signal, an error or
-//! a panic. It owns the screen and nothing of what is drawn.
+//! Takes over the whole terminal and restores it on every exit: by a key, a signal, an error or a panic. It owns the screen, not what is
+//! drawn on it.
 
 use std::io::{self, BufWriter, Stdout, Write as _, stdout};
 use std::sync::Once;
@@ -32,7 +32,7 @@ impl Screen {
         HOOK.call_once(|| {
             let before = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
-                // First the terminal, or nobody could read the rest.
+                // Restore the terminal first, so that the message is readable.
                 give_back();
                 before(panic);
             }));
@@ -42,14 +42,14 @@ impl Screen {
         Ok(Self { terminal, paint, subject: None })
     }
 
-    /// Draws what the model says.
+    /// Draws the model.
     pub(crate) fn draw(&mut self, model: &mut Model) -> io::Result<()> {
         panic_if_wanted();
-        // A terminal that can shows only whole frames.
+        // Terminals that support it show whole frames only.
         queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
         self.terminal.draw(|frame| view(model, frame, self.paint))?;
         if self.subject.is_some_and(|before| before != model.subject()) {
-            // Terminals disagree about the width of some characters: what they left of another text must not stand in this one.
+            // Terminals disagree about the width of some characters, so remains of another text must not stay in this one.
             self.forget()?;
             self.terminal.draw(|frame| view(model, frame, self.paint))?;
         }
@@ -58,8 +58,8 @@ impl Screen {
         self.terminal.backend_mut().flush()
     }
 
-    /// Clears the screen. A new `Terminal` knows of nothing that is on it; `Terminal::clear` would ask the terminal where the cursor
-    /// is, and not every one answers.
+    /// Clears the screen. A new `Terminal` assumes an empty screen; `Terminal::clear` would query the cursor, which not every terminal
+    /// supports.
     fn forget(&mut self) -> io::Result<()> {
         execute!(stdout(), Clear(ClearType::All))?;
         self.terminal = new_terminal()?;
@@ -71,7 +71,7 @@ impl Screen {
         give_back();
     }
 
-    /// Takes it again.
+    /// Takes the screen again.
     pub(crate) fn take_again(&mut self) -> io::Result<()> {
         enter()?;
         self.forget()
@@ -82,7 +82,7 @@ fn new_terminal() -> io::Result<Terminal<CrosstermBackend<BufWriter<Stdout>>>> {
     Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(FRAME_BYTES, stdout())))
 }
 
-/// A frame of this size is written at once.
+/// A frame up to this size is written at once.
 const FRAME_BYTES: usize = 64 * 1024;
 
 impl Drop for Screen {
@@ -91,8 +91,7 @@ impl Drop for Screen {
     }
 }
 
-/// Panics once `PLEXUS_WATCH_PANIC` names a file that is there; in debug builds only, for the test that the terminal
-/// outlives it.
+/// Panics if the file named by `PLEXUS_WATCH_PANIC` exists; in debug builds only, for the test that a panic restores the terminal.
 fn panic_if_wanted() {
     #[cfg(debug_assertions)]
     if let Some(file) = std::env::var_os("PLEXUS_WATCH_PANIC") {
@@ -102,12 +101,12 @@ fn panic_if_wanted() {
 
 fn enter() -> io::Result<()> {
     enable_raw_mode()?;
-    // What is pasted must not count as keys: some of them answer for an agent. A row that the terminal draws wider than it was counted
-    // must end at the edge: on the next line it would stand in what is to be decided.
+    // A paste must not count as keys, because keys answer approvals. A row that the terminal draws wider than expected must end at the edge:
+    // on the next line it would become a part of the approval.
     execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste, DisableLineWrap)
 }
 
-/// Puts the terminal as it was. Twice does no harm, and a terminal that is gone needs nothing.
+/// Restores the terminal. It is idempotent, and ignores a closed terminal.
 fn give_back() {
     let _ = execute!(
         stdout(),

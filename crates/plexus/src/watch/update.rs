@@ -1,5 +1,5 @@
-//! What changes when something happens: news of the hub, an answer that arrived, time that passed. Pure: it changes the
-//! model and says what is to be done outside. Keys have a file of their own.
+//! Applies an event to the model: news from the hub, responses, time. It is pure: it changes the model and returns the effects to perform.
+//! `keys` handles keys.
 
 use std::time::Instant;
 
@@ -15,45 +15,45 @@ use crate::outcome::ending;
 use crate::review::Reviewed;
 use crate::review::width::one_line;
 
-/// Something that happened.
+/// An event.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A key was pressed.
     Key(KeyEvent),
     /// A text was pasted.
     Pasted(String),
-    /// The terminal has another size.
+    /// The terminal was resized.
     Resized,
-    /// It is this late.
+    /// The current time, in Unix seconds.
     Tick(u64),
-    /// The hub was lost, or cannot be reached yet.
-    Away,
-    /// The hub is there; these approvals are open.
+    /// The hub is disconnected.
+    Disconnected,
+    /// The hub is connected, and these approvals are open.
     Open(Vec<Approval>),
-    /// These are the sessions.
+    /// The list of sessions.
     Sessions(Vec<SessionView>),
-    /// An approval was asked, or is asked of another.
+    /// An approval was created or escalated.
     Asked(Box<Approval>),
-    /// An approval came to its end.
+    /// An approval was resolved.
     Ended(Box<Approval>),
-    /// Something happened in a session.
+    /// An event of a session.
     Happened(SessionId, Value),
     /// An approval was read in full.
     Read(Box<Reviewed>),
     /// An approval could not be read.
     NotRead(ApprovalId, String),
-    /// A call that was made for the user has an outcome to tell.
+    /// The outcome of a call.
     Outcome(String),
-    /// An answer was not taken: the approval may still be answered.
+    /// An answer was rejected. The approval stays open.
     NotAnswered(ApprovalId, String),
-    /// An input came back from the editor.
+    /// The editor returned an input.
     Edited(ApprovalId, Object),
 }
 
-/// Something to do outside.
+/// An effect to perform.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Effect {
-    /// Call a method; what comes of it is told.
+    /// Call a method; an event reports the outcome.
     Call {
         /// The method.
         method: &'static str,
@@ -61,20 +61,20 @@ pub(crate) enum Effect {
         params: Value,
         /// The approval that it answers.
         answers: Option<ApprovalId>,
-        /// What is said when it went well.
+        /// The message on success.
         done: String,
     },
-    /// Follow the log of this session from now on.
+    /// Follow the log of this session.
     Follow(Option<SessionId>),
     /// Read an approval in full.
     Read(ApprovalId),
-    /// Let the user edit an input.
+    /// Open an input in the editor.
     Edit(ApprovalId, Object),
-    /// Leave.
+    /// Quit.
     Quit,
 }
 
-/// Lets something happen, at this moment; what is to be done comes back.
+/// Applies an event at this moment and returns the effects.
 pub(crate) fn update(model: &mut Model, event: Event, at: Instant) -> Vec<Effect> {
     let (before, question) = (model.session, model.approval);
     let chosen = matches!(event, Event::Key(_));
@@ -84,45 +84,45 @@ pub(crate) fn update(model: &mut Model, event: Event, at: Instant) -> Vec<Effect
         Event::Resized => Vec::new(),
         Event::Tick(now) => {
             model.now = now;
-            if model.hub == HubIs::Away {
-                model.away_since.get_or_insert(now);
+            if model.hub == HubIs::Disconnected {
+                model.disconnected_since.get_or_insert(now);
             }
-            // Of what is shown only what expires grows old.
+            // Only a deadline changes with time.
             if model.selected().is_some_and(|approval| approval.expires_at.is_some()) {
                 model.forget_rows();
             }
             Vec::new()
         }
-        Event::Away => {
-            model.hub = HubIs::Away;
+        Event::Disconnected => {
+            model.hub = HubIs::Disconnected;
             Vec::new()
         }
         Event::Open(open) => {
-            if model.hub == HubIs::Away && !model.said.is_empty() {
-                model.said = "connected again".to_owned();
+            if model.hub == HubIs::Disconnected && !model.said.is_empty() {
+                model.said = "Reconnected.".to_owned();
             }
-            model.hub = HubIs::Here;
-            model.away_since = None;
+            model.hub = HubIs::Connected;
+            model.disconnected_since = None;
             model.reading = None;
-            // Files may have changed meanwhile: they are read again.
+            // Files may have changed meanwhile, so they are read again.
             model.read.clear();
             keep_what_was_read(model, open);
-            settle(model);
+            reselect(model);
             Vec::new()
         }
         Event::Sessions(sessions) => {
             model.sessions = sessions;
-            settle(model);
+            reselect(model);
             Vec::new()
         }
         Event::Asked(approval) => {
             asked(model, *approval);
-            settle(model);
+            reselect(model);
             Vec::new()
         }
         Event::Ended(approval) => {
             ended(model, &approval);
-            settle(model);
+            reselect(model);
             Vec::new()
         }
         Event::Happened(session, event) => {
@@ -142,7 +142,7 @@ pub(crate) fn update(model: &mut Model, event: Event, at: Instant) -> Vec<Effect
             Vec::new()
         }
         Event::NotRead(approval, why) => {
-            model.said = one_line(&format!("{approval} could not be read: {why}; enter tries again"));
+            model.said = one_line(&format!("{approval} could not be read: {why}; press Enter to retry"));
             Vec::new()
         }
         Event::Outcome(said) => {
@@ -155,15 +155,15 @@ pub(crate) fn update(model: &mut Model, event: Event, at: Instant) -> Vec<Effect
             Vec::new()
         }
         Event::Edited(approval, input) => {
-            settle(model);
+            reselect(model);
             if model.approvals_shown().iter().any(|shown| shown.id == approval) {
                 (model.approval, model.pane) = (Some(approval), Pane::Approvals);
                 model.mode = Mode::Asking(Doubt::Edited(approval, input));
                 model.down = 0;
-                // A key that was meant for the editor does not confirm.
+                // A key that was meant for the editor must not confirm.
                 model.came_at = Some(at);
             } else {
-                model.said = "it is no longer open: nothing was answered".to_owned();
+                model.said = "the approval is no longer open; nothing was answered".to_owned();
             }
             model.forget_rows();
             Vec::new()
@@ -180,17 +180,17 @@ pub(crate) fn update(model: &mut Model, event: Event, at: Instant) -> Vec<Effect
     effects
 }
 
-/// Reads the selected approval in full, unless that was done or is under way.
+/// Reads the selected approval in full, unless it is already read or being read.
 fn read_selected(model: &mut Model) -> Option<Effect> {
     let id = model.selected().filter(|approval| model.is_unread(approval))?.id;
-    if model.hub == HubIs::Away || model.reading == Some(id) {
+    if model.hub == HubIs::Disconnected || model.reading == Some(id) {
         return None;
     }
     model.reading = Some(id);
     Some(Effect::Read(id))
 }
 
-/// All that is open, as the hub says; what was read in full stays so.
+/// Replaces the open approvals; the ones read in full keep their input.
 fn keep_what_was_read(model: &mut Model, open: Vec<Approval>) {
     let had = std::mem::take(&mut model.approvals);
     model.approvals = open;
@@ -204,7 +204,7 @@ fn keep_what_was_read(model: &mut Model, open: Vec<Approval>) {
 
 fn asked(model: &mut Model, approval: Approval) {
     if approval.status != plexus_protocol::ApprovalStatus::Pending {
-        // It has come to its end meanwhile; that is told as well.
+        // It was resolved meanwhile; another event reports that.
         return;
     }
     match model.approvals.iter_mut().find(|kept| kept.id == approval.id) {
@@ -221,7 +221,7 @@ fn asked(model: &mut Model, approval: Approval) {
     }
 }
 
-/// An answer that was given elsewhere takes the question away at once, and with it what was being typed.
+/// Removes an approval that another client resolved, and what was being typed for it.
 fn ended(model: &mut Model, approval: &Approval) {
     let known = model.open(approval.id).is_some();
     model.approvals.retain(|kept| kept.id != approval.id);
@@ -235,7 +235,7 @@ fn ended(model: &mut Model, approval: &Approval) {
     }
 }
 
-/// The approval that the keys are about.
+/// The approval that the mode refers to.
 pub(super) fn about(mode: &Mode) -> Option<ApprovalId> {
     match mode {
         Mode::Typing(
@@ -254,8 +254,8 @@ pub(super) fn about(mode: &Mode) -> Option<ApprovalId> {
     }
 }
 
-/// Sees to it that what is selected is there, and that something is where there is anything.
-pub(super) fn settle(model: &mut Model) {
+/// Selects an existing approval and session, if there are any.
+pub(super) fn reselect(model: &mut Model) {
     let open: Vec<(ApprovalId, SessionId)> =
         model.approvals_shown().iter().map(|approval| (approval.id, approval.session_id)).collect();
     if !open.iter().any(|(id, _)| Some(*id) == model.approval) {
@@ -263,7 +263,7 @@ pub(super) fn settle(model: &mut Model) {
         model.approval = id;
         model.down = 0;
         model.forget_rows();
-        // What waits comes first, as long as nobody looks at something else.
+        // A new approval is selected unless the user looks at something else.
         if let Some(session) = session
             && (model.hands == Hands::Off || model.pane == Pane::Approvals)
         {
@@ -271,10 +271,10 @@ pub(super) fn settle(model: &mut Model) {
             model.session = Some(session);
         }
     }
-    // What is being typed answers what stands beside it, or nothing.
+    // A typed line applies to the approval on the screen only.
     if about(&model.mode).is_some_and(|id| Some(id) != model.approval) {
         model.mode = Mode::Moving;
-        model.said = "it is no longer in the list: nothing was answered".to_owned();
+        model.said = "the approval is no longer in the list; nothing was answered".to_owned();
     }
     let sessions: Vec<SessionId> = model.sessions_shown().iter().map(|session| session.id).collect();
     let still_there =

@@ -1,6 +1,5 @@
-//! Drawing: the model as one frame, whatever the size. In a small terminal the lower half shows the question or the log,
-//! by where the keys move; in a larger one both. Sixteen colours, and none where `NO_COLOR` is set: words and signs say
-//! all of it.
+//! Draws the model as one frame of any size. In a small terminal the lower half shows the approval or the log, depending on the focus; in a
+//! larger one both. It uses sixteen colours, and none if `NO_COLOR` is set: text and symbols carry all information.
 
 use plexus_protocol::claudecode::{SessionView, Status};
 use plexus_protocol::{Approval, Attention};
@@ -17,15 +16,15 @@ use crate::review::width::{cut, one_line};
 use crate::review::{Row, Tone};
 use crate::terminal::hub_advice;
 
-/// From this height on there is room for question and log at once.
+/// From this height on, the approval and the log are shown together.
 const TALL: u16 = 36;
-/// From this width on they stand beside each other.
+/// From this width on, they are side by side.
 const WIDE: u16 = 120;
 
-/// Whether there are colours.
+/// Whether colours are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Paint {
-    /// The sixteen.
+    /// Sixteen colours.
     Colours,
     /// Bold, dim and reversed only.
     Plain,
@@ -46,7 +45,7 @@ impl Paint {
     }
 }
 
-/// Draws all of it.
+/// Draws the frame.
 pub(crate) fn view(model: &mut Model, frame: &mut Frame<'_>, paint: Paint) {
     let [top, body, bottom] =
         Layout::vertical([Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)])
@@ -90,15 +89,15 @@ pub(crate) fn view(model: &mut Model, frame: &mut Frame<'_>, paint: Paint) {
 fn title(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let cost = model.sessions.iter().fold(0.0, |sum, session| sum + session.cost_usd);
     let hub = match model.hub {
-        HubIs::Here => String::new(),
-        HubIs::Away => {
-            let secs = model.away_since.map_or(0, |since| model.now.saturating_sub(since));
+        HubIs::Connected => String::new(),
+        HubIs::Disconnected => {
+            let secs = model.disconnected_since.map_or(0, |since| model.now.saturating_sub(since));
             format!("  Disconnected. Reconnecting…{}", hub_advice(secs))
         }
     };
     let filter =
         if model.filter.is_empty() { String::new() } else { format!("  /{}", one_line(&model.filter)) };
-    // First what must not be cut off on a narrow screen.
+    // The most important part first, because a narrow screen cuts the rest.
     let text = format!(
         " plexus{hub}  {} sessions  {} open  ${cost:.2}{filter}",
         model.sessions.len(),
@@ -119,7 +118,7 @@ fn session_row(session: &SessionView) -> (Tone, String) {
     let (tone, state) = match session.status {
         Status::Idle => (Tone::Dim, "idle"),
         Status::Running => (Tone::Plain, "runs"),
-        Status::AwaitingPermission => (Tone::Warn, "asks"),
+        Status::AwaitingPermission => (Tone::Warn, "open"),
         Status::Complete => (Tone::Plain, "done"),
         Status::Failed => (Tone::Removed, "FAIL"),
         Status::Interrupted => (Tone::Dim, "cut "),
@@ -159,7 +158,7 @@ fn approvals(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
     list(frame, area, paint, Listed { title: "Approvals", here: model.pane == Pane::Approvals, rows, at });
 }
 
-/// Something to choose from.
+/// A list to select from.
 struct Listed {
     title: &'static str,
     here: bool,
@@ -206,7 +205,7 @@ fn is_legible(area: Rect) -> bool {
 }
 
 fn question(model: &mut Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
-    // Where lines and dots are two columns wide, the border and the lead of a row take one more each.
+    // In terminals with wide lines and dots, the border and the prefix of a row take one more column each.
     let width = usize::from(area.width.saturating_sub(4));
     model.prepare(width);
     let (all, height) = (model.shown.rows.len(), usize::from(area.height.saturating_sub(2)));
@@ -217,14 +216,14 @@ fn question(model: &mut Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) 
         model.seen.show(model.down, height, all);
     }
     let title = if all > height {
-        let more = if model.seen.all() { "" } else { "; space reads on" };
-        format!("Question, rows {}-{} of {all}{more}", model.down + 1, (model.down + height).min(all))
+        let more = if model.seen.all() { "" } else { "; space: next page" };
+        format!("Approval, rows {}-{} of {all}{more}", model.down + 1, (model.down + height).min(all))
     } else {
-        "Question".to_owned()
+        "Approval".to_owned()
     };
     let inner = framed(frame, area, &title, false);
     let lines: Vec<Line<'_>> = match all {
-        0 => vec![Line::styled("nobody asks anything", paint.tone(Tone::Dim))],
+        0 => vec![Line::styled("no open approvals", paint.tone(Tone::Dim))],
         _ => model.shown.rows.iter().skip(model.down).take(height).map(|row| line(row, paint)).collect(),
     };
     frame.render_widget(Paragraph::new(lines), inner);
@@ -232,7 +231,7 @@ fn question(model: &mut Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) 
 
 fn log(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
     let name = model.selected_session().map_or_else(String::new, |session| format!(" of {}", session.name));
-    let back = if model.log.back > 0 { ", further up" } else { "" };
+    let back = if model.log.back > 0 { "; scrolled" } else { "" };
     let inner = framed(frame, area, &format!("Log{name}{back}"), model.pane == Pane::Log);
     let rows = model.log.window(inner.width.into(), inner.height.into());
     let lines: Vec<Line<'_>> = rows.iter().map(|row| line(row, paint)).collect();

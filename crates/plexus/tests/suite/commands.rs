@@ -43,7 +43,7 @@ async fn an_approval_is_answered_from_the_command_line() {
 }
 
 #[tokio::test]
-async fn what_the_hub_refuses_is_said_on_stderr() {
+async fn an_error_of_the_hub_is_printed_on_stderr() {
     let hub = TestHub::start().await;
     let refused = hub.run(&["claudecode", "get", "--name", "nobody"]).await;
     assert_eq!(refused.status.code(), Some(1));
@@ -55,7 +55,7 @@ async fn what_the_hub_refuses_is_said_on_stderr() {
 }
 
 #[tokio::test]
-async fn without_a_hub_it_says_how_to_start_one() {
+async fn without_a_hub_the_error_names_the_command_that_starts_one() {
     let folder = tempfile::tempdir().unwrap();
     let alone =
         run(&["claudecode", "list", "--data-dir", folder.path().to_str().unwrap()], folder.path()).await;
@@ -64,7 +64,7 @@ async fn without_a_hub_it_says_how_to_start_one() {
 }
 
 #[tokio::test]
-async fn what_stems_from_a_child_cannot_use_the_operators_socket() {
+async fn a_process_of_a_child_cannot_use_the_operators_socket() {
     // With a wall there is no socket to knock at.
     let hub = TestHub::with_settings("wall = \"off\"\n").await;
     let plexus = env!("CARGO_BIN_EXE_plexus");
@@ -92,6 +92,6 @@ async fn what_stems_from_a_child_cannot_use_the_operators_socket() {
         let said = std::fs::read_to_string(hub.work().join(name)).unwrap();
         let code = std::fs::read_to_string(hub.work().join(format!("{name}.code"))).unwrap();
         assert_eq!(code.trim(), "9", "{name}: {said}");
-        assert!(said.contains("went away") && !said.contains("sessions"), "{name}: {said}");
+        assert!(said.contains("was lost") && !said.contains("sessions"), "{name}: {said}");
     }
 }

@@ -1,5 +1,4 @@
-//! The way into the web console, and what a page is served: over HTTP as a browser speaks it. What the page does with it is for the
-//! tests in a browser (`tests/tests/console/`).
+//! Signing in to the web console, and the files that it is served, over plain HTTP. Tests in a browser are in `tests/tests/console/`.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -91,7 +90,7 @@ impl Events {
 }
 
 #[tokio::test]
-async fn the_page_is_there_for_anybody_and_may_load_nothing_but_its_own() {
+async fn the_page_is_public_and_loads_only_its_own_files() {
     let hub = TestHub::start().await;
     let page = hub.send(Request::get("/"), "").await;
     assert_eq!(page.status(), 200);
@@ -147,7 +146,7 @@ async fn a_link_signs_in_once_and_only_from_a_page_of_the_hub() {
 
 /// What stands on a command line, others can see.
 #[tokio::test]
-async fn the_browser_is_given_a_file_and_no_secret() {
+async fn the_browser_gets_a_file_and_no_secret() {
     let hub = TestHub::start().await;
     let bin = hub.folder.path().join("bin");
     std::fs::create_dir(&bin).unwrap();
@@ -171,7 +170,7 @@ async fn the_browser_is_given_a_file_and_no_secret() {
 }
 
 #[tokio::test]
-async fn one_stream_tells_all_and_goes_on_after_a_restart() {
+async fn one_stream_has_all_events_and_resumes_after_a_restart() {
     let mut hub = TestHub::start().await;
     let token = hub.sign_in().await;
     let mut events = hub.events(&token, "").await;
@@ -196,7 +195,7 @@ async fn one_stream_tells_all_and_goes_on_after_a_restart() {
 }
 
 #[tokio::test]
-async fn another_machine_comes_in_by_tls_and_by_a_name_that_was_allowed() {
+async fn another_machine_connects_over_tls_and_by_an_allowed_name() {
     let folder = tempfile::tempdir().unwrap();
     let made = rcgen::generate_simple_self_signed(["hub.example".to_owned()]).unwrap();
     let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
@@ -251,7 +250,7 @@ async fn another_machine_comes_in_by_tls_and_by_a_name_that_was_allowed() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_none_is_said_by_name() {
+async fn an_invalid_certificate_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     std::fs::create_dir(&data).unwrap();

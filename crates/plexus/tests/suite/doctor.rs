@@ -18,11 +18,11 @@ async fn doctor(hub: &TestHub, env: &[(&str, &str)]) -> (Option<i32>, Value) {
 }
 
 #[tokio::test]
-async fn what_is_well_is_said_and_what_is_not_comes_with_how_to_mend_it() {
+async fn each_problem_comes_with_a_fix() {
     let mut hub = TestHub::start().await;
     let claude = hub.folder.path().join("claude").display().to_string();
     let (code, well) = doctor(&hub, &[("PLEXUS_CLAUDE", &claude)]).await;
-    // The scripted agent has a version that nobody knows.
+    // The scripted agent reports version 0.0.0.
     assert_eq!((code, of(&well, "claude")["health"].as_str()), (Some(1), Some("wrong")), "{well}");
     for what in ["settings", "data directory", "hub", "port"] {
         assert_eq!(of(&well, what)["health"], "ok", "{well}");
@@ -35,20 +35,20 @@ async fn what_is_well_is_said_and_what_is_not_comes_with_how_to_mend_it() {
     std::fs::set_permissions(hub.process.data_dir(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let (_, ill) = doctor(&hub, &[("PLEXUS_LISTEN", &address)]).await;
     assert_eq!(of(&ill, "hub")["health"], "note");
-    for (what, mend) in [("port", "PLEXUS_LISTEN"), ("data directory", "chmod go=")] {
+    for (what, fix) in [("port", "PLEXUS_LISTEN"), ("data directory", "chmod go=")] {
         assert_eq!(of(&ill, what)["health"], "wrong", "{ill}");
-        assert!(of(&ill, what)["mend"].as_str().unwrap().contains(mend), "{ill}");
+        assert!(of(&ill, what)["fix"].as_str().unwrap().contains(fix), "{ill}");
     }
 }
 
-/// What is said here is tried against real attacks in `plexus-agent/tests/sandbox.rs`.
+/// The reported protections are tested against real attacks in `plexus-agent/tests/sandbox.rs`.
 #[tokio::test]
-async fn what_the_sandbox_protects_here_is_said_with_its_reason() {
+async fn each_protection_of_the_sandbox_is_reported_with_its_reason() {
     let hub = TestHub::start().await;
     let (_, found) = doctor(&hub, &[]).await;
-    if of(&found, "wall")["health"] != "ok" {
-        let why = format!("wall: {}", of(&found, "wall"));
-        return plexus_testkit::skip("what_the_sandbox_protects_here_is_said_with_its_reason", &why);
+    if of(&found, "sandbox")["health"] != "ok" {
+        let why = format!("sandbox: {}", of(&found, "sandbox"));
+        return plexus_testkit::skip("each_protection_of_the_sandbox_is_reported_with_its_reason", &why);
     }
     let tried = plexus_agent::try_sandbox(
         hub.process.data_dir(),
@@ -75,11 +75,14 @@ async fn what_the_sandbox_protects_here_is_said_with_its_reason() {
     assert!(of(&found, "descriptors")["found"].as_str().unwrap().contains("plexus.toml"), "{found}");
     let off = TestHub::with_settings("wall = \"off\"\n").await;
     let (_, found) = doctor(&off, &[]).await;
-    assert_eq!((of(&found, "wall")["health"].as_str(), of(&found, "signals")), (Some("note"), &Value::Null));
+    assert_eq!(
+        (of(&found, "sandbox")["health"].as_str(), of(&found, "signals")),
+        (Some("note"), &Value::Null)
+    );
 }
 
 #[tokio::test]
-async fn a_known_claude_is_well() {
+async fn a_tested_claude_passes() {
     let hub = TestHub::start().await;
     let claude = hub.folder.path().join("fine");
     std::fs::write(&claude, "#!/bin/sh\necho '2.1.200 (Claude Code)'\n").unwrap();
@@ -89,7 +92,7 @@ async fn a_known_claude_is_well() {
 }
 
 #[tokio::test]
-async fn the_lines_for_a_client_hold_no_secret() {
+async fn the_configuration_of_a_client_contains_no_secret() {
     let hub = TestHub::start().await;
     let token = hub.process.token().unwrap();
     for client in ["claude-code", "claude-desktop", "cursor"] {
@@ -104,7 +107,7 @@ async fn the_lines_for_a_client_hold_no_secret() {
 }
 
 #[tokio::test]
-async fn completions_can_be_read_by_the_shell_they_are_for() {
+async fn bash_can_load_its_completions() {
     let home = tempfile::tempdir().unwrap();
     let script = home.path().join("plexus.bash");
     std::fs::write(&script, run(&["completions", "bash"], home.path()).await.stdout).unwrap();

@@ -1,5 +1,5 @@
-//! Peers that send half of something, do not read, or say nothing: none of them costs the hub more than a little, and meanwhile the
-//! operator and other sessions are served. Beside them, peers that take their time for good reasons.
+//! Peers that send incomplete requests, do not read, or stay silent: each costs the hub little, and the operator and other sessions are
+//! served meanwhile. Slow peers with a reason are served, too.
 
 use std::time::Duration;
 
@@ -118,7 +118,7 @@ fn raise_open_files() {
 }
 
 #[tokio::test]
-async fn thousands_of_half_sent_heads_are_closed_and_nobody_is_kept_out() {
+async fn thousands_of_incomplete_heads_are_closed_and_others_are_served() {
     raise_open_files();
     let hub = TestHub::with_settings(SHORT).await;
     let bystander = hub.bystander().await;
@@ -134,7 +134,7 @@ async fn thousands_of_half_sent_heads_are_closed_and_nobody_is_kept_out() {
 }
 
 #[tokio::test]
-async fn a_head_without_end_is_refused() {
+async fn an_endless_head_is_rejected() {
     let hub = TestHub::with_settings(SHORT).await;
     let mut stream = hub.connect().await;
     offer(&mut stream, format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(MIB)).as_bytes()).await;
@@ -143,7 +143,7 @@ async fn a_head_without_end_is_refused() {
 }
 
 #[tokio::test]
-async fn unfinished_bodies_of_strangers_are_not_held() {
+async fn incomplete_bodies_of_unknown_peers_are_not_buffered() {
     let hub = TestHub::with_settings(SHORT).await;
     let bystander = hub.bystander().await;
     let before = hub.memory_mb();
@@ -169,7 +169,7 @@ async fn unfinished_bodies_of_strangers_are_not_held() {
 }
 
 #[tokio::test]
-async fn a_login_that_pauses_is_told_so_and_one_that_is_too_large_at_once() {
+async fn a_stalled_login_times_out_and_a_large_one_is_rejected_at_once() {
     let hub = TestHub::with_settings(SHORT).await;
     let host = hub.authority();
     let head = |length: usize| {
@@ -189,7 +189,7 @@ async fn a_login_that_pauses_is_told_so_and_one_that_is_too_large_at_once() {
 }
 
 #[tokio::test]
-async fn a_session_that_pauses_in_its_bodies_is_told_so() {
+async fn a_stalled_body_of_a_session_times_out() {
     let hub = TestHub::with_settings(SHORT).await;
     let bystander = hub.bystander().await;
     let (_, token) = hub.outside_session("slow").await;
@@ -209,7 +209,7 @@ async fn a_session_that_pauses_in_its_bodies_is_told_so() {
 }
 
 #[tokio::test]
-async fn what_is_held_of_one_session_s_bodies_is_bounded() {
+async fn the_buffered_bodies_of_one_session_are_bounded() {
     let hub = TestHub::with_settings("[doors]\nbodies_per_caller_mb = 16\n").await;
     let bystander = hub.bystander().await;
     let (_, token) = hub.outside_session("greedy").await;
@@ -241,7 +241,7 @@ async fn what_is_held_of_one_session_s_bodies_is_bounded() {
 }
 
 #[tokio::test]
-async fn a_reader_that_does_not_read_is_let_go() {
+async fn a_peer_that_does_not_read_is_disconnected() {
     let hub = TestHub::with_settings(SHORT).await;
     let bystander = hub.bystander().await;
     let flood = json!([{"flood": {"events": 4000, "bytes": 10_000}}, {"say": "done"}]).to_string();
@@ -261,7 +261,7 @@ async fn a_reader_that_does_not_read_is_let_go() {
 }
 
 #[tokio::test]
-async fn a_socket_that_says_nothing_is_closed_and_one_that_has_spoken_stays() {
+async fn an_idle_new_socket_is_closed_and_a_used_one_stays() {
     let hub = TestHub::with_settings(SHORT).await;
     let bystander = hub.bystander().await;
     let open = async || {
@@ -289,7 +289,7 @@ async fn a_socket_that_says_nothing_is_closed_and_one_that_has_spoken_stays() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_never_finished_ends_the_socket() {
+async fn an_unfinished_message_closes_the_socket() {
     let hub = TestHub::with_settings(SHORT).await;
     let (_, token) = hub.outside_session("slow").await;
     let mut stream = hub.connect().await;
@@ -309,7 +309,7 @@ async fn a_message_that_is_never_finished_ends_the_socket() {
 }
 
 #[tokio::test]
-async fn connections_to_the_socket_that_say_nothing_are_closed() {
+async fn silent_connections_to_the_unix_socket_are_closed() {
     let hub = TestHub::with_settings(SHORT).await;
     let bystander = hub.bystander().await;
     let path = hub.process.data_dir().join("hub.sock");
@@ -322,7 +322,7 @@ async fn connections_to_the_socket_that_say_nothing_are_closed() {
 }
 
 #[tokio::test]
-async fn a_caller_with_too_many_calls_is_told_so_and_the_others_are_served() {
+async fn a_caller_over_its_limit_is_rejected_and_others_are_served() {
     let hub = TestHub::with_settings("[doors]\ncalls_per_caller = 3\n").await;
     let bystander = hub.bystander().await;
     let (_, token) = hub.outside_session("many").await;
@@ -343,7 +343,7 @@ async fn a_caller_with_too_many_calls_is_told_so_and_the_others_are_served() {
 }
 
 #[tokio::test]
-async fn peers_that_take_their_time_are_waited_for() {
+async fn slow_but_active_peers_are_served() {
     let settings = "progress_secs = 0.1\n[doors]\nhandshake_secs = 1\nhead_secs = 1\nbody_stall_secs = 1\nbody_secs = 60\n\
                     write_stall_secs = 1\nheartbeat_secs = 0.1\n";
     let hub = TestHub::with_settings(settings).await;

@@ -1,5 +1,5 @@
-//! The program as its users meet it: the built binary as a real process, with a cleared environment and a data
-//! directory of its own, and the scripted agent in place of Claude Code.
+//! Tests of the built binary as a real process, with a cleared environment, its own data directory, and the scripted agent in place of
+//! Claude Code.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 

@@ -81,7 +81,7 @@ async fn results_and_failures_are_one_compact_text_block() {
 }
 
 #[tokio::test]
-async fn a_call_that_waits_shows_that_it_is_alive() {
+async fn a_waiting_call_sends_progress() {
     let hub = TestHub::with_settings("progress_secs = 0.1\n").await;
     let cursor = hub.call("loopback.wait", json!({})).await.unwrap()["cursor"].clone();
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
@@ -110,7 +110,7 @@ async fn there_is_no_stream_to_listen_on() {
 }
 
 #[tokio::test]
-async fn what_was_not_declared_is_not_there() {
+async fn an_undeclared_tool_does_not_exist() {
     let hub = TestHub::start().await;
     for method in ["prompts/list", "resources/list", "resources/templates/list"] {
         assert_eq!(ask(&hub, method, json!({})).await["error"]["code"], -32601, "{method}");

@@ -1,4 +1,4 @@
-//! Notices: a script in place of the user's own command writes each into a pipe that the test reads.
+//! Notifications: a script in place of the user's command writes each one into a pipe that the test reads.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
@@ -66,7 +66,7 @@ async fn create(hub: &TestHub, name: &str, more: Value) {
 }
 
 #[tokio::test]
-async fn a_question_that_stays_open_is_told_once_whatever_becomes_of_the_hub() {
+async fn an_approval_that_stays_open_is_notified_once_even_if_the_hub_restarts() {
     let mut told = Told::new();
     let mut hub = TestHub::with_settings(&told.settings("approval_after_secs = 3")).await;
     let since = Instant::now();
@@ -88,7 +88,7 @@ async fn a_question_that_stays_open_is_told_once_whatever_becomes_of_the_hub() {
 }
 
 #[tokio::test]
-async fn a_turn_that_failed_is_told_and_one_that_did_not_only_if_wanted() {
+async fn a_failed_turn_is_notified_and_a_complete_one_only_if_configured() {
     let failing = json!({"prompt": json!([{"result_error": "it broke"}]).to_string()});
     let well = json!({"prompt": json!([{"say": "all well"}]).to_string()});
     for (settings, wanted) in [("", vec!["bad"]), ("turns = \"all\"", vec!["good", "bad"])] {
@@ -108,7 +108,7 @@ async fn a_turn_that_failed_is_told_and_one_that_did_not_only_if_wanted() {
 }
 
 #[tokio::test]
-async fn a_limit_that_runs_low_is_told() {
+async fn a_budget_that_runs_low_is_notified() {
     let mut told = Told::new();
     let hub = TestHub::with_settings(&told.settings("turns = \"off\"")).await;
     let prompt = json!([{"say": "hello"}]).to_string();
@@ -119,7 +119,7 @@ async fn a_limit_that_runs_low_is_told() {
 }
 
 #[tokio::test]
-async fn a_command_that_cannot_be_run_is_logged_and_holds_up_nobody() {
+async fn a_command_that_fails_is_logged_and_delays_nothing() {
     let hub =
         TestHub::with_settings("[notify]\ncommand = [\"/no/such/program\"]\napproval_after_secs = 0\n").await;
     let (session, approval) = hub.asking_session("worker").await;
@@ -135,7 +135,7 @@ async fn a_command_that_cannot_be_run_is_logged_and_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn the_desktop_is_told_by_its_own_program_and_takes_no_text_for_an_option_or_markup() {
+async fn a_desktop_notification_treats_no_text_as_option_or_markup() {
     let mut told = Told::by("notify-send", r#"printf '%s|' "$@" | tr '\n' ' ' | sed 's/$/\n/'"#);
     let folder = tempfile::tempdir().unwrap();
     let claude = scripted_claude(folder.path());

@@ -1,4 +1,4 @@
-//! A permit over streamable HTTP: a stream that can be come back to, whatever happens to the hub.
+//! A permit over streamable HTTP: a stream that the client can resume after a restart of the hub.
 
 use http::Request;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ async fn decision(events: &mut Events) -> Value {
 }
 
 #[tokio::test]
-async fn a_permit_waits_on_a_stream_that_shows_life_until_it_is_decided() {
+async fn a_permit_waits_on_a_stream_with_heartbeats_until_it_is_decided() {
     let hub = TestHub::with_settings("progress_secs = 0.05\nsse_retry_ms = 1000\n").await;
     let (session, token) = hub.outside_session("outside").await;
     let mut events = Events::of(hub.send(post(&token), permit("t1")).await);
@@ -98,7 +98,7 @@ async fn a_permit_survives_two_kills_of_the_hub() {
 }
 
 #[tokio::test]
-async fn a_hub_that_ends_breaks_the_stream_off_without_an_answer() {
+async fn a_stopping_hub_closes_the_stream_without_an_answer() {
     let mut hub = TestHub::start().await;
     let (session, token) = hub.outside_session("outside").await;
     let mut events = Events::of(hub.send(post(&token), permit("t1")).await);
@@ -113,7 +113,7 @@ async fn a_hub_that_ends_breaks_the_stream_off_without_an_answer() {
 }
 
 #[tokio::test]
-async fn nobody_comes_back_to_the_stream_of_another() {
+async fn a_caller_cannot_resume_the_stream_of_another() {
     let hub = TestHub::start().await;
     let (_, token) = hub.outside_session("one").await;
     let (_, other) = hub.outside_session("two").await;
@@ -140,7 +140,7 @@ async fn a_permit_is_always_answered_with_a_decision() {
 }
 
 #[tokio::test]
-async fn headers_that_name_another_call_are_refused() {
+async fn headers_that_name_another_call_are_rejected() {
     let hub = TestHub::start().await;
     let (session, token) = hub.outside_session("outside").await;
     let mut body: Value = serde_json::from_str(&permit("t1")).unwrap();

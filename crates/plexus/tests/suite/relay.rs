@@ -1,4 +1,4 @@
-//! `plexus mcp`: MCP on stdio, whatever the hub does meanwhile.
+//! `plexus mcp`: MCP on stdio, with and without a running hub.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -147,7 +147,7 @@ async fn a_permit_outlives_a_hub_that_is_killed() {
 }
 
 #[tokio::test]
-async fn another_program_at_the_hubs_port_neither_decides_nor_learns_the_token() {
+async fn an_impostor_on_the_hubs_port_neither_decides_nor_gets_the_token() {
     let mut hub = TestHub::start().await;
     let (session, token) = hub.outside_session("outside").await;
     let mut relay = Relay::child(&hub, &token).await;
@@ -191,7 +191,7 @@ async fn between(hub: SocketAddr, relays: TcpListener, heard: Arc<Mutex<Vec<u8>>
 }
 
 #[tokio::test]
-async fn a_proof_that_another_program_passes_on_from_the_hub_is_none() {
+async fn a_relayed_proof_is_rejected() {
     let relays = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = relays.local_addr().unwrap().to_string();
     // The hub signs for this host, as it does for its own where a program has taken a connection at the hub's port.
@@ -214,7 +214,7 @@ async fn a_proof_that_another_program_passes_on_from_the_hub_is_none() {
 }
 
 #[tokio::test]
-async fn a_hub_does_not_share_its_port_with_a_program_that_bound_it_before() {
+async fn a_hub_does_not_share_its_port() {
     let mut hub = TestHub::start().await;
     let url = hub.process.url().to_owned();
     let address: SocketAddr = url.trim_start_matches("http://").parse().unwrap();
@@ -228,7 +228,7 @@ async fn a_hub_does_not_share_its_port_with_a_program_that_bound_it_before() {
 }
 
 #[tokio::test]
-async fn a_permit_outlives_a_hub_that_ends_in_order() {
+async fn a_permit_outlives_a_regular_stop_of_the_hub() {
     let mut hub = TestHub::start().await;
     let (session, token) = hub.outside_session("outside").await;
     let mut relay = Relay::child(&hub, &token).await;
@@ -242,7 +242,7 @@ async fn a_permit_outlives_a_hub_that_ends_in_order() {
 }
 
 #[tokio::test]
-async fn a_permit_that_finds_the_door_full_is_asked_again() {
+async fn a_permit_rejected_for_load_is_retried() {
     let hub = TestHub::with_settings("[doors]\ncalls_per_caller = 1\n").await;
     let (session, token) = hub.outside_session("outside").await;
     let (mut first, mut second) = (Relay::child(&hub, &token).await, Relay::child(&hub, &token).await);
@@ -278,7 +278,7 @@ async fn it_starts_before_the_hub_and_waits_for_it() {
 }
 
 #[tokio::test]
-async fn its_tools_are_those_of_the_hub_whether_it_is_there_or_not() {
+async fn its_tools_are_those_of_the_hub_even_without_a_hub() {
     let mut hub = TestHub::start().await;
     let (_, token) = hub.outside_session("outside").await;
     let url = hub.process.url().to_owned();
@@ -301,7 +301,7 @@ async fn its_tools_are_those_of_the_hub_whether_it_is_there_or_not() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_cancelled_leaves_room_for_the_next() {
+async fn a_cancelled_call_frees_its_slot() {
     let hub = TestHub::start().await;
     let cursor = hub.call("loopback.wait", json!({})).await.unwrap()["cursor"].clone();
     let mut relay = Relay::parent(&hub, "me").await;
@@ -315,7 +315,7 @@ async fn a_call_that_is_cancelled_leaves_room_for_the_next() {
 }
 
 #[tokio::test]
-async fn it_ends_with_its_client() {
+async fn it_exits_with_its_client() {
     let hub = TestHub::start().await;
     let mut relay = Relay::parent(&hub, "me").await;
     relay.call_tool(1, "loopback_wait", json!({"cursor": 0, "timeout_ms": 600_000})).await;
@@ -325,7 +325,7 @@ async fn it_ends_with_its_client() {
 }
 
 #[tokio::test]
-async fn a_relay_ends_when_the_data_directory_of_its_hub_is_gone() {
+async fn a_relay_exits_when_the_data_directory_is_deleted() {
     for (hub_first, renamed) in [(true, false), (false, true)] {
         let mut hub = TestHub::start().await;
         let mut relay = Relay::parent(&hub, "me").await;
@@ -345,7 +345,7 @@ async fn a_relay_ends_when_the_data_directory_of_its_hub_is_gone() {
 }
 
 #[tokio::test]
-async fn a_relay_ends_with_its_parent_though_its_stdin_stays_open() {
+async fn a_relay_exits_with_its_parent_even_if_stdin_stays_open() {
     let hub = TestHub::start().await;
     let relay = plexus(hub.folder.path());
     let mut shell = tokio::process::Command::new("sh");

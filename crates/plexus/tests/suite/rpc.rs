@@ -1,4 +1,4 @@
-//! `POST /rpc`: who gets in, and what each mistake is called.
+//! `POST /rpc`: authentication and error codes.
 
 use http::Request;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::support::{TestHub, read};
 const DISCOVER: &str = r#"{"jsonrpc":"2.0","id":1,"method":"rpc.discover"}"#;
 
 #[tokio::test]
-async fn health_needs_no_token_and_says_the_version() {
+async fn health_needs_no_token_and_returns_the_version() {
     let hub = TestHub::start().await;
     let (status, body) = read(hub.send(Request::get("/health"), "").await).await;
     assert_eq!((status.as_u16(), &body["status"]), (200, &json!("ok")));
@@ -42,7 +42,7 @@ async fn only_the_right_token_gets_in() {
 }
 
 #[tokio::test]
-async fn requests_of_other_sites_are_refused_even_with_the_token() {
+async fn requests_of_other_sites_are_rejected_even_with_the_token() {
     let hub = TestHub::start().await;
     let port = hub.authority().rsplit_once(':').unwrap().1.to_owned();
     let with = |name: &'static str, value: String| {
@@ -65,7 +65,7 @@ async fn requests_of_other_sites_are_refused_even_with_the_token() {
 }
 
 #[tokio::test]
-async fn what_is_nowhere_is_not_found() {
+async fn an_unknown_path_is_not_found() {
     let hub = TestHub::start().await;
     for path in ["/nowhere", "/assets/nothing.js", "/down"] {
         let request = Request::get(path).header("authorization", hub.bearer());
@@ -112,7 +112,7 @@ async fn each_mistake_has_its_code_and_names_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_body_over_the_limit_is_called_too_large() {
+async fn a_body_over_the_limit_is_too_large() {
     let hub = TestHub::start().await;
     for path in ["/rpc", "/mcp"] {
         let request = Request::post(path)
@@ -127,7 +127,7 @@ async fn a_body_over_the_limit_is_called_too_large() {
 }
 
 #[tokio::test]
-async fn a_body_of_too_many_values_is_called_too_large() {
+async fn a_body_with_too_many_values_is_too_large() {
     let hub = TestHub::start().await;
     let params = format!("[{}]", vec!["[]"; 1_000_000].join(","));
     let call = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"claudecode.list","params":{params}}}"#);

@@ -31,7 +31,7 @@ async fn events(hub: &TestHub, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn y_lets_a_call_run_and_n_with_a_reason_does_not() {
+async fn y_allows_a_call_and_n_with_a_reason_denies_it() {
     let hub = TestHub::start().await;
     let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["one", "two"])], "true");
     run.expect("a wants to use Bash").await.unwrap();
@@ -51,7 +51,7 @@ async fn y_lets_a_call_run_and_n_with_a_reason_does_not() {
 }
 
 #[tokio::test]
-async fn e_opens_the_editor_until_what_it_leaves_is_json() {
+async fn e_opens_the_editor_until_the_input_is_json() {
     let hub = TestHub::start().await;
     let script = hub.folder.path().join("editor");
     let lines = "#!/bin/sh\nif [ -e ../again ]; then echo '{\"command\": \"touch changed\"}' >\"$1\"; else touch ../again; echo '{' >\"$1\"; fi\n";
@@ -76,7 +76,7 @@ async fn e_opens_the_editor_until_what_it_leaves_is_json() {
 }
 
 #[tokio::test]
-async fn a_makes_a_rule_and_s_leaves_a_question_to_others() {
+async fn a_adds_a_rule_and_s_leaves_an_approval_open() {
     let hub = TestHub::start().await;
     let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["made", "made", "other"])], "true");
     run.expect("Allow it?").await.unwrap();
@@ -95,7 +95,7 @@ async fn a_makes_a_rule_and_s_leaves_a_question_to_others() {
 }
 
 #[tokio::test]
-async fn what_is_typed_while_the_agent_works_never_reaches_the_shell() {
+async fn input_typed_while_the_agent_works_never_reaches_the_shell() {
     let hub = TestHub::start().await;
     let env = [
         ("HOME", hub.folder.path().to_str().unwrap().to_owned()),
@@ -126,7 +126,7 @@ async fn what_is_typed_while_the_agent_works_never_reaches_the_shell() {
 }
 
 #[tokio::test]
-async fn what_is_not_an_option_is_confirmed_before_it_is_sent() {
+async fn an_answer_that_is_not_an_option_needs_confirmation() {
     let hub = TestHub::start().await;
     let options = json!([{"label": "red"}, {"label": "blue"}, {"label": "green"}]);
     let one = json!({"question": "Which colour?", "options": options});
@@ -152,7 +152,7 @@ async fn what_is_not_an_option_is_confirmed_before_it_is_sent() {
 }
 
 #[tokio::test]
-async fn what_was_typed_for_one_question_never_answers_another() {
+async fn input_typed_for_one_approval_never_answers_another() {
     let hub = TestHub::start().await;
     let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["one", "two"])], "true");
     run.expect("s(kip): ").await.unwrap();
@@ -184,7 +184,7 @@ async fn ctrl_c_interrupts_the_turn() {
 }
 
 #[tokio::test]
-async fn an_agent_gets_what_is_named_of_the_shell_and_not_the_rest() {
+async fn an_agent_inherits_only_named_variables() {
     let hub = TestHub::start().await;
     let prompt = json!([{"tool": "Bash", "input": {"command": "env >seen"}}]).to_string();
     let mut run = at_terminal(&hub, &["run", "--name", "a", "--env", "WANTED", &prompt], "true");
@@ -213,7 +213,7 @@ async fn nothing_an_agent_says_moves_the_cursor() {
 }
 
 #[tokio::test]
-async fn attached_one_answers_and_says_what_is_next() {
+async fn attach_answers_and_sends_the_next_prompt() {
     let hub = TestHub::start().await;
     let (_, _) = hub.asking_session("a").await;
     let mut attached = at_terminal(&hub, &["attach", "a"], "true");
@@ -231,7 +231,7 @@ async fn attached_one_answers_and_says_what_is_next() {
 }
 
 #[tokio::test]
-async fn without_a_terminal_a_question_stays_open_and_is_told() {
+async fn without_a_terminal_an_approval_stays_open_and_is_reported() {
     let hub = TestHub::start().await;
     let prompt = touch(&["made"]);
     let words = ["run", "--name", "a", &prompt];
@@ -251,7 +251,7 @@ async fn without_a_terminal_a_question_stays_open_and_is_told() {
     });
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
     assert!(
-        text(&ran.stderr).contains("plexus: a waits for an answer: `plexus approve "),
+        text(&ran.stderr).contains("plexus: a needs approval: `plexus approve "),
         "{}",
         text(&ran.stderr)
     );
@@ -260,7 +260,7 @@ async fn without_a_terminal_a_question_stays_open_and_is_told() {
 }
 
 #[tokio::test]
-async fn the_exit_code_tells_how_the_turn_ended() {
+async fn the_exit_code_is_the_outcome_of_the_turn() {
     let hub = TestHub::start().await;
     let failed = hub.run(&["run", "[{\"result_error\":\"the model is away\"}]"]).await;
     assert_eq!(failed.status.code(), Some(1), "{}", text(&failed.stderr));
@@ -277,7 +277,7 @@ async fn the_exit_code_tells_how_the_turn_ended() {
 }
 
 #[tokio::test]
-async fn a_second_ctrl_c_leaves_the_turn_to_itself() {
+async fn a_second_ctrl_c_leaves_the_session_running() {
     use rustix::process::{Pid, Signal, kill_process};
     let hub = TestHub::start().await;
     let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["made"])], "true");
@@ -288,14 +288,14 @@ async fn a_second_ctrl_c_leaves_the_turn_to_itself() {
     run.press(CTRL_C).unwrap();
     run.expect("interrupting the turn").await.unwrap();
     run.press(CTRL_C).unwrap();
-    run.expect("left; a goes on").await.unwrap();
+    run.expect("left; a continues").await.unwrap();
     let code = run.end().await;
     kill_process(pid, Signal::CONT).unwrap();
     assert_eq!(code.unwrap(), 130);
 }
 
 #[tokio::test]
-async fn a_verb_that_meets_a_frozen_hub_names_it_and_ends() {
+async fn a_verb_reports_a_frozen_hub_and_exits() {
     use rustix::process::{Pid, Signal, kill_process};
     let hub = TestHub::start().await;
     let pid = Pid::from_raw(hub.process.pid().cast_signed()).unwrap();
@@ -312,7 +312,7 @@ async fn a_verb_that_meets_a_frozen_hub_names_it_and_ends() {
 }
 
 #[tokio::test]
-async fn a_question_is_answered_by_number_or_in_words() {
+async fn a_question_is_answered_by_number_or_text() {
     let hub = TestHub::start().await;
     let colour = json!({"question": "Which colour?", "options": [{"label": "red"}, {"label": "blue"}]});
     let size = json!({"question": "Which size?", "options": []});
@@ -329,17 +329,17 @@ async fn a_question_is_answered_by_number_or_in_words() {
 }
 
 #[tokio::test]
-async fn an_editor_that_changes_nothing_fails_or_leaves_rubbish_answers_nothing() {
+async fn an_editor_that_fails_or_returns_no_change_or_no_json_answers_nothing() {
     let hub = TestHub::start().await;
     let broken = "sh -c 'echo \"{\" >\"$1\"' x";
     for (editor, said) in [
         ("true", "the input was not changed"),
-        ("false", "ended with exit status: 1"),
+        ("false", "failed (exit status: 1)"),
         (
             "sh -c 'echo \"{\\\"command\\\": \\\"touch stolen\\\"}\" >\"$1\"; exit 3' x",
-            "ended with exit status: 3",
+            "failed (exit status: 3)",
         ),
-        ("sh -c 'kill -9 $$' x", "ended with"),
+        ("sh -c 'kill -9 $$' x", "failed (exit status: 137)"),
         ("sh -c ': >\"$1\"' x", "not a JSON object"),
         (broken, "not a JSON object"),
     ] {
@@ -401,7 +401,7 @@ async fn neither_no_nor_quit_is_taken_for_a_rule() {
 }
 
 #[tokio::test]
-async fn what_is_longer_than_the_screen_is_allowed_only_after_its_last_page() {
+async fn a_long_call_is_allowed_only_after_its_last_page() {
     let hub = TestHub::start().await;
     let command = format!("true\n{}touch hidden", "# nothing to see\n".repeat(60));
     let prompt = json!([{"tool": "Bash", "input": {"command": command}}]).to_string();
@@ -410,7 +410,7 @@ async fn what_is_longer_than_the_screen_is_allowed_only_after_its_last_page() {
     assert!(!run.shown().contains("touch hidden"));
     for line in ["y\n", "a\n"] {
         run.press(line).unwrap();
-        run.expect("cannot be allowed before all of it was shown").await.unwrap();
+        run.expect("you can allow it after all of it was shown").await.unwrap();
         run.expect("22 of 65 lines shown").await.unwrap();
     }
     assert!(!hub.work().join("hidden").exists());
@@ -426,7 +426,7 @@ async fn what_is_longer_than_the_screen_is_allowed_only_after_its_last_page() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_seen_is_written_out_and_cannot_pass_for_a_line_of_ours() {
+async fn invisible_characters_are_escaped_and_imitate_no_line_of_plexus() {
     let hub = TestHub::start().await;
     let command = "rm\u{a0}-r\u{200b} x  \n\tls\nAllow it? y, n\nplexus: Allowed";
     let input = json!({"command": command, "because": "it is safe"});
@@ -449,7 +449,7 @@ async fn what_cannot_be_seen_is_written_out_and_cannot_pass_for_a_line_of_ours()
 }
 
 #[tokio::test]
-async fn a_frozen_hub_is_said_to_be_disconnected_and_answers_wait() {
+async fn a_frozen_hub_is_shown_as_disconnected_and_takes_no_answers() {
     use rustix::process::{Pid, Signal, kill_process};
     let hub = TestHub::start().await;
     let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["made"])], "true");
@@ -461,7 +461,7 @@ async fn a_frozen_hub_is_said_to_be_disconnected_and_answers_wait() {
     let prompts = run.shown().matches("Allow it?").count();
     kill_process(pid, Signal::CONT).unwrap();
     disconnected.unwrap();
-    run.expect("connected again").await.unwrap();
+    run.expect("Reconnected.").await.unwrap();
     run.expect("touch made").await.unwrap();
     run.expect("Allow it? y,").await.unwrap();
     assert_eq!(
@@ -476,7 +476,7 @@ async fn a_frozen_hub_is_said_to_be_disconnected_and_answers_wait() {
 }
 
 #[tokio::test]
-async fn a_rule_that_does_not_match_the_call_is_asked_for_again() {
+async fn a_rule_that_does_not_match_the_call_is_rejected_and_prompted_again() {
     let hub = TestHub::start().await;
     let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["made"])], "true");
     run.expect("Allow it?").await.unwrap();
@@ -495,7 +495,7 @@ async fn a_rule_that_does_not_match_the_call_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn an_edit_of_escaped_characters_says_that_the_escapes_will_run() {
+async fn an_edit_of_escaped_characters_warns_that_the_escapes_will_run() {
     let hub = TestHub::start().await;
     let prompt = json!([{"tool": "Bash", "input": {"command": "true \u{1b}a"}}]).to_string();
     let mut run = at_terminal(&hub, &["run", "--name", "a", &prompt], "sed -i s/a/b/");
@@ -503,7 +503,7 @@ async fn an_edit_of_escaped_characters_says_that_the_escapes_will_run() {
     run.expect("are written as \\u{…}").await.unwrap();
     run.expect("Allow it?").await.unwrap();
     run.press("e\n").unwrap();
-    run.expect("the escapes are what will run").await.unwrap();
+    run.expect("The escapes will run, not the characters").await.unwrap();
     run.expect("Allow it with this input?").await.unwrap();
     run.press("n\n").unwrap();
     run.expect("Allow it?").await.unwrap();

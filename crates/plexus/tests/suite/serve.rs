@@ -1,4 +1,4 @@
-//! `plexus serve` and `plexus down`: the data directory, the address, the beginning and the end.
+//! `plexus serve` and `plexus down`: the data directory, the address, start and stop.
 
 use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt as _;
@@ -13,7 +13,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[tokio::test]
-async fn a_hub_says_where_it_is_and_keeps_its_things_private() {
+async fn a_hub_prints_its_address_and_keeps_its_files_private() {
     let hub = TestHub::start().await;
     let dir = hub.process.data_dir();
     let note: Value = serde_json::from_slice(&std::fs::read(dir.join("hub.json")).unwrap()).unwrap();
@@ -28,7 +28,7 @@ async fn a_hub_says_where_it_is_and_keeps_its_things_private() {
 }
 
 #[tokio::test]
-async fn a_second_hub_is_refused_and_told_of_the_first() {
+async fn a_second_hub_is_rejected_and_names_the_first() {
     let hub = TestHub::start().await;
     let second = hub.run(&["serve", "--listen", "127.0.0.1:0"]).await;
     assert_eq!(second.status.code(), Some(1));
@@ -38,7 +38,7 @@ async fn a_second_hub_is_refused_and_told_of_the_first() {
 }
 
 #[tokio::test]
-async fn a_port_in_use_and_an_open_address_are_refused() {
+async fn a_port_in_use_and_a_public_address_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("data");
     let dir = dir.to_str().unwrap();
@@ -53,7 +53,7 @@ async fn a_port_in_use_and_an_open_address_are_refused() {
 }
 
 #[tokio::test]
-async fn a_data_directory_that_cannot_be_used_is_named() {
+async fn an_unusable_data_directory_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
@@ -63,7 +63,7 @@ async fn a_data_directory_that_cannot_be_used_is_named() {
 }
 
 #[tokio::test]
-async fn settings_nobody_knows_are_refused() {
+async fn unknown_settings_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("plexus.toml"), "colour = 1\n").unwrap();
     let refused = run(&["serve", "--data-dir", folder.path().to_str().unwrap()], folder.path()).await;
@@ -72,7 +72,7 @@ async fn settings_nobody_knows_are_refused() {
 }
 
 #[tokio::test]
-async fn a_hub_comes_back_at_the_same_address_with_the_same_token() {
+async fn a_restarted_hub_has_the_same_address_and_token() {
     let mut hub = TestHub::start().await;
     let (url, token) = (hub.process.url().to_owned(), hub.process.token().unwrap());
     let status = hub.process.terminate().await.unwrap();
@@ -86,7 +86,7 @@ async fn a_hub_comes_back_at_the_same_address_with_the_same_token() {
 }
 
 #[tokio::test]
-async fn a_signal_leaves_the_children_and_says_so() {
+async fn a_signal_leaves_the_children_and_reports_it() {
     let mut hub = TestHub::start().await;
     let (_, approval) = hub.asking_session("a").await;
     hub.process.terminate().await.unwrap();
@@ -104,12 +104,12 @@ async fn a_signal_leaves_the_children_and_says_so() {
 }
 
 #[tokio::test]
-async fn down_ends_hub_and_children() {
+async fn down_stops_hub_and_children() {
     let mut hub = TestHub::start().await;
     let (session, _) = hub.asking_session("a").await;
     let down = hub.run(&["down"]).await;
     assert!(down.status.success(), "{}", text(&down.stderr));
-    assert!(text(&down.stderr).contains("ended the hub and 1 child"), "{}", text(&down.stderr));
+    assert!(text(&down.stderr).contains("stopped the hub and 1 child"), "{}", text(&down.stderr));
     assert!(hub.process.wait().await.unwrap().success());
     assert_eq!(processes_of(&session), Vec::<String>::new());
     let again = hub.run(&["down"]).await;
@@ -117,7 +117,7 @@ async fn down_ends_hub_and_children() {
 }
 
 #[tokio::test]
-async fn down_ends_the_children_that_a_killed_hub_left() {
+async fn down_stops_the_children_of_a_killed_hub() {
     let mut hub = TestHub::start().await;
     let (session, _) = hub.asking_session("a").await;
     hub.process.kill9().await.unwrap();

@@ -1,4 +1,4 @@
-//! A hub to test against, and plain HTTP to reach it with, so that a test sees exactly what is on the wire.
+//! A hub for tests, and plain HTTP requests, so that a test sees exactly what is on the wire.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;

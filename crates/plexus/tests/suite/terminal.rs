@@ -1,5 +1,4 @@
-//! A pseudo-terminal with the program in it: what it draws is read as a terminal would read it, and keys are typed as a
-//! person would type them.
+//! A pseudo-terminal with the program in it: its output is interpreted as a terminal would, and tests type keys.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};

@@ -1,12 +1,11 @@
-//! Whole outputs of the program, compared with files in `transcripts/`. `PLEXUS_WRITE_TRANSCRIPTS=1` writes them anew.
+//! Whole outputs of the program, compared with files in `transcripts/`. `PLEXUS_WRITE_TRANSCRIPTS=1` writes the files.
 
 use std::path::Path;
 use std::process::Output;
 
 use crate::support::text;
 
-/// Compares what a command printed with the transcript of this name. What differs from run to run is given with the word that
-/// stands for it.
+/// Compares the output of a command with the transcript of this name. `words` replaces text that differs between runs.
 pub(crate) fn matches(name: &str, command: &str, output: &Output, words: &[(&str, &str)]) {
     let mut said = format!("$ plexus {command}\n{}", text(&output.stdout));
     for line in text(&output.stderr).lines() {

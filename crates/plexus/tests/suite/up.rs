@@ -39,7 +39,7 @@ impl Drop for Background {
 }
 
 #[tokio::test]
-async fn a_verb_that_needs_a_hub_starts_one_and_says_so() {
+async fn a_verb_that_needs_a_hub_starts_one_and_reports_it() {
     let there = Background::new();
     let none = there.run(&["status"]).await;
     assert_eq!(none.status.code(), Some(8), "{}", text(&none.stderr));
@@ -61,7 +61,7 @@ async fn a_verb_that_needs_a_hub_starts_one_and_says_so() {
 }
 
 #[tokio::test]
-async fn of_many_at_once_one_starts_it() {
+async fn of_several_concurrent_commands_one_starts_the_hub() {
     let there = Background::new();
     let (a, b, c) = tokio::join!(there.run(&["up"]), there.run(&["up"]), there.run(&["ls"]));
     let started = [&a, &b, &c].iter().filter(|one| text(&one.stderr).contains("started a hub")).count();
@@ -72,18 +72,30 @@ async fn of_many_at_once_one_starts_it() {
 }
 
 #[tokio::test]
-async fn a_hub_that_cannot_start_is_told_with_its_last_words() {
+async fn a_hub_that_cannot_start_is_reported_with_its_last_line_and_exit_code() {
     let there = Background::new();
     std::fs::create_dir(there.0.path().join("data")).unwrap();
     std::fs::write(there.0.path().join("data/plexus.toml"), "lisen = 1\n").unwrap();
     let failed = there.run(&["up"]).await;
-    assert_eq!(failed.status.code(), Some(1));
+    assert_eq!(failed.status.code(), Some(3));
     let said = text(&failed.stderr);
     assert!(said.contains("the hub did not start") && said.contains("hub.log"), "{said}");
 }
 
 #[tokio::test]
-async fn a_systemd_unit_is_printed_and_put_in_its_place_only_when_asked() {
+async fn serve_and_up_exit_alike_if_the_port_is_in_use() {
+    let there = Background::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for verb in ["serve", "up"] {
+        let failed = there.run(&[verb, "--listen", &address]).await;
+        assert_eq!(failed.status.code(), Some(5), "{verb}: {}", text(&failed.stderr));
+        assert!(text(&failed.stderr).contains(&address), "{verb}: {}", text(&failed.stderr));
+    }
+}
+
+#[tokio::test]
+async fn a_systemd_unit_is_printed_and_installed_only_on_request() {
     let home = tempfile::tempdir().unwrap();
     let printed = run(&["up", "--systemd"], home.path()).await;
     assert!(text(&printed.stdout).contains("KillMode=process"), "{}", text(&printed.stdout));
@@ -94,7 +106,7 @@ async fn a_systemd_unit_is_printed_and_put_in_its_place_only_when_asked() {
 }
 
 #[tokio::test]
-async fn what_stems_from_an_agent_starts_no_hub() {
+async fn a_process_of_an_agent_starts_no_hub() {
     let there = Background::new();
     let mut command = tokio::process::Command::from(plexus(there.0.path()));
     command.args(["ls", "--data-dir"]).arg(there.0.path().join("data"));

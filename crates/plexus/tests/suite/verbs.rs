@@ -1,4 +1,4 @@
-//! The verbs of a working day: `ls`, `approvals`, `approve`, `deny`, `logs`, `stop`.
+//! The everyday verbs: `ls`, `approvals`, `approve`, `deny`, `logs`, `stop`.
 
 use std::process::Output;
 
@@ -155,7 +155,7 @@ async fn approve_shows_all_of_a_call_and_asks() {
     let mut asks = at_terminal(&hub, &["approve", &approval], "true");
     asks.expect("22 of 45 lines shown").await.unwrap();
     asks.press("y\n").unwrap();
-    asks.expect("cannot be allowed before all of it was shown").await.unwrap();
+    asks.expect("you can allow it after all of it was shown").await.unwrap();
     asks.expect("22 of 45 lines shown; Enter shows more, n or q cancels: ").await.unwrap();
     asks.press("\n").unwrap();
     asks.expect("44 of 45 lines shown").await.unwrap();
@@ -190,7 +190,7 @@ async fn a_write_over_an_existing_file_is_shown_as_a_diff_and_a_new_file_as_new(
 }
 
 #[tokio::test]
-async fn always_makes_a_rule() {
+async fn always_adds_a_rule() {
     let hub = TestHub::start().await;
     let (session, approval) = hub.asking_session("a").await;
     let mut asks = at_terminal(&hub, &["approve", &approval, "--always"], "true");
@@ -420,7 +420,7 @@ async fn a_transcript_in_a_file_holds_no_control_characters() {
 }
 
 #[tokio::test]
-async fn the_short_id_of_a_resolved_approval_says_how_it_ended() {
+async fn a_prefix_of_a_resolved_approval_finds_its_outcome() {
     let hub = TestHub::start().await;
     let (session, approval) = hub.asking_session("a").await;
     assert!(hub.run(&["deny", &approval[..8]]).await.status.success());
@@ -434,11 +434,11 @@ async fn the_short_id_of_a_resolved_approval_says_how_it_ended() {
     let shown = text(&hub.run(&["approvals", &approval[..8]]).await.stdout);
     assert!(shown.ends_with("no longer open: Denied by you: Bash touch made (a)\n"), "{shown}");
     let other = hub.run(&["approve", "ffffffff", "--digest", "x"]).await;
-    assert!(text(&other.stderr).contains("no open approval's id begins with `ffffffff`"));
+    assert!(text(&other.stderr).contains("no open approval has an id that starts with `ffffffff`"));
 }
 
 #[tokio::test]
-async fn verbs_speak_json_to_programs() {
+async fn verbs_print_json_on_request() {
     let hub = TestHub::start().await;
     let (session, approval) = hub.asking_session("a").await;
     let json = |output: Output| -> Value { serde_json::from_slice(&output.stdout).unwrap() };
@@ -454,7 +454,7 @@ async fn verbs_speak_json_to_programs() {
 }
 
 #[tokio::test]
-async fn a_watched_tree_shows_a_session_that_is_new_and_what_becomes_of_it() {
+async fn a_watched_tree_shows_new_sessions_and_their_changes() {
     use tokio::io::{AsyncBufReadExt as _, BufReader};
     let hub = TestHub::start().await;
     let mut command = tokio::process::Command::from(plexus(hub.folder.path()));
@@ -482,7 +482,7 @@ async fn a_watched_tree_shows_a_session_that_is_new_and_what_becomes_of_it() {
 }
 
 #[tokio::test]
-async fn a_follower_goes_on_where_it_was_when_the_hub_comes_back() {
+async fn a_follower_resumes_after_a_restart_of_the_hub() {
     use tokio::io::{AsyncBufReadExt as _, BufReader};
     let mut hub = TestHub::start().await;
     let (_, approval) = hub.asking_session("a").await;

@@ -1,4 +1,4 @@
-//! `plexus watch` as a person meets it: in a real terminal, with a real hub and an agent that asks.
+//! `plexus watch` in a real terminal, with a real hub and an agent that needs approval.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ fn answered(screen: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_question_is_shown_by_itself_and_a_key_lets_the_call_run() {
+async fn a_new_approval_is_selected_and_a_key_allows_it() {
     let hub = TestHub::start().await;
     let mut terminal = watch(&hub, &[]);
     terminal.shows(" 0 open").await;
@@ -52,7 +52,7 @@ async fn a_question_is_shown_by_itself_and_a_key_lets_the_call_run() {
 }
 
 #[tokio::test]
-async fn a_call_is_denied_with_the_reason_that_was_typed() {
+async fn a_call_is_denied_with_the_typed_reason() {
     let hub = TestHub::start().await;
     let (session, _) = hub.asking_session("worker").await;
     let mut terminal = watch(&hub, &[]);
@@ -67,7 +67,7 @@ async fn a_call_is_denied_with_the_reason_that_was_typed() {
 }
 
 #[tokio::test]
-async fn what_an_agent_is_asked_is_passed_on_by_a_key_to_the_next_above() {
+async fn a_key_escalates_an_approval_of_an_agent() {
     let hub = TestHub::start().await;
     let create =
         json!({"name": "lead", "working_dir": hub.work(), "hub_tools": true, "approve_scope": ["*"]});
@@ -82,7 +82,9 @@ async fn what_an_agent_is_asked_is_passed_on_by_a_key_to_the_next_above() {
     let worker = made["result"]["id"].as_str().unwrap().to_owned();
     let mut terminal = watch(&hub, &[]);
     terminal.shows("asked of session:").await;
-    terminal.presses("p", "an opinion is asked for", |screen| screen.contains("do you think")).await;
+    terminal
+        .presses("p", "an opinion is asked for", |screen| screen.contains("Note for the next decider"))
+        .await;
     terminal.types("\u{15}too much for it\r");
     terminal.shows("operator passed it on").await;
     terminal.shows("thinks: too much for it").await;
@@ -92,7 +94,7 @@ async fn what_an_agent_is_asked_is_passed_on_by_a_key_to_the_next_above() {
 }
 
 #[tokio::test]
-async fn an_input_is_edited_and_the_call_runs_with_that() {
+async fn a_call_runs_with_the_edited_input() {
     let hub = TestHub::start().await;
     let editor = hub.folder.path().join("editor");
     std::fs::write(&editor, "#!/bin/sh\nsed -i s/made/changed/ \"$1\"\n").unwrap();
@@ -139,7 +141,7 @@ async fn a_long_input_is_allowed_only_after_its_end_was_shown() {
     let create = json!({"name": "worker", "working_dir": hub.work(), "prompt": prompt});
     let session = hub.call("claudecode.create", create).await.unwrap()["id"].as_str().unwrap().to_owned();
     let mut terminal = watch(&hub, &[]);
-    terminal.shows("rows 1-13 of 35; space reads on").await;
+    terminal.shows("rows 1-13 of 35; space: next page").await;
     terminal.presses("a", "why not", |screen| screen.contains("13 of 35 rows were shown")).await;
     terminal.types(" ");
     terminal.shows("rows 14-26 of 35").await;
@@ -164,7 +166,7 @@ async fn a_frozen_hub_is_shown_as_disconnected_and_no_key_answers() {
     let pid = Pid::from_raw(hub.process.pid().cast_signed()).unwrap();
     kill_process(pid, Signal::STOP).unwrap();
     terminal.shows("Disconnected. Reconnecting…").await;
-    terminal.presses("a", "why not", |screen| screen.contains("nothing can be answered")).await;
+    terminal.presses("a", "why not", |screen| screen.contains("you cannot answer")).await;
     kill_process(pid, Signal::CONT).unwrap();
     terminal.until("it is connected again", |screen| !screen.contains("Disconnected. Re")).await;
     assert!(!hub.work().join("made").exists(), "no key counted meanwhile");
@@ -219,7 +221,7 @@ async fn an_edit_is_seen_as_a_diff_and_answered_by_keys_cli_325() {
 }
 
 #[tokio::test]
-async fn an_answer_from_elsewhere_is_told() {
+async fn an_answer_of_another_client_is_shown() {
     let hub = TestHub::start().await;
     let (_, approval) = hub.asking_session("worker").await;
     let mut terminal = watch(&hub, &[]);
@@ -230,7 +232,7 @@ async fn an_answer_from_elsewhere_is_told() {
 }
 
 #[tokio::test]
-async fn another_size_is_drawn_and_a_signal_gives_the_terminal_back() {
+async fn a_resize_is_drawn_and_a_signal_restores_the_terminal() {
     let hub = TestHub::start().await;
     hub.asking_session("worker").await;
     for signal in [Signal::TERM, Signal::HUP] {
@@ -245,7 +247,7 @@ async fn another_size_is_drawn_and_a_signal_gives_the_terminal_back() {
 }
 
 #[tokio::test]
-async fn a_panic_gives_the_terminal_back() {
+async fn a_panic_restores_the_terminal() {
     let hub = TestHub::start().await;
     let file = hub.folder.path().join("panic");
     let mut terminal = watch(&hub, &[("PLEXUS_WATCH_PANIC", &file)]);
@@ -256,7 +258,7 @@ async fn a_panic_gives_the_terminal_back() {
 }
 
 #[tokio::test]
-async fn a_hub_that_was_killed_is_waited_for() {
+async fn it_reconnects_to_a_restarted_hub() {
     let mut hub = TestHub::start().await;
     let (session, _) = hub.asking_session("worker").await;
     let mut terminal = watch(&hub, &[]);
@@ -272,7 +274,7 @@ async fn a_hub_that_was_killed_is_waited_for() {
 }
 
 #[tokio::test]
-async fn without_a_hub_or_a_terminal_it_says_so() {
+async fn without_a_hub_or_a_terminal_it_fails_with_a_reason() {
     let hub = TestHub::start().await;
     let output = hub.run(&["watch"]).await;
     assert_eq!(output.status.code(), Some(2));
@@ -314,14 +316,14 @@ async fn a_rule_that_does_not_match_the_call_is_not_added() {
     let (session, approval) = hub.asking_session("worker").await;
     let mut terminal = watch(&hub, &[]);
     terminal.shows("$ touch made").await;
-    terminal.presses("r", "a rule is asked for", |screen| screen.contains("remember this rule")).await;
+    terminal.presses("r", "a rule is asked for", |screen| screen.contains("add this rule")).await;
     terminal.types("\u{15}Bash(rm:*)\r");
     terminal.shows("`Bash(rm:*)` does not match this call; nothing was answered").await;
     let rules = hub.call("policy.list", json!({"session_id": session})).await.unwrap();
     assert_eq!(rules["rules"], json!([]), "no rule was added");
     let found = hub.call("loopback.get", json!({"approval_id": approval})).await.unwrap();
     assert_eq!(found["approval"]["status"], "pending");
-    terminal.presses("r", "a rule is asked for", |screen| screen.contains("remember this rule")).await;
+    terminal.presses("r", "a rule is asked for", |screen| screen.contains("add this rule")).await;
     terminal.types("\u{15}Bash(touch:*)\r");
     terminal.shows("added the rule Bash(touch:*)").await;
 }

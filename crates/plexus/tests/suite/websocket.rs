@@ -38,14 +38,14 @@ impl Socket {
 }
 
 #[tokio::test]
-async fn a_socket_without_the_token_is_refused() {
+async fn a_socket_without_the_token_is_rejected() {
     let hub = TestHub::start().await;
     let refused = connect_async(format!("ws://{}/rpc", hub.authority())).await.unwrap_err();
     assert!(refused.to_string().contains("401"), "{refused}");
 }
 
 #[tokio::test]
-async fn answers_come_as_they_are_ready() {
+async fn responses_arrive_as_they_are_ready() {
     let hub = TestHub::start().await;
     let mut socket = Socket::open(&hub).await;
     let cursor = hub.call("loopback.wait", json!({})).await.unwrap()["cursor"].clone();
@@ -61,7 +61,7 @@ async fn answers_come_as_they_are_ready() {
 }
 
 #[tokio::test]
-async fn calls_beyond_what_a_socket_has_at_once_wait_their_turn() {
+async fn calls_over_the_limit_of_a_socket_are_queued() {
     let hub = TestHub::start().await;
     let mut socket = Socket::open(&hub).await;
     let cursor = hub.call("loopback.wait", json!({})).await.unwrap()["cursor"].clone();
@@ -77,7 +77,7 @@ async fn calls_beyond_what_a_socket_has_at_once_wait_their_turn() {
 }
 
 #[tokio::test]
-async fn a_chat_tells_its_events_before_its_result() {
+async fn a_chat_sends_its_events_before_its_result() {
     let hub = TestHub::start().await;
     let create = json!({"name": "a", "working_dir": hub.work()});
     let session = hub.call("claudecode.create", create).await.unwrap()["id"].clone();
@@ -109,7 +109,7 @@ async fn a_chat_tells_its_events_before_its_result() {
 }
 
 #[tokio::test]
-async fn a_message_over_the_limit_is_answered_and_the_socket_goes_on() {
+async fn a_message_over_the_limit_is_rejected_and_the_socket_stays_open() {
     let hub = TestHub::start().await;
     let mut socket = Socket::open(&hub).await;
     socket.0.send(Message::text(" ".repeat(16 * 1024 * 1024 + 1))).await.unwrap();

@@ -1,9 +1,9 @@
-//! What keys and typed lines send to the hub, and what an answer from elsewhere does.
+//! What keys and typed lines send to the hub, and the effect of an answer of another client.
 
 use super::*;
 
 #[test]
-fn a_question_is_answered_by_numbers_or_words() {
+fn a_question_is_answered_by_numbers_or_text() {
     let input = json!({"questions": [
         {"question": "Which colour?", "options": [{"label": "red", "description": "as fire"}, {"label": "blue"}]},
         {"question": "Why?", "options": []},
@@ -16,7 +16,7 @@ fn a_question_is_answered_by_numbers_or_words() {
 }
 
 #[test]
-fn what_is_not_an_option_is_confirmed_before_it_is_sent() {
+fn an_answer_that_is_not_an_option_needs_confirmation() {
     let input =
         json!({"questions": [{"question": "Which?", "options": [{"label": "red"}, {"label": "blue"}]}]});
     let mut screen = Screen::asking("AskUserQuestion", input);
@@ -46,10 +46,10 @@ fn a_denial_takes_a_reason_or_none() {
 }
 
 #[test]
-fn what_an_agent_is_asked_is_passed_on_with_an_opinion_or_none() {
+fn an_approval_of_an_agent_is_escalated_with_or_without_a_note() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     assert_eq!(screen.press('p'), []);
-    assert!(screen.text(80, 24).contains("it is asked of you, and nobody is above you"));
+    assert!(screen.text(80, 24).contains("this approval is already yours"));
     let agent = json!({"kind": "session", "id": id(1)});
     screen.model.approvals[0].asked_of = serde_json::from_value(agent.clone()).unwrap();
     for (typed, opinion) in [("p\n", Value::Null), ("prather not\n", json!("rather not"))] {
@@ -68,17 +68,17 @@ fn what_an_agent_is_asked_is_passed_on_with_an_opinion_or_none() {
 }
 
 #[test]
-fn a_rule_is_suggested_and_asked_about() {
+fn a_rule_is_suggested_and_can_be_changed() {
     let mut screen = Screen::asking("Bash", json!({"command": "npm test"}));
     screen.model.approvals[0].suggestions = Some(json!([{"type": "addRules", "behavior": "allow",
         "rules": [{"toolName": "Bash", "ruleContent": "npm test:*"}], "destination": "session"}]));
     assert_eq!(screen.press('r'), []);
-    assert!(screen.text(80, 24).contains("remember this rule (esc: back): Bash(npm test:*)_"));
+    assert!(screen.text(80, 24).contains("add this rule (Esc: back): Bash(npm test:*)_"));
     assert_eq!(respond(&screen.press('\n'))["remember"]["rule"], "Bash(npm test:*)");
 }
 
 #[test]
-fn an_answer_from_elsewhere_takes_the_question_away_and_says_by_whom() {
+fn an_answer_of_another_client_removes_the_approval_and_names_the_decider() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     screen.types("dbecause");
     let mut ended = screen.model.approvals[0].clone();

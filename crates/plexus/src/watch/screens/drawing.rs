@@ -1,4 +1,4 @@
-//! How everything is drawn, compared with the files beside this one.
+//! Whole screens, compared with the files in this directory.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn a_hub_without_sessions() {
 }
 
 #[test]
-fn a_command_is_shown_as_a_command_with_all_else_that_stands_in_the_input() {
+fn a_command_is_shown_with_all_other_fields_of_the_input() {
     let input =
         json!({"command": "cargo test\ncargo doc", "description": "Test it", "run_in_background": true});
     let mut screen = Screen::asking("Bash", input);
@@ -44,7 +44,7 @@ fn a_file_a_plan_and_the_help() {
 }
 
 #[test]
-fn what_a_child_wrote_cannot_touch_the_terminal() {
+fn text_of_an_agent_cannot_affect_the_terminal() {
     let input = json!({
         "command": "echo \u{1b}[2J\u{1b}]0;owned\u{7} \u{202e}txt.exe\r\n\trm\u{a0}-r\u{3000}x  \nexpires in 5s",
         "\u{1b}[31mname": "\u{9b}0m", "zalgo": format!("e{}", "\u{301}".repeat(50)),
@@ -58,7 +58,7 @@ fn what_a_child_wrote_cannot_touch_the_terminal() {
 }
 
 #[test]
-fn a_file_that_is_written_over_and_an_edit_are_shown_as_diffs_with_the_files_own_numbers() {
+fn an_overwrite_and_an_edit_are_diffs_with_the_line_numbers_of_the_file() {
     let lines =
         |range: std::ops::RangeInclusive<usize>| range.map(|n| format!("line {n}\n")).collect::<String>();
     let file = json!({"path": "/work/project/a.txt", "text": lines(1..=120), "state": "text"});
@@ -74,7 +74,7 @@ fn a_file_that_is_written_over_and_an_edit_are_shown_as_diffs_with_the_files_own
 }
 
 #[test]
-fn the_log_shows_what_ran_when_a_call_was_edited() {
+fn the_log_shows_the_edited_input_that_ran() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     let of = screen.model.session.unwrap();
     let call =

@@ -1,9 +1,9 @@
-//! What is no answer: keys for something else, pastes, keys while the hub is disconnected or the list shows another.
+//! Input that must not answer: keys meant for something else, pastes, and keys while the hub is disconnected or the list shows another approval.
 
 use super::*;
 
 #[test]
-fn with_a_filter_no_key_acts_on_what_the_list_does_not_show() {
+fn with_a_filter_no_key_acts_on_hidden_rows() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     screen.types("/docs\n");
     screen.text(80, 24);
@@ -14,7 +14,7 @@ fn with_a_filter_no_key_acts_on_what_the_list_does_not_show() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     screen.types("/bash\n");
     let drawn = screen.text(80, 24);
-    assert!(drawn.contains("parser: Bash") && !drawn.contains("asks   parser"), "{drawn}");
+    assert!(drawn.contains("parser: Bash") && !drawn.contains("open   parser"), "{drawn}");
     for key in ['i', 's'] {
         assert_eq!((screen.press(key), &screen.model.mode), (vec![], &Mode::Moving), "{key}");
     }
@@ -23,7 +23,7 @@ fn with_a_filter_no_key_acts_on_what_the_list_does_not_show() {
 }
 
 #[test]
-fn what_leaves_the_list_while_one_types_is_not_answered() {
+fn an_approval_that_leaves_the_list_while_typing_is_not_answered() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     screen.types("/parser\n");
     screen.text(80, 24);
@@ -35,7 +35,7 @@ fn what_leaves_the_list_while_one_types_is_not_answered() {
 }
 
 #[test]
-fn a_key_that_was_pressed_before_an_approval_came_does_not_answer_it() {
+fn a_key_pressed_before_an_approval_appeared_does_not_answer_it() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     let pressed_at = screen.at;
     let parser = session(2, "parser", 1, "awaiting_permission");
@@ -49,7 +49,7 @@ fn a_key_that_was_pressed_before_an_approval_came_does_not_answer_it() {
 }
 
 #[test]
-fn a_key_meant_for_one_question_does_not_answer_the_next() {
+fn a_key_meant_for_one_approval_does_not_answer_the_next() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     let parser = session(2, "parser", 1, "awaiting_permission");
     screen.happens(Event::Asked(Box::new(approval(2, &parser, "Bash", json!({"command": "rm -r x"})))));
@@ -65,12 +65,12 @@ fn a_key_meant_for_one_question_does_not_answer_the_next() {
 }
 
 #[test]
-fn only_what_stands_on_the_screen_is_answered() {
+fn only_the_approval_on_the_screen_is_answered() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     screen.types("\t\t");
     assert!(screen.text(80, 24).contains("[Sessions]"), "the log is in its place");
     assert_eq!(screen.press('a'), []);
-    assert!(screen.text(80, 24).contains("$ ls"), "now it is there");
+    assert!(screen.text(80, 24).contains("$ ls"), "now it is on the screen");
     assert_eq!(respond(&screen.press('a'))["approve"], true);
 }
 
@@ -105,10 +105,10 @@ fn a_paste_answers_nothing() {
 }
 
 #[test]
-fn a_hub_that_is_disconnected_is_said_to_be_and_nothing_is_answered_meanwhile() {
+fn a_disconnected_hub_is_shown_and_takes_no_answers() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     screen.types("dnot");
-    screen.happens(Event::Away);
+    screen.happens(Event::Disconnected);
     assert_eq!(screen.types(" now\n"), [], "what was typed waits");
     assert!(screen.text(80, 24).contains("Disconnected. Reconnecting…"));
     let advice = "Reconnecting… Is the hub running? Try `plexus up`.";
@@ -119,19 +119,19 @@ fn a_hub_that_is_disconnected_is_said_to_be_and_nothing_is_answered_meanwhile() 
     screen.happens(Event::Open(screen.model.approvals.clone()));
     assert_eq!(respond(&screen.press('\n'))["message"], "not now");
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
-    screen.happens(Event::Away);
+    screen.happens(Event::Disconnected);
     screen.text(80, 24);
     for key in ['a', 'd', 'e', 'r', 'i', 's'] {
         assert_eq!((screen.press(key), &screen.model.mode), (vec![], &Mode::Moving), "{key}");
     }
-    assert!(screen.text(80, 24).contains("nothing can be answered before the hub is back"));
+    assert!(screen.text(80, 24).contains("you cannot answer until the hub responds"));
     screen.happens(Event::Open(Vec::new()));
     let drawn = screen.text(80, 24);
     assert!(!drawn.contains("Disconnected. ") && drawn.contains("0 open"), "{drawn}");
 }
 
 #[test]
-fn stopping_asks_first_and_the_filter_narrows() {
+fn stopping_needs_confirmation_and_a_filter_narrows_the_list() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     assert_eq!(screen.press('s'), []);
     assert!(screen.text(80, 24).contains("Stop parser and all below it? y / n"));

@@ -1,9 +1,9 @@
-//! Nothing is allowed before all of it was on the screen: long inputs, edits and rules, also when the width changes.
+//! A call is allowed only after all of it was on the screen: long inputs, edits and rules, also after a change of the width.
 
 use super::*;
 
 #[test]
-fn a_line_of_a_megabyte_is_read_in_parts_and_allowed_only_when_all_was_shown() {
+fn a_line_of_a_megabyte_is_allowed_only_after_all_of_it_was_shown() {
     let mut screen = Screen::asking("Bash", json!({"command": "x".repeat(8192)}));
     screen.model.approvals[0].truncated = true;
     screen.model.approvals[0].digest = None;
@@ -38,12 +38,16 @@ fn a_line_of_a_megabyte_is_read_in_parts_and_allowed_only_when_all_was_shown() {
 }
 
 #[test]
-fn what_does_not_fit_is_allowed_only_after_its_last_row_was_shown() {
+fn a_long_call_is_allowed_only_after_its_last_row_was_shown() {
     let mut screen = Screen::asking("Bash", long(20));
     screen.is_drawn_as("long", 80, 24);
     for key in ['a', 'r'] {
         assert_eq!(screen.press(key), []);
-        assert!(screen.text(80, 24).contains("rows were shown: space reads on"), "{}", screen.text(80, 24));
+        assert!(
+            screen.text(80, 24).contains("rows were shown; press space to read on"),
+            "{}",
+            screen.text(80, 24)
+        );
         assert_eq!(screen.model.mode, Mode::Moving);
     }
     screen.press(' ');
@@ -70,7 +74,7 @@ fn what_does_not_fit_is_allowed_only_after_its_last_row_was_shown() {
 }
 
 #[test]
-fn what_fits_is_allowed_by_one_key_and_what_changed_is_read_again() {
+fn a_short_call_is_allowed_by_one_key_and_a_changed_one_is_read_again() {
     let mut screen = Screen::asking("Bash", long(5));
     let mut other = screen.model.approvals[0].clone();
     other.input = long(20).as_object().unwrap().clone();
@@ -111,7 +115,7 @@ fn an_edit_is_shown_in_full_and_confirmed() {
 }
 
 #[test]
-fn a_message_goes_when_one_reads_on_and_the_question_is_asked_again() {
+fn a_message_disappears_with_the_next_page_and_the_prompt_returns() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     let of = screen.model.approvals[0].id;
     screen.happens(Event::Edited(of, long(40).as_object().unwrap().clone()));
@@ -123,7 +127,7 @@ fn a_message_goes_when_one_reads_on_and_the_question_is_asked_again() {
 }
 
 #[test]
-fn an_edit_of_what_the_hub_wrote_out_is_said_to_run_as_text() {
+fn an_edit_of_escaped_characters_warns_that_the_escapes_will_run() {
     let mut screen = Screen::asking("Bash", json!({"command": "echo \u{1b}a"}));
     let effects = screen.press('e');
     let [Effect::Edit(of, input)] = &effects[..] else { panic!("{effects:?}") };
@@ -132,11 +136,11 @@ fn an_edit_of_what_the_hub_wrote_out_is_said_to_run_as_text() {
     screen.happens(Event::Edited(of, input));
     let drawn = screen.text(80, 24);
     assert!(drawn.contains("- echo \\u{1b}a") && drawn.contains("+ echo \\\\u{1b}b"), "{drawn}");
-    assert!(drawn.contains("the escapes are what will run"), "{drawn}");
+    assert!(drawn.contains("The escapes will run, not the characters"), "{drawn}");
 }
 
 #[test]
-fn what_was_half_read_begins_again_in_rows_of_another_width() {
+fn another_width_restarts_reading() {
     let mut screen = Screen::asking("Bash", long(60));
     screen.press(' ');
     screen.text(80, 24);

@@ -1,13 +1,15 @@
-//! From a prompt to what the agent does: the script language of [`super`], and the demo's script for plain text. A
-//! script that cannot be read is an error that names the step, never a guess.
+//! Parses a prompt into steps: the script language that the crate documentation describes, the caller's scripts for prompts in
+//! plain text, and a friendly script for any other text. An invalid script is an error that names the step.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::Scripts;
+
 #[derive(Debug, PartialEq)]
-pub(super) enum Step {
+pub(crate) enum Step {
     Say(String),
     Tools { calls: Vec<Call>, order: Order },
     Flood { events: usize, bytes: usize },
@@ -22,7 +24,7 @@ pub(super) enum Step {
 }
 
 #[derive(Debug, PartialEq, Clone)]
-pub(super) struct Call {
+pub(crate) struct Call {
     pub tool: String,
     pub input: Map<String, Value>,
     pub id: Option<String>,
@@ -31,10 +33,12 @@ pub(super) struct Call {
     pub conduct: Conduct,
 }
 
-/// Whether a call heeds the gate.
+/// How a call reacts to the gate.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub(super) enum Conduct {
+pub(crate) enum Conduct {
     Obeys,
+    /// As `Obeys`, but a denial ends the turn.
+    StopsWhenDenied,
     SkipsGate,
     IgnoresDenial,
     IgnoresQuestion,
@@ -42,21 +46,21 @@ pub(super) enum Conduct {
 
 /// How the calls of one message follow each other.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub(super) enum Order {
+pub(crate) enum Order {
     OneByOne,
     AtOnce,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ScriptError {
+pub(crate) enum ScriptError {
     #[error("the script cannot be read: {0}")]
     Json(#[from] serde_json::Error),
     #[error("step {step} of the script {problem}")]
     Step { step: usize, problem: String },
 }
 
-/// The steps that a prompt asks for.
-pub(super) fn parse(prompt: &str) -> Result<Vec<Step>, ScriptError> {
+/// The steps of a prompt.
+pub(crate) fn parse(prompt: &str, working_dir: &Path, scripts: Scripts) -> Result<Vec<Step>, ScriptError> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Script {
@@ -66,9 +70,12 @@ pub(super) fn parse(prompt: &str) -> Result<Vec<Step>, ScriptError> {
     let forms = match prompt.chars().next() {
         Some('{') => serde_json::from_str::<Script>(prompt)?.steps,
         Some('[') => serde_json::from_str(prompt)?,
-        // The hub's own words, to a session that it wakes.
+        // The hub wakes a session with a prompt of its own.
         _ if prompt.starts_with("Plexus: ") => return Ok(vec![Step::Say("I am awake.".to_owned())]),
-        _ => return Ok(demo(prompt)),
+        _ => match scripts(prompt, working_dir) {
+            Some(steps) => serde_json::from_value(steps)?,
+            None => return Ok(friendly(prompt)),
+        },
     };
     let steps = forms.into_iter().enumerate();
     steps.map(|(step, form)| form.step().map_err(|problem| ScriptError::Step { step, problem })).collect()
@@ -84,6 +91,7 @@ struct StepForm {
     id: Option<String>,
     reason: Option<String>,
     big_input: usize,
+    stop_when_denied: bool,
     skip_gate: bool,
     ignore_denial: bool,
     ignore_question: bool,
@@ -143,12 +151,17 @@ impl StepForm {
     }
 
     fn call(mut self) -> Result<Call, String> {
-        let conduct = match (self.skip_gate, self.ignore_denial, self.ignore_question) {
-            (false, false, false) => Conduct::Obeys,
-            (true, false, false) => Conduct::SkipsGate,
-            (false, true, false) => Conduct::IgnoresDenial,
-            (false, false, true) => Conduct::IgnoresQuestion,
-            _ => return Err("bypasses the gate in more than one way".to_owned()),
+        let chosen = [
+            self.stop_when_denied.then_some(Conduct::StopsWhenDenied),
+            self.skip_gate.then_some(Conduct::SkipsGate),
+            self.ignore_denial.then_some(Conduct::IgnoresDenial),
+            self.ignore_question.then_some(Conduct::IgnoresQuestion),
+        ];
+        let mut chosen = chosen.into_iter().flatten();
+        let conduct = match (chosen.next(), chosen.next()) {
+            (None, _) => Conduct::Obeys,
+            (Some(conduct), None) => conduct,
+            (Some(_), Some(_)) => return Err("reacts to the gate in more than one way".to_owned()),
         };
         if self.big_input > 0 {
             self.input.insert("padding".to_owned(), "x".repeat(self.big_input).into());
@@ -166,7 +179,8 @@ fn bytes(raw: Value) -> Result<Vec<u8>, String> {
     }
 }
 
-fn demo(prompt: &str) -> Vec<Step> {
+/// Steps for a prompt in plain text: one Bash call and one Write.
+fn friendly(prompt: &str) -> Vec<Step> {
     let call = |tool: &str, input: Value| Step::Tools {
         calls: vec![Call {
             tool: tool.to_owned(),
@@ -193,6 +207,12 @@ fn demo(prompt: &str) -> Vec<Step> {
 mod tests {
     use super::*;
 
+    fn parse(prompt: &str) -> Result<Vec<Step>, ScriptError> {
+        let scripts: Scripts =
+            |prompt, working_dir| (prompt == "where").then(|| json!([{"say": working_dir}]));
+        super::parse(prompt, Path::new("/work"), scripts)
+    }
+
     #[test]
     fn a_script_is_read_step_by_step() {
         let steps = parse(
@@ -215,13 +235,20 @@ mod tests {
     fn a_script_with_a_mistake_is_refused_by_step() {
         let problem = |script| parse(script).unwrap_err().to_string();
         assert!(problem(r#"[{"say":"a"},{"sya":"b"}]"#).contains("unknown field `sya`"));
+        let two_ways = r#"[{"tool":"Bash","skip_gate":true,"stop_when_denied":true}]"#;
+        assert_eq!(problem(two_ways), "step 0 of the script reacts to the gate in more than one way");
         assert_eq!(problem(r#"[{"say":"a"},{}]"#), "step 1 of the script does nothing");
         assert_eq!(problem(r#"[{"say":"a","exit":1}]"#), "step 0 of the script does more than one thing");
         assert!(problem("{not json").contains("cannot be read"));
     }
 
     #[test]
-    fn plain_text_gets_the_demo() {
+    fn a_prompt_the_caller_knows_gets_the_callers_script() {
+        assert_eq!(parse(" where\n").unwrap(), [Step::Say("/work".to_owned())]);
+    }
+
+    #[test]
+    fn other_plain_text_gets_the_friendly_script() {
         let tools: Vec<_> = parse("please help")
             .unwrap()
             .into_iter()

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// Where a tool call that needs a decision is asked about.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum PromptSurface {
+pub(crate) enum PromptSurface {
     /// As `can_use_tool` on stdout.
     Stdio,
     /// By an MCP tool, which this agent cannot call.
@@ -15,13 +15,13 @@ pub(super) enum PromptSurface {
 
 /// Whether prompts and answers are echoed on stdout.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub(super) enum Replay {
+pub(crate) enum Replay {
     On,
     Off,
 }
 
 #[derive(Debug)]
-pub(super) struct Launch {
+pub(crate) struct Launch {
     pub session_id: String,
     pub permission_mode: String,
     pub surface: PromptSurface,
@@ -30,7 +30,7 @@ pub(super) struct Launch {
 }
 
 impl Launch {
-    pub(super) fn parse(args: Vec<String>) -> Self {
+    pub(crate) fn parse(args: Vec<String>) -> Self {
         let mut launch = Self {
             session_id: String::new(),
             permission_mode: "default".to_owned(),

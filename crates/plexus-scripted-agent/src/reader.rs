@@ -5,10 +5,10 @@ use std::io::BufRead;
 
 use serde_json::{Value, json};
 
-use super::host::{Host, Prompt};
+use crate::host::{Host, Prompt};
 
 /// Reads to the end of input. A line that is not JSON is an error, as it is for the real CLI; a blank one is not.
-pub(super) fn read_all(host: &Host, input: impl BufRead) -> std::io::Result<()> {
+pub(crate) fn read_all(host: &Host, input: impl BufRead) -> std::io::Result<()> {
     for line in input.lines() {
         let line = line?;
         if line.trim().is_empty() {
@@ -65,8 +65,7 @@ fn answer(host: &Host, id: &Value, request: &Value) {
     let response = json!({"subtype":"success","request_id":id,"response":response});
     host.send(&json!({"type":"control_response","response":response}));
     if subtype == "set_permission_mode" {
-        let mode = host.permission_mode();
-        host.send_message(json!({"type":"system","subtype":"status","status":null,"permissionMode":mode}));
+        host.send_permission_mode();
     }
 }
 

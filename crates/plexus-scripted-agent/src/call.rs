@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use serde_json::{Map, Value, json};
 
-use super::host::{Answer, Unanswered};
-use super::launch::PromptSurface;
-use super::script::{Call, Conduct};
-use super::tools;
-use super::turn::{Stop, Turn, assistant};
+use crate::host::{Answer, Unanswered};
+use crate::launch::PromptSurface;
+use crate::script::{Call, Conduct};
+use crate::tools;
+use crate::turn::{Stop, Turn, assistant};
 
 const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected.";
 
 /// A call that may run: with what, and when the answer that lets it was read.
-pub(super) struct Released {
+pub(crate) struct Released {
     pub input: Map<String, Value>,
     pub at: Timespec,
 }
@@ -50,7 +50,7 @@ impl From<Unanswered> for Refusal {
 }
 
 /// Takes the call through the gate and writes its result, whatever it is.
-pub(super) fn perform(turn: &Turn<'_>, id: &str, call: &Call) -> Result<(), Stop> {
+pub(crate) fn perform(turn: &Turn<'_>, id: &str, call: &Call) -> Result<(), Stop> {
     let bypassed = || Ok("ran without a decision".to_owned());
     let output = match call.conduct {
         Conduct::SkipsGate => bypassed(),
@@ -61,7 +61,7 @@ pub(super) fn perform(turn: &Turn<'_>, id: &str, call: &Call) -> Result<(), Stop
             }
             Err(refusal) => return refused(turn, id, call, refusal),
         },
-        Conduct::Obeys | Conduct::IgnoresDenial => match decide(turn, id, call) {
+        Conduct::Obeys | Conduct::StopsWhenDenied | Conduct::IgnoresDenial => match decide(turn, id, call) {
             Ok(released) => tools::run(turn.host, id, &call.tool, &released),
             Err(Refusal::Denied(_)) if call.conduct == Conduct::IgnoresDenial => bypassed(),
             Err(refusal) => return refused(turn, id, call, refusal),
@@ -143,7 +143,13 @@ fn ask(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Released, Refusal> {
     host.send_state("running");
     let Answer { response: answer, at } = answer?;
     match (answer["behavior"].as_str(), answer["updatedInput"].as_object(), answer["message"].as_str()) {
-        (Some("allow"), Some(input), _) => Ok(Released { input: input.clone(), at }),
+        (Some("allow"), Some(input), _) => {
+            for mode in answer["updatedPermissions"].as_array().into_iter().flatten().filter_map(new_mode) {
+                host.set_permission_mode(mode);
+                host.send_permission_mode();
+            }
+            Ok(Released { input: input.clone(), at })
+        }
         // As strict as 2.1.197 is.
         (Some("allow"), None, _) => {
             Err(Refusal::Denied("invalid answer: allow without updatedInput".to_owned()))
@@ -155,6 +161,11 @@ fn ask(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Released, Refusal> {
         (Some("deny"), _, Some(message)) => Err(Refusal::Denied(message.to_owned())),
         _ => Err(Refusal::Denied("invalid answer to can_use_tool".to_owned())),
     }
+}
+
+/// The mode that an approved plan continues in.
+fn new_mode(update: &Value) -> Option<&str> {
+    update["mode"].as_str().filter(|_| update["type"] == "setMode")
 }
 
 fn question(id: &str, call: &Call) -> Value {
@@ -170,6 +181,9 @@ fn question(id: &str, call: &Call) -> Value {
 
 fn refused(turn: &Turn<'_>, id: &str, call: &Call, refusal: Refusal) -> Result<(), Stop> {
     let (reason, end) = match refusal {
+        Refusal::Denied(reason) if call.conduct == Conduct::StopsWhenDenied => {
+            (reason.clone(), Err(Stop::Denied(reason)))
+        }
         Refusal::Denied(reason) => (reason, Ok(())),
         Refusal::Interrupted(reason) => (reason, Err(Stop::Interrupted)),
         Refusal::Impossible(reason) => (reason.clone(), Err(Stop::Failed(reason))),
@@ -187,7 +201,7 @@ fn write_result(turn: &Turn<'_>, id: &str, output: &tools::Output) {
 }
 
 /// Asks, takes the question back, at once or when the file is there, and goes on.
-pub(super) fn cancel_open(turn: &Turn<'_>, once: Option<PathBuf>) {
+pub(crate) fn cancel_open(turn: &Turn<'_>, once: Option<PathBuf>) {
     let input = json!({"command":"true","description":"a question that is withdrawn"});
     let input = input.as_object().cloned().unwrap_or_default();
     let call = Call { tool: "Bash".to_owned(), input, id: None, reason: None, conduct: Conduct::Obeys };

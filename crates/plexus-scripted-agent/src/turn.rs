@@ -1,4 +1,4 @@
-//! One turn: the script of a prompt performed step by step, and its end told as the real CLI tells it.
+//! One turn: performs the script of a prompt step by step and reports the result as the real CLI does.
 
 use std::io::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,29 +7,32 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::host::{Host, Prompt};
-use super::script::{self, Call, Order, Step};
-use super::{call, tools};
+use crate::Scripts;
+use crate::host::{Host, Prompt};
+use crate::script::{self, Call, Order, Step};
+use crate::{call, tools};
 
 /// What a turn's messages cost, made up but the same every time.
 const INPUT_TOKENS: u64 = 10;
 const OUTPUT_TOKENS: u64 = 5;
 const COST_USD: f64 = 0.001;
-pub(super) const MODEL: &str = "scripted-agent";
+pub(crate) const MODEL: &str = "scripted-agent";
 
 /// Why a turn ends before its script.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(crate) enum Stop {
     Interrupted,
     Failed(String),
+    /// A call that the rest of the script depends on was denied.
+    Denied(String),
 }
 
 /// Serves prompts one after the other until stdin has ended; the exit code follows the last result.
-pub(super) fn serve(host: &Host) -> i32 {
+pub(crate) fn serve(host: &Host, scripts: Scripts) -> i32 {
     let mut cost = 0.0;
     let mut code = 0;
     while let Some(prompt) = host.next_prompt() {
-        let turn = Turn { host, tally: Mutex::default() };
+        let turn = Turn { host, scripts, tally: Mutex::default() };
         let started = Instant::now();
         let end = turn.run(&prompt);
         code = i32::from(end.is_err());
@@ -48,20 +51,21 @@ pub(super) fn serve(host: &Host) -> i32 {
 }
 
 /// A turn under way.
-pub(super) struct Turn<'a> {
+pub(crate) struct Turn<'a> {
     pub host: &'a Host,
+    scripts: Scripts,
     tally: Mutex<Tally>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(crate) struct Tally {
     messages: u64,
     last_text: String,
     pub denials: Vec<Value>,
 }
 
 impl Turn<'_> {
-    pub(super) fn tally(&self) -> MutexGuard<'_, Tally> {
+    pub(crate) fn tally(&self) -> MutexGuard<'_, Tally> {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -74,13 +78,20 @@ impl Turn<'_> {
             "claude_code_version":"0.0.0", "output_style":"default", "skills":[], "plugins":[]
         }));
         host.acknowledge(prompt);
-        let steps =
-            script::parse(&text_of(&prompt.message["content"])).map_err(|e| Stop::Failed(e.to_string()))?;
+        let text = text_of(&prompt.message["content"]);
+        let steps = script::parse(&text, &host.launch.cwd, self.scripts);
+        let steps = steps.map_err(|error| Stop::Failed(error.to_string()))?;
         for step in steps {
             if host.is_interrupted() {
                 return Err(Stop::Interrupted);
             }
-            self.perform(step)?;
+            match self.perform(step) {
+                Err(Stop::Denied(reason)) => {
+                    self.say(&format!("That call was denied ({reason}), so I stop here."));
+                    break;
+                }
+                performed => performed?,
+            }
         }
         if host.is_interrupted() { Err(Stop::Interrupted) } else { Ok(()) }
     }
@@ -166,21 +177,21 @@ impl Turn<'_> {
     }
 
     /// Tool ids are unique over the life of a session, whose runs are separate processes.
-    pub(super) fn next_id(&self) -> String {
+    pub(crate) fn next_id(&self) -> String {
         let session: String = self.host.launch.session_id.chars().take(8).collect();
         static COUNTER: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         let number = COUNTER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         format!("toolu_{session}_{}_{number}", std::process::id())
     }
 
-    pub(super) fn next_message(&self) -> String {
+    pub(crate) fn next_message(&self) -> String {
         self.tally().messages += 1;
         format!("msg_{}", Uuid::new_v4().simple())
     }
 }
 
 /// A message of the assistant. Like the real CLI's, it holds one block; blocks of one message share its id.
-pub(super) fn assistant(id: &str, block: Value) -> Value {
+pub(crate) fn assistant(id: &str, block: Value) -> Value {
     let message = json!({
         "id":id, "type":"message", "role":"assistant", "model":MODEL, "content":[block], "stop_reason":null,
         "stop_sequence":null, "usage":{"input_tokens":INPUT_TOKENS,"output_tokens":OUTPUT_TOKENS}
@@ -201,7 +212,7 @@ fn result(tally: Tally, end: Result<(), Stop>, cost: f64, started: Instant) -> V
     match end {
         Ok(()) => result["result"] = tally.last_text.into(),
         // An API failure is called a success, with the error flag beside it.
-        Err(Stop::Failed(reason)) => result["result"] = reason.into(),
+        Err(Stop::Failed(reason) | Stop::Denied(reason)) => result["result"] = reason.into(),
         Err(Stop::Interrupted) => {
             result["subtype"] = "error_during_execution".into();
             result["errors"] = json!(["interrupted"]);

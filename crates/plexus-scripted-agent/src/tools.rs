@@ -10,17 +10,17 @@ use rustix::process::Pid;
 use rustix::time::Timespec;
 use serde_json::{Map, Value, json};
 
-use super::call::Released;
-use super::host::Host;
+use crate::call::Released;
+use crate::host::Host;
 
 /// The tools that `system/init` names.
-pub(super) const TOOLS: [&str; 4] = ["AskUserQuestion", "Bash", "Read", "Write"];
+pub(crate) const TOOLS: [&str; 6] = ["AskUserQuestion", "Bash", "Edit", "ExitPlanMode", "Read", "Write"];
 
 /// What a tool returned: its output, or its error.
-pub(super) type Output = Result<String, String>;
+pub(crate) type Output = Result<String, String>;
 
 /// Notes the call in the log, then runs it.
-pub(super) fn run(host: &Host, id: &str, tool: &str, released: &Released) -> Output {
+pub(crate) fn run(host: &Host, id: &str, tool: &str, released: &Released) -> Output {
     let Released { input, at } = released;
     note(id, tool, input, *at)?;
     let text = |field: &str| input.get(field).and_then(Value::as_str).ok_or(format!("{tool}: no `{field}`"));
@@ -28,6 +28,7 @@ pub(super) fn run(host: &Host, id: &str, tool: &str, released: &Released) -> Out
     match tool {
         "Bash" => bash(host, text("command")?),
         "Write" => write(path("file_path")?, text("content")?),
+        "Edit" => edit(path("file_path")?, text("old_string")?, text("new_string")?),
         "Read" => {
             let path = path("file_path")?;
             std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
@@ -49,6 +50,16 @@ fn note(id: &str, tool: &str, input: &Map<String, Value>, at: Timespec) -> Resul
 fn write(path: PathBuf, content: &str) -> Output {
     std::fs::write(&path, content).map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(format!("File created successfully at: {}", path.display()))
+}
+
+fn edit(path: PathBuf, old: &str, new: &str) -> Output {
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    let content = std::fs::read_to_string(&path).map_err(failed)?;
+    if content.matches(old).count() != 1 {
+        return Err(format!("{}: the text to replace does not occur exactly once", path.display()));
+    }
+    std::fs::write(&path, content.replacen(old, new, 1)).map_err(failed)?;
+    Ok(format!("The file {} has been updated.", path.display()))
 }
 
 fn bash(host: &Host, command: &str) -> Output {

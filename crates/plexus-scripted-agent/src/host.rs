@@ -11,25 +11,25 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::launch::{Launch, Replay};
+use crate::launch::{Launch, Replay};
 
 /// A prompt that waits for its turn.
 #[derive(Debug)]
-pub(super) struct Prompt {
+pub(crate) struct Prompt {
     pub uuid: Option<String>,
     pub message: Value,
 }
 
 /// An answer, and when it was read.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     pub response: Value,
     pub at: Timespec,
 }
 
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unanswered {
+pub(crate) enum Unanswered {
     #[error("{0}")]
     Refused(String),
     #[error("interrupted")]
@@ -60,7 +60,7 @@ impl State {
     }
 }
 
-pub(super) struct Host {
+pub(crate) struct Host {
     pub launch: Launch,
     out: Mutex<Stdout>,
     state: Mutex<State>,
@@ -68,7 +68,7 @@ pub(super) struct Host {
 }
 
 impl Host {
-    pub(super) fn new(launch: Launch) -> Self {
+    pub(crate) fn new(launch: Launch) -> Self {
         let state = State { permission_mode: launch.permission_mode.clone(), ..State::default() };
         Self { launch, out: Mutex::new(std::io::stdout()), state: Mutex::new(state), changed: Condvar::new() }
     }
@@ -80,34 +80,34 @@ impl Host {
     // What is written.
 
     /// Writes bytes as they are. A host that no longer reads ends the agent.
-    pub(super) fn write(&self, bytes: &[u8]) {
+    pub(crate) fn write(&self, bytes: &[u8]) {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         if out.write_all(bytes).and_then(|()| out.flush()).is_err() {
             std::process::exit(1);
         }
     }
 
-    pub(super) fn send(&self, message: &Value) {
+    pub(crate) fn send(&self, message: &Value) {
         self.write(format!("{message}\n").as_bytes());
     }
 
     /// A message with the fields that every message of a session carries.
-    pub(super) fn message(&self, mut message: Value) -> Value {
+    pub(crate) fn message(&self, mut message: Value) -> Value {
         message["session_id"] = self.launch.session_id.as_str().into();
         message["uuid"] = Uuid::new_v4().to_string().into();
         message
     }
 
-    pub(super) fn send_message(&self, message: Value) {
+    pub(crate) fn send_message(&self, message: Value) {
         self.send(&self.message(message));
     }
 
-    pub(super) fn send_state(&self, state: &str) {
+    pub(crate) fn send_state(&self, state: &str) {
         self.send_message(json!({"type":"system","subtype":"session_state_changed","state":state}));
     }
 
     /// Says that a prompt has come, where that was asked for.
-    pub(super) fn acknowledge(&self, prompt: &Prompt) {
+    pub(crate) fn acknowledge(&self, prompt: &Prompt) {
         if self.launch.replay == Replay::On {
             let mut echo =
                 json!({"type":"user","message":prompt.message,"parent_tool_use_id":null,"isReplay":true});
@@ -120,7 +120,7 @@ impl Host {
     // What is asked.
 
     /// Sends a question and returns its id, without waiting.
-    pub(super) fn open_question(&self, request: Value) -> String {
+    pub(crate) fn open_question(&self, request: Value) -> String {
         let id = Uuid::new_v4().to_string();
         self.state().open.insert(id.clone(), None);
         self.send(&json!({"type":"control_request","request_id":id,"request":request}));
@@ -128,13 +128,13 @@ impl Host {
     }
 
     /// Takes a question back.
-    pub(super) fn withdraw(&self, id: &str) {
+    pub(crate) fn withdraw(&self, id: &str) {
         self.state().open.remove(id);
         self.send(&json!({"type":"control_cancel_request","request_id":id}));
     }
 
     /// Sends a question and waits for the answer, for as long as it takes.
-    pub(super) fn ask(&self, request: Value) -> Result<Answer, Unanswered> {
+    pub(crate) fn ask(&self, request: Value) -> Result<Answer, Unanswered> {
         let id = self.open_question(request);
         let mut state = self.state();
         loop {
@@ -158,7 +158,7 @@ impl Host {
     }
 
     /// An answer has come. One for a question that is not open, say a second one, changes nothing.
-    pub(super) fn answered(&self, id: &str, answer: Result<Value, String>) {
+    pub(crate) fn answered(&self, id: &str, answer: Result<Value, String>) {
         let at = clock_gettime(ClockId::Monotonic);
         let mut state = self.state();
         let Some(waiting @ None) = state.open.get_mut(id) else { return };
@@ -174,7 +174,7 @@ impl Host {
     // Prompts and turns.
 
     /// Queues a prompt. One that is known already is acknowledged and otherwise left alone.
-    pub(super) fn prompted(&self, prompt: Prompt) {
+    pub(crate) fn prompted(&self, prompt: Prompt) {
         let mut state = self.state();
         if prompt.uuid.as_ref().is_some_and(|uuid| !state.known.insert(uuid.clone())) {
             self.acknowledge(&prompt);
@@ -188,7 +188,7 @@ impl Host {
     }
 
     /// Takes a prompt that waits out of the queue; says whether it was there.
-    pub(super) fn forget(&self, uuid: &str) -> bool {
+    pub(crate) fn forget(&self, uuid: &str) -> bool {
         let mut state = self.state();
         let before = state.prompts.len();
         state.prompts.retain(|prompt| prompt.uuid.as_deref() != Some(uuid));
@@ -196,7 +196,7 @@ impl Host {
     }
 
     /// Waits for the next prompt, whose turn then runs until [`Host::turn_ended`]; `None` once stdin has ended.
-    pub(super) fn next_prompt(&self) -> Option<Prompt> {
+    pub(crate) fn next_prompt(&self) -> Option<Prompt> {
         let mut state = self.state();
         loop {
             if let Some(prompt) = state.prompts.pop_front() {
@@ -210,7 +210,7 @@ impl Host {
         }
     }
 
-    pub(super) fn turn_ended(&self) {
+    pub(crate) fn turn_ended(&self) {
         let mut state = self.state();
         state.busy = false;
         state.interrupted = false;
@@ -218,7 +218,7 @@ impl Host {
     }
 
     /// Ends the turn that runs or is due: its questions are withdrawn and its commands killed.
-    pub(super) fn interrupt(&self) {
+    pub(crate) fn interrupt(&self) {
         let mut state = self.state();
         state.interrupted = state.in_turn();
         let open: Vec<_> = state.open.drain().map(|(id, _)| id).collect();
@@ -232,13 +232,13 @@ impl Host {
         self.changed.notify_all();
     }
 
-    pub(super) fn is_interrupted(&self) -> bool {
+    pub(crate) fn is_interrupted(&self) -> bool {
         self.state().interrupted
     }
 
     /// Waits until `done` holds or the turn is interrupted. What it waits for sends no word, so it looks again and
     /// again.
-    pub(super) fn wait_until(&self, done: impl Fn() -> bool) {
+    pub(crate) fn wait_until(&self, done: impl Fn() -> bool) {
         let mut state = self.state();
         while !done() && !state.interrupted && !state.closed {
             let waited = self.changed.wait_timeout(state, Duration::from_millis(10));
@@ -246,7 +246,7 @@ impl Host {
         }
     }
 
-    pub(super) fn command_started(&self, group: Pid) {
+    pub(crate) fn command_started(&self, group: Pid) {
         let mut state = self.state();
         state.commands.insert(group);
         if state.interrupted {
@@ -254,31 +254,37 @@ impl Host {
         }
     }
 
-    pub(super) fn command_ended(&self, group: Pid) {
+    pub(crate) fn command_ended(&self, group: Pid) {
         self.state().commands.remove(&group);
     }
 
     /// Stdin has ended: no answer and no prompt will come any more.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.state().closed = true;
         self.changed.notify_all();
     }
 
     // What the host has set.
 
-    pub(super) fn set_callbacks(&self, callbacks: Vec<String>) {
+    pub(crate) fn set_callbacks(&self, callbacks: Vec<String>) {
         self.state().callbacks = callbacks;
     }
 
-    pub(super) fn callbacks(&self) -> Vec<String> {
+    pub(crate) fn callbacks(&self) -> Vec<String> {
         self.state().callbacks.clone()
     }
 
-    pub(super) fn set_permission_mode(&self, mode: &str) {
+    pub(crate) fn set_permission_mode(&self, mode: &str) {
         self.state().permission_mode = mode.to_owned();
     }
 
-    pub(super) fn permission_mode(&self) -> String {
+    /// Reports the mode to the host.
+    pub(crate) fn send_permission_mode(&self) {
+        let mode = self.permission_mode();
+        self.send_message(json!({"type":"system","subtype":"status","status":null,"permissionMode":mode}));
+    }
+
+    pub(crate) fn permission_mode(&self) -> String {
         self.state().permission_mode.clone()
     }
 }
