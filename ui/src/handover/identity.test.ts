@@ -15,8 +15,18 @@ async function publicKey(pair: CryptoKeyPair): Promise<string> {
 function listen(pair: CryptoKeyPair, host: string, key?: string): void {
   vi.stubGlobal('fetch', async (path: string) => {
     const statement = `plexus hub\n${host}\n127.0.0.1:50000\n${path.replace('/identity?nonce=', '')}`;
-    const made = await crypto.subtle.sign({ name: 'ECDSA', hash: 'SHA-256' }, pair.privateKey, new TextEncoder().encode(statement));
-    return new Response(JSON.stringify({ key: key ?? (await publicKey(pair)), peer: '127.0.0.1:50000', signature: hex(new Uint8Array(made)) }));
+    const made = await crypto.subtle.sign(
+      { name: 'ECDSA', hash: 'SHA-256' },
+      pair.privateKey,
+      new TextEncoder().encode(statement),
+    );
+    return new Response(
+      JSON.stringify({
+        key: key ?? (await publicKey(pair)),
+        peer: '127.0.0.1:50000',
+        signature: hex(new Uint8Array(made)),
+      }),
+    );
   });
 }
 
@@ -37,7 +47,13 @@ test('another program is not the hub, whatever it says', async () => {
   expect(await provenKey(key, HOST)).toBeNull();
   listen(other, HOST, key);
   expect(await provenKey(key, HOST)).toBeNull();
-  for (const answer of ['', '{}', '{"key":"zz","signature":"00"}', '{"status":"ok"}', JSON.stringify({ key, signature: '' })]) {
+  for (const answer of [
+    '',
+    '{}',
+    '{"key":"zz","signature":"00"}',
+    '{"status":"ok"}',
+    JSON.stringify({ key, signature: '' }),
+  ]) {
     vi.stubGlobal('fetch', async () => new Response(answer));
     expect(await provenKey(key, HOST)).toBeNull();
   }

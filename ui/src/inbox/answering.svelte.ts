@@ -115,7 +115,8 @@ class Answering {
       if (answered.type === 'ok') this.confirmed = confirmation(approval, answer, settled.length);
       if (answered.type === 'already_resolved') this.confirmed = tooLate(answered.status, answered.decision, nameOf);
       // One moves on to what is still open, not to what the rule has just answered.
-      for (const other of settled.map((id) => approvals.get(id))) if (other) approvals.told({ ...other, status: answer.approve ? 'allowed' : 'denied' });
+      for (const other of settled.map((id) => approvals.get(id)))
+        if (other) approvals.told({ ...other, status: answer.approve ? 'allowed' : 'denied' });
       if (answered.type === 'error') throw new Refused(answered.error, answered.message);
       return answered.type === 'ok';
     });
@@ -130,7 +131,9 @@ class Answering {
       const now = list.slice(from, from + AT_ONCE);
       for (const approval of now) this.sent.add(approval.id);
       try {
-        const answered = await call<Answered[]>('loopback.respond', { decisions: now.map((approval) => ({ ...identified(approval), ...answer })) });
+        const answered = await call<Answered[]>('loopback.respond', {
+          decisions: now.map((approval) => ({ ...identified(approval), ...answer })),
+        });
         const byId = new Map(answered.map((one) => [one.approval_id, one]));
         for (const approval of now) outcomes.push(this.outcome(approval, answer, byId.get(approval.id)));
       } catch (error) {
@@ -146,7 +149,10 @@ class Answering {
 
   async extend(approval: Approval, secs: number): Promise<boolean> {
     return this.attempt(approval.id, async () => {
-      const result = await call<{ type: string; expires_at?: number }>('loopback.extend', { approval_id: approval.id, secs });
+      const result = await call<{ type: string; expires_at?: number }>('loopback.extend', {
+        approval_id: approval.id,
+        secs,
+      });
       if (result.type !== 'ok') throw new Refused(result.type, 'It is already resolved.');
       const now = approvals.get(approval.id);
       if (now && result.expires_at !== undefined) approvals.told({ ...now, expires_at: result.expires_at });
@@ -190,7 +196,8 @@ class Answering {
     if (answered === undefined) return { approval, good: false, text: 'the hub did not report the outcome' };
     this.over(approval, answer.approve, answered);
     if (answered.type === 'ok') return { approval, good: true, text: answer.approve ? 'allowed' : 'denied' };
-    if (answered.type === 'already_resolved') return { approval, good: false, text: tooLate(answered.status, answered.decision, nameOf) };
+    if (answered.type === 'already_resolved')
+      return { approval, good: false, text: tooLate(answered.status, answered.decision, nameOf) };
     return { approval, good: false, text: answered.message };
   }
 
@@ -198,7 +205,12 @@ class Answering {
   private over(approval: Approval, approve: boolean, answered: Answered): void {
     if (answered.type === 'error' || approvals.get(approval.id) === undefined) return;
     if (answered.type === 'ok') approvals.told({ ...approval, status: approve ? 'allowed' : 'denied' });
-    else approvals.told({ ...approval, status: answered.status, ...(answered.decision ? { decision: answered.decision } : {}) });
+    else
+      approvals.told({
+        ...approval,
+        status: answered.status,
+        ...(answered.decision ? { decision: answered.decision } : {}),
+      });
   }
 }
 

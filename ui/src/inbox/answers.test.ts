@@ -2,7 +2,12 @@ import { expect, test } from 'vitest';
 import type { Question } from '../lib/input';
 import { answersTo, answerTo } from './answers';
 
-const question = (several: boolean): Question => ({ text: 'Which?', header: '', several, options: ['A', 'B', 'C'].map((label) => ({ label, description: '', preview: '' })) });
+const question = (several: boolean): Question => ({
+  text: 'Which?',
+  header: '',
+  several,
+  options: ['A', 'B', 'C'].map((label) => ({ label, description: '', preview: '' })),
+});
 
 test('one is chosen, or said in own words', () => {
   expect(answerTo(question(false), { labels: ['B'], own: '' })).toBe('B');
@@ -17,5 +22,10 @@ test('several are joined in the order of the options, own words last', () => {
 test('only when all are answered there are answers', () => {
   const two = [question(false), { ...question(true), text: 'And?' }];
   expect(answersTo(two, [{ labels: ['A'], own: '' }])).toBeNull();
-  expect(answersTo(two, [{ labels: ['A'], own: '' }, { labels: ['B'], own: '' }])).toEqual({ 'Which?': 'A', 'And?': 'B' });
+  expect(
+    answersTo(two, [
+      { labels: ['A'], own: '' },
+      { labels: ['B'], own: '' },
+    ]),
+  ).toEqual({ 'Which?': 'A', 'And?': 'B' });
 });

@@ -39,7 +39,8 @@ export function inBulk(approval: Pick<Approval, 'kind' | 'tool_name' | 'input' |
   const text = [tool, ...fields.flatMap(({ name, value }) => [name, value])];
   const characters = text.reduce((sum, one) => sum + one.length, 0);
   const lines = text.reduce((sum, one) => sum + one.split('\n').length - 1, fields.length);
-  if (approval.truncated || characters > CHARACTERS || lines > LINES) return { kind: 'apart', why: 'Not shown in full: open it.' };
+  if (approval.truncated || characters > CHARACTERS || lines > LINES)
+    return { kind: 'apart', why: 'Not shown in full: open it.' };
   return { kind: 'shown', tool, fields };
 }
 

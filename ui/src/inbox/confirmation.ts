@@ -17,11 +17,21 @@ export function callWords({ tool_name, input, kind }: Pick<Approval, 'tool_name'
 }
 
 /** Confirms an answer. */
-export function confirmation(approval: Pick<Approval, 'tool_name' | 'input' | 'kind' | 'session_name'>, answer: Answer, resolved: number): string {
-  const call = callWords(answer.approve && answer.updated_input && approval.kind !== 'budget' ? { ...approval, input: answer.updated_input } : approval);
+export function confirmation(
+  approval: Pick<Approval, 'tool_name' | 'input' | 'kind' | 'session_name'>,
+  answer: Answer,
+  resolved: number,
+): string {
+  const call = callWords(
+    answer.approve && answer.updated_input && approval.kind !== 'budget'
+      ? { ...approval, input: answer.updated_input }
+      : approval,
+  );
   const reason = answer.message === undefined ? '' : `. Reason: ${visible(cut(answer.message, LONGEST).text)}`;
   const stopped = answer.interrupt ? ', and stopped the agent' : '';
-  const rule = answer.remember ? `. Rule added: ${visible(answer.remember.rule)}${resolved > 0 ? `, which resolved ${resolved} more` : ''}` : '';
+  const rule = answer.remember
+    ? `. Rule added: ${visible(answer.remember.rule)}${resolved > 0 ? `, which resolved ${resolved} more` : ''}`
+    : '';
   return `${done(approval, answer)}: ${call} (${visible(approval.session_name)})${stopped}${reason}${rule}`;
 }
 

@@ -3,7 +3,16 @@ import type { Approval } from '../lib/wire';
 import { filtered, following as next, stepped as step } from './order';
 
 const one = (id: string, created_at: number, more: object = {}) =>
-  ({ id, created_at, session_id: 's', session_name: 'worker', tool_name: 'Bash', kind: 'tool', input: { command: `echo ${id}` }, ...more }) as unknown as Approval;
+  ({
+    id,
+    created_at,
+    session_id: 's',
+    session_name: 'worker',
+    tool_name: 'Bash',
+    kind: 'tool',
+    input: { command: `echo ${id}` },
+    ...more,
+  }) as unknown as Approval;
 const number = (id: string) => id.charCodeAt(0);
 const stepped = (list: Approval[], from: Parameters<typeof step>[1], by: 1 | -1) => step(list, from, by, number);
 const following = (list: Approval[], answered: Approval) => next(list, answered, number);
@@ -11,7 +20,8 @@ const list = [one('a', 1), one('b', 2), one('d', 4)];
 
 test('every word of the filter has to occur somewhere', () => {
   const open = [...list, one('e', 5, { session_name: 'Deploy', tool_name: 'Write', input: { file_path: '/etc/x' } })];
-  const ids = (words: string, path?: (id: string) => string[]) => filtered(open, words, path).map((approval) => approval.id);
+  const ids = (words: string, path?: (id: string) => string[]) =>
+    filtered(open, words, path).map((approval) => approval.id);
   expect(ids('')).toEqual(['a', 'b', 'd', 'e']);
   expect(ids('deploy /etc')).toEqual(['e']);
   expect(ids('bash ECHO')).toEqual(['a', 'b', 'd']);
@@ -20,7 +30,13 @@ test('every word of the filter has to occur somewhere', () => {
 });
 
 test('one moves along the list, and stays at its ends', () => {
-  expect([stepped(list, null, 1), stepped(list, list[0]!, 1), stepped(list, list[2]!, 1), stepped(list, list[0]!, -1), stepped([], null, 1)]).toEqual(['a', 'b', 'd', 'a', null]);
+  expect([
+    stepped(list, null, 1),
+    stepped(list, list[0]!, 1),
+    stepped(list, list[2]!, 1),
+    stepped(list, list[0]!, -1),
+    stepped([], null, 1),
+  ]).toEqual(['a', 'b', 'd', 'a', null]);
 });
 
 test('from one that is gone, one moves on from where it was', () => {
@@ -34,5 +50,9 @@ test('those of the same second keep the order in which they came', () => {
 });
 
 test('after an answer the next is looked at, or the last that is left', () => {
-  expect([following(list, list[0]!), following(list, list[2]!), following([list[0]!], list[0]!)]).toEqual(['b', 'b', null]);
+  expect([following(list, list[0]!), following(list, list[2]!), following([list[0]!], list[0]!)]).toEqual([
+    'b',
+    'b',
+    null,
+  ]);
 });

@@ -11,7 +11,8 @@ function textOf(approval: Approval): string {
   let text = texts.get(approval);
   if (text === undefined) {
     const input = JSON.stringify(approval.input).slice(0, SEARCHED);
-    text = `${approval.session_name} ${approval.tool_name} ${approval.kind} ${inputLine(approval.tool_name, approval.input)} ${input} ${approval.reason ?? ''}`.toLowerCase();
+    text =
+      `${approval.session_name} ${approval.tool_name} ${approval.kind} ${inputLine(approval.tool_name, approval.input)} ${input} ${approval.reason ?? ''}`.toLowerCase();
     texts.set(approval, text);
   }
   return text;
@@ -38,7 +39,10 @@ export function stepped(list: Placed[], from: Placed | null, step: 1 | -1, numbe
   if (from === null) return (step === 1 ? list[0] : list.at(-1))!.id;
   const at = list.findIndex((one) => one.id === from.id);
   if (at >= 0) return list[Math.min(list.length - 1, Math.max(0, at + step))]!.id;
-  const after = list.findIndex((one) => one.created_at > from.created_at || (one.created_at === from.created_at && number(one.id) > number(from.id)));
+  const after = list.findIndex(
+    (one) =>
+      one.created_at > from.created_at || (one.created_at === from.created_at && number(one.id) > number(from.id)),
+  );
   if (step === 1) return (after < 0 ? list.at(-1) : list[after])!.id;
   return (after < 0 ? list.at(-1) : list[Math.max(0, after - 1)])!.id;
 }

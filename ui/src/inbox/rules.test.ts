@@ -11,7 +11,11 @@ const of = (tool_name: string, input: Fields, suggestions: Json[] = []) => {
 test("Claude Code's own suggestion comes first", () => {
   const suggestions: Json[] = [
     { type: 'setMode', mode: 'acceptEdits' },
-    { type: 'addRules', behavior: 'allow', rules: [{ toolName: 'Bash', ruleContent: 'touch:*' }, { toolName: 'Read' }] },
+    {
+      type: 'addRules',
+      behavior: 'allow',
+      rules: [{ toolName: 'Bash', ruleContent: 'touch:*' }, { toolName: 'Read' }],
+    },
     { type: 'addRules', behavior: 'deny', rules: [{ toolName: 'Bash' }] },
   ];
   expect(of('Bash', { command: 'touch a' }, suggestions)).toEqual(['Bash(touch:*)', 'Read', 'Bash(touch a)']);

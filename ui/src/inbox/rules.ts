@@ -22,10 +22,13 @@ function suggested(tool: string, suggestions: Json[]): string[] {
     if (one === null || typeof one !== 'object' || Array.isArray(one)) continue;
     if (one['type'] !== 'addRules' || one['behavior'] !== 'allow' || !Array.isArray(one['rules'])) continue;
     for (const rule of one['rules']) {
-      if (rule === null || typeof rule !== 'object' || Array.isArray(rule) || typeof rule['toolName'] !== 'string') continue;
+      if (rule === null || typeof rule !== 'object' || Array.isArray(rule) || typeof rule['toolName'] !== 'string')
+        continue;
       // Claude Code suggests rules for Bash for other tools that run commands; they would not match this call.
       if (rule['toolName'] === 'Bash' && tool !== 'Bash') continue;
-      rules.push(typeof rule['ruleContent'] === 'string' ? `${rule['toolName']}(${rule['ruleContent']})` : rule['toolName']);
+      rules.push(
+        typeof rule['ruleContent'] === 'string' ? `${rule['toolName']}(${rule['ruleContent']})` : rule['toolName'],
+      );
     }
   }
   return rules.filter((rule) => rule.length <= 1_000);
@@ -83,7 +86,8 @@ function made(tool: string, input: Approval['input']): Made {
 }
 
 /** Programs whose next word says what they are to do. */
-const TOLD = /^(git|gh|npm|npx|pnpm|yarn|bun|cargo|go|docker|podman|kubectl|make|just|pip|uv|poetry|mvn|gradle|dotnet|systemctl|brew|apt)$/;
+const TOLD =
+  /^(git|gh|npm|npx|pnpm|yarn|bun|cargo|go|docker|podman|kubectl|make|just|pip|uv|poetry|mvn|gradle|dotnet|systemctl|brew|apt)$/;
 
 function shell(tool: 'Bash' | 'Monitor', command: string): Made {
   // A rule covers one command: what makes several of a line, or a word that is not known, cannot be said exactly.

@@ -2,11 +2,15 @@ import { expect, test } from 'vitest';
 import { faults, parsed } from './shapes';
 
 const what = (tool: string, input: object, original: object = input) =>
-  faults(tool, input as never, original as never).map((fault) => `${fault.certain ? '!' : '?'} ${fault.field} ${fault.what}`);
+  faults(tool, input as never, original as never).map(
+    (fault) => `${fault.certain ? '!' : '?'} ${fault.field} ${fault.what}`,
+  );
 
 test('what a tool takes has no fault', () => {
   expect(what('Bash', { command: 'ls', timeout: 5 })).toEqual([]);
-  expect(what('MultiEdit', { file_path: 'a', edits: [{ old_string: 'a', new_string: 'b', replace_all: true }] })).toEqual([]);
+  expect(
+    what('MultiEdit', { file_path: 'a', edits: [{ old_string: 'a', new_string: 'b', replace_all: true }] }),
+  ).toEqual([]);
   expect(what('mcp__x__y', { a: 1, b: [2] })).toEqual([]);
 });
 
@@ -16,8 +20,13 @@ test('what is missing, misspelt or of another type is a fault', () => {
     '! timeout is a number, not a text',
     '! comand is not a field of this tool',
   ]);
-  expect(what('NotebookEdit', { notebook_path: 'a', new_source: '', edit_mode: 'erase' })).toEqual(['! edit_mode is one of replace, insert, delete']);
-  expect(what('MultiEdit', { file_path: 'a', edits: [{ old_string: 'a' }, 7] })).toEqual(['! edits[0].new_string is missing', '! edits[1] is an object, not a number']);
+  expect(what('NotebookEdit', { notebook_path: 'a', new_source: '', edit_mode: 'erase' })).toEqual([
+    '! edit_mode is one of replace, insert, delete',
+  ]);
+  expect(what('MultiEdit', { file_path: 'a', edits: [{ old_string: 'a' }, 7] })).toEqual([
+    '! edits[0].new_string is missing',
+    '! edits[1] is an object, not a number',
+  ]);
 });
 
 test('a field that the agent gave itself is none, known or not', () => {

@@ -3,21 +3,39 @@ import { edited, written, type FileNow } from './against';
 import type { Row } from './diff';
 
 const show = (rows: Row[] | null) =>
-  rows?.map((row) => (row.kind === 'gap' ? `~${row.text}` : `${row.before ?? ''}:${row.after ?? ''}${{ same: ' ', added: '+', removed: '-' }[row.kind]}${row.parts.map((part) => part.text).join('')}`));
+  rows?.map((row) =>
+    row.kind === 'gap'
+      ? `~${row.text}`
+      : `${row.before ?? ''}:${row.after ?? ''}${{ same: ' ', added: '+', removed: '-' }[row.kind]}${row.parts.map((part) => part.text).join('')}`,
+  );
 const file = (text: string): FileNow => ({ state: 'text', path: '/x', text });
 const missing: FileNow = { state: 'missing', path: '/x' };
 const unavailable: FileNow = { state: 'unavailable', path: '/x', reason: 'too large' };
 const ten = Array.from({ length: 10 }, (_, at) => `line ${at + 1}`).join('\n') + '\n';
-const one = (text: FileNow | null, before: string, after: string, everywhere = false) => edited(text, [{ before, after, everywhere }])[0]!;
+const one = (text: FileNow | null, before: string, after: string, everywhere = false) =>
+  edited(text, [{ before, after, everywhere }])[0]!;
 
 test('an edit has the numbers of the file, and some of it around', () => {
   expect(show(one(file(ten), 'line 5\nline 6', 'line 5\nmore\nline six').rows)).toEqual([
-    '2:2 line 2', '3:3 line 3', '4:4 line 4', '5:5 line 5', '6:-line 6', ':6+more', ':7+line six', '7:8 line 7', '8:9 line 8', '9:10 line 9',
+    '2:2 line 2',
+    '3:3 line 3',
+    '4:4 line 4',
+    '5:5 line 5',
+    '6:-line 6',
+    ':6+more',
+    ':7+line six',
+    '7:8 line 7',
+    '8:9 line 8',
+    '9:10 line 9',
   ]);
 });
 
 test('an edit within a line shows the line', () => {
-  expect(show(one(file('let a = 1;\nlet b = 2;\n'), 'b = 2', 'b = 3').rows)).toEqual(['1:1 let a = 1;', '2:-let b = 2;', ':2+let b = 3;']);
+  expect(show(one(file('let a = 1;\nlet b = 2;\n'), 'b = 2', 'b = 3').rows)).toEqual([
+    '1:1 let a = 1;',
+    '2:-let b = 2;',
+    ':2+let b = 3;',
+  ]);
 });
 
 test('an edit that ends with its line leaves the next line alone', () => {
@@ -32,7 +50,9 @@ test('an edit at every place shows each of them, with numbers that move', () => 
 });
 
 test('an edit that does not fit the file says so, and has no numbers', () => {
-  expect(one(file(ten), 'line 11', 'x')).toMatchObject({ notes: ['the text to replace is not in the file as it is now'] });
+  expect(one(file(ten), 'line 11', 'x')).toMatchObject({
+    notes: ['the text to replace is not in the file as it is now'],
+  });
   expect(show(one(file(ten), 'line 11', 'x').rows)).toEqual([':-line 11', ':+x']);
   expect(one(file(ten), 'line', 'x').notes).toEqual(['the text to replace occurs 10 times in the file as it is now']);
   expect(one(file(ten), '', 'x').notes).toEqual(['the file exists and is not empty']);

@@ -3,7 +3,10 @@
 import { rowsOf, type Row } from './diff';
 
 /** The file that a call is about to change, as `loopback.get` with `context` gives it. */
-export type FileNow = { state: 'text'; path: string; text: string } | { state: 'missing'; path: string } | { state: 'unavailable'; path: string; reason: string };
+export type FileNow =
+  | { state: 'text'; path: string; text: string }
+  | { state: 'missing'; path: string }
+  | { state: 'unavailable'; path: string; reason: string };
 
 export interface Edit {
   before: string;
@@ -24,8 +27,15 @@ const PLACES = 20;
 
 /** A file that is written: its difference from what is there, or no rows where there is nothing to compare it with. */
 export function written(file: FileNow, content: string): { rows: Row[] | null; notes: string[] } {
-  if (file.state !== 'text') return { rows: null, notes: [file.state === 'missing' ? 'creates a new file' : `cannot be compared with the file: ${file.reason}`] };
-  return { rows: rowsOf(file.text, content), notes: [file.text === content ? 'changes nothing: the file has this content' : 'replaces the whole file'] };
+  if (file.state !== 'text')
+    return {
+      rows: null,
+      notes: [file.state === 'missing' ? 'creates a new file' : `cannot be compared with the file: ${file.reason}`],
+    };
+  return {
+    rows: rowsOf(file.text, content),
+    notes: [file.text === content ? 'changes nothing: the file has this content' : 'replaces the whole file'],
+  };
 }
 
 /** Edits, each of which finds the file as the ones before it left it. */
@@ -35,7 +45,8 @@ export function edited(file: FileNow | null, edits: readonly Edit[]): Against[] 
   let text = file.text.replaceAll('\r\n', '\n');
   return edits.map((edit) => {
     const against = placed(text, edit);
-    if (edit.before !== '') text = edit.everywhere ? text.split(edit.before).join(edit.after) : replaceFirst(text, edit);
+    if (edit.before !== '')
+      text = edit.everywhere ? text.split(edit.before).join(edit.after) : replaceFirst(text, edit);
     return against;
   });
 }
@@ -50,7 +61,10 @@ function placed(text: string, edit: Edit): Against {
   if (edit.before === '') return unplaced(edit, text === '' ? [] : ['the file exists and is not empty']);
   const places = occurrences(text, edit.before);
   if (places.length === 0) return unplaced(edit, ['the text to replace is not in the file as it is now']);
-  if (places.length > 1 && !edit.everywhere) return unplaced(edit, [`the text to replace occurs ${places.length.toLocaleString('en')} times in the file as it is now`]);
+  if (places.length > 1 && !edit.everywhere)
+    return unplaced(edit, [
+      `the text to replace occurs ${places.length.toLocaleString('en')} times in the file as it is now`,
+    ]);
   const notes = edit.everywhere && places.length > 1 ? [`at ${places.length.toLocaleString('en')} places`] : [];
   const rows: Row[] = [];
   let moved = 0;
@@ -60,7 +74,8 @@ function placed(text: string, edit: Edit): Against {
     rows.push(...hunk(text, place, edit, moved, places.length === 1 ? AROUND : 0));
     moved += lines(edit.after) - lines(edit.before);
   });
-  if (places.length > PLACES) rows.push({ kind: 'gap', rows: [], text: `and at ${(places.length - PLACES).toLocaleString('en')} more places` });
+  if (places.length > PLACES)
+    rows.push({ kind: 'gap', rows: [], text: `and at ${(places.length - PLACES).toLocaleString('en')} more places` });
   return { rows, notes };
 }
 
@@ -69,23 +84,41 @@ function hunk(text: string, place: number, { before, after }: Edit, moved: numbe
   const from = text.lastIndexOf('\n', place - 1) + 1;
   // A text that ends with a newline ends with its line.
   const end = place + before.length;
-  const until = before.endsWith('\n') ? end : (text.indexOf('\n', end) + 1 || text.length);
+  const until = before.endsWith('\n') ? end : text.indexOf('\n', end) + 1 || text.length;
   const first = lines(text.slice(0, from));
   const changed = rowsOf(text.slice(from, until), text.slice(from, place) + after + text.slice(end, until));
   const number = (row: Row): Row =>
-    row.kind === 'gap' ? row : { ...row, before: row.before === null ? null : row.before + first, after: row.after === null ? null : row.after + first + moved };
+    row.kind === 'gap'
+      ? row
+      : {
+          ...row,
+          before: row.before === null ? null : row.before + first,
+          after: row.after === null ? null : row.after + first + moved,
+        };
   const above = split(text.slice(0, from)).slice(-around || Infinity);
   const below = split(text.slice(until)).slice(0, around);
   const old = first + split(text.slice(from, until)).length;
   const now = old + moved + lines(after) - lines(before);
   const context = (list: string[], oldFrom: number, nowFrom: number): Row[] =>
-    list.map((line, at) => ({ kind: 'same', before: oldFrom + at, after: nowFrom + at, parts: [{ text: line, marked: false }] }));
-  return [...context(above, first - above.length + 1, first - above.length + 1 + moved), ...changed.map(number), ...context(below, old + 1, now + 1)];
+    list.map((line, at) => ({
+      kind: 'same',
+      before: oldFrom + at,
+      after: nowFrom + at,
+      parts: [{ text: line, marked: false }],
+    }));
+  return [
+    ...context(above, first - above.length + 1, first - above.length + 1 + moved),
+    ...changed.map(number),
+    ...context(below, old + 1, now + 1),
+  ];
 }
 
 /** Without a place in a file, lines have no numbers. */
 function unplaced({ before, after }: Edit, notes: string[]): Against {
-  return { rows: rowsOf(before, after).map((row) => (row.kind === 'gap' ? row : { ...row, before: null, after: null })), notes };
+  return {
+    rows: rowsOf(before, after).map((row) => (row.kind === 'gap' ? row : { ...row, before: null, after: null })),
+    notes,
+  };
 }
 
 function occurrences(text: string, wanted: string): number[] {

@@ -46,7 +46,8 @@ class Approvals {
     }
     this.over.add(approval.id);
     const others = this.ended.filter((one) => one.id !== approval.id);
-    if (this.all.delete(approval.id) || others.length < this.ended.length) this.ended = [approval, ...others].slice(0, REMEMBERED);
+    if (this.all.delete(approval.id) || others.length < this.ended.length)
+      this.ended = [approval, ...others].slice(0, REMEMBERED);
   }
 
   private put(approval: Approval): void {

@@ -18,7 +18,7 @@ const TAIL_LINES = 4;
 export function bounded(text: string, most: number, lines: number): Bounded {
   let end = Math.min(text.length, most);
   // The place behind the last line that is shown, found without splitting a text that may be huge.
-  for (let at = -1, seen = 0; ; ) {
+  for (let at = -1, seen = 0; ;) {
     at = text.indexOf('\n', at + 1);
     if (at < 0 || at >= end) break;
     seen += 1;

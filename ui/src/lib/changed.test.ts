@@ -11,7 +11,9 @@ test('what was changed is shown field by field', () => {
 
 test('answers to questions are told apart from other changes', () => {
   const questions = [{ question: 'Which?' }];
-  expect(answersIn('AskUserQuestion', { questions }, { questions, answers: { 'Which?': 'Red' } })).toEqual([{ question: 'Which?', answer: 'Red' }]);
+  expect(answersIn('AskUserQuestion', { questions }, { questions, answers: { 'Which?': 'Red' } })).toEqual([
+    { question: 'Which?', answer: 'Red' },
+  ]);
   expect(answersIn('AskUserQuestion', { questions }, { questions: [], answers: { 'Which?': 'Red' } })).toBeNull();
   expect(answersIn('Bash', { command: 'ls' }, { command: 'ls', answers: {} })).toBeNull();
 });

@@ -10,7 +10,8 @@ export interface Changed {
 
 /** What was changed, field by field; texts as they are, the rest as JSON. */
 export function changed(original: Fields, input: Fields): Changed[] {
-  const shown = (value: Json | undefined) => (value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value, null, 2));
+  const shown = (value: Json | undefined) =>
+    value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value, null, 2);
   const names = [...new Set([...Object.keys(original), ...Object.keys(input)])];
   return names
     .filter((name) => JSON.stringify(original[name]) !== JSON.stringify(input[name]))
@@ -20,7 +21,11 @@ export function changed(original: Fields, input: Fields): Changed[] {
 /** The answers to questions, where they are all that was added to the input; null for anything else. */
 export function answersIn(tool: string, requested: Fields, ran: Fields): { question: string; answer: string }[] | null {
   const { answers, ...rest } = ran;
-  if (tool !== 'AskUserQuestion' || answers === null || typeof answers !== 'object' || Array.isArray(answers)) return null;
+  if (tool !== 'AskUserQuestion' || answers === null || typeof answers !== 'object' || Array.isArray(answers))
+    return null;
   if (changed({ ...requested, answers: null }, { ...rest, answers: null }).length > 0) return null;
-  return Object.entries(answers).map(([question, answer]) => ({ question, answer: typeof answer === 'string' ? answer : JSON.stringify(answer) }));
+  return Object.entries(answers).map(([question, answer]) => ({
+    question,
+    answer: typeof answer === 'string' ? answer : JSON.stringify(answer),
+  }));
 }

@@ -1,15 +1,28 @@
 import { expect, test } from 'vitest';
 import { counted, folded, leftOutOf, rowsOf, rowsOfPatch, runs, type Row } from './diff';
 
-const text = (row: Row) => (row.kind === 'gap' ? `~${row.text}` : `${{ same: ' ', added: '+', removed: '-' }[row.kind]}${row.parts.map((part) => (part.marked ? `[${part.text}]` : part.text)).join('')}`);
+const text = (row: Row) =>
+  row.kind === 'gap'
+    ? `~${row.text}`
+    : `${{ same: ' ', added: '+', removed: '-' }[row.kind]}${row.parts.map((part) => (part.marked ? `[${part.text}]` : part.text)).join('')}`;
 
 test('a changed line shows the words that changed', () => {
-  expect(rowsOf('one\nlet a = 1;\nthree\n', 'one\nlet b = 1;\nthree\n').map(text)).toEqual([' one', '-let [a] = 1;', '+let [b] = 1;', ' three']);
+  expect(rowsOf('one\nlet a = 1;\nthree\n', 'one\nlet b = 1;\nthree\n').map(text)).toEqual([
+    ' one',
+    '-let [a] = 1;',
+    '+let [b] = 1;',
+    ' three',
+  ]);
 });
 
 test('lines are numbered on both sides', () => {
   const rows = rowsOf('a\nb\n', 'a\nx\ny\nb\n');
-  expect(rows.map((row) => row.kind !== 'gap' && [row.before, row.after])).toEqual([[1, 1], [null, 2], [null, 3], [2, 4]]);
+  expect(rows.map((row) => row.kind !== 'gap' && [row.before, row.after])).toEqual([
+    [1, 1],
+    [null, 2],
+    [null, 3],
+    [2, 4],
+  ]);
   expect(counted(rows)).toEqual({ added: 2, removed: 0 });
 });
 
@@ -46,8 +59,15 @@ test('texts that are hard to compare are given up on in time', () => {
 });
 
 test('a unified diff is read', () => {
-  const patch = 'diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -3,2 +3,2 @@ fn main\n same\n-old\n+new\n\\ No newline at end of file\n';
-  expect(rowsOfPatch(patch).map(text)).toEqual(['~@@ -3,2 +3,2 @@ fn main', ' same', '-old', '+new', '~\\ No newline at end of file']);
+  const patch =
+    'diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -3,2 +3,2 @@ fn main\n same\n-old\n+new\n\\ No newline at end of file\n';
+  expect(rowsOfPatch(patch).map(text)).toEqual([
+    '~@@ -3,2 +3,2 @@ fn main',
+    ' same',
+    '-old',
+    '+new',
+    '~\\ No newline at end of file',
+  ]);
 });
 
 test('what is folded, beyond the last row or cut off a line counts as left out', () => {

@@ -40,9 +40,14 @@ export function rowsOf(before: string, after: string): Row[] {
     const lines = part.value;
     if (part.removed && next?.added) {
       const others = next.value;
-      const pairs = lines.length === others.length && lines.length <= 200 ? lines.map((line, i) => words(line, others[i]!)) : [];
-      lines.forEach((line, i) => rows.push({ kind: 'removed', before: old++, after: null, parts: pairs[i]?.[0] ?? plain(line) }));
-      others.forEach((line, i) => rows.push({ kind: 'added', before: null, after: now++, parts: pairs[i]?.[1] ?? plain(line) }));
+      const pairs =
+        lines.length === others.length && lines.length <= 200 ? lines.map((line, i) => words(line, others[i]!)) : [];
+      lines.forEach((line, i) =>
+        rows.push({ kind: 'removed', before: old++, after: null, parts: pairs[i]?.[0] ?? plain(line) }),
+      );
+      others.forEach((line, i) =>
+        rows.push({ kind: 'added', before: null, after: now++, parts: pairs[i]?.[1] ?? plain(line) }),
+      );
       at += 1;
     } else if (part.removed) {
       for (const line of lines) rows.push({ kind: 'removed', before: old++, after: null, parts: plain(line) });
@@ -82,7 +87,7 @@ export function rowsOfPatch(patch: string): Row[] {
 /** The same rows, with long stretches that are the same folded. */
 export function folded(rows: Row[]): Row[] {
   const shown: Row[] = [];
-  for (let at = 0; at < rows.length; ) {
+  for (let at = 0; at < rows.length;) {
     let end = at;
     while (rows[end]?.kind === 'same') end += 1;
     if (end === at) {
@@ -110,7 +115,10 @@ export function folded(rows: Row[]): Row[] {
 export function runs(rows: Row[]): { kind: Row['kind']; text: string }[] {
   const all: { kind: Row['kind']; lines: string[] }[] = [];
   for (const row of rows) {
-    const line = row.kind === 'gap' ? row.text : `${String(row.after ?? row.before ?? '').padStart(6)} ${{ same: ' ', added: '+', removed: '−' }[row.kind]} ${row.parts.map((part) => part.text).join('')}`;
+    const line =
+      row.kind === 'gap'
+        ? row.text
+        : `${String(row.after ?? row.before ?? '').padStart(6)} ${{ same: ' ', added: '+', removed: '−' }[row.kind]} ${row.parts.map((part) => part.text).join('')}`;
     const last = all.at(-1);
     if (last?.kind === row.kind) last.lines.push(line);
     else all.push({ kind: row.kind, lines: [line] });
@@ -130,7 +138,9 @@ export function leftOutOf(rows: Row[], most: number, line: (row: Row) => number)
 }
 
 function lengthOf(row: Row): number {
-  return row.kind === 'gap' ? row.rows.reduce((sum, one) => sum + lengthOf(one), 0) : row.parts.reduce((sum, part) => sum + part.text.length, 0);
+  return row.kind === 'gap'
+    ? row.rows.reduce((sum, one) => sum + lengthOf(one), 0)
+    : row.parts.reduce((sum, part) => sum + part.text.length, 0);
 }
 
 /** How many lines were put in and taken out. */
@@ -144,7 +154,10 @@ function words(before: string, after: string): [Part[], Part[]] {
   const changes = diffWordsWithSpace(before, after);
   const side = (left: 'removed' | 'added', out: 'removed' | 'added') =>
     changes.filter((change) => !change[out]).map((change) => ({ text: change.value, marked: change[left] }));
-  const common = changes.reduce((sum, change) => sum + (change.added || change.removed ? 0 : change.value.trim().length), 0);
+  const common = changes.reduce(
+    (sum, change) => sum + (change.added || change.removed ? 0 : change.value.trim().length),
+    0,
+  );
   // Lines that have little in common are other lines, and marks in them would only be noise.
   if (common * 4 < Math.max(before.length, after.length)) return [plain(before), plain(after)];
   return [side('removed', 'added'), side('added', 'removed')];

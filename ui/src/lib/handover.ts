@@ -13,7 +13,10 @@ const TAB = 'plexus-tab';
 const PATIENCE = 3_000;
 
 interface TrustedTypes {
-  createPolicy(name: string, rules: { createScriptURL: (url: string) => string }): { createScriptURL(url: string): string };
+  createPolicy(
+    name: string,
+    rules: { createScriptURL: (url: string) => string },
+  ): { createScriptURL(url: string): string };
 }
 
 class Handover {
@@ -46,7 +49,10 @@ class Handover {
     try {
       const { trustedTypes } = window as { trustedTypes?: TrustedTypes };
       const policy = trustedTypes?.createPolicy('plexus-worker', { createScriptURL: () => WORKER });
-      await navigator.serviceWorker.register(policy?.createScriptURL(WORKER) ?? WORKER, { scope: '/', updateViaCache: 'none' });
+      await navigator.serviceWorker.register(policy?.createScriptURL(WORKER) ?? WORKER, {
+        scope: '/',
+        updateViaCache: 'none',
+      });
       this.worker = (await within(navigator.serviceWorker.ready))?.active ?? null;
     } catch {
       this.worker = null;

@@ -3,8 +3,20 @@ import { inputLine, inputParts, within } from './input';
 import type { Fields, Json } from './wire';
 
 test('a command is a command, with what belongs to it', () => {
-  expect(inputParts('Bash', { command: 'npm test', description: 'Runs the tests', timeout: 120000, run_in_background: true })).toEqual([
-    { kind: 'command', text: 'npm test', description: 'Runs the tests', notes: ['ends after 120 s', 'in the background'] },
+  expect(
+    inputParts('Bash', {
+      command: 'npm test',
+      description: 'Runs the tests',
+      timeout: 120000,
+      run_in_background: true,
+    }),
+  ).toEqual([
+    {
+      kind: 'command',
+      text: 'npm test',
+      description: 'Runs the tests',
+      notes: ['ends after 120 s', 'in the background'],
+    },
   ]);
 });
 
@@ -16,7 +28,13 @@ test('an edit is a change, and says when it is one everywhere', () => {
 });
 
 test('several edits are several changes', () => {
-  const parts = inputParts('MultiEdit', { file_path: 'a', edits: [{ old_string: '1', new_string: '2' }, { old_string: '3', new_string: '4', replace_all: true }] });
+  const parts = inputParts('MultiEdit', {
+    file_path: 'a',
+    edits: [
+      { old_string: '1', new_string: '2' },
+      { old_string: '3', new_string: '4', replace_all: true },
+    ],
+  });
   expect(parts.map((part) => part.kind)).toEqual(['path', 'change', 'change']);
 });
 
@@ -35,7 +53,20 @@ test('nothing that a tool is given is hidden, however it is written', () => {
     ['MultiEdit', { file_path: 'f2', edits: [{ old_string: 'o1', new_string: 'n2', extra: 'e1' }] }],
     ['Write', { file_path: { odd: 'p1' }, content: 'c1' }],
     ['NotebookEdit', { notebook_path: 'nb1', new_source: 's1', cell_id: 'id1', edit_mode: 'insert1' }],
-    ['AskUserQuestion', { questions: [{ question: 'q1', header: 'h1', options: [{ label: 'l1', description: 'd1', preview: 'pre1' }], multiSelect: false }], answers: { q1: 'given1' } }],
+    [
+      'AskUserQuestion',
+      {
+        questions: [
+          {
+            question: 'q1',
+            header: 'h1',
+            options: [{ label: 'l1', description: 'd1', preview: 'pre1' }],
+            multiSelect: false,
+          },
+        ],
+        answers: { q1: 'given1' },
+      },
+    ],
     ['AskUserQuestion', { questions: [{ question: 'q2', surprise: 'su1' }] }],
     ['ExitPlanMode', { plan: 'plan1', planFilePath: 'pf1' }],
     ['mcp__a__b', { deep: { er: [{ x: 'leaf1' }] }, n: 42 }],
@@ -43,10 +74,30 @@ test('nothing that a tool is given is hidden, however it is written', () => {
     ['Task', { prompt: 'tp1', subagent_type: 'st1' }],
   ];
   /** Shown by the part itself, in words of ours. */
-  const words = ['command', 'description', 'file_path', 'content', 'edits', 'old_string', 'new_string', 'questions', 'question', 'header', 'options', 'label', 'preview', 'multiSelect', 'plan', 'prompt', 'notebook_path', 'new_source'];
+  const words = [
+    'command',
+    'description',
+    'file_path',
+    'content',
+    'edits',
+    'old_string',
+    'new_string',
+    'questions',
+    'question',
+    'header',
+    'options',
+    'label',
+    'preview',
+    'multiSelect',
+    'plan',
+    'prompt',
+    'notebook_path',
+    'new_source',
+  ];
   for (const [tool, input] of inputs) {
     const shown = JSON.stringify(inputParts(tool, input));
-    for (const leaf of leaves(input).filter((leaf) => !words.includes(leaf))) expect(shown, `${leaf} of ${tool}`).toContain(leaf);
+    for (const leaf of leaves(input).filter((leaf) => !words.includes(leaf)))
+      expect(shown, `${leaf} of ${tool}`).toContain(leaf);
   }
 });
 
@@ -72,6 +123,12 @@ test('a path is shortened only where it is surely below', () => {
 test('a file that is written over is a change of it, and a new one is its content', () => {
   const write = { file_path: '/a', content: 'x\n' };
   expect(inputParts('Write', write)[1]).toMatchObject({ kind: 'code', text: 'x\n' });
-  expect(inputParts('Write', write, { state: 'text', path: '/a', text: 'y\n' })[1]).toMatchObject({ kind: 'change', notes: ['replaces the whole file'] });
-  expect(inputParts('Write', write, { state: 'unavailable', path: '/a', reason: 'it is too large' })[1]).toMatchObject({ kind: 'code', notes: ['cannot be compared with the file: it is too large'] });
+  expect(inputParts('Write', write, { state: 'text', path: '/a', text: 'y\n' })[1]).toMatchObject({
+    kind: 'change',
+    notes: ['replaces the whole file'],
+  });
+  expect(inputParts('Write', write, { state: 'unavailable', path: '/a', reason: 'it is too large' })[1]).toMatchObject({
+    kind: 'code',
+    notes: ['cannot be compared with the file: it is too large'],
+  });
 });

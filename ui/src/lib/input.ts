@@ -103,7 +103,12 @@ function known(tool: string, taken: Taken, now: FileNow | null): InputPart[] {
       const file = path(taken, 'notebook_path');
       const source = taken.text('new_source');
       const language = taken.left.get('cell_type') === 'markdown' ? 'markdown' : 'python';
-      return [...file, ...(source === null ? [] : [{ kind: 'code' as const, label: 'New source of the cell', text: source, path: null, language }])];
+      return [
+        ...file,
+        ...(source === null
+          ? []
+          : [{ kind: 'code' as const, label: 'New source of the cell', text: source, path: null, language }]),
+      ];
     }
     case 'Read':
     case 'NotebookRead':
@@ -173,7 +178,13 @@ function edits(value: Json, now: FileNow | null): InputPart[] | null {
   for (const one of value) {
     if (one === null || typeof one !== 'object' || Array.isArray(one)) return null;
     const { old_string: before, new_string: after, replace_all: everywhere = false, ...rest } = one;
-    if (typeof before !== 'string' || typeof after !== 'string' || typeof everywhere !== 'boolean' || Object.keys(rest).length > 0) return null;
+    if (
+      typeof before !== 'string' ||
+      typeof after !== 'string' ||
+      typeof everywhere !== 'boolean' ||
+      Object.keys(rest).length > 0
+    )
+      return null;
     list.push({ before, after, everywhere });
   }
   return changes(list, now);
@@ -186,13 +197,26 @@ export function questionsOf(value: Json): Question[] | null {
   for (const one of value) {
     if (one === null || typeof one !== 'object' || Array.isArray(one)) return null;
     const { question: text, header = '', multiSelect: several = false, options = [], ...rest } = one;
-    if (typeof text !== 'string' || typeof header !== 'string' || typeof several !== 'boolean' || !Array.isArray(options) || options.length > 50) return null;
+    if (
+      typeof text !== 'string' ||
+      typeof header !== 'string' ||
+      typeof several !== 'boolean' ||
+      !Array.isArray(options) ||
+      options.length > 50
+    )
+      return null;
     if (Object.keys(rest).length > 0) return null;
     const read: Option[] = [];
     for (const option of options) {
       if (option === null || typeof option !== 'object' || Array.isArray(option)) return null;
       const { label, description = '', preview = '', ...more } = option;
-      if (typeof label !== 'string' || typeof description !== 'string' || typeof preview !== 'string' || Object.keys(more).length > 0) return null;
+      if (
+        typeof label !== 'string' ||
+        typeof description !== 'string' ||
+        typeof preview !== 'string' ||
+        Object.keys(more).length > 0
+      )
+        return null;
       read.push({ label, description, preview });
     }
     questions.push({ text, header, several, options: read });
@@ -205,10 +229,16 @@ function fields(left: Map<string, Json>): InputPart[] {
   const rest: [string, Json][] = [];
   for (const [name, value] of left) {
     if (parts.length >= MOST_FIELDS) rest.push([name, value]);
-    else if (value !== null && typeof value === 'object') parts.push({ kind: 'json', name, text: JSON.stringify(value, null, 2) });
+    else if (value !== null && typeof value === 'object')
+      parts.push({ kind: 'json', name, text: JSON.stringify(value, null, 2) });
     else parts.push({ kind: 'field', name, text: value === '' ? '""' : String(value) });
   }
-  if (rest.length > 0) parts.push({ kind: 'json', name: `${rest.length} more fields`, text: JSON.stringify(Object.fromEntries(rest), null, 2) });
+  if (rest.length > 0)
+    parts.push({
+      kind: 'json',
+      name: `${rest.length} more fields`,
+      text: JSON.stringify(Object.fromEntries(rest), null, 2),
+    });
   return parts;
 }
 
@@ -216,8 +246,16 @@ function fields(left: Map<string, Json>): InputPart[] {
 export function inputLine(tool: string, input: Fields): string {
   const text = (name: string) => (typeof input[name] === 'string' ? input[name] : null);
   const first =
-    text('command') ?? text('file_path') ?? text('notebook_path') ?? text('url') ?? text('query') ?? text('pattern') ?? text('plan') ??
-    (tool === 'AskUserQuestion' ? questionsOf(input['questions'] ?? null)?.[0]?.text : null) ?? text('description') ?? text('prompt');
+    text('command') ??
+    text('file_path') ??
+    text('notebook_path') ??
+    text('url') ??
+    text('query') ??
+    text('pattern') ??
+    text('plan') ??
+    (tool === 'AskUserQuestion' ? questionsOf(input['questions'] ?? null)?.[0]?.text : null) ??
+    text('description') ??
+    text('prompt');
   const line = first ?? (Object.keys(input).length === 0 ? '' : JSON.stringify(input));
   return line.slice(0, 400).replace(/\s+/g, ' ').trim();
 }
@@ -225,5 +263,7 @@ export function inputLine(tool: string, input: Fields): string {
 /** A path as seen from the working directory, if it is in it. */
 export function within(path: string, cwd: string | null): string {
   const base = cwd === null || cwd === '' ? null : cwd.replace(/\/+$/, '') + '/';
-  return base !== null && base !== '/' && path.startsWith(base) && path.length > base.length && !path.includes('/../') ? path.slice(base.length) : path;
+  return base !== null && base !== '/' && path.startsWith(base) && path.length > base.length && !path.includes('/../')
+    ? path.slice(base.length)
+    : path;
 }

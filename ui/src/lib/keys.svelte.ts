@@ -36,13 +36,22 @@ class Keys {
 
   /** A list to choose from takes letters. Once somebody has chosen by pointing, or leaves it by Escape, keys are keys again; arrow keys stay in it. */
   chosen(event: Event): void {
-    if (this.pointed && event.target instanceof HTMLSelectElement && !event.target.closest('dialog')) event.target.blur();
+    if (this.pointed && event.target instanceof HTMLSelectElement && !event.target.closest('dialog'))
+      event.target.blur();
   }
 
   press(event: KeyboardEvent): void {
     this.pointed = false;
-    if (event.key === 'Escape' && event.target instanceof HTMLSelectElement && !event.target.closest('dialog')) event.target.blur();
-    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat && event.key.length === 1 && !'jk'.includes(event.key)) return;
+    if (event.key === 'Escape' && event.target instanceof HTMLSelectElement && !event.target.closest('dialog'))
+      event.target.blur();
+    if (
+      event.ctrlKey ||
+      event.metaKey ||
+      event.altKey ||
+      event.isComposing ||
+      (event.repeat && event.key.length === 1 && !'jk'.includes(event.key))
+    )
+      return;
     if (event.target instanceof Element && takesKeys(event.target)) return;
     if (event.key === '?') {
       this.help = !this.help;

@@ -21,5 +21,19 @@ import yaml from 'highlight.js/lib/languages/yaml';
 import { createLowlight } from 'lowlight';
 
 export const lowlight = createLowlight({
-  bash, css, go, ini, java, javascript, json, markdown, python, ruby, rust, sql, typescript, xml, yaml,
+  bash,
+  css,
+  go,
+  ini,
+  java,
+  javascript,
+  json,
+  markdown,
+  python,
+  ruby,
+  rust,
+  sql,
+  typescript,
+  xml,
+  yaml,
 });

@@ -19,7 +19,7 @@ class Sessions {
   /** The names from the root of the tree down to this session. */
   path(id: string): string[] {
     const names: string[] = [];
-    for (let at = this.byId.get(id); at && names.length < 64; ) {
+    for (let at = this.byId.get(id); at && names.length < 64;) {
       names.unshift(at.name);
       const above = at.answers_to;
       at = above.kind === 'session' ? this.byId.get(above.id) : undefined;

@@ -56,7 +56,9 @@ export function reportHidden(left: () => number, show: () => void): void {
 
 /** Calls `reached` when the end of what scrolls in `root` is in sight, until the returned function is called. */
 export function watchEnd(end: HTMLElement, root: HTMLElement, reached: () => void): () => void {
-  const watch = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && reached(), { root });
+  const watch = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && reached(), {
+    root,
+  });
   watch.observe(end);
   return () => watch.disconnect();
 }

@@ -7,7 +7,9 @@ test('what could mislead the eye is written out', () => {
 });
 
 test('blanks that are not the space, fillers and halves of pairs are written out', () => {
-  expect(visible('a\u00a0b\u3000c\u2800d\u3164e\ufe0ff\u034fg\r')).toBe('a\\u{a0}b\\u{3000}c\\u{2800}d\\u{3164}e\\u{fe0f}f\\u{34f}g\\u{d}');
+  expect(visible('a\u00a0b\u3000c\u2800d\u3164e\ufe0ff\u034fg\r')).toBe(
+    'a\\u{a0}b\\u{3000}c\\u{2800}d\\u{3164}e\\u{fe0f}f\\u{34f}g\\u{d}',
+  );
   expect(visible('x\ud800y')).toBe('x\\u{d800}y');
   expect(visible('a b\tc\nd')).toBe('a b\tc\nd');
 });

@@ -4,7 +4,9 @@
 const MISLEADING = /[\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Zs}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
 export function visible(text: string): string {
-  return text.replace(MISLEADING, (character) => (' \t\n'.includes(character) ? character : `\\u{${character.codePointAt(0)!.toString(16)}}`));
+  return text.replace(MISLEADING, (character) =>
+    ' \t\n'.includes(character) ? character : `\\u{${character.codePointAt(0)!.toString(16)}}`,
+  );
 }
 
 /** What went wrong, in words that may be shown: they may quote what a child wrote. */
@@ -42,7 +44,8 @@ export function span(seconds: number): string {
   const s = Math.max(0, Math.round(seconds));
   if (s < 60) return `${s}s`;
   if (s < 3600) return s % 60 && s < 600 ? `${Math.floor(s / 60)}m ${s % 60}s` : `${Math.floor(s / 60)}m`;
-  if (s < 86400) return s % 3600 >= 60 ? `${Math.floor(s / 3600)}h ${Math.floor((s % 3600) / 60)}m` : `${Math.floor(s / 3600)}h`;
+  if (s < 86400)
+    return s % 3600 >= 60 ? `${Math.floor(s / 3600)}h ${Math.floor((s % 3600) / 60)}m` : `${Math.floor(s / 3600)}h`;
   return `${Math.floor(s / 86400)}d`;
 }
 

@@ -4,8 +4,12 @@ import { ending, who } from './words';
 test('it is said who answered', () => {
   const decision = { approve: false, by: { kind: 'token', name: 'phone' }, right: 'token' } as const;
   expect(ending({ status: 'denied', decision })).toBe('Denied by the token phone');
-  expect(ending({ status: 'denied', decision: { ...decision, interrupt: true } })).toBe('Denied and stopped by the token phone');
-  expect(ending({ status: 'allowed', decision: { approve: true, by: { kind: 'operator' }, right: 'rule', rule: 7 } })).toBe('Allowed by rule 7');
+  expect(ending({ status: 'denied', decision: { ...decision, interrupt: true } })).toBe(
+    'Denied and stopped by the token phone',
+  );
+  expect(
+    ending({ status: 'allowed', decision: { approve: true, by: { kind: 'operator' }, right: 'rule', rule: 7 } }),
+  ).toBe('Allowed by rule 7');
   expect(ending({ status: 'expired' })).toBe('Nobody answered in time');
 });
 

@@ -21,7 +21,10 @@ export function who(who: Who, names: Names = () => undefined): string {
 }
 
 /** How an approval ended, and by whom. */
-export function ending(approval: Pick<Approval, 'status' | 'decision'> & Partial<Pick<Approval, 'kind'>>, names?: Names): string {
+export function ending(
+  approval: Pick<Approval, 'status' | 'decision'> & Partial<Pick<Approval, 'kind'>>,
+  names?: Names,
+): string {
   switch (approval.status) {
     case 'pending':
       return 'Open';
@@ -31,7 +34,8 @@ export function ending(approval: Pick<Approval, 'status' | 'decision'> & Partial
       return 'Withdrawn: the agent does not wait for it any more';
     default:
       // The answers to a question are no change of it.
-      if (approval.kind === 'question' && approval.decision?.approve && approval.decision.updated_input) return `Answered by ${who(approval.decision.by, names)}`;
+      if (approval.kind === 'question' && approval.decision?.approve && approval.decision.updated_input)
+        return `Answered by ${who(approval.decision.by, names)}`;
       return `${approval.status === 'allowed' ? 'Allowed' : 'Denied'}${by(approval.decision, names)}`;
   }
 }

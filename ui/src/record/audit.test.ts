@@ -11,9 +11,15 @@ test('nothing typed filters nothing', () => {
 
 test('sessions may be named, and times are the clock of the viewer', () => {
   expect(filters({ ...none, session: 'lead', by: 'lead', tool: ' Bash ', kind: 'gate' }, sessions)).toEqual({
-    session_id: 'id-1', by: 'session:id-1', tool_name: 'Bash', kind: 'gate',
+    session_id: 'id-1',
+    by: 'session:id-1',
+    tool_name: 'Bash',
+    kind: 'gate',
   });
-  expect(filters({ ...none, session: 'gone-id', by: 'operator' }, sessions)).toEqual({ session_id: 'gone-id', by: 'operator' });
+  expect(filters({ ...none, session: 'gone-id', by: 'operator' }, sessions)).toEqual({
+    session_id: 'gone-id',
+    by: 'operator',
+  });
   const { since } = filters({ ...none, since: '2026-01-02T03:04', until: 'odd' }, sessions);
   expect(since).toBe(new Date(2026, 0, 2, 3, 4).getTime() / 1000);
 });
@@ -29,7 +35,9 @@ test('what came later is put before the rest, each once', () => {
 test('an act says in one line what it was about', () => {
   const entry = { at: 0, status: 'made', by: { kind: 'operator' } } as unknown as Entry;
   expect(about({ ...entry, kind: 'decision', input: { command: 'ls' } })).toBe('ls');
-  expect(about({ ...entry, kind: 'policy', detail: { number: 3, rule: { rule: 'Bash(ls)', effect: 'allow' } } })).toBe('allow Bash(ls)');
+  expect(about({ ...entry, kind: 'policy', detail: { number: 3, rule: { rule: 'Bash(ls)', effect: 'allow' } } })).toBe(
+    'allow Bash(ls)',
+  );
   expect(about({ ...entry, kind: 'policy', detail: { number: 3 } })).toBe('no. 3');
   expect(about({ ...entry, kind: 'session', detail: { mode: 'plan' } })).toBe('plan');
   expect(about({ ...entry, kind: 'session' })).toBe('');

@@ -76,7 +76,9 @@ export function newer(rows: readonly Row[], page: readonly Row[], whole: boolean
 /** The input that ran, where it is another than the one that was requested; answers to questions are no change. */
 export function edited(entry: Pick<Entry, 'tool_name' | 'input' | 'updated_input'>): Fields | null {
   const { tool_name = '', input = {}, updated_input: ran } = entry;
-  return ran === undefined || changed(input, ran).length === 0 || answersIn(tool_name, input, ran) !== null ? null : ran;
+  return ran === undefined || changed(input, ran).length === 0 || answersIn(tool_name, input, ran) !== null
+    ? null
+    : ran;
 }
 
 /** What an act was about, in one line: the tool's input as it ran, the rule, what was set. */
@@ -84,7 +86,8 @@ export function about(entry: Entry): string {
   const { detail = {} } = entry;
   const rule = detail['rule'];
   if (entry.input !== undefined) return summary(edited(entry) ?? entry.input);
-  if (rule !== null && typeof rule === 'object' && !Array.isArray(rule)) return oneLine(`${String(rule['effect'])} ${String(rule['rule'])}`);
+  if (rule !== null && typeof rule === 'object' && !Array.isArray(rule))
+    return oneLine(`${String(rule['effect'])} ${String(rule['rule'])}`);
   if (typeof detail['number'] === 'number') return `no. ${detail['number']}`;
   return summary(detail);
 }

@@ -14,5 +14,9 @@ test('what was overdrawn leaves nothing, and nothing odd is shown', () => {
 });
 
 test('amounts have their unit', () => {
-  expect([amount('cost_usd', 2), amount('wall_secs', 90), amount('tool_calls', 1)]).toEqual(['$2.00', '1m 30s', '1 call']);
+  expect([amount('cost_usd', 2), amount('wall_secs', 90), amount('tool_calls', 1)]).toEqual([
+    '$2.00',
+    '1m 30s',
+    '1 call',
+  ]);
 });

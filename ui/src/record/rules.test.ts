@@ -5,7 +5,9 @@ import { objectOf, sessionOf } from './rules';
 test('a session is named or left out', () => {
   const sessions = [{ id: 'x', name: 'lead' }] as Session[];
   expect([sessionOf(' lead ', sessions), sessionOf('', sessions), sessionOf('y', sessions)]).toEqual([
-    { session_id: 'x' }, {}, { session_id: 'y' },
+    { session_id: 'x' },
+    {},
+    { session_id: 'y' },
   ]);
 });
 

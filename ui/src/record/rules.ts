@@ -30,7 +30,8 @@ export function sessionOf(typed: string, sessions: readonly Session[]): Fields {
 export function objectOf(typed: string): { input: Fields } | { wrong: string } {
   try {
     const value: unknown = JSON.parse(typed.trim() === '' ? '{}' : typed);
-    if (value === null || typeof value !== 'object' || Array.isArray(value)) return { wrong: 'it has to be an object: {…}' };
+    if (value === null || typeof value !== 'object' || Array.isArray(value))
+      return { wrong: 'it has to be an object: {…}' };
     return { input: value as Fields };
   } catch (error) {
     return { wrong: error instanceof Error ? error.message : String(error) };

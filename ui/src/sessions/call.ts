@@ -4,7 +4,20 @@ import type { Fields, Json } from '../lib/wire';
 import type { Call } from './fold';
 
 /** What says most about an input, in this order. */
-const TELLING = ['command', 'file_path', 'notebook_path', 'path', 'pattern', 'url', 'query', 'description', 'prompt', 'plan', 'name', 'skill'];
+const TELLING = [
+  'command',
+  'file_path',
+  'notebook_path',
+  'path',
+  'pattern',
+  'url',
+  'query',
+  'description',
+  'prompt',
+  'plan',
+  'name',
+  'skill',
+];
 const LONGEST = 200;
 
 /** The part of an input that tells the most, in one line. */
@@ -19,7 +32,10 @@ export function summary(input: Fields): string {
 
 export function oneLine(text: string, most = LONGEST): string {
   // Cut before anything else is done with it: it may be a megabyte.
-  const begin = text.slice(0, most * 4).replace(/\s+/g, ' ').trim();
+  const begin = text
+    .slice(0, most * 4)
+    .replace(/\s+/g, ' ')
+    .trim();
   return begin.length > most || text.length > most * 4 ? `${begin.slice(0, most)}…` : begin;
 }
 
@@ -37,7 +53,10 @@ export function output(value: Json): string {
 }
 
 /** How a call stands. */
-export function standing(call: Call, turnOver: boolean): 'waits' | 'denied' | 'failed' | 'done' | 'runs' | 'unfinished' {
+export function standing(
+  call: Call,
+  turnOver: boolean,
+): 'waits' | 'denied' | 'failed' | 'done' | 'runs' | 'unfinished' {
   if (call.decided && call.decided.status !== 'allowed') return 'denied';
   if (call.result) return call.result.error ? 'failed' : 'done';
   if (turnOver) return 'unfinished';

@@ -13,9 +13,13 @@ const node = (id: string, parent: string | null, role: Node['role'], session?: s
 /** a: turns 1, 2, 3; b forked after turn 1 of a, with two turns; c forked after turn 1 of b, and has said nothing. */
 const nodes = [
   node('r', null, 'root'),
-  node('u1', 'r', 'user', 'a', 1), node('a1', 'u1', 'assistant', 'a', 1), node('o1', 'a1', 'outcome', 'a', 1),
-  node('u2', 'o1', 'user', 'a', 2), node('o2', 'u2', 'outcome', 'a', 2),
-  node('x1', 'o1', 'user', 'b', 1), node('y1', 'x1', 'outcome', 'b', 1),
+  node('u1', 'r', 'user', 'a', 1),
+  node('a1', 'u1', 'assistant', 'a', 1),
+  node('o1', 'a1', 'outcome', 'a', 1),
+  node('u2', 'o1', 'user', 'a', 2),
+  node('o2', 'u2', 'outcome', 'a', 2),
+  node('x1', 'o1', 'user', 'b', 1),
+  node('y1', 'x1', 'outcome', 'b', 1),
   node('u3', 'o2', 'user', 'a', 3),
   node('x2', 'y1', 'user', 'b', 2),
 ];
@@ -30,7 +34,12 @@ test('turns are rows, and a fork stands to the right of what goes on', () => {
   conversation.add(nodes);
   const rows = conversation.rows(speakers);
   expect(rows.map((row) => `${' '.repeat(row.lane)}${row.turn.session ?? 'root'}${row.turn.turn}`)).toEqual([
-    'root0', 'a1', ' b1', ' b2', 'a2', 'a3',
+    'root0',
+    'a1',
+    ' b1',
+    ' b2',
+    'a2',
+    'a3',
   ]);
   expect(rows.map((row) => row.heads.map((head) => head.name).join())).toEqual(['', '', 'c', 'b', '', 'a']);
   expect(rows[2]).toMatchObject({ through: [true], above: false, below: true });

@@ -62,7 +62,9 @@ export class Conversation {
       if (this.of.has(node.id)) continue;
       this.count += 1;
       const parent = node.parent_id === undefined ? undefined : this.of.get(node.parent_id);
-      const same = parent !== undefined && (node.session_id === undefined || (parent.session === node.session_id && parent.turn === (node.turn ?? 0)));
+      const same =
+        parent !== undefined &&
+        (node.session_id === undefined || (parent.session === node.session_id && parent.turn === (node.turn ?? 0)));
       const group = same ? parent : this.open(node, parent);
       this.of.set(node.id, group);
       group.nodes += 1;

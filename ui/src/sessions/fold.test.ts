@@ -3,7 +3,12 @@ import { Fold, type Call, type Item, type Read } from './fold';
 import type { Fields } from '../lib/wire';
 
 let next = 0;
-const event = (type: string, fields: Fields = {}, turn = 1): Read => ({ turn, seq: next++, at: 0, event: { type, ...fields } });
+const event = (type: string, fields: Fields = {}, turn = 1): Read => ({
+  turn,
+  seq: next++,
+  at: 0,
+  event: { type, ...fields },
+});
 const use = (id: string, more: Fields = {}) =>
   event('tool_use', { tool_name: 'Bash', tool_use_id: id, input: { command: 'ls' }, ...more });
 const result = (id: string) => event('tool_result', { tool_use_id: id, output: 'done', is_error: false });
@@ -20,7 +25,11 @@ test('a call, its decision and its result are one item', () => {
   expect([waits.approval, waits.decided, waits.result]).toEqual(['p', null, null]);
   fold.append([event('approval_resolved', { approval_id: 'p', tool_use_id: 'a', status: 'allowed', by }), result('a')]);
   expect(fold.length).toBe(1);
-  expect(call(fold.items[0])).toMatchObject({ tool: 'Bash', decided: { status: 'allowed', by }, result: { output: 'done' } });
+  expect(call(fold.items[0])).toMatchObject({
+    tool: 'Bash',
+    decided: { status: 'allowed', by },
+    result: { output: 'done' },
+  });
   expect(fold.items[0], 'a change is another object').not.toBe(waits);
   expect(waits.result, 'what was given out stays as it was').toBe(null);
 });
@@ -47,10 +56,13 @@ test('in whatever pages events are read, the same calls come out', () => {
   whole.append(all);
   const pages = new Fold();
   for (let end = all.length; end > 0; end -= 70) pages.prepend(all.slice(Math.max(0, end - 70), end));
-  const calls = (fold: Fold) => fold.items.filter((item) => item.kind === 'call' && item.input['command'] && item.seq < 1e9);
+  const calls = (fold: Fold) =>
+    fold.items.filter((item) => item.kind === 'call' && item.input['command'] && item.seq < 1e9);
   expect(whole.length).toBe(300);
   const first = calls(pages).slice(0, 300) as Call[];
-  expect(first.map((item) => [item.id, item.result?.seq])).toEqual((whole.items as Call[]).map((item) => [item.id, item.result?.seq]));
+  expect(first.map((item) => [item.id, item.result?.seq])).toEqual(
+    (whole.items as Call[]).map((item) => [item.id, item.result?.seq]),
+  );
 });
 
 test('what a sub-agent does stands below its call, at any depth', () => {
@@ -85,8 +97,28 @@ test('the same id in another turn is another call', () => {
 
 test('fields of the wrong kind do no harm', () => {
   const fold = new Fold();
-  const odd: Fields = { text: 7, tool_use_id: null, input: [1], by: 'x', usage: null, stderr: 'no', data: 'x', subtype: 3 };
-  for (const type of ['start', 'content', 'thinking', 'tool_use', 'approval_requested', 'approval_resolved', 'tool_result', 'complete', 'error', 'system']) {
+  const odd: Fields = {
+    text: 7,
+    tool_use_id: null,
+    input: [1],
+    by: 'x',
+    usage: null,
+    stderr: 'no',
+    data: 'x',
+    subtype: 3,
+  };
+  for (const type of [
+    'start',
+    'content',
+    'thinking',
+    'tool_use',
+    'approval_requested',
+    'approval_resolved',
+    'tool_result',
+    'complete',
+    'error',
+    'system',
+  ]) {
     fold.append([event(type, odd)]);
   }
   expect(fold.length).toBeGreaterThan(0);

@@ -26,7 +26,10 @@ export function noted(subtype: string, data: Fields): { words: string; trouble: 
     case 'compact_boundary':
       return { words: 'what was said before was shortened (compacted)', trouble: false };
     case 'task_notification':
-      return { words: `work in the background: ${text(data['status'])} ${text(data['summary']).slice(0, 300)}`, trouble: data['status'] === 'failed' };
+      return {
+        words: `work in the background: ${text(data['status'])} ${text(data['summary']).slice(0, 300)}`,
+        trouble: data['status'] === 'failed',
+      };
     case 'informational':
       return data['level'] === 'warning' ? { words: text(data['content']).slice(0, 500), trouble: true } : null;
     case 'ask_denied':

@@ -26,7 +26,10 @@ test('the latest page comes first, then those before it, over turns, each event 
   expect(all).toHaveLength(PAGE);
   expect(reading.high).toEqual({ turn: 3, seq: 2 * PAGE + 50 });
   while (reading.more) all = [...(await reading.earlier()), ...all];
-  const expected = [...[0, 1, 2].map((seq) => `1-${seq}`), ...Array.from({ length: 2 * PAGE + 50 }, (_, seq) => `3-${seq}`)];
+  const expected = [
+    ...[0, 1, 2].map((seq) => `1-${seq}`),
+    ...Array.from({ length: 2 * PAGE + 50 }, (_, seq) => `3-${seq}`),
+  ];
   expect(places(all)).toEqual(expected);
   expect(await reading.earlier()).toEqual([]);
 });

@@ -115,5 +115,11 @@ export function kept(told: TurnEvent): Read {
     return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, shorten(inner)]));
   };
   const event = shorten(told.event) as TurnEvent['event'];
-  return { turn: told.turn, seq: told.seq, at: told.at, event: cut ? event : told.event, ...(cut ? { truncated: true } : {}) };
+  return {
+    turn: told.turn,
+    seq: told.seq,
+    at: told.at,
+    event: cut ? event : told.event,
+    ...(cut ? { truncated: true } : {}),
+  };
 }

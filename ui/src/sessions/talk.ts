@@ -9,7 +9,12 @@ type Calls = (method: string, params: object) => Promise<Fields>;
  * A turn may begin or end between the look and the word: then it is said the other way. Twice at most, so that a session whose turns
  * come and go is not talked to for ever.
  */
-export async function say(session: string, words: string, inTurn: boolean, by: Calls = call): Promise<'sent' | 'begun'> {
+export async function say(
+  session: string,
+  words: string,
+  inTurn: boolean,
+  by: Calls = call,
+): Promise<'sent' | 'begun'> {
   for (let tries = 3; ; tries -= 1) {
     try {
       if (inTurn) await by('claudecode.send', { session_id: session, prompt: words });

@@ -27,7 +27,14 @@ const shape = (list: ReturnType<typeof rows>) => list.map((row) => `${'-'.repeat
 test('children stand below their parent, and one whose parent is not seen stands at the top', () => {
   const list = rows(all, none);
   expect(shape(list)).toEqual(['-a', '--b', '---c', '--d', '-e', '-f']);
-  expect(list.map((row) => [row.place, row.siblings])).toEqual([[1, 3], [1, 2], [1, 1], [2, 2], [2, 3], [3, 3]]);
+  expect(list.map((row) => [row.place, row.siblings])).toEqual([
+    [1, 3],
+    [1, 2],
+    [1, 1],
+    [2, 2],
+    [2, 3],
+    [3, 3],
+  ]);
   expect(list.map((row) => row.open)).toEqual([true, true, undefined, undefined, undefined, undefined]);
 });
 
@@ -39,7 +46,11 @@ test('what is folded hides what is below it, unless something is looked for', ()
 
 test('what is found is shown with those above it', () => {
   const list = rows(all, { ...none, attention: true });
-  expect(list.map((row) => [row.session.id, row.faint])).toEqual([['a', true], ['b', true], ['c', false]]);
+  expect(list.map((row) => [row.session.id, row.faint])).toEqual([
+    ['a', true],
+    ['b', true],
+    ['c', false],
+  ]);
 });
 
 test('who asks comes before who is stuck', () => {

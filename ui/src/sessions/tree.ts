@@ -81,7 +81,7 @@ function matching(sessions: readonly Session[], letters: string, attention: bool
   for (const session of sessions) {
     if (!session.name.toLowerCase().includes(letters) || (attention && !wants(session))) continue;
     shown.set(session.id, true);
-    for (let at = above(session); at !== null && !shown.has(at); ) {
+    for (let at = above(session); at !== null && !shown.has(at);) {
       const parent = byId.get(at);
       if (!parent) break;
       shown.set(at, false);

@@ -19,7 +19,10 @@ test('what asks, is stuck or failed wants somebody to look', () => {
 
 test('a turn in progress is one that works or waits', () => {
   expect((['running', 'awaiting_permission', 'complete', 'idle'] as const).map((status) => busy({ status }))).toEqual([
-    true, true, false, false,
+    true,
+    true,
+    false,
+    false,
   ]);
 });
 

@@ -82,7 +82,11 @@ export function ended(status: string): string {
   return words[status] ?? status;
 }
 
-export const MODES = { default: 'reading runs, the rest asks', acceptEdits: 'edits run as well', plan: 'it plans only' } as const;
+export const MODES = {
+  default: 'reading runs, the rest asks',
+  acceptEdits: 'edits run as well',
+  plan: 'it plans only',
+} as const;
 export const POLICIES = {
   own_course: 'nothing is said: Claude Code asks as it would',
   ask_all: 'every call asks',

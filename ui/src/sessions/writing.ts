@@ -28,7 +28,9 @@ export class Writing {
     const event = object(message['event']);
     const delta = object(event['delta']);
     const [kind, piece] =
-      typeof delta['thinking'] === 'string' ? (['thinking', delta['thinking']] as const) : (['text', delta['text']] as const);
+      typeof delta['thinking'] === 'string'
+        ? (['thinking', delta['thinking']] as const)
+        : (['text', delta['text']] as const);
     if (event['type'] === 'content_block_start' || event['type'] === 'message_start') this.by.delete(parent);
     if (typeof piece !== 'string') return;
     const known = this.by.get(parent);
