@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use plexus_protocol::stream::Access;
 use plexus_protocol::token::TokenRight;
 use plexus_protocol::{ApprovalId, AskedOf, Error, ErrorKind, Principal, Right, SessionId};
 use plexus_store::{ApprovalRow, SessionRow};
@@ -115,20 +116,20 @@ impl Hub {
     }
 
     /// What a caller that sees every session may do, in the words of the wire; nothing for those who see only their own.
-    pub fn may(&self, principal: &Principal) -> Vec<&'static str> {
+    pub fn may(&self, principal: &Principal) -> Vec<Access> {
         let all = [
-            ("read", Needs::Read),
-            ("watch", Needs::Watch),
-            ("decide", Needs::Decide),
-            ("act", Needs::Act),
-            ("rule", Needs::Rule),
+            (Access::Read, Needs::Read),
+            (Access::Watch, Needs::Watch),
+            (Access::Decide, Needs::Decide),
+            (Access::Act, Needs::Act),
+            (Access::Rule, Needs::Rule),
         ];
         let right = match principal {
             Principal::Operator => TokenRight::Operator,
             Principal::Token { right, .. } => *right,
             Principal::Parent { .. } | Principal::Session { .. } => return Vec::new(),
         };
-        all.into_iter().filter(|(_, needs)| is_good_for(right, *needs)).map(|(word, _)| word).collect()
+        all.into_iter().filter(|(_, needs)| is_good_for(right, *needs)).map(|(access, _)| access).collect()
     }
 
     /// Whether this caller may do anything but ask.

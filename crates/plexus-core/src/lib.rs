@@ -63,7 +63,8 @@ pub use housekeeping::Retention;
 pub use hub::{Hub, ShutDown};
 pub use limits::Limits;
 pub use method::{
-    Activation, Audience, Caller, Door, Method, Notification, Registry, Repeat, ToolUser, method_not_found,
+    Activation, Audience, Caller, Door, Method, MethodTypes, Notification, Registry, Repeat, ToolUser,
+    method_not_found,
 };
 pub use notify::{NotifySettings, Telling, TurnsTold};
 pub use permit::PermitTicket;
@@ -71,6 +72,5 @@ pub use plexus_agent::Tracing;
 pub use secret::{call_digest, new_token};
 pub use settings::{ChildMcp, Settings};
 pub use shell::find_bash;
-pub use sign_in::SignedIn;
 pub use tokens::Known;
 pub use wall::{WallSetting, granted_before, regain_sandbox};

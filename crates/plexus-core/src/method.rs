@@ -7,7 +7,8 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use plexus_protocol::{Error, ErrorKind, Object, Principal, schema};
+use plexus_protocol::schema::{self, NamedSchemas};
+use plexus_protocol::{Error, ErrorKind, Object, Principal};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -116,7 +117,17 @@ pub struct Method {
     pub params: Object,
     /// The schema of its result.
     pub result: Object,
+    types: fn(&mut NamedSchemas) -> MethodTypes,
     handler: Handler,
+}
+
+/// The types of a method, as schemas that refer to other types by name.
+#[derive(Debug, Clone)]
+pub struct MethodTypes {
+    /// The parameters.
+    pub params: Value,
+    /// The result.
+    pub result: Value,
 }
 
 impl Method {
@@ -134,24 +145,23 @@ impl Method {
         F: Fn(Arc<Hub>, Admitted, P) -> Fut + Send + Sync + Copy + 'static,
         Fut: Future<Output = Result<R, Error>> + Send + 'static,
     {
-        let params = schema::of::<P>();
-        let known = params.clone();
-        Self::raw(name, summary, audience, needs, params, move |hub, caller, value| {
+        let known = schema::of::<P>();
+        Self::raw::<P, _, _, _>(name, summary, audience, needs, move |hub, caller, value| {
             let parsed = read_params::<P>(&known, value);
             async move { function(hub, caller, parsed?).await }
         })
     }
 
     /// Declares a method that reads its parameters itself, because it has an answer to whatever they are.
-    pub fn raw<R, F, Fut>(
+    pub fn raw<P, R, F, Fut>(
         name: &'static str,
         summary: &'static str,
         audience: Audience,
         needs: Needs,
-        params: Object,
         function: F,
     ) -> Self
     where
+        P: JsonSchema,
         R: Serialize + JsonSchema,
         F: Fn(Arc<Hub>, Admitted, Value) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, Error>> + Send + 'static,
@@ -166,8 +176,9 @@ impl Method {
             audience,
             needs,
             repeat: Repeat::Unsafe,
-            params,
+            params: schema::of::<P>(),
             result: schema::of::<R>(),
+            types: |schemas| MethodTypes { params: schemas.read::<P>(), result: schemas.written::<R>() },
             handler,
         }
     }
@@ -177,6 +188,11 @@ impl Method {
     pub fn repeatable(mut self) -> Self {
         self.repeat = Repeat::Safe;
         self
+    }
+
+    /// The types of its parameters and result, for generated clients.
+    pub fn types(&self, schemas: &mut NamedSchemas) -> MethodTypes {
+        (self.types)(schemas)
     }
 
     /// The name of this method as an MCP tool.

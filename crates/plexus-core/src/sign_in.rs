@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use plexus_protocol::console::SignedIn;
 use plexus_protocol::token::TokenRight;
-use plexus_protocol::{Decider, Error, ErrorKind, TokenName, UnixSeconds};
+use plexus_protocol::{Decider, Error, ErrorKind, TokenName};
 use plexus_store::{Change, TokenRow};
 use tokio::time::{Instant, sleep_until};
 
@@ -50,17 +51,6 @@ impl Drop for Link {
 pub(crate) struct Given {
     pub(crate) code: String,
     pub(crate) file: PathBuf,
-}
-
-/// Who signed in.
-#[derive(Debug)]
-pub struct SignedIn {
-    /// What the token is called, to be revoked by.
-    pub name: TokenName,
-    /// The token.
-    pub token: String,
-    /// When it ends by itself.
-    pub expires_at: UnixSeconds,
 }
 
 impl Links {

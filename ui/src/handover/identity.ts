@@ -3,6 +3,8 @@
  * at the hub's port; a page that sent its token there would give it away. The hub signs a nonce with its key.
  */
 
+import type { Proof } from '../wire';
+
 /** A proof that does not come within this time, in milliseconds, is none. */
 const PATIENCE = 10_000;
 
@@ -18,7 +20,7 @@ export async function provenKey(expected: string | null, host: string = location
       redirect: 'error',
       signal: AbortSignal.timeout(PATIENCE),
     });
-    const { key, peer, signature } = (await response.json()) as { key: string; peer: string; signature: string };
+    const { key, peer, signature } = (await response.json()) as Proof;
     if (expected !== null && key !== expected) return null;
     const imported = await crypto.subtle.importKey('raw', bytes(key), ALGORITHM, false, ['verify']);
     const statement = new TextEncoder().encode(`plexus hub\n${host.toLowerCase()}\n${peer}\n${nonce}`);

@@ -8,7 +8,7 @@ import { Away, call, Refused, SignedOut } from '../lib/api';
 import { approvals } from '../lib/approvals.svelte';
 import { live } from '../lib/live.svelte';
 import { sessions } from '../lib/sessions.svelte';
-import type { Approval, ApprovalStatus, Decision, Fields } from '../lib/wire';
+import type { Answered, Answer as WireAnswer, Approval } from '../wire';
 import { callWords, confirmation, tooLate } from './confirmation';
 
 /** So long has an approval been shown before it can be answered, in milliseconds. */
@@ -17,16 +17,8 @@ export const LOOKED_AT = 400;
 export const EARLY = 'This approval has only just appeared: look at it, then answer.';
 export const DISCONNECTED = 'Disconnected: answers are sent again once the hub is back.';
 
-/** An answer as `loopback.respond` takes it, less whose it is. */
-export interface Answer {
-  approve: boolean;
-  message?: string;
-  updated_input?: Fields;
-  interrupt?: boolean;
-  answers?: Record<string, string>;
-  mode?: string;
-  remember?: { rule: string; session_id?: string; expires_secs?: number };
-}
+/** An answer as `loopback.respond` takes it, without the approval it answers. */
+export type Answer = Omit<WireAnswer, 'approval_id' | 'digest'>;
 
 /** How much of an input is shown: what belongs to it is still being read, parts of it are left out, its end is below the edge of the view, or all of it has been on the screen. */
 export type InFullState = { kind: 'reading' } | { kind: 'cut'; left: number } | { kind: 'below' } | { kind: 'shown' };
@@ -38,10 +30,7 @@ export interface Outcome {
   text: string;
 }
 
-type Answered =
-  | { type: 'ok'; approval_id: string; settled?: string[] }
-  | { type: 'already_resolved'; approval_id: string; status: ApprovalStatus; decision?: Decision; resolved_at?: number }
-  | { type: 'error'; approval_id: string; error: string; message: string };
+const NOT_REPORTED = 'the hub did not report the outcome';
 
 /** So many at once; the rest is sent after them. */
 const AT_ONCE = 100;
@@ -109,7 +98,8 @@ class Answering {
     if (this.sent.has(approval.id)) return false;
     this.confirmed = '';
     return this.attempt(approval.id, async () => {
-      const answered = await call<Answered>('loopback.respond', { ...identified(approval), ...answer });
+      const [answered] = [await call('loopback.respond', { ...identified(approval), ...answer })].flat();
+      if (answered === undefined) throw new Error(NOT_REPORTED);
       const settled = answered.type === 'ok' ? (answered.settled ?? []) : [];
       this.over(approval, answer.approve, answered);
       if (answered.type === 'ok') this.confirmed = confirmation(approval, answer, settled.length);
@@ -117,7 +107,7 @@ class Answering {
       // One moves on to what is still open, not to what the rule has just answered.
       for (const other of settled.map((id) => approvals.get(id)))
         if (other) approvals.told({ ...other, status: answer.approve ? 'allowed' : 'denied' });
-      if (answered.type === 'error') throw new Refused(answered.error, answered.message);
+      if (answered.type === 'error') throw new Error(answered.message);
       return answered.type === 'ok';
     });
   }
@@ -131,9 +121,8 @@ class Answering {
       const now = list.slice(from, from + AT_ONCE);
       for (const approval of now) this.sent.add(approval.id);
       try {
-        const answered = await call<Answered[]>('loopback.respond', {
-          decisions: now.map((approval) => ({ ...identified(approval), ...answer })),
-        });
+        const decisions = now.map((approval) => ({ ...identified(approval), ...answer }));
+        const answered = [await call('loopback.respond', { decisions })].flat();
         const byId = new Map(answered.map((one) => [one.approval_id, one]));
         for (const approval of now) outcomes.push(this.outcome(approval, answer, byId.get(approval.id)));
       } catch (error) {
@@ -149,13 +138,10 @@ class Answering {
 
   async extend(approval: Approval, secs: number): Promise<boolean> {
     return this.attempt(approval.id, async () => {
-      const result = await call<{ type: string; expires_at?: number }>('loopback.extend', {
-        approval_id: approval.id,
-        secs,
-      });
-      if (result.type !== 'ok') throw new Refused(result.type, 'It is already resolved.');
+      const result = await call('loopback.extend', { approval_id: approval.id, secs });
+      if (result.type !== 'ok') throw new Error('It is already resolved.');
       const now = approvals.get(approval.id);
-      if (now && result.expires_at !== undefined) approvals.told({ ...now, expires_at: result.expires_at });
+      if (now) approvals.told({ ...now, expires_at: result.expires_at });
       this.confirmed = `Extended: ${callWords(approval)}`;
       return true;
     });
@@ -163,13 +149,13 @@ class Answering {
 
   async escalate(approval: Approval, opinion: string): Promise<boolean> {
     return this.attempt(approval.id, async () => {
-      const result = await call<{ type: string; asked_of?: Approval['asked_of'] }>('loopback.escalate', {
+      const result = await call('loopback.escalate', {
         approval_id: approval.id,
         ...(opinion.trim() === '' ? {} : { opinion: opinion.trim() }),
       });
-      if (result.type !== 'ok') throw new Refused(result.type, 'It is already resolved.');
+      if (result.type !== 'ok') throw new Error('It is already resolved.');
       const now = approvals.get(approval.id);
-      if (now && result.asked_of) approvals.told({ ...now, asked_of: result.asked_of });
+      if (now) approvals.told({ ...now, asked_of: result.asked_of });
       this.confirmed = `Escalated: ${callWords(approval)}`;
       return true;
     });
@@ -193,7 +179,7 @@ class Answering {
   }
 
   private outcome(approval: Approval, answer: Answer, answered: Answered | undefined): Outcome {
-    if (answered === undefined) return { approval, good: false, text: 'the hub did not report the outcome' };
+    if (answered === undefined) return { approval, good: false, text: NOT_REPORTED };
     this.over(approval, answer.approve, answered);
     if (answered.type === 'ok') return { approval, good: true, text: answer.approve ? 'allowed' : 'denied' };
     if (answered.type === 'already_resolved')

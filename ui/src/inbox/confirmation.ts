@@ -3,14 +3,15 @@
 import { inputLine } from '../lib/input';
 import { cut, visible } from '../lib/text';
 import { who, type Names } from '../lib/words';
-import type { Approval, ApprovalStatus, Decision } from '../lib/wire';
+import type { Approval, ApprovalStatus, Decision } from '../wire';
+import { plain } from '../sessions/notes';
 import type { Answer } from './answering.svelte';
 
 const LONGEST = 160;
 
 /** A call, in a few words: the tool and the beginning of what it was given. */
 export function callWords({ tool_name, input, kind }: Pick<Approval, 'tool_name' | 'input' | 'kind'>): string {
-  if (kind === 'budget') return `budget request (${String(input['limit'] ?? '')})`;
+  if (kind === 'budget') return `budget request (${plain(input['limit'])})`;
   if (kind === 'plan') return 'plan';
   const line = cut(inputLine(tool_name, input), LONGEST);
   return visible(`${cut(tool_name, 80).text} ${line.text}${line.left > 0 ? '…' : ''}`.trim());

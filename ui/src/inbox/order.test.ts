@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Approval } from '../lib/wire';
+import type { Approval } from '../wire';
 import { filtered, following as next, stepped as step } from './order';
 
 const one = (id: string, created_at: number, more: object = {}) =>

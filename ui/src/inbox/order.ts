@@ -1,7 +1,7 @@
 /** The list of open approvals: what a filter leaves of it, and what comes after what. */
 
 import { inputLine } from '../lib/input';
-import type { Approval } from '../lib/wire';
+import type { Approval } from '../wire';
 
 /** So much of an input is searched. */
 const SEARCHED = 20_000;

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
-import type { Fields, Json } from '../lib/wire';
+import type { Fields } from '../wire';
 import { characterAt, rulesFor } from './rules';
 
 /** The rule that is filled in, then the others. */
-const of = (tool_name: string, input: Fields, suggestions: Json[] = []) => {
+const of = (tool_name: string, input: Fields, suggestions: Fields[] = []) => {
   const { first, others } = rulesFor({ tool_name, input, suggestions });
   return [first, ...others];
 };
 
 test("Claude Code's own suggestion comes first", () => {
-  const suggestions: Json[] = [
+  const suggestions: Fields[] = [
     { type: 'setMode', mode: 'acceptEdits' },
     {
       type: 'addRules',

@@ -1,6 +1,6 @@
 /** Which rules to offer when somebody wants an answer to be remembered: what Claude Code suggests, just this call, and calls like it. */
 
-import type { Approval, Json } from '../lib/wire';
+import type { Approval, Json } from '../wire';
 
 export interface Offered {
   /** Claude Code's own, or for just this call; empty where it is better to have it written. */
@@ -16,7 +16,7 @@ export function rulesFor(approval: Pick<Approval, 'tool_name' | 'input' | 'sugge
   return { first, others: [...new Set([...narrow, ...wider])].filter((rule) => rule !== first).slice(0, 5) };
 }
 
-function suggested(tool: string, suggestions: Json[]): string[] {
+function suggested(tool: string, suggestions: readonly Json[]): string[] {
   const rules: string[] = [];
   for (const one of suggestions) {
     if (one === null || typeof one !== 'object' || Array.isArray(one)) continue;
@@ -115,7 +115,7 @@ function files(kind: 'Edit' | 'Read', path: string | null): Made {
 
 function hostOf(url: Json | undefined): string | null {
   try {
-    const host = new URL(String(url)).hostname;
+    const host = new URL(typeof url === 'string' ? url : '').hostname;
     return /^[a-z0-9.-]+$/.test(host) ? host : null;
   } catch {
     return null;

@@ -3,7 +3,7 @@
  * against what the agent had given. A fault that is certain keeps it from being sent; what is merely odd is said.
  */
 
-import type { Fields, Json } from '../lib/wire';
+import type { Fields, Json } from '../wire';
 
 export interface Fault {
   field: string;
@@ -160,7 +160,7 @@ const article = (type: string) =>
 export function parsed(text: string): { input: Fields } | { fault: string } {
   let value: Json;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(text) as Json;
   } catch (error) {
     return { fault: error instanceof Error ? error.message : String(error) };
   }

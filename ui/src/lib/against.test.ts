@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { edited, written, type FileNow } from './against';
+import type { TargetFile } from '../wire';
+import { edited, written } from './against';
 import type { Row } from './diff';
 
 const show = (rows: Row[] | null) =>
@@ -8,11 +9,11 @@ const show = (rows: Row[] | null) =>
       ? `~${row.text}`
       : `${row.before ?? ''}:${row.after ?? ''}${{ same: ' ', added: '+', removed: '-' }[row.kind]}${row.parts.map((part) => part.text).join('')}`,
   );
-const file = (text: string): FileNow => ({ state: 'text', path: '/x', text });
-const missing: FileNow = { state: 'missing', path: '/x' };
-const unavailable: FileNow = { state: 'unavailable', path: '/x', reason: 'too large' };
+const file = (text: string): TargetFile => ({ state: 'text', path: '/x', text });
+const missing: TargetFile = { state: 'missing', path: '/x' };
+const unavailable: TargetFile = { state: 'unavailable', path: '/x', reason: 'too large' };
 const ten = Array.from({ length: 10 }, (_, at) => `line ${at + 1}`).join('\n') + '\n';
-const one = (text: FileNow | null, before: string, after: string, everywhere = false) =>
+const one = (text: TargetFile | null, before: string, after: string, everywhere = false) =>
   edited(text, [{ before, after, everywhere }])[0]!;
 
 test('an edit has the numbers of the file, and some of it around', () => {

@@ -1,12 +1,7 @@
 /** A change held against the file as it is now: rows with the file's own line numbers, and what is to be said about it. Without the file, rows without numbers. */
 
 import { rowsOf, type Row } from './diff';
-
-/** The file that a call is about to change, as `loopback.get` with `context` gives it. */
-export type FileNow =
-  | { state: 'text'; path: string; text: string }
-  | { state: 'missing'; path: string }
-  | { state: 'unavailable'; path: string; reason: string };
+import type { TargetFile } from '../wire';
 
 export interface Edit {
   before: string;
@@ -26,7 +21,7 @@ const AROUND = 3;
 const PLACES = 20;
 
 /** A file that is written: its difference from what is there, or no rows where there is nothing to compare it with. */
-export function written(file: FileNow, content: string): { rows: Row[] | null; notes: string[] } {
+export function written(file: TargetFile, content: string): { rows: Row[] | null; notes: string[] } {
   if (file.state !== 'text')
     return {
       rows: null,
@@ -39,7 +34,7 @@ export function written(file: FileNow, content: string): { rows: Row[] | null; n
 }
 
 /** Edits, each of which finds the file as the ones before it left it. */
-export function edited(file: FileNow | null, edits: readonly Edit[]): Against[] {
+export function edited(file: TargetFile | null, edits: readonly Edit[]): Against[] {
   if (file?.state !== 'text') return edits.map((edit) => unplaced(edit, absent(file, edit)));
   // Claude Code reads and matches files with newlines only.
   let text = file.text.replaceAll('\r\n', '\n');
@@ -51,7 +46,7 @@ export function edited(file: FileNow | null, edits: readonly Edit[]): Against[] 
   });
 }
 
-function absent(file: Exclude<FileNow, { state: 'text' }> | null, edit: Edit): string[] {
+function absent(file: Exclude<TargetFile, { state: 'text' }> | null, edit: Edit): string[] {
   if (file?.state === 'unavailable') return [`cannot be compared with the file: ${file.reason}`];
   if (edit.before === '') return ['creates a new file'];
   return file === null ? [] : ['the file does not exist'];

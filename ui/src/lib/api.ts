@@ -2,18 +2,24 @@
 
 import type { Credential } from '../handover/held';
 import { hub } from './hub';
-import type { Fields } from './wire';
+import type { ErrorKind, Fields, Method, Params, Result } from '../wire';
 
 let held: Credential | null = null;
 
 /** What the hub refused, in its own words. */
 export class Refused extends Error {
   constructor(
-    readonly kind: string,
+    readonly kind: ErrorKind,
     message: string,
     readonly data: Fields = {},
   ) {
     super(message);
+  }
+
+  /** The parameter that the hub refused; empty where it names none. */
+  get field(): string {
+    const { field } = this.data;
+    return typeof field === 'string' ? field : '';
   }
 }
 
@@ -52,25 +58,31 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
 
 let number = 0;
 
-/** Calls a method. */
-export async function call<T = Fields>(method: string, params: object = {}, signal?: AbortSignal): Promise<T> {
+/** The arguments of `call` after the method: parameters may be left out where none is required. */
+type Arguments<M extends Method> =
+  Record<string, never> extends Params<M>
+    ? [params?: Params<M>, signal?: AbortSignal]
+    : [params: Params<M>, signal?: AbortSignal];
+
+/** Calls a method of the hub. */
+export async function call<M extends Method>(method: M, ...[params, signal]: Arguments<M>): Promise<Result<M>> {
   number += 1;
-  const body = JSON.stringify({ jsonrpc: '2.0', id: number, method, params });
+  const body = JSON.stringify({ jsonrpc: '2.0', id: number, method, params: params ?? {} });
   const response = await request('/rpc', {
     method: 'POST',
     body,
     headers: { 'content-type': 'application/json' },
     ...(signal ? { signal } : {}),
   });
-  let answer: { result?: T; error?: { message: string; data?: Fields } };
+  let answer: { result?: Result<M>; error?: { message: string; data?: Fields } };
   try {
-    answer = await response.json();
+    answer = (await response.json()) as typeof answer;
   } catch {
     throw new Away(`the hub answered with HTTP ${response.status}`);
   }
   if (answer.error) {
     const data = answer.error.data ?? {};
-    throw new Refused(String(data['type'] ?? 'error'), answer.error.message, data);
+    throw new Refused((data['type'] ?? 'internal') as ErrorKind, answer.error.message, data);
   }
   if (answer.result === undefined) throw new Away(`the hub answered with HTTP ${response.status}`);
   return answer.result;

@@ -3,7 +3,7 @@
 import { SvelteMap } from 'svelte/reactivity';
 import { call } from './api';
 import { live } from './live.svelte';
-import type { Approval } from './wire';
+import type { Approval } from '../wire';
 
 /** So many of those that were answered elsewhere are still shown as such. */
 const REMEMBERED = 50;
@@ -57,11 +57,12 @@ class Approvals {
 
   /** Looks at all that is open: what is not among it any more came to its end while the hub was away. */
   private async look(): Promise<void> {
+    // eslint-disable-next-line svelte/prefer-svelte-reactivity -- nothing on the page reads it
     const before = new Set(this.all.keys());
     this.over.clear();
     let open: Approval[];
     try {
-      open = (await call<{ approvals: Approval[] }>('loopback.pending')).approvals;
+      open = (await call('loopback.pending')).approvals;
     } catch {
       return; // The stream breaks as well then, and begins again.
     }

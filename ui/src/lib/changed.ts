@@ -1,6 +1,6 @@
 /** What differs between the input that was requested and the one that ran. */
 
-import type { Fields, Json } from './wire';
+import type { Fields, Json } from '../wire';
 
 export interface Changed {
   name: string;

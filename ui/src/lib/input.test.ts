@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { inputLine, inputParts, within } from './input';
-import type { Fields, Json } from './wire';
+import type { Fields, Json } from '../wire';
 
 test('a command is a command, with what belongs to it', () => {
   expect(

@@ -3,9 +3,9 @@
  * not know, or does not find as it should be, is a field like any other.
  */
 
-import { edited, written, type Edit, type FileNow } from './against';
+import { edited, written, type Edit } from './against';
 import type { Row } from './diff';
-import type { Fields, Json } from './wire';
+import type { Fields, Json, TargetFile } from '../wire';
 
 export interface Option {
   label: string;
@@ -76,12 +76,12 @@ class Taken {
 }
 
 /** The parts of the input of this tool; with the file it is about as that is now, where it is known. */
-export function inputParts(tool: string, input: Fields, file: FileNow | null = null): InputPart[] {
+export function inputParts(tool: string, input: Fields, file: TargetFile | null = null): InputPart[] {
   const taken = new Taken(input);
   return [...known(tool, taken, file), ...fields(taken.left)];
 }
 
-function known(tool: string, taken: Taken, now: FileNow | null): InputPart[] {
+function known(tool: string, taken: Taken, now: TargetFile | null): InputPart[] {
   switch (tool) {
     case 'Bash':
     case 'Monitor':
@@ -148,21 +148,21 @@ function path(taken: Taken, name: string): InputPart[] {
 }
 
 /** What is written into a file: the difference from what is in it, where that is known. */
-function newContent(path: string | null, content: string, now: FileNow | null): InputPart {
+function newContent(path: string | null, content: string, now: TargetFile | null): InputPart {
   const against: ReturnType<typeof written> = now === null ? { rows: null, notes: [] } : written(now, content);
   const label = content === '' ? 'New content (empty)' : 'New content';
   if (against.rows !== null) return { kind: 'change', label, rows: against.rows, notes: against.notes };
   return { kind: 'code', label, text: content, path, language: null, notes: against.notes };
 }
 
-function change(taken: Taken, now: FileNow | null): InputPart[] {
+function change(taken: Taken, now: TargetFile | null): InputPart[] {
   if (typeof taken.left.get('old_string') !== 'string' || typeof taken.left.get('new_string') !== 'string') return [];
   const before = taken.text('old_string') ?? '';
   const after = taken.text('new_string') ?? '';
   return changes([{ before, after, everywhere: taken.flag('replace_all') }], now);
 }
 
-function changes(list: Edit[], now: FileNow | null): InputPart[] {
+function changes(list: Edit[], now: TargetFile | null): InputPart[] {
   return edited(now, list).map(({ rows, notes }, at) => ({
     kind: 'change',
     label: list.length === 1 ? 'Change' : `Change ${at + 1} of ${list.length}`,
@@ -172,7 +172,7 @@ function changes(list: Edit[], now: FileNow | null): InputPart[] {
 }
 
 /** The changes of a MultiEdit; null unless each is one, with nothing else in it. */
-function edits(value: Json, now: FileNow | null): InputPart[] | null {
+function edits(value: Json, now: TargetFile | null): InputPart[] | null {
   if (!Array.isArray(value) || value.length > MOST_FIELDS) return null;
   const list: Edit[] = [];
   for (const one of value) {

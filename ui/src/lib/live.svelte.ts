@@ -1,29 +1,22 @@
 /**
  * The one connection of this tab on which the hub tells what happens: `GET /events`, read by fetch so that the token goes as a
- * header. It goes on by itself after the event it saw last, also after the hub was started anew. Who wants to hear of
+ * header. It goes on by itself after the event it saw last, also after the hub was started anew. Decider wants to hear of
  * something subscribes; what it means is for them.
  */
 
 import { Away, Refused, SignedOut, request } from './api';
 import { hub } from './hub';
 import { Blocks, type Block } from './sse';
-import type { Approval, Fields, TurnEvent } from './wire';
-
-export interface Hello {
-  cursor: number;
-  /** What the viewer may do. */
-  may: ('read' | 'watch' | 'decide' | 'act' | 'rule')[];
-  version: string;
-}
+import type { Approval, ApprovalChange, ApprovalFrame, ErrorFrame, Fields, HelloFrame, SessionFrame } from '../wire';
 
 export interface Ears {
   /** The stream has begun, or begun again: look at everything that is told without a number. */
-  begun?(hello: Hello): void;
-  approval?(what: 'asked' | 'resolved', approval: Approval): void;
+  begun?(hello: HelloFrame): void;
+  approval?(what: ApprovalChange, approval: Approval): void;
   /** Something changed in some session. */
   changed?(): void;
   /** Something happened in the session that is followed. */
-  event?(event: TurnEvent): void;
+  event?(event: SessionFrame): void;
   delta?(delta: Fields): void;
   /** The session that is followed cannot be followed: it, or its old events, are gone. */
   lost?(error: Refused): void;
@@ -116,6 +109,7 @@ class Live {
   }
 
   private async once(abort: AbortController, begun: () => void): Promise<void> {
+    // eslint-disable-next-line svelte/prefer-svelte-reactivity -- nothing on the page reads it
     const query = new URLSearchParams();
     if (this.cursor !== null) query.set('after', String(this.cursor));
     if (this.followed) {
@@ -133,9 +127,9 @@ class Live {
       clearTimeout(patience);
     }
     if (!response.ok || !response.body) {
-      const answer = (await response.json().catch(() => ({}))) as { error?: Fields };
-      const error = answer.error ?? {};
-      if (response.status < 500 && this.followed) throw new Refused(String(error['type']), String(error['message']));
+      const answer = (await response.json().catch(() => ({}))) as { error?: ErrorFrame };
+      if (response.status < 500 && this.followed && answer.error)
+        throw new Refused(answer.error.type, answer.error.message);
       throw new Away(`HTTP ${response.status}`);
     }
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -157,32 +151,41 @@ class Live {
   }
 
   private hear(block: Block, begun: () => void): void {
-    const data = JSON.parse(block.data);
     switch (block.event) {
-      case 'hello':
+      case 'hello': {
+        const hello = JSON.parse(block.data) as HelloFrame;
         begun();
-        this.cursor = data.cursor;
-        this.tell((ears) => ears.begun?.(data));
+        this.cursor = hello.cursor;
+        this.tell((ears) => ears.begun?.(hello));
         break;
-      case 'approval':
+      }
+      case 'approval': {
+        const { type, approval } = JSON.parse(block.data) as ApprovalFrame;
         this.cursor = Number(block.id);
-        this.tell((ears) => ears.approval?.(data.type, data.approval));
+        this.tell((ears) => ears.approval?.(type, approval));
         break;
+      }
       case 'changed':
         this.tell((ears) => ears.changed?.());
         break;
-      case 'session':
+      case 'session': {
+        const event = JSON.parse(block.data) as SessionFrame;
         if (this.followed) {
-          this.followed.turn = data.turn;
-          this.followed.seq = data.seq + 1;
+          this.followed.turn = event.turn;
+          this.followed.seq = event.seq + 1;
         }
-        this.tell((ears) => ears.event?.(data));
+        this.tell((ears) => ears.event?.(event));
         break;
-      case 'delta':
-        this.tell((ears) => ears.delta?.(data));
+      }
+      case 'delta': {
+        const delta = JSON.parse(block.data) as Fields;
+        this.tell((ears) => ears.delta?.(delta));
         break;
-      case 'error':
-        throw data.session ? new Refused(String(data.type), String(data.message)) : new Away(String(data.message));
+      }
+      case 'error': {
+        const { type, message, session } = JSON.parse(block.data) as ErrorFrame;
+        throw session ? new Refused(type, message) : new Away(message);
+      }
     }
   }
 

@@ -2,10 +2,10 @@
 
 import { call, Refused } from './api';
 import { live } from './live.svelte';
-import type { Session } from './wire';
+import type { SessionView } from '../wire';
 
 class Sessions {
-  all = $state.raw<Session[]>([]);
+  all = $state.raw<SessionView[]>([]);
   known = $state(false);
   /** By id. */
   byId = $derived(new Map(this.all.map((session) => [session.id, session])));
@@ -38,14 +38,14 @@ class Sessions {
       for (;;) {
         this.again = false;
         const begun = performance.now();
-        this.all = (await call<{ sessions: Session[] }>('claudecode.list')).sessions;
+        this.all = (await call('claudecode.list')).sessions;
         this.known = true;
         if (!this.again) break;
         // Of thousands that change all the time, most of the time is left for what else there is to do.
         await new Promise((resolve) => setTimeout(resolve, Math.min(5_000, 3 * (performance.now() - begun))));
       }
     } catch (error) {
-      // Who may only answer approvals sees no sessions. Else the stream breaks as well, and begins again.
+      // Decider may only answer approvals sees no sessions. Else the stream breaks as well, and begins again.
       if (error instanceof Refused) this.known = true;
     } finally {
       this.looking = false;

@@ -1,16 +1,17 @@
-/** Who looks: whether this tab is signed in, and what it may do. */
+/** Decider looks: whether this tab is signed in, and what it may do. */
 
 import { call, credential, hold } from './api';
 import { handover } from './handover';
 import { hub } from './hub';
-import { live, type Hello } from './live.svelte';
+import { live } from './live.svelte';
+import type { Access, SignedIn, SignIn } from '../wire';
 
 /** What is shown where the browser did not hand the credential over. */
 export const LOST =
   'This tab is signed out. The console keeps its token in memory only, and this browser did not hand it over when the page was loaded again. Run `plexus console` to sign in again.';
 
 class Viewer {
-  may = $state.raw<Hello['may']>([]);
+  may = $state.raw<Access[]>([]);
   /** The tab has a token; whether it is still valid, the stream tells. */
   signedIn = $state(false);
 
@@ -24,7 +25,7 @@ class Viewer {
     });
   }
 
-  can(what: Hello['may'][number]): boolean {
+  can(what: Access): boolean {
     return this.may.includes(what);
   }
 
@@ -55,13 +56,13 @@ class Viewer {
       const response = await fetch('/console/login', {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ code }),
+        body: JSON.stringify({ code } satisfies SignIn),
         credentials: 'omit',
         cache: 'no-store',
       });
-      const answer = await response.json();
-      if (!response.ok) return String(answer.error?.message ?? `the hub answered with HTTP ${response.status}`);
-      this.use(String(answer.token), String(answer.name));
+      const answer = (await response.json()) as SignedIn & { error?: { message: string } };
+      if (!response.ok) return answer.error?.message ?? `the hub answered with HTTP ${response.status}`;
+      this.use(answer.token, answer.name);
       return null;
     } catch {
       return 'The hub is disconnected.';

@@ -1,11 +1,11 @@
-/** Who did what to an approval, in words. */
+/** Decider did what to an approval, in words. */
 
 import { clock } from './text';
-import type { Approval, Decision, Who } from './wire';
+import type { Approval, Decision, Decider } from '../wire';
 
 export type Names = (session: string) => string | undefined;
 
-export function who(who: Who, names: Names = () => undefined): string {
+export function who(who: Decider, names: Names = () => undefined): string {
   switch (who.kind) {
     case 'operator':
       return 'the operator';

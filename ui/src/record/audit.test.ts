@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import type { Session } from '../lib/wire';
-import { about, edited, filters, newer, type Entry, type Row } from './audit';
+import type { AuditEntry, AuditRow, SessionView } from '../wire';
+import { about, edited, filters, newer, type Typed } from './audit';
 
-const sessions = [{ id: 'id-1', name: 'lead' }] as Session[];
-const none = { session: '', kind: '', by: '', tool: '', since: '', until: '' };
+const sessions = [{ id: 'id-1', name: 'lead' }] as SessionView[];
+const none: Typed = { session: '', kind: '', by: '', tool: '', since: '', until: '' };
 
 test('nothing typed filters nothing', () => {
   expect(filters(none, sessions)).toEqual({});
@@ -25,7 +25,7 @@ test('sessions may be named, and times are the clock of the viewer', () => {
 });
 
 test('what came later is put before the rest, each once', () => {
-  const row = (number: number) => ({ number }) as Row;
+  const row = (number: number) => ({ number }) as AuditRow;
   expect(newer([row(5), row(4)], [row(7), row(6), row(5)], false)?.map((one) => one.number)).toEqual([7, 6, 5, 4]);
   expect(newer([row(5)], [row(9), row(8)], false), 'something between them is missing').toBe(null);
   expect(newer([], [row(2), row(1)], true)?.length).toBe(2);
@@ -33,7 +33,7 @@ test('what came later is put before the rest, each once', () => {
 });
 
 test('an act says in one line what it was about', () => {
-  const entry = { at: 0, status: 'made', by: { kind: 'operator' } } as unknown as Entry;
+  const entry = { at: 0, status: 'made', by: { kind: 'operator' } } as unknown as AuditEntry;
   expect(about({ ...entry, kind: 'decision', input: { command: 'ls' } })).toBe('ls');
   expect(about({ ...entry, kind: 'policy', detail: { number: 3, rule: { rule: 'Bash(ls)', effect: 'allow' } } })).toBe(
     'allow Bash(ls)',

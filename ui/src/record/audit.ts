@@ -2,40 +2,14 @@
 
 import { answersIn, changed } from '../lib/changed';
 import { oneLine, summary } from '../sessions/call';
-import type { Fields, Passed, Session, Who } from '../lib/wire';
+import { plain } from '../sessions/notes';
+import type { AuditEntry, AuditKind, AuditRow, Fields, Params, SessionView } from '../wire';
 
-export interface Entry {
-  at: number;
-  kind: 'decision' | 'gate' | 'token' | 'policy' | 'session';
-  status: string;
-  by: Who;
-  right?: string;
-  session_id?: string;
-  session_name?: string;
-  approval_id?: string;
-  tool_name?: string;
-  cwd?: string;
-  input?: Fields;
-  updated_input?: Fields;
-  message?: string;
-  gate?: Fields;
-  passed?: Passed[];
-  asked_at?: number;
-  token?: string;
-  detail?: Fields;
-}
-
-export interface Row {
-  number: number;
-  hash: string;
-  entry: Entry;
-}
-
-export const KINDS = ['decision', 'gate', 'policy', 'session', 'token'] as const;
+export const KINDS: readonly AuditKind[] = ['decision', 'gate', 'policy', 'session', 'token'];
 
 export interface Typed {
   session: string;
-  kind: string;
+  kind: AuditKind | '';
   by: string;
   tool: string;
   /** As `<input type="datetime-local">` gives them. */
@@ -44,17 +18,17 @@ export interface Typed {
 }
 
 /** The parameters of `audit.list`; a session may be typed by its name. */
-export function filters(typed: Typed, sessions: readonly Session[]): Fields {
-  const params: Fields = {};
+export function filters(typed: Typed, sessions: readonly SessionView[]): Params<'audit.list'> {
+  const params: Params<'audit.list'> = {};
   const session = typed.session.trim();
-  if (session !== '') params['session_id'] = sessions.find((one) => one.name === session)?.id ?? session;
-  if (typed.kind !== '') params['kind'] = typed.kind;
+  if (session !== '') params.session_id = sessions.find((one) => one.name === session)?.id ?? session;
+  if (typed.kind !== '') params.kind = typed.kind;
   const by = typed.by.trim();
   if (by !== '') {
     const named = sessions.find((one) => one.name === by);
-    params['by'] = named ? `session:${named.id}` : by;
+    params.by = named ? `session:${named.id}` : by;
   }
-  if (typed.tool.trim() !== '') params['tool_name'] = typed.tool.trim();
+  if (typed.tool.trim() !== '') params.tool_name = typed.tool.trim();
   for (const name of ['since', 'until'] as const) {
     const at = Date.parse(typed[name]) / 1000;
     if (Number.isFinite(at)) params[name] = at;
@@ -66,7 +40,7 @@ export function filters(typed: Typed, sessions: readonly Session[]): Fields {
  * The newest rows before those that are there, each once; `null` where the page does not reach down to them, so that something
  * between is missing.
  */
-export function newer(rows: readonly Row[], page: readonly Row[], whole: boolean): Row[] | null {
+export function newer(rows: readonly AuditRow[], page: readonly AuditRow[], whole: boolean): AuditRow[] | null {
   const top = rows[0]?.number ?? 0;
   const later = page.filter((row) => row.number > top);
   if (later.length === page.length && later.length > 0 && !whole) return null;
@@ -74,7 +48,7 @@ export function newer(rows: readonly Row[], page: readonly Row[], whole: boolean
 }
 
 /** The input that ran, where it is another than the one that was requested; answers to questions are no change. */
-export function edited(entry: Pick<Entry, 'tool_name' | 'input' | 'updated_input'>): Fields | null {
+export function edited(entry: Pick<AuditEntry, 'tool_name' | 'input' | 'updated_input'>): Fields | null {
   const { tool_name = '', input = {}, updated_input: ran } = entry;
   return ran === undefined || changed(input, ran).length === 0 || answersIn(tool_name, input, ran) !== null
     ? null
@@ -82,18 +56,18 @@ export function edited(entry: Pick<Entry, 'tool_name' | 'input' | 'updated_input
 }
 
 /** What an act was about, in one line: the tool's input as it ran, the rule, what was set. */
-export function about(entry: Entry): string {
+export function about(entry: AuditEntry): string {
   const { detail = {} } = entry;
   const rule = detail['rule'];
   if (entry.input !== undefined) return summary(edited(entry) ?? entry.input);
   if (rule !== null && typeof rule === 'object' && !Array.isArray(rule))
-    return oneLine(`${String(rule['effect'])} ${String(rule['rule'])}`);
+    return oneLine(`${plain(rule['effect'])} ${plain(rule['rule'])}`);
   if (typeof detail['number'] === 'number') return `no. ${detail['number']}`;
   return summary(detail);
 }
 
 /** What was done, as a good or a bad sign. */
-export function sign(entry: Entry): 'good' | 'bad' | 'soft' {
+export function sign(entry: AuditEntry): 'good' | 'bad' | 'soft' {
   if (['allowed', 'allow'].includes(entry.status)) return 'good';
   if (['denied', 'deny', 'expired'].includes(entry.status)) return 'bad';
   return 'soft';

@@ -1,10 +1,10 @@
 /** Limits of sessions, as they are shown: what was given, what is used, what is set aside for those below, what is left. */
 
 import { money, span } from '../lib/text';
-import type { Fields } from '../lib/wire';
+import type { BudgetView } from '../wire';
 
-export const LIMITS = ['cost_usd', 'turns', 'tool_calls', 'wall_secs', 'children'] as const;
-export type LimitName = (typeof LIMITS)[number];
+export type LimitName = keyof BudgetView;
+export const LIMITS: readonly LimitName[] = ['cost_usd', 'turns', 'tool_calls', 'wall_secs', 'children'];
 
 export const WORDS: Record<LimitName, string> = {
   cost_usd: 'Cost',
@@ -26,12 +26,11 @@ export interface Limit {
 }
 
 /** The limits there are, in an order that does not change. */
-export function limitsOf(budget: Fields | undefined): Limit[] {
+export function limitsOf(budget: BudgetView | undefined): Limit[] {
   return LIMITS.flatMap((name) => {
     const view = budget?.[name];
-    if (view === null || typeof view !== 'object' || Array.isArray(view)) return [];
-    const [limit, used, left] = [view['limit'], view['used'], view['left']].map(Number) as [number, number, number];
-    if (![limit, used, left].every(Number.isFinite)) return [];
+    if (view === undefined) return [];
+    const { limit, used, left } = view;
     const aside = Math.max(0, limit - used - left);
     const part = limit > 0 ? Math.min(1, Math.max(0, 1 - left / limit)) : 1;
     return [{ name, limit, used, left, aside, part }];

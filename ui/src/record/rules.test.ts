@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import type { Session } from '../lib/wire';
+import type { SessionView } from '../wire';
 import { objectOf, sessionOf } from './rules';
 
 test('a session is named or left out', () => {
-  const sessions = [{ id: 'x', name: 'lead' }] as Session[];
+  const sessions = [{ id: 'x', name: 'lead' }] as SessionView[];
   expect([sessionOf(' lead ', sessions), sessionOf('', sessions), sessionOf('y', sessions)]).toEqual([
     { session_id: 'x' },
     {},

@@ -1,26 +1,15 @@
 /** Rules as the hub lists them, and what is typed of them. */
 
-import type { Fields, Session, Who } from '../lib/wire';
+import type { Counts, Fields, SessionView } from '../wire';
 
-export interface Rule {
-  number: number;
-  rule: string;
-  effect: 'allow' | 'deny' | 'ask';
-  counts: 'fully' | 'narrowing' | 'within_scope';
-  session_id?: string;
-  expires_at?: number;
-  made_by: Who;
-  created_at: number;
-}
-
-export const COUNTS: Record<Rule['counts'], string> = {
+export const COUNTS: Record<Counts, string> = {
   fully: 'counts in full',
   narrowing: 'can only narrow: what it allows does not count',
   within_scope: 'counts as far as its maker may allow',
 };
 
 /** What is typed as a session, as a parameter: a name of one that is known, or an id. Empty is every session. */
-export function sessionOf(typed: string, sessions: readonly Session[]): Fields {
+export function sessionOf(typed: string, sessions: readonly SessionView[]): { session_id?: string } {
   const text = typed.trim();
   if (text === '') return {};
   return { session_id: sessions.find((session) => session.name === text)?.id ?? text };

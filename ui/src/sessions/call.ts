@@ -1,6 +1,6 @@
 /** A tool call in one line, and what came of it as text. */
 
-import type { Fields, Json } from '../lib/wire';
+import type { Fields, Json } from '../wire';
 import type { Call } from './fold';
 
 /** What says most about an input, in this order. */

@@ -1,23 +1,9 @@
 /** A conversation tree as rows: one for each turn, forks to the right of what they were forked from. Nodes are added as they are read. */
 
-/** A node as `arbor.tree_get` gives it. */
-export interface Node {
-  id: string;
-  parent_id?: string;
-  role: 'root' | 'user' | 'assistant' | 'outcome';
-  session_id?: string;
-  turn?: number;
-  preview: string;
-  created_at: number;
-}
+import type { NodeSummary, TreeSession } from '../wire';
 
-/** A session that speaks in the tree. */
-export interface Speaker {
-  id: string;
-  name: string;
-  head: string;
-  deleted?: boolean;
-}
+/** The part of a node that is shown. */
+export type Node = Pick<NodeSummary, 'id' | 'parent_id' | 'role' | 'session_id' | 'turn' | 'preview' | 'created_at'>;
 
 export interface Turn {
   key: string;
@@ -42,7 +28,7 @@ export interface Row {
   above: boolean;
   below: boolean;
   /** Those whose conversation stands here. */
-  heads: Speaker[];
+  heads: TreeSession[];
 }
 
 interface Group extends Turn {
@@ -91,8 +77,8 @@ export class Conversation {
     return group;
   }
 
-  rows(speakers: readonly Speaker[]): Row[] {
-    const heads = new Map<Group, Speaker[]>();
+  rows(speakers: readonly TreeSession[]): Row[] {
+    const heads = new Map<Group, TreeSession[]>();
     for (const speaker of speakers) {
       const group = this.of.get(speaker.head);
       if (!group) continue;
@@ -105,12 +91,12 @@ export class Conversation {
     for (const group of this.groups.toReversed()) stack.push({ group, lane: 0, through: [], above: false });
     for (let top = stack.pop(); top; top = stack.pop()) {
       const { group, lane, through, above } = top;
-      const goesOn = group.children.find((child) => child.session === group.session) ?? group.children[0];
-      const { children: _, ...turn } = group;
+      const { children, ...turn } = group;
+      const goesOn = children.find((child) => child.session === group.session) ?? children[0];
       rows.push({ turn, lane, through, above, below: goesOn !== undefined, heads: heads.get(group) ?? [] });
       // What goes on comes after all forks, so it lies deepest in the stack.
       if (goesOn) stack.push({ group: goesOn, lane, through, above: true });
-      for (const child of group.children.toReversed()) {
+      for (const child of children.toReversed()) {
         if (child !== goesOn) stack.push({ group: child, lane: lane + 1, through: [...through, true], above: false });
       }
     }

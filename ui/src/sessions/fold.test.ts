@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { Fold, type Call, type Item, type Read } from './fold';
-import type { Fields } from '../lib/wire';
+import type { Event, Fields } from '../wire';
 
 let next = 0;
 const event = (type: string, fields: Fields = {}, turn = 1): Read => ({
   turn,
   seq: next++,
   at: 0,
-  event: { type, ...fields },
+  event: { type, ...fields } as unknown as Event,
 });
 const use = (id: string, more: Fields = {}) =>
   event('tool_use', { tool_name: 'Bash', tool_use_id: id, input: { command: 'ls' }, ...more });

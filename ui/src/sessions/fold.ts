@@ -4,11 +4,11 @@
  * object, so that a view sees by identity what to draw again. Knows nothing of how events are fetched.
  */
 
-import type { Fields, Json, TurnEvent, Who } from '../lib/wire';
+import type { Decider, Fields, Json, SessionFrame } from '../wire';
 import { noted, object, text } from './notes';
 
 /** An event as it was read; `truncated` where long texts in it were cut. */
-export type Read = TurnEvent & { truncated?: boolean };
+export type Read = SessionFrame & { truncated?: boolean };
 
 interface Base {
   /** Stable, and told apart from all others of the session. */
@@ -24,7 +24,7 @@ interface Base {
 
 export interface Decided {
   status: string;
-  by: Who;
+  by: Decider;
   message?: string;
   /** The input that ran, where it is not the one that was requested. */
   updated?: Fields;
@@ -135,80 +135,80 @@ export class Fold {
 
   private take(read: Read, list: Item[], position: (at: number) => number): void {
     const { turn, seq, at, event } = read;
-    const parent = text(event['parent_tool_use_id']);
+    const parent = 'parent_tool_use_id' in event ? text(event.parent_tool_use_id) : '';
     const depth = parent === '' ? 0 : (this.calls.get(`${turn}/${parent}`)?.depth ?? 0) + 1;
-    const cut = read.truncated === true || event['truncated'] !== undefined;
+    const cut = read.truncated === true || ('truncated' in event && event.truncated !== undefined);
     const base: Base = { key: `${turn}-${seq}`, turn, seq, at, depth, cut };
     switch (event.type) {
       case 'start':
         list.push({
           ...base,
           kind: 'start',
-          node: text(object(event['user_position'])['node_id']) || null,
-          origin: text(event['origin']) || null,
+          node: text(object(event.user_position)['node_id']) || null,
+          origin: text(event.origin) || null,
         });
         break;
       case 'content':
       case 'thinking':
-        if (text(event['text']).trim() === '') break;
-        list.push({ ...base, kind: event.type === 'content' ? 'text' : 'thinking', text: text(event['text']) });
+        if (text(event.text).trim() === '') break;
+        list.push({ ...base, kind: event.type === 'content' ? 'text' : 'thinking', text: text(event.text) });
         break;
       case 'tool_use':
-        this.call(base, text(event['tool_use_id']), list, position, {
-          tool: text(event['tool_name']),
-          input: object(event['input']),
+        this.call(base, text(event.tool_use_id), list, position, {
+          tool: text(event.tool_name),
+          input: object(event.input),
         });
         break;
       case 'approval_requested':
-        this.call(base, text(event['tool_use_id']), list, position, {
-          approval: text(event['approval_id']),
+        this.call(base, text(event.tool_use_id), list, position, {
+          approval: text(event.approval_id),
           decided: null,
         });
         break;
       case 'approval_resolved':
-        this.call(base, text(event['tool_use_id']), list, position, {
-          approval: text(event['approval_id']),
+        this.call(base, text(event.tool_use_id), list, position, {
+          approval: text(event.approval_id),
           decided: {
-            status: text(event['status']),
-            by: object(event['by']) as unknown as Who,
-            ...(event['message'] === undefined ? {} : { message: text(event['message']) }),
-            ...(event['updated_input'] === undefined ? {} : { updated: object(event['updated_input']) }),
+            status: text(event.status),
+            by: object(event.by) as Decider,
+            ...(event.message === undefined ? {} : { message: text(event.message) }),
+            ...(event.updated_input === undefined ? {} : { updated: object(event.updated_input) }),
             seq,
             cut,
           },
         });
         break;
       case 'tool_result':
-        this.call(base, text(event['tool_use_id']), list, position, {
-          result: { seq, at, output: event['output'] ?? '', error: event['is_error'] === true, cut },
+        this.call(base, text(event.tool_use_id), list, position, {
+          result: { seq, at, output: event.output ?? '', error: event.is_error === true, cut },
         });
         break;
       case 'complete':
         list.push({
           ...base,
           kind: 'end',
-          cost: Number(event['cost_usd'] ?? 0),
-          calls: Number(event['num_turns'] ?? 0),
-          usage: object(event['usage']),
-          result: text(event['result']),
+          cost: Number(event.cost_usd ?? 0),
+          calls: Number(event.num_turns ?? 0),
+          usage: object(event.usage),
+          result: text(event.result),
         });
         break;
       case 'error':
         list.push({
           ...base,
           kind: 'error',
-          message: text(event['message']),
-          reason: text(event['reason']) || null,
-          stderr: Array.isArray(event['stderr']) ? event['stderr'].map(text) : [],
+          message: text(event.message),
+          reason: text(event.reason) || null,
+          stderr: Array.isArray(event.stderr) ? event.stderr.map(text) : [],
         });
         break;
       case 'system': {
-        const data = object(event['data']);
-        if (event['subtype'] === 'sent') {
+        const data = object(event.data);
+        if (event.subtype === 'sent') {
           list.push({ ...base, kind: 'sent', text: text(data['text']) });
           break;
         }
-        const note = noted(text(event['subtype']), data);
+        const note = noted(text(event.subtype), data);
         if (note) list.push({ ...base, kind: 'note', ...note, data });
       }
     }

@@ -1,13 +1,17 @@
 /** What a child, or the hub, says besides: which of it is worth a line, and which. Reads fields of whatever kind they turn out to be. */
 
-import type { Fields, Json } from '../lib/wire';
+import type { Fields } from '../wire';
 
 /** A field that should be a text; what else a child may have sent is none. */
-export const text = (value: Json | undefined): string => (typeof value === 'string' ? value : '');
+export const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+/** A text, number or flag as text; anything else is empty. */
+export const plain = (value: unknown): string =>
+  typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
 
 /** The same for an object. */
-export const object = (value: Json | undefined): Fields =>
-  value !== null && typeof value === 'object' && !Array.isArray(value) ? value : {};
+export const object = (value: unknown): Fields =>
+  value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Fields) : {};
 
 /** What the child, or the hub, says besides; most of it only distracts. */
 export function noted(subtype: string, data: Fields): { words: string; trouble: boolean } | null {

@@ -3,7 +3,6 @@
 import { SvelteMap } from 'svelte/reactivity';
 import { call } from '../lib/api';
 import { why } from '../lib/text';
-import type { Json } from '../lib/wire';
 import { output } from './call';
 
 /** So many are kept. */
@@ -24,7 +23,7 @@ class Prompts {
     this.asked.add(node);
     let text: string;
     try {
-      text = output((await call<{ node: { content: Json } }>('arbor.node_get', { node_id: node })).node.content);
+      text = output((await call('arbor.node_get', { node_id: node })).node.content);
     } catch (error) {
       text = `(the prompt cannot be read: ${why(error)})`;
     }

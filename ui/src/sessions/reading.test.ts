@@ -11,13 +11,13 @@ function hub(turns: number[], goneBefore = 0) {
     if (turn < goneBefore) throw new Refused('gone', 'the events of turn 1 were removed');
     const total = turns[turn - 1] ?? 0;
     const seqs = Array.from({ length: total }, (_, seq) => seq).slice(wanted.from_seq, wanted.from_seq + wanted.limit);
-    const events = seqs.map((seq) => ({ seq, at: 0, event: { type: 'content', text: `${turn}-${seq}` } }));
-    return { turn, events, read_position: (seqs.at(-1) ?? wanted.from_seq - 1) + 1, total_events: total };
+    const events = seqs.map((seq) => ({ seq, at: 0, event: { type: 'content' as const, text: `${turn}-${seq}` } }));
+    return { turn, events, total_events: total };
   };
   return { poll, asked };
 }
 const places = (events: { turn: number; seq: number }[]) => events.map((event) => `${event.turn}-${event.seq}`);
-const told = (turn: number, seq: number) => ({ turn, seq, at: 0, event: { type: 'content', text: '' } });
+const told = (turn: number, seq: number) => ({ turn, seq, at: 0, event: { type: 'content' as const, text: '' } });
 
 test('the latest page comes first, then those before it, over turns, each event once', async () => {
   const { poll } = hub([3, 0, 2 * PAGE + 50]);
@@ -72,7 +72,10 @@ test('where old events were removed, reading ends there and says so', async () =
 });
 
 test('a long text that is told live is kept no longer than one that was read', () => {
-  const long = { ...told(1, 0), event: { type: 'tool_use', input: { a: ['x'.repeat(20_000)] } } };
+  const long = {
+    ...told(1, 0),
+    event: { type: 'tool_use' as const, tool_name: 'T', tool_use_id: 'u', input: { a: ['x'.repeat(20_000)] } },
+  };
   const read = kept(long);
   expect(read.truncated).toBe(true);
   expect(JSON.stringify(read).length).toBeLessThan(9_000);

@@ -4,22 +4,13 @@
  */
 
 import { Refused } from '../lib/api';
-import type { Fields, Json, TurnEvent } from '../lib/wire';
+import type { Event, Json, Params, Result, SessionFrame } from '../wire';
 import type { Read } from './fold';
 
-/** A page as `claudecode.poll` gives it. */
-export interface Page {
-  turn: number;
-  events: { seq: number; event: { type: string } & Fields; at: number; truncated?: boolean }[];
-  read_position: number;
-  total_events: number;
-}
+/** A page of `claudecode.poll`. */
+export type Page = Pick<Result<'claudecode.poll'>, 'turn' | 'events' | 'total_events'>;
 
-export interface Wanted {
-  turn?: number;
-  from_seq: number;
-  limit: number;
-}
+export type Wanted = Pick<Params<'claudecode.poll'>, 'turn'> & { from_seq: number; limit: number };
 
 /** A place between events: before event `seq` of turn `turn`. */
 export interface Place {
@@ -85,7 +76,7 @@ export class Reading {
   }
 
   /** Something was told live: what is to be shown of it, `old` if it is known, `gap` if something before it was not heard. */
-  hear(told: TurnEvent): Read | 'old' | 'gap' {
+  hear(told: SessionFrame): Read | 'old' | 'gap' {
     const { high } = this;
     if (told.turn < high.turn || (told.turn === high.turn && told.seq < high.seq)) return 'old';
     const follows = told.turn === high.turn ? told.seq === high.seq : told.seq === 0;
@@ -102,7 +93,7 @@ export class Reading {
 }
 
 /** An event told live comes whole; it is kept no longer than one that was read by page. */
-export function kept(told: TurnEvent): Read {
+export function kept(told: SessionFrame): Read {
   let cut = false;
   const shorten = (value: Json): Json => {
     if (typeof value === 'string') {
@@ -114,7 +105,7 @@ export function kept(told: TurnEvent): Read {
     if (value === null || typeof value !== 'object') return value;
     return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, shorten(inner)]));
   };
-  const event = shorten(told.event) as TurnEvent['event'];
+  const event = shorten(told.event as Json) as Event;
   return {
     turn: told.turn,
     seq: told.seq,

@@ -7,9 +7,8 @@ import { tick } from 'svelte';
 import { call } from '../lib/api';
 import { live } from '../lib/live.svelte';
 import { why } from '../lib/text';
-import type { Fields } from '../lib/wire';
 import { Fold, type Item } from './fold';
-import { Reading, type Page } from './reading';
+import { Reading } from './reading';
 import { Writing, type Written } from './writing';
 
 /** At first, so many items are read, over as many turns as it takes. */
@@ -39,7 +38,7 @@ export class Stream {
   private following = false;
 
   constructor(private session: string) {
-    this.reading = new Reading((wanted) => call<Page & Fields>('claudecode.poll', { session_id: session, ...wanted }));
+    this.reading = new Reading((wanted) => call('claudecode.poll', { session_id: session, ...wanted }));
     this.deaf = live.listen({
       event: (event) => {
         if (!this.following) return;

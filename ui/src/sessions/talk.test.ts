@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import { Refused } from '../lib/api';
+import type { ErrorKind } from '../wire';
 import { say } from './talk';
 
-const hub = (answers: (string | null)[]) => {
+const hub = (answers: (ErrorKind | null)[]) => {
   const called: string[] = [];
   const by = async (method: string) => {
     called.push(method);

@@ -1,9 +1,10 @@
 /** Says something to a session, whatever it is doing: into its turn, or as the next one's prompt. */
 
 import { call, Refused } from '../lib/api';
-import type { Fields } from '../lib/wire';
+import type { Params } from '../wire';
 
-type Calls = (method: string, params: object) => Promise<Fields>;
+type Prompting = 'claudecode.send' | 'claudecode.chat_async';
+type Calls = (method: Prompting, params: Params<Prompting>) => Promise<unknown>;
 
 /**
  * A turn may begin or end between the look and the word: then it is said the other way. Twice at most, so that a session whose turns

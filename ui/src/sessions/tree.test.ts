@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import type { Session } from '../lib/wire';
+import type { SessionView } from '../wire';
 import { rows, wanting } from './tree';
 
-const session = (id: string, parent: string | null, more: Partial<Session> = {}): Session =>
+const session = (id: string, parent: string | null, more: Partial<SessionView> = {}): SessionView =>
   ({
     id,
     name: `name-${id}`,
@@ -11,7 +11,7 @@ const session = (id: string, parent: string | null, more: Partial<Session> = {})
     created_at: 0,
     answers_to: parent === null ? { kind: 'operator' } : { kind: 'session', id: parent },
     ...more,
-  }) as Session;
+  }) as SessionView;
 
 const all = [
   session('a', null),

@@ -1,10 +1,10 @@
 /** The sessions as the rows of a tree: which are shown, how deep they stand, and which of them have something below. */
 
-import type { Session } from '../lib/wire';
+import type { SessionView } from '../wire';
 import { wants } from './words';
 
 export interface Row {
-  session: Session;
+  session: SessionView;
   /** From 1 on. */
   level: number;
   /** Its place among its siblings, from 1 on, and how many they are. */
@@ -26,14 +26,14 @@ export interface Wanted {
 }
 
 /** The one above it that is among the sessions shown. */
-function above(session: Session): string | null {
+function above(session: SessionView): string | null {
   return session.answers_to.kind === 'session' ? session.answers_to.id : null;
 }
 
 /** The rows, a parent before its children, siblings in the order in which the hub lists them. */
-export function rows(sessions: readonly Session[], { letters, attention, folded }: Wanted): Row[] {
+export function rows(sessions: readonly SessionView[], { letters, attention, folded }: Wanted): Row[] {
   const known = new Set(sessions.map((session) => session.id));
-  const children = new Map<string | null, Session[]>();
+  const children = new Map<string | null, SessionView[]>();
   for (const session of sessions) {
     const parent = above(session);
     const under = parent !== null && known.has(parent) ? parent : null;
@@ -45,7 +45,7 @@ export function rows(sessions: readonly Session[], { letters, attention, folded 
   const shown = filtered ? matching(sessions, letters.toLowerCase(), attention) : null;
   const out: Row[] = [];
   // A stack and no recursion: a tree may be deep.
-  const stack: { list: Session[]; at: number; level: number }[] = [];
+  const stack: { list: SessionView[]; at: number; level: number }[] = [];
   const enter = (of: string | null, level: number) => {
     const all = children.get(of) ?? [];
     const list = shown ? all.filter((session) => shown.has(session.id)) : all;
@@ -75,7 +75,7 @@ export function rows(sessions: readonly Session[], { letters, attention, folded 
 }
 
 /** Those that match (true), and those above them (false). */
-function matching(sessions: readonly Session[], letters: string, attention: boolean): Map<string, boolean> {
+function matching(sessions: readonly SessionView[], letters: string, attention: boolean): Map<string, boolean> {
   const byId = new Map(sessions.map((session) => [session.id, session]));
   const shown = new Map<string, boolean>();
   for (const session of sessions) {
@@ -92,7 +92,7 @@ function matching(sessions: readonly Session[], letters: string, attention: bool
 }
 
 /** What somebody should look at: who asks before who is stuck, longest known first. */
-export function wanting(sessions: readonly Session[]): Session[] {
-  const asks = (session: Session) => (session.pending_approvals > 0 ? 0 : 1);
+export function wanting(sessions: readonly SessionView[]): SessionView[] {
+  const asks = (session: SessionView) => (session.pending_approvals > 0 ? 0 : 1);
   return sessions.filter(wants).sort((a, b) => asks(a) - asks(b) || a.created_at - b.created_at);
 }

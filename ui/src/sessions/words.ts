@@ -1,6 +1,6 @@
 /** What the hub says of sessions, in plain words. The words are ours: nothing here is written by a child. */
 
-import type { Attention, Session, Status, Who } from '../lib/wire';
+import type { Attention, SessionView, Status, Decider } from '../wire';
 
 /** How much it matters to somebody who looks: it waits for an answer, it is in trouble, it works, it rests. */
 export type Tone = 'asks' | 'trouble' | 'works' | 'rests';
@@ -30,7 +30,7 @@ export interface State {
 }
 
 /** How a session stands: what keeps it from going on before all else. */
-export function state(session: Pick<Session, 'status' | 'attention'>): State {
+export function state(session: Pick<SessionView, 'status' | 'attention'>): State {
   const known = (session.attention ?? []).flatMap((one) => ATTENTION[one] ?? []);
   if (known.length === 0) return STATUS[session.status] ?? { words: String(session.status), tone: 'rests' };
   const tone = known.some((one) => one.tone === 'asks') ? 'asks' : 'trouble';
@@ -38,13 +38,13 @@ export function state(session: Pick<Session, 'status' | 'attention'>): State {
 }
 
 /** Whether somebody should look at it. */
-export function wants(session: Pick<Session, 'status' | 'attention'>): boolean {
+export function wants(session: Pick<SessionView, 'status' | 'attention'>): boolean {
   const { tone } = state(session);
   return tone === 'asks' || tone === 'trouble';
 }
 
 /** Whether it has a turn in progress. */
-export function busy(session: Pick<Session, 'status'>): boolean {
+export function busy(session: Pick<SessionView, 'status'>): boolean {
   return session.status === 'running' || session.status === 'awaiting_permission';
 }
 
@@ -56,7 +56,7 @@ export function when(at: number): string {
 }
 
 /** Somebody, in words; `name` gives the name of a session. */
-export function who(one: Who, name: (id: string) => string | undefined): string {
+export function who(one: Decider, name: (id: string) => string | undefined): string {
   switch (one.kind) {
     case 'operator':
       return 'the operator';

@@ -1,12 +1,17 @@
 import { expect, test } from 'vitest';
 import { Writing } from './writing';
-import type { Fields } from '../lib/wire';
+import type { Event, Fields } from '../wire';
 
 const piece = (text: string, parent: string | null = null): Fields => ({
   event: { type: 'content_block_delta', delta: { type: 'text_delta', text } },
   parent_tool_use_id: parent,
 });
-const stored = (type: string, fields: Fields = {}) => ({ turn: 1, seq: 0, at: 0, event: { type, ...fields } });
+const stored = (type: string, fields: Fields = {}) => ({
+  turn: 1,
+  seq: 0,
+  at: 0,
+  event: { type, ...fields } as unknown as Event,
+});
 
 test('pieces make up what is being written, for each that writes', () => {
   const writing = new Writing();

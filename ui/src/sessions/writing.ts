@@ -1,8 +1,8 @@
 /** What an agent is writing at this moment, out of deltas. It is nothing but a foretaste: the event that is stored takes its place. */
 
-import type { Fields } from '../lib/wire';
+import type { Fields } from '../wire';
 import type { Read } from './fold';
-import { object } from './notes';
+import { object, text } from './notes';
 
 export interface Written {
   /** The call of the sub-agent that writes; empty for the agent itself. */
@@ -24,7 +24,7 @@ export class Writing {
 
   /** A piece, as Claude Code sends it. */
   delta(message: Fields): void {
-    const parent = String(message['parent_tool_use_id'] ?? '');
+    const parent = text(message['parent_tool_use_id']);
     const event = object(message['event']);
     const delta = object(event['delta']);
     const [kind, piece] =
@@ -44,7 +44,7 @@ export class Writing {
       case 'content':
       case 'thinking':
       case 'tool_use':
-        this.by.delete(String(event['parent_tool_use_id'] ?? ''));
+        this.by.delete(String(event.parent_tool_use_id ?? ''));
         break;
       case 'start':
       case 'complete':

@@ -9,6 +9,7 @@ mod live;
 
 use std::sync::Arc;
 
+use plexus_protocol::stream::SessionFrame;
 use plexus_protocol::{Error, Object, SessionId};
 use plexus_store::{EventRow, OnBehalf, SessionRow};
 use serde_json::json;
@@ -227,6 +228,6 @@ async fn page(hub: &Hub, session: SessionId, place: &mut Place) -> Result<Vec<Ar
 fn followed(row: EventRow) -> Followed {
     let place = Place { turn: row.turn, seq: row.seq };
     let shown = view::event(row, usize::MAX);
-    let data = json!({"turn": place.turn, "seq": place.seq, "event": shown.event, "at": shown.at});
-    Followed { place, data: data.to_string() }
+    let frame = SessionFrame { turn: place.turn, seq: place.seq, event: shown.event, at: shown.at };
+    Followed { place, data: json!(frame).to_string() }
 }

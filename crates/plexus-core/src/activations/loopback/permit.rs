@@ -12,12 +12,11 @@ use crate::method::{Audience, Method};
 use crate::permit::Permitted;
 
 pub(super) fn method() -> Method {
-    Method::raw(
+    Method::raw::<PermitParams, _, _, _>(
         "loopback.permit",
         "Asks whoever answers for this session whether a tool may run. For --permission-prompt-tool.",
         Audience::Children,
         Needs::Ask,
-        plexus_protocol::schema::of::<PermitParams>(),
         permit,
     )
     .repeatable()
