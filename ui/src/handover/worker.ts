@@ -3,8 +3,8 @@
  * has is written to disk. It handles no requests: pages talk to it by messages only, and the browser lets only pages of this origin do so.
  */
 
+import { HeldCredentials, HELD_FOR, type Credential } from './heldCredentials';
 import { needsProof, provenKey } from './identity';
-import { Held, HELD_FOR, type Credential } from './held';
 
 /** A message of a page. */
 export type Message = { keep: Credential; tab: string } | { take: true; tab: string };
@@ -13,7 +13,7 @@ interface ExtendableMessage extends MessageEvent<Message> {
   waitUntil(done: Promise<unknown>): void;
 }
 
-const held = new Held();
+const held = new HeldCredentials();
 
 /** The credential, if its hub is there. */
 async function proven(credential: Credential | null): Promise<Credential | null> {

@@ -4,10 +4,10 @@
  */
 
 import { SvelteMap, SvelteSet } from 'svelte/reactivity';
-import { Away, call, Refused, SignedOut } from '../lib/api';
-import { approvals } from '../lib/approvals.svelte';
-import { live } from '../lib/live.svelte';
-import { sessions } from '../lib/sessions.svelte';
+import { actorName } from '../stores/actorName';
+import { Disconnected, call, HubError, SignedOut } from '../stores/api';
+import { approvals } from '../stores/approvals.svelte';
+import { live } from '../stores/live.svelte';
 import type { Answered, Answer as WireAnswer, Approval } from '../wire';
 import { callWords, confirmation, tooLate } from './confirmation';
 
@@ -37,15 +37,15 @@ const AT_ONCE = 100;
 
 class Answering {
   /** On their way. */
-  sent = new SvelteSet<string>();
+  inFlight = new SvelteSet<string>();
   /** What went wrong with the last answer to a question. */
   problems = new SvelteMap<string, string>();
   /** What was said last. */
-  said = $state('');
+  notice = $state('');
   /** The answer that counted last, in words. */
   confirmed = $state('');
   /** The question that has been looked at for long enough. */
-  looked = $state<string | null>(null);
+  seen = $state<string | null>(null);
   private shown: { id: string; whole: boolean; since: number } | null = null;
   private early = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -71,23 +71,23 @@ class Answering {
   /** From now on it is looked at. */
   private begin(): void {
     clearTimeout(this.timer);
-    this.looked = null;
+    this.seen = null;
     if (this.shown === null) return;
     const { id } = this.shown;
     this.shown.since = performance.now();
-    this.timer = setTimeout(() => this.seen(id), LOOKED_AT);
+    this.timer = setTimeout(() => this.markSeen(id), LOOKED_AT);
   }
 
-  private seen(id: string): void {
-    this.looked = id;
+  private markSeen(id: string): void {
+    this.seen = id;
     this.early = false;
-    if (this.said === EARLY) this.said = '';
+    if (this.notice === EARLY) this.notice = '';
   }
 
   /** Whether this question has been looked at; if not, says so. */
-  lookedAt(id: string): boolean {
+  wasSeen(id: string): boolean {
     if (this.shown?.id === id && performance.now() - this.shown.since >= LOOKED_AT) return true;
-    this.said = EARLY;
+    this.notice = EARLY;
     this.early = true;
     this.begin();
     return false;
@@ -95,7 +95,7 @@ class Answering {
 
   /** Sends an answer; true if it counts. */
   async answer(approval: Approval, answer: Answer): Promise<boolean> {
-    if (this.sent.has(approval.id)) return false;
+    if (this.inFlight.has(approval.id)) return false;
     this.confirmed = '';
     return this.attempt(approval.id, async () => {
       const [answered] = [await call('loopback.respond', { ...identified(approval), ...answer })].flat();
@@ -103,23 +103,23 @@ class Answering {
       const settled = answered.type === 'ok' ? (answered.settled ?? []) : [];
       this.over(approval, answer.approve, answered);
       if (answered.type === 'ok') this.confirmed = confirmation(approval, answer, settled.length);
-      if (answered.type === 'already_resolved') this.confirmed = tooLate(answered.status, answered.decision, nameOf);
+      if (answered.type === 'already_resolved') this.confirmed = tooLate(answered.status, answered.decision, actorName);
       // One moves on to what is still open, not to what the rule has just answered.
       for (const other of settled.map((id) => approvals.get(id)))
-        if (other) approvals.told({ ...other, status: answer.approve ? 'allowed' : 'denied' });
+        if (other) approvals.update({ ...other, status: answer.approve ? 'allowed' : 'denied' });
       if (answered.type === 'error') throw new Error(answered.message);
       return answered.type === 'ok';
     });
   }
 
   /** Sends the same answer to several; each stands for itself. */
-  async several(list: Approval[], answer: Answer): Promise<Outcome[]> {
+  async answerAll(list: Approval[], answer: Answer): Promise<Outcome[]> {
     const outcomes: Outcome[] = [];
     this.confirmed = '';
     if (live.state !== 'live') return list.map((approval) => ({ approval, good: false, text: DISCONNECTED }));
     for (let from = 0; from < list.length; from += AT_ONCE) {
       const now = list.slice(from, from + AT_ONCE);
-      for (const approval of now) this.sent.add(approval.id);
+      for (const approval of now) this.inFlight.add(approval.id);
       try {
         const decisions = now.map((approval) => ({ ...identified(approval), ...answer }));
         const answered = [await call('loopback.respond', { decisions })].flat();
@@ -128,7 +128,7 @@ class Answering {
       } catch (error) {
         for (const approval of now) outcomes.push({ approval, good: false, text: words(error) });
       } finally {
-        for (const approval of now) this.sent.delete(approval.id);
+        for (const approval of now) this.inFlight.delete(approval.id);
       }
     }
     const good = outcomes.filter((outcome) => outcome.good).length;
@@ -141,7 +141,7 @@ class Answering {
       const result = await call('loopback.extend', { approval_id: approval.id, secs });
       if (result.type !== 'ok') throw new Error('It is already resolved.');
       const now = approvals.get(approval.id);
-      if (now) approvals.told({ ...now, expires_at: result.expires_at });
+      if (now) approvals.update({ ...now, expires_at: result.expires_at });
       this.confirmed = `Extended: ${callWords(approval)}`;
       return true;
     });
@@ -155,7 +155,7 @@ class Answering {
       });
       if (result.type !== 'ok') throw new Error('It is already resolved.');
       const now = approvals.get(approval.id);
-      if (now) approvals.told({ ...now, asked_of: result.asked_of });
+      if (now) approvals.update({ ...now, asked_of: result.asked_of });
       this.confirmed = `Escalated: ${callWords(approval)}`;
       return true;
     });
@@ -167,14 +167,14 @@ class Answering {
       this.problems.set(id, DISCONNECTED);
       return false;
     }
-    this.sent.add(id);
+    this.inFlight.add(id);
     try {
       return await act();
     } catch (error) {
       this.problems.set(id, words(error));
       return false;
     } finally {
-      this.sent.delete(id);
+      this.inFlight.delete(id);
     }
   }
 
@@ -183,16 +183,16 @@ class Answering {
     this.over(approval, answer.approve, answered);
     if (answered.type === 'ok') return { approval, good: true, text: answer.approve ? 'allowed' : 'denied' };
     if (answered.type === 'already_resolved')
-      return { approval, good: false, text: tooLate(answered.status, answered.decision, nameOf) };
+      return { approval, good: false, text: tooLate(answered.status, answered.decision, actorName) };
     return { approval, good: false, text: answered.message };
   }
 
   /** What is over is out of the list at once; who it was the hub tells in a moment. */
   private over(approval: Approval, approve: boolean, answered: Answered): void {
     if (answered.type === 'error' || approvals.get(approval.id) === undefined) return;
-    if (answered.type === 'ok') approvals.told({ ...approval, status: approve ? 'allowed' : 'denied' });
+    if (answered.type === 'ok') approvals.update({ ...approval, status: approve ? 'allowed' : 'denied' });
     else
-      approvals.told({
+      approvals.update({
         ...approval,
         status: answered.status,
         ...(answered.decision ? { decision: answered.decision } : {}),
@@ -200,15 +200,14 @@ class Answering {
   }
 }
 
-const nameOf = (id: string) => sessions.byId.get(id)?.name;
-
 function identified(approval: Approval): { approval_id: string; digest?: string } {
   return { approval_id: approval.id, ...(approval.digest === undefined ? {} : { digest: approval.digest }) };
 }
 
 function words(error: unknown): string {
-  if (error instanceof Refused) return error.message;
-  if (error instanceof Away) return 'Disconnected. The approval stays open; answer it again once the hub is back.';
+  if (error instanceof HubError) return error.message;
+  if (error instanceof Disconnected)
+    return 'Disconnected. The approval stays open; answer it again once the hub is back.';
   if (error instanceof SignedOut) return 'You are signed out.';
   return error instanceof Error ? error.message : String(error);
 }

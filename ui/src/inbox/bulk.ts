@@ -1,6 +1,6 @@
 /** Which approvals can be allowed together: tool calls whose whole input fits into a row of the list. Everything else is opened and answered by itself. */
 
-import { visible } from '../lib/text';
+import { visible } from '../pure/text';
 import type { Approval, Json } from '../wire';
 
 /** So much fits into a row. */

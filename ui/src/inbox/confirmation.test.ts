@@ -34,7 +34,7 @@ test('a long input is marked as cut', () => {
 });
 
 test('an answer that was too late says who was first', () => {
-  expect(tooLate('denied', { approve: false, by: { kind: 'token', name: 'ada' }, right: 'token' })).toBe(
-    'Your answer was too late: it was already denied by the token ada.',
-  );
+  expect(
+    tooLate('denied', { approve: false, by: { kind: 'token', name: 'ada' }, right: 'token' }, () => 'token ada'),
+  ).toBe('Your answer was too late: it was already denied by token ada.');
 });

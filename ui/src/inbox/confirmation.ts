@@ -1,10 +1,9 @@
 /** What is said on screen once an answer counts: what was answered, and how. */
 
-import { inputLine } from '../lib/input';
-import { cut, visible } from '../lib/text';
-import { who, type Names } from '../lib/words';
-import type { Approval, ApprovalStatus, Decision } from '../wire';
-import { plain } from '../sessions/notes';
+import { plain } from '../pure/fields';
+import { truncate, visible } from '../pure/text';
+import { inputLine } from '../pure/toolInput';
+import type { Approval, ApprovalStatus, Decider, Decision } from '../wire';
 import type { Answer } from './answering.svelte';
 
 const LONGEST = 160;
@@ -13,8 +12,8 @@ const LONGEST = 160;
 export function callWords({ tool_name, input, kind }: Pick<Approval, 'tool_name' | 'input' | 'kind'>): string {
   if (kind === 'budget') return `budget request (${plain(input['limit'])})`;
   if (kind === 'plan') return 'plan';
-  const line = cut(inputLine(tool_name, input), LONGEST);
-  return visible(`${cut(tool_name, 80).text} ${line.text}${line.left > 0 ? '…' : ''}`.trim());
+  const line = truncate(inputLine(tool_name, input), LONGEST);
+  return visible(`${truncate(tool_name, 80).text} ${line.text}${line.left > 0 ? '…' : ''}`.trim());
 }
 
 /** Confirms an answer. */
@@ -28,7 +27,7 @@ export function confirmation(
       ? { ...approval, input: answer.updated_input }
       : approval,
   );
-  const reason = answer.message === undefined ? '' : `. Reason: ${visible(cut(answer.message, LONGEST).text)}`;
+  const reason = answer.message === undefined ? '' : `. Reason: ${visible(truncate(answer.message, LONGEST).text)}`;
   const stopped = answer.interrupt ? ', and stopped the agent' : '';
   const rule = answer.remember
     ? `. Rule added: ${visible(answer.remember.rule)}${resolved > 0 ? `, which resolved ${resolved} more` : ''}`
@@ -44,7 +43,11 @@ function done(approval: Pick<Approval, 'kind'>, answer: Answer): string {
 }
 
 /** Says who was first, for an answer that came too late. */
-export function tooLate(status: ApprovalStatus, decision: Decision | undefined, names?: Names): string {
-  const by = decision ? ` by ${visible(who(decision.by, names))}` : '';
+export function tooLate(
+  status: ApprovalStatus,
+  decision: Decision | undefined,
+  name: (actor: Decider) => string,
+): string {
+  const by = decision ? ` by ${name(decision.by)}` : '';
   return `Your answer was too late: it was already ${status}${by}.`;
 }

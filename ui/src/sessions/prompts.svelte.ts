@@ -1,9 +1,9 @@
 /** The prompts of turns, fetched when they are looked at: an event says only where in the conversation one stands. */
 
 import { SvelteMap } from 'svelte/reactivity';
-import { call } from '../lib/api';
-import { why } from '../lib/text';
-import { output } from './call';
+import { errorText } from '../pure/text';
+import { call } from '../stores/api';
+import { resultText } from './toolCall';
 
 /** So many are kept. */
 const MOST = 500;
@@ -23,9 +23,9 @@ class Prompts {
     this.asked.add(node);
     let text: string;
     try {
-      text = output((await call('arbor.node_get', { node_id: node })).node.content);
+      text = resultText((await call('arbor.node_get', { node_id: node })).node.content);
     } catch (error) {
-      text = `(the prompt cannot be read: ${why(error)})`;
+      text = `(the prompt cannot be read: ${errorText(error)})`;
     }
     if (this.known.size >= MOST) {
       this.known.clear();

@@ -1,0 +1,56 @@
+/** Texts that others wrote, as they may be shown: what could mislead the eye is written out. */
+
+/** Control characters but tab and newline, characters that Unicode assigns to nothing, what changes the direction of writing or cannot be seen, blanks that are not the space, and halves of pairs. */
+const MISLEADING = /[\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Zs}\p{Default_Ignorable_Code_Point}\u2800]/gu;
+
+export function visible(text: string): string {
+  return text.replace(MISLEADING, (character) =>
+    ' \t\n'.includes(character) ? character : `\\u{${character.codePointAt(0)!.toString(16)}}`,
+  );
+}
+
+/** What went wrong, in words that may be shown: they may quote what a child wrote. */
+export function errorText(error: unknown): string {
+  return visible(truncate(error instanceof Error ? error.message : String(error), 2_000).text);
+}
+
+/** The first so many characters, and how many were left out. */
+export function truncate(text: string, most: number): { text: string; left: number } {
+  if (text.length <= most) return { text, left: 0 };
+  // Not in the middle of a pair.
+  const end = /[\ud800-\udbff]/.test(text[most - 1] ?? '') ? most - 1 : most;
+  return { text: text.slice(0, end), left: text.length - end };
+}
+
+/** The text in pieces of at most so many characters, cut between paragraphs where there are any, else between lines. */
+export function chunks(text: string, most: number): string[] {
+  const all: string[] = [];
+  let rest = text;
+  while (rest.length > most) {
+    const at = [rest.lastIndexOf('\n\n', most - 1), rest.lastIndexOf('\n', most - 1)].find((at) => at > 0);
+    const piece = at === undefined ? truncate(rest, most).text : rest.slice(0, at + 1);
+    all.push(piece);
+    rest = rest.slice(piece.length);
+  }
+  return rest === '' ? all : [...all, rest];
+}
+
+export function money(usd: number): string {
+  return `$${usd.toFixed(usd > 0 && usd < 0.1 ? 4 : 2)}`;
+}
+
+/** A span of seconds, in the two largest units that say something. */
+export function duration(seconds: number): string {
+  const s = Math.max(0, Math.round(seconds));
+  if (s < 60) return `${s}s`;
+  if (s < 3600) return s % 60 && s < 600 ? `${Math.floor(s / 60)}m ${s % 60}s` : `${Math.floor(s / 60)}m`;
+  if (s < 86400)
+    return s % 3600 >= 60 ? `${Math.floor(s / 3600)}h ${Math.floor((s % 3600) / 60)}m` : `${Math.floor(s / 3600)}h`;
+  return `${Math.floor(s / 86400)}d`;
+}
+
+/** A time; the date is added unless it is today. */
+export function timeText(at: number): string {
+  const then = new Date(at * 1000);
+  return then.toDateString() === new Date().toDateString() ? then.toLocaleTimeString() : then.toLocaleString();
+}
