@@ -5,11 +5,11 @@ import { entrySummary, editedInput, listParams, mergeNewer, type FilterForm } fr
 const sessions = [{ id: 'id-1', name: 'lead' }] as SessionView[];
 const none: FilterForm = { session: '', kind: '', by: '', tool: '', since: '', until: '' };
 
-test('nothing typed filters nothing', () => {
+test('an empty form filters nothing', () => {
   expect(listParams(none, sessions)).toEqual({});
 });
 
-test('sessions may be named, and times are the clock of the viewer', () => {
+test('a session may be given by name, and times are local', () => {
   expect(listParams({ ...none, session: 'lead', by: 'lead', tool: ' Bash ', kind: 'gate' }, sessions)).toEqual({
     session_id: 'id-1',
     by: 'session:id-1',
@@ -24,15 +24,15 @@ test('sessions may be named, and times are the clock of the viewer', () => {
   expect(since).toBe(new Date(2026, 0, 2, 3, 4).getTime() / 1000);
 });
 
-test('what came later is put before the rest, each once', () => {
+test('newer rows are added at the top, each once', () => {
   const row = (number: number) => ({ number }) as AuditRow;
   expect(mergeNewer([row(5), row(4)], [row(7), row(6), row(5)], false)?.map((one) => one.number)).toEqual([7, 6, 5, 4]);
-  expect(mergeNewer([row(5)], [row(9), row(8)], false), 'something between them is missing').toBe(null);
+  expect(mergeNewer([row(5)], [row(9), row(8)], false), 'rows in between are missing').toBe(null);
   expect(mergeNewer([], [row(2), row(1)], true)?.length).toBe(2);
   expect(mergeNewer([row(5)], [], true)?.length).toBe(1);
 });
 
-test('an act says in one line what it was about', () => {
+test('an entry has a summary in one line', () => {
   const entry = { at: 0, status: 'made', by: { kind: 'operator' } } as unknown as AuditEntry;
   expect(entrySummary({ ...entry, kind: 'decision', input: { command: 'ls' } })).toBe('ls');
   expect(
@@ -43,7 +43,7 @@ test('an act says in one line what it was about', () => {
   expect(entrySummary({ ...entry, kind: 'session' })).toBe('');
 });
 
-test('of an edited call, what ran is told', () => {
+test('the summary of an edited call shows the input that ran', () => {
   const entry = { tool_name: 'Bash', input: { command: 'rm -r x' }, updated_input: { command: 'ls x' } };
   expect(entrySummary(entry as never)).toBe('ls x');
   expect(editedInput(entry)).toEqual({ command: 'ls x' });

@@ -1,4 +1,4 @@
-/** The record as it is asked for and kept in the page: filters out of what was typed, pages put together, newest first. */
+/** The audit log in the page: filters from the form, pages merged newest first, and summaries of entries. */
 
 import { plain } from '../pure/fields';
 import { answersIn, inputChanges } from '../pure/inputChanges';
@@ -12,12 +12,12 @@ export interface FilterForm {
   kind: AuditKind | '';
   by: string;
   tool: string;
-  /** As `<input type="datetime-local">` gives them. */
+  /** Values of `<input type="datetime-local">`. */
   since: string;
   until: string;
 }
 
-/** The parameters of `audit.list`; a session may be typed by its name. */
+/** The parameters of `audit.list`. A session may be given by its name. */
 export function listParams(typed: FilterForm, sessions: readonly SessionView[]): Params<'audit.list'> {
   const params: Params<'audit.list'> = {};
   const session = typed.session.trim();
@@ -37,8 +37,8 @@ export function listParams(typed: FilterForm, sessions: readonly SessionView[]):
 }
 
 /**
- * The newest rows before those that are there, each once; `null` where the page does not reach down to them, so that something
- * between is missing.
+ * Adds the newer rows of a page, each once. Returns `null` if the page does not reach the known rows, so that rows in between are
+ * missing.
  */
 export function mergeNewer(rows: readonly AuditRow[], page: readonly AuditRow[], whole: boolean): AuditRow[] | null {
   const top = rows[0]?.number ?? 0;
@@ -47,7 +47,7 @@ export function mergeNewer(rows: readonly AuditRow[], page: readonly AuditRow[],
   return [...later, ...rows];
 }
 
-/** The input that ran, where it is another than the one that was requested; answers to questions are no change. */
+/** The input that ran, if it differs from the requested one. The answers to a question are not a change. */
 export function editedInput(entry: Pick<AuditEntry, 'tool_name' | 'input' | 'updated_input'>): Fields | null {
   const { tool_name = '', input = {}, updated_input: ran } = entry;
   return ran === undefined || inputChanges(input, ran).length === 0 || answersIn(tool_name, input, ran) !== null
@@ -55,7 +55,7 @@ export function editedInput(entry: Pick<AuditEntry, 'tool_name' | 'input' | 'upd
     : ran;
 }
 
-/** What an act was about, in one line: the tool's input as it ran, the rule, what was set. */
+/** An entry in one line: the input that ran, the rule, or the setting. */
 export function entrySummary(entry: AuditEntry): string {
   const { detail = {} } = entry;
   const rule = detail['rule'];
@@ -66,7 +66,7 @@ export function entrySummary(entry: AuditEntry): string {
   return inputSummary(detail);
 }
 
-/** What was done, as a good or a bad sign. */
+/** The colour of an entry. */
 export function entryTone(entry: AuditEntry): 'good' | 'bad' | 'soft' {
   if (['allowed', 'allow'].includes(entry.status)) return 'good';
   if (['denied', 'deny', 'expired'].includes(entry.status)) return 'bad';

@@ -1,4 +1,4 @@
-/** Limits of sessions, as they are shown: what was given, what is used, what is set aside for those below, what is left. */
+/** Budgets of sessions as they are shown: granted, used, reserved for descendants, and left. */
 
 import { money, duration } from '../pure/text';
 import type { BudgetView } from '../wire';
@@ -10,8 +10,8 @@ export const LABELS: Record<Resource, string> = {
   cost_usd: 'Cost',
   turns: 'Turns',
   tool_calls: 'Tool calls',
-  wall_secs: 'Time of its turns',
-  children: 'Sessions below',
+  wall_secs: 'Turn time',
+  children: 'Descendants',
 };
 
 export interface BudgetLine {
@@ -19,25 +19,25 @@ export interface BudgetLine {
   limit: number;
   used: number;
   left: number;
-  /** Given to those below that have a limit of their own, and not used by them yet. */
-  aside: number;
-  /** How much of it cannot be used any more, from 0 to 1. */
-  part: number;
+  /** Granted to descendants with a budget of their own, and not used by them yet. */
+  reserved: number;
+  /** The share that is used or reserved, from 0 to 1. */
+  usedShare: number;
 }
 
-/** The limits there are, in an order that does not change. */
+/** The parts of a budget, in a fixed order. */
 export function budgetLines(budget: BudgetView | undefined): BudgetLine[] {
   return RESOURCES.flatMap((name) => {
     const view = budget?.[name];
     if (view === undefined) return [];
     const { limit, used, left } = view;
-    const aside = Math.max(0, limit - used - left);
-    const part = limit > 0 ? Math.min(1, Math.max(0, 1 - left / limit)) : 1;
-    return [{ name, limit, used, left, aside, part }];
+    const reserved = Math.max(0, limit - used - left);
+    const usedShare = limit > 0 ? Math.min(1, Math.max(0, 1 - left / limit)) : 1;
+    return [{ name, limit, used, left, reserved, usedShare }];
   });
 }
 
-/** So much of it, with its unit. */
+/** An amount with its unit. */
 export function amountText(name: Resource, value: number): string {
   switch (name) {
     case 'cost_usd':

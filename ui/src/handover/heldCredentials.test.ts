@@ -3,7 +3,7 @@ import { HELD_FOR, HeldCredentials } from './heldCredentials';
 
 const credential = { token: 'secret', name: 'console-1', hub: 'key' };
 
-test('a credential goes back to its own tab, once', () => {
+test('a credential is returned to its own tab, once', () => {
   const held = new HeldCredentials(() => 0);
   held.keep('tab', credential);
   expect(held.take('other')).toBeNull();
@@ -11,7 +11,7 @@ test('a credential goes back to its own tab, once', () => {
   expect(held.take('tab')).toBeNull();
 });
 
-test('a credential that nobody takes is forgotten', () => {
+test('a credential that no page takes is deleted', () => {
   let now = 0;
   const held = new HeldCredentials(() => now);
   held.keep('tab', credential);

@@ -1,14 +1,14 @@
-/** Credentials that pages left here on their way through a reload: in memory only, each for the tab that left it, once and not for long. */
+/** Credentials of tabs that are reloading: kept in memory, given back once to the same tab, and deleted after a while. */
 
 export interface Credential {
   token: string;
-  /** The name of a token that was created by signing in; null for one that somebody was given. */
+  /** The name of a token that was created by signing in; null for a token that the person typed. */
   name: string | null;
-  /** The key of the hub that takes the token; null where no hub has proven its identity. */
+  /** The public key of the token's hub; null if the hub has not proven its identity. */
   hub: string | null;
 }
 
-/** A page that is reloaded asks for its credential within this time, in milliseconds. */
+/** A reloaded page asks for its credential within this time, in milliseconds. */
 export const HELD_FOR = 30_000;
 
 export class HeldCredentials {
@@ -16,13 +16,13 @@ export class HeldCredentials {
 
   constructor(private readonly now: () => number = Date.now) {}
 
-  /** Holds the credential of a tab. */
+  /** Keeps the credential of a tab. */
   keep(tab: string, credential: Credential): void {
     this.forgetOld();
     this.credentials.set(tab, { credential, until: this.now() + HELD_FOR });
   }
 
-  /** Hands the credential back to its tab, and forgets it. */
+  /** Returns the credential to its tab, and deletes it. */
   take(tab: string): Credential | null {
     this.forgetOld();
     const held = this.credentials.get(tab);

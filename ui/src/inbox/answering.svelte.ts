@@ -1,6 +1,5 @@
 /**
- * Answers on their way. One place sends them all, and keeps the rule that nobody answers what has not been looked at: a question has to
- * have been on the screen for a moment before a key or a click counts for it.
+ * Sends answers to the hub. It enforces that an approval was visible for a moment before a key or a click can answer it.
  */
 
 import { SvelteMap, SvelteSet } from 'svelte/reactivity';
@@ -9,21 +8,21 @@ import { Disconnected, call, HubError, SignedOut } from '../stores/api';
 import { approvals } from '../stores/approvals.svelte';
 import { live } from '../stores/live.svelte';
 import type { Answered, Answer as WireAnswer, Approval } from '../wire';
-import { callWords, confirmation, tooLate } from './confirmation';
+import { callText, confirmation, tooLate } from './confirmation';
 
-/** So long has an approval been shown before it can be answered, in milliseconds. */
-export const LOOKED_AT = 400;
+/** How long an approval must be visible before it can be answered, in milliseconds. */
+export const VISIBLE_FOR = 400;
 
-export const EARLY = 'This approval has only just appeared: look at it, then answer.';
-export const DISCONNECTED = 'Disconnected: answers are sent again once the hub is back.';
+export const EARLY = 'This approval has just appeared. Read it, then answer.';
+export const DISCONNECTED = 'Disconnected. You can answer after the hub is connected again.';
 
 /** An answer as `loopback.respond` takes it, without the approval it answers. */
 export type Answer = Omit<WireAnswer, 'approval_id' | 'digest'>;
 
-/** How much of an input is shown: what belongs to it is still being read, parts of it are left out, its end is below the edge of the view, or all of it has been on the screen. */
-export type InFullState = { kind: 'reading' } | { kind: 'cut'; left: number } | { kind: 'below' } | { kind: 'shown' };
+/** How much of an input is shown: its context is still loading, parts are hidden, its end is below the visible area, or all of it has been visible. */
+export type ShownState = { kind: 'reading' } | { kind: 'cut'; left: number } | { kind: 'below' } | { kind: 'shown' };
 
-/** What became of one of several. */
+/** The outcome of one of several answers. */
 export interface Outcome {
   approval: Approval;
   good: boolean;
@@ -32,50 +31,52 @@ export interface Outcome {
 
 const NOT_REPORTED = 'the hub did not report the outcome';
 
-/** So many at once; the rest is sent after them. */
+/** Answers per request. */
 const AT_ONCE = 100;
 
 class Answering {
-  /** On their way. */
+  /** The approvals whose answers are on their way. */
   inFlight = new SvelteSet<string>();
-  /** What went wrong with the last answer to a question. */
+  /** The error of the last answer, by approval. */
   problems = new SvelteMap<string, string>();
-  /** What was said last. */
+  /** A notice for the person. */
   notice = $state('');
-  /** The answer that counted last, in words. */
+  /** The confirmation of the last answer. */
   confirmed = $state('');
-  /** The question that has been looked at for long enough. */
+  /** The approval that has been visible for long enough. */
   seen = $state<string | null>(null);
   private shown: { id: string; whole: boolean; since: number } | null = null;
   private early = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor() {
-    // What was on the screen while nobody looked at the tab has not been looked at.
+    // Time in a hidden tab does not count.
     document.addEventListener('visibilitychange', () => {
       const { id, whole } = this.shown ?? { id: null, whole: true };
       this.shown = null;
       this.show(id, whole);
     });
-    // A key that came too early may be the first of a word: what follows it, without a pause, is meant no more for this question.
-    addEventListener('keydown', (event) => this.early && event.key.length === 1 && this.begin(), { capture: true });
+    // A key that came too early may be the start of a typed word: the keys that follow without a pause do not answer either.
+    addEventListener('keydown', (event) => this.early && event.key.length === 1 && this.startTimer(), {
+      capture: true,
+    });
   }
 
-  /** This question is on the screen, in full or not yet; null: none is. */
+  /** This approval is visible, with its whole input or not yet; null if none is. */
   show(id: string | null, whole = true): void {
     if (this.shown?.id === id && this.shown?.whole === whole) return;
     this.shown = id === null ? null : { id, whole, since: 0 };
-    this.begin();
+    this.startTimer();
   }
 
-  /** From now on it is looked at. */
-  private begin(): void {
+  /** Starts the time that the approval must be visible. */
+  private startTimer(): void {
     clearTimeout(this.timer);
     this.seen = null;
     if (this.shown === null) return;
     const { id } = this.shown;
     this.shown.since = performance.now();
-    this.timer = setTimeout(() => this.markSeen(id), LOOKED_AT);
+    this.timer = setTimeout(() => this.markSeen(id), VISIBLE_FOR);
   }
 
   private markSeen(id: string): void {
@@ -84,16 +85,16 @@ class Answering {
     if (this.notice === EARLY) this.notice = '';
   }
 
-  /** Whether this question has been looked at; if not, says so. */
+  /** Whether this approval was visible for long enough; if not, shows a notice. */
   wasSeen(id: string): boolean {
-    if (this.shown?.id === id && performance.now() - this.shown.since >= LOOKED_AT) return true;
+    if (this.shown?.id === id && performance.now() - this.shown.since >= VISIBLE_FOR) return true;
     this.notice = EARLY;
     this.early = true;
-    this.begin();
+    this.startTimer();
     return false;
   }
 
-  /** Sends an answer; true if it counts. */
+  /** Sends an answer. Returns whether it took effect. */
   async answer(approval: Approval, answer: Answer): Promise<boolean> {
     if (this.inFlight.has(approval.id)) return false;
     this.confirmed = '';
@@ -101,10 +102,10 @@ class Answering {
       const [answered] = [await call('loopback.respond', { ...identified(approval), ...answer })].flat();
       if (answered === undefined) throw new Error(NOT_REPORTED);
       const settled = answered.type === 'ok' ? (answered.settled ?? []) : [];
-      this.over(approval, answer.approve, answered);
+      this.remove(approval, answer.approve, answered);
       if (answered.type === 'ok') this.confirmed = confirmation(approval, answer, settled.length);
       if (answered.type === 'already_resolved') this.confirmed = tooLate(answered.status, answered.decision, actorName);
-      // One moves on to what is still open, not to what the rule has just answered.
+      // The next approval to show must not be one that the new rule has just resolved.
       for (const other of settled.map((id) => approvals.get(id)))
         if (other) approvals.update({ ...other, status: answer.approve ? 'allowed' : 'denied' });
       if (answered.type === 'error') throw new Error(answered.message);
@@ -112,7 +113,7 @@ class Answering {
     });
   }
 
-  /** Sends the same answer to several; each stands for itself. */
+  /** Sends the same answer to several approvals. Each has an outcome of its own. */
   async answerAll(list: Approval[], answer: Answer): Promise<Outcome[]> {
     const outcomes: Outcome[] = [];
     this.confirmed = '';
@@ -126,7 +127,7 @@ class Answering {
         const byId = new Map(answered.map((one) => [one.approval_id, one]));
         for (const approval of now) outcomes.push(this.outcome(approval, answer, byId.get(approval.id)));
       } catch (error) {
-        for (const approval of now) outcomes.push({ approval, good: false, text: words(error) });
+        for (const approval of now) outcomes.push({ approval, good: false, text: problemText(error) });
       } finally {
         for (const approval of now) this.inFlight.delete(approval.id);
       }
@@ -142,7 +143,7 @@ class Answering {
       if (result.type !== 'ok') throw new Error('It is already resolved.');
       const now = approvals.get(approval.id);
       if (now) approvals.update({ ...now, expires_at: result.expires_at });
-      this.confirmed = `Extended: ${callWords(approval)}`;
+      this.confirmed = `Extended: ${callText(approval)}`;
       return true;
     });
   }
@@ -156,7 +157,7 @@ class Answering {
       if (result.type !== 'ok') throw new Error('It is already resolved.');
       const now = approvals.get(approval.id);
       if (now) approvals.update({ ...now, asked_of: result.asked_of });
-      this.confirmed = `Escalated: ${callWords(approval)}`;
+      this.confirmed = `Escalated: ${callText(approval)}`;
       return true;
     });
   }
@@ -171,7 +172,7 @@ class Answering {
     try {
       return await act();
     } catch (error) {
-      this.problems.set(id, words(error));
+      this.problems.set(id, problemText(error));
       return false;
     } finally {
       this.inFlight.delete(id);
@@ -180,15 +181,15 @@ class Answering {
 
   private outcome(approval: Approval, answer: Answer, answered: Answered | undefined): Outcome {
     if (answered === undefined) return { approval, good: false, text: NOT_REPORTED };
-    this.over(approval, answer.approve, answered);
+    this.remove(approval, answer.approve, answered);
     if (answered.type === 'ok') return { approval, good: true, text: answer.approve ? 'allowed' : 'denied' };
     if (answered.type === 'already_resolved')
       return { approval, good: false, text: tooLate(answered.status, answered.decision, actorName) };
     return { approval, good: false, text: answered.message };
   }
 
-  /** What is over is out of the list at once; who it was the hub tells in a moment. */
-  private over(approval: Approval, approve: boolean, answered: Answered): void {
+  /** Removes a resolved approval from the list at once. The stream reports soon who resolved it. */
+  private remove(approval: Approval, approve: boolean, answered: Answered): void {
     if (answered.type === 'error' || approvals.get(approval.id) === undefined) return;
     if (answered.type === 'ok') approvals.update({ ...approval, status: approve ? 'allowed' : 'denied' });
     else
@@ -204,10 +205,10 @@ function identified(approval: Approval): { approval_id: string; digest?: string 
   return { approval_id: approval.id, ...(approval.digest === undefined ? {} : { digest: approval.digest }) };
 }
 
-function words(error: unknown): string {
+function problemText(error: unknown): string {
   if (error instanceof HubError) return error.message;
   if (error instanceof Disconnected)
-    return 'Disconnected. The approval stays open; answer it again once the hub is back.';
+    return 'Disconnected. The approval may still be open. Answer it again after the hub is connected.';
   if (error instanceof SignedOut) return 'You are signed out.';
   return error instanceof Error ? error.message : String(error);
 }

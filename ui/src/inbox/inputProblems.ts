@@ -1,6 +1,6 @@
 /**
- * Whether an input that was changed by hand is one that its tool takes: against what is known of Claude Code's own tools, and for the others
- * against what the agent had given. A fault that is certain keeps it from being sent; what is merely odd is said.
+ * Checks whether an edited input is valid for its tool: against the known inputs of Claude Code's tools, and for other tools against the
+ * agent's input. An error blocks the answer; a doubt is only shown.
  */
 
 import type { Fields, Json } from '../wire';
@@ -8,12 +8,12 @@ import type { Fields, Json } from '../wire';
 export interface InputProblem {
   field: string;
   what: string;
-  /** Whether the tool would surely refuse it. */
+  /** Whether the tool would certainly reject the input. */
   certain: boolean;
 }
 
 type Type = 'text' | 'number' | 'yes or no' | 'list' | 'object' | readonly string[];
-/** A name with `?` may be left out. */
+/** A name with `?` is optional. */
 type Shape = Record<string, Type | { each: Shape }>;
 
 const EDIT = { old_string: 'text', new_string: 'text', 'replace_all?': 'yes or no' } as const;
@@ -76,13 +76,13 @@ const SHAPES: Record<string, Shape> = {
 };
 SHAPES['Agent'] = SHAPES['Task']!;
 
-/** What is wrong with the input, the original given. */
+/** The problems of an edited input. */
 export function inputProblems(tool: string, input: Fields, original: Fields): InputProblem[] {
   const shape = Object.hasOwn(SHAPES, tool) ? SHAPES[tool]! : null;
-  return shape === null ? unlike(input, original) : unfit(shape, input, original, '');
+  return shape === null ? differences(input, original) : shapeProblems(shape, input, original, '');
 }
 
-function unfit(shape: Shape, input: Fields, original: Fields | null, within: string): InputProblem[] {
+function shapeProblems(shape: Shape, input: Fields, original: Fields | null, within: string): InputProblem[] {
   const found: InputProblem[] = [];
   const names = new Map(
     Object.entries(shape).map(([name, type]) => [name.replace(/\?$/, ''), { type, needed: !name.endsWith('?') }]),
@@ -93,43 +93,45 @@ function unfit(shape: Shape, input: Fields, original: Fields | null, within: str
     if (value === undefined) {
       if (needed) found.push({ field, what: 'is missing', certain: true });
     } else if (typeof type === 'object' && 'each' in type) {
-      if (!Array.isArray(value)) found.push({ field, what: `is a list, not ${named(value)}`, certain: true });
+      if (!Array.isArray(value)) found.push({ field, what: `must be a list, not ${named(value)}`, certain: true });
       else
         value.forEach((one, at) => {
           if (one === null || typeof one !== 'object' || Array.isArray(one))
-            found.push({ field: `${field}[${at}]`, what: `is an object, not ${named(one)}`, certain: true });
-          else found.push(...unfit(type.each, one, null, `${field}[${at}].`));
+            found.push({ field: `${field}[${at}]`, what: `must be an object, not ${named(one)}`, certain: true });
+          else found.push(...shapeProblems(type.each, one, null, `${field}[${at}].`));
         });
     } else if (!fits(value, type)) {
       found.push({
         field,
-        what: typeof type === 'string' ? `is ${article(type)}, not ${named(value)}` : `is one of ${type.join(', ')}`,
+        what:
+          typeof type === 'string'
+            ? `must be ${article(type)}, not ${named(value)}`
+            : `must be one of ${type.join(', ')}`,
         certain: true,
       });
     }
   }
   for (const name of Object.keys(input)) {
-    // A newer Claude Code may know more: what the agent itself has given is known to it.
+    // A newer Claude Code may have more fields: those that the agent set itself are valid.
     if (!names.has(name) && !(original && Object.hasOwn(original, name)))
       found.push({ field: within + name, what: 'is not a field of this tool', certain: true });
   }
   return found;
 }
 
-function unlike(input: Fields, original: Fields): InputProblem[] {
+function differences(input: Fields, original: Fields): InputProblem[] {
   const found: InputProblem[] = [];
   for (const [name, was] of Object.entries(original)) {
     const value = input[name];
-    if (value === undefined)
-      found.push({ field: name, what: 'was given by the agent and is left out', certain: false });
+    if (value === undefined) found.push({ field: name, what: 'is missing, but the agent set it', certain: false });
     else if (was !== null && typeOf(value) !== typeOf(was))
-      found.push({ field: name, what: `is ${article(typeOf(was))}, not ${named(value)}`, certain: true });
+      found.push({ field: name, what: `must be ${article(typeOf(was))}, not ${named(value)}`, certain: true });
   }
   for (const name of Object.keys(input)) {
     if (!Object.hasOwn(original, name))
       found.push({
         field: name,
-        what: 'was not given by the agent; whether the tool takes it is not known',
+        what: 'was not set by the agent, and the tool may not accept it',
         certain: false,
       });
   }
@@ -156,7 +158,7 @@ const article = (type: string) =>
       : 'true or false'
     : `${type === 'object' ? 'an' : 'a'} ${type}`;
 
-/** The object that a text of JSON says, or what is wrong with it. */
+/** Parses JSON that must be an object. */
 export function parseInput(text: string): { input: Fields } | { fault: string } {
   let value: Json;
   try {
@@ -165,6 +167,6 @@ export function parseInput(text: string): { input: Fields } | { fault: string } 
     return { fault: error instanceof Error ? error.message : String(error) };
   }
   if (value === null || typeof value !== 'object' || Array.isArray(value))
-    return { fault: 'an object in braces is expected' };
+    return { fault: 'must be a JSON object: {…}' };
   return { input: value };
 }

@@ -18,7 +18,7 @@ const stepped = (list: Approval[], from: Parameters<typeof step>[1], by: 1 | -1)
 const nextOpen = (list: Approval[], answered: Approval) => next(list, answered, number);
 const list = [one('a', 1), one('b', 2), one('d', 4)];
 
-test('every word of the filter has to occur somewhere', () => {
+test('every word of the filter must occur', () => {
   const open = [...list, one('e', 5, { session_name: 'Deploy', tool_name: 'Write', input: { file_path: '/etc/x' } })];
   const ids = (words: string, path?: (id: string) => string[]) =>
     filtered(open, words, path).map((approval) => approval.id);
@@ -29,7 +29,7 @@ test('every word of the filter has to occur somewhere', () => {
   expect(ids('nowhere')).toEqual([]);
 });
 
-test('one moves along the list, and stays at its ends', () => {
+test('the selection moves along the list and stops at its ends', () => {
   expect([
     stepped(list, null, 1),
     stepped(list, list[0]!, 1),
@@ -39,17 +39,17 @@ test('one moves along the list, and stays at its ends', () => {
   ]).toEqual(['a', 'b', 'd', 'a', null]);
 });
 
-test('from one that is gone, one moves on from where it was', () => {
+test('from a resolved approval, the selection moves on from its position', () => {
   const gone = { id: 'c', created_at: 3 };
   expect([stepped(list, gone, 1), stepped(list, gone, -1)]).toEqual(['d', 'b']);
 });
 
-test('those of the same second keep the order in which they came', () => {
+test('approvals of the same second keep their order of arrival', () => {
   const same = [one('a', 1), one('c', 1), one('d', 1)];
   expect(stepped(same, { id: 'b', created_at: 1 }, 1)).toBe('c');
 });
 
-test('after an answer the next is looked at, or the last that is left', () => {
+test('after an answer the next approval is selected, or else the last one', () => {
   expect([nextOpen(list, list[0]!), nextOpen(list, list[2]!), nextOpen([list[0]!], list[0]!)]).toEqual([
     'b',
     'b',

@@ -1,9 +1,9 @@
-/** The list of open approvals: what a filter leaves of it, and what comes after what. */
+/** The list of open approvals: filtering, and the order in which they are selected. */
 
 import { inputLine } from '../pure/toolInput';
 import type { Approval } from '../wire';
 
-/** So much of an input is searched. */
+/** The filter searches this many characters of an input. */
 const SEARCHED = 20_000;
 const texts = new WeakMap<Approval, string>();
 
@@ -18,7 +18,7 @@ function textOf(approval: Approval): string {
   return text;
 }
 
-/** Those in which every word occurs: in the names of session and tool, or in the input. */
+/** The approvals that contain every word: in the names of session and tool, or in the input. */
 export function filtered(open: Approval[], words: string, path: (id: string) => string[] = () => []): Approval[] {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   if (wanted.length === 0) return open;
@@ -30,10 +30,10 @@ export function filtered(open: Approval[], words: string, path: (id: string) => 
 }
 
 type Placed = Pick<Approval, 'id' | 'created_at'>;
-/** Those of one second are told apart by the order in which the hub told of them. */
+/** The order of arrival, for approvals of the same second. */
 type Numbered = (id: string) => number;
 
-/** The id that is so many steps from one, which need not be in the list any more: then its place in the order counts. */
+/** The approval one step before or after another, which may have left the list: then its position in the order counts. */
 export function stepped(list: Placed[], from: Placed | null, step: 1 | -1, number: Numbered): string | null {
   if (list.length === 0) return null;
   if (from === null) return (step === 1 ? list[0] : list.at(-1))!.id;
@@ -47,7 +47,7 @@ export function stepped(list: Placed[], from: Placed | null, step: 1 | -1, numbe
   return (after < 0 ? list.at(-1) : list[Math.max(0, after - 1)])!.id;
 }
 
-/** What to look at once this one is answered: the next, or else the one before it. */
+/** The approval to show after this one is answered: the next one, or else the previous one. */
 export function nextOpen(list: Placed[], answered: Placed, number: Numbered): string | null {
   const others = list.filter((one) => one.id !== answered.id);
   return stepped(others, answered, 1, number);

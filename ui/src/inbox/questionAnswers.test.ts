@@ -9,17 +9,17 @@ const question = (several: boolean): Question => ({
   options: ['A', 'B', 'C'].map((label) => ({ label, description: '', preview: '' })),
 });
 
-test('one is chosen, or said in own words', () => {
+test('a single choice can be replaced by a typed answer', () => {
   expect(answerTo(question(false), { labels: ['B'], own: '' })).toBe('B');
   expect(answerTo(question(false), { labels: ['B'], own: ' neither ' })).toBe('neither');
   expect(answerTo(question(false), { labels: [], own: ' ' })).toBeNull();
 });
 
-test('several are joined in the order of the options, own words last', () => {
+test('several choices are joined in the order of the options, with the typed answer last', () => {
   expect(answerTo(question(true), { labels: ['C', 'A'], own: 'and this' })).toBe('A, C, and this');
 });
 
-test('only when all are answered there are answers', () => {
+test('there are no answers until every question has one', () => {
   const two = [question(false), { ...question(true), text: 'And?' }];
   expect(answersTo(two, [{ labels: ['A'], own: '' }])).toBeNull();
   expect(

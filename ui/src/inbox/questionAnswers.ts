@@ -1,15 +1,15 @@
-/** The answers to the questions of an agent, out of what was chosen and written in the form. */
+/** The answers to an agent's questions, from the options and the text of the form. */
 
 import type { Question } from '../pure/toolInput';
 
 export interface Chosen {
   /** Labels of options, in the order of the options. */
   labels: string[];
-  /** An answer in own words. */
+  /** The other answer that the person typed. */
   own: string;
 }
 
-/** The answer to one question; null as long as there is none. Own words stand for themselves, or beside what was chosen of several. */
+/** The answer to one question; null while there is none. A typed answer replaces a single choice, and is added to several. */
 export function answerTo(question: Question, chosen: Chosen): string | null {
   const own = chosen.own.trim();
   const labels = question.options.map((option) => option.label).filter((label) => chosen.labels.includes(label));
@@ -17,7 +17,7 @@ export function answerTo(question: Question, chosen: Chosen): string | null {
   return parts.length === 0 ? null : parts.join(', ');
 }
 
-/** All answers, by the text of the question; null as long as one is missing. */
+/** All answers, by the text of the question; null while one is missing. */
 export function answersTo(questions: Question[], chosen: Chosen[]): Record<string, string> | null {
   const answers: [string, string][] = [];
   for (const [at, question] of questions.entries()) {

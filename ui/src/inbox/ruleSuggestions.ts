@@ -1,22 +1,22 @@
-/** Which rules to offer when somebody wants an answer to be remembered: what Claude Code suggests, just this call, and calls like it. */
+/** Suggests rules for an approval: Claude Code's suggestions, a rule for exactly this call, and rules for similar calls. */
 
 import type { Approval, Json } from '../wire';
 
 export interface Offered {
-  /** Claude Code's own, or for just this call; empty where it is better to have it written. */
+  /** Claude Code's suggestion or a rule for exactly this call; empty if the person should write one. */
   first: string;
-  /** Others, some of them wider: to be chosen, and never taken unseen. */
+  /** Further suggestions, some of them wider. They are never filled in without a click. */
   others: string[];
 }
 
 export function rulesFor(approval: Pick<Approval, 'tool_name' | 'input' | 'suggestions'>): Offered {
-  const { exact, wider } = made(approval.tool_name, approval.input);
-  const narrow = [...suggested(approval.tool_name, approval.suggestions ?? []), ...exact];
+  const { exact, wider } = suggestionsFor(approval.tool_name, approval.input);
+  const narrow = [...claudeSuggestions(approval.tool_name, approval.suggestions ?? []), ...exact];
   const first = narrow[0] ?? '';
   return { first, others: [...new Set([...narrow, ...wider])].filter((rule) => rule !== first).slice(0, 5) };
 }
 
-function suggested(tool: string, suggestions: readonly Json[]): string[] {
+function claudeSuggestions(tool: string, suggestions: readonly Json[]): string[] {
   const rules: string[] = [];
   for (const one of suggestions) {
     if (one === null || typeof one !== 'object' || Array.isArray(one)) continue;
@@ -34,17 +34,17 @@ function suggested(tool: string, suggestions: readonly Json[]): string[] {
   return rules.filter((rule) => rule.length <= 1_000);
 }
 
-/** What means something in a rule, or cannot be read in one, is left for people to write. */
+/** Whether a text has no special meaning in a rule. */
 const plain = (text: string) => text !== '' && text.length <= 500 && !/[*()\\\n:"']/.test(text);
 
-interface Made {
+interface Suggested {
   exact: string[];
   wider: string[];
 }
 
-const only = (rule: string | null): Made => ({ exact: rule === null ? [] : [rule], wider: [] });
+const only = (rule: string | null): Suggested => ({ exact: rule === null ? [] : [rule], wider: [] });
 
-function made(tool: string, input: Approval['input']): Made {
+function suggestionsFor(tool: string, input: Approval['input']): Suggested {
   const given = (name: string) => {
     const value = input[name];
     return typeof value === 'string' && plain(value) ? value : null;
@@ -75,7 +75,7 @@ function made(tool: string, input: Approval['input']): Made {
       return named(given('subagent_type'));
     case 'Skill':
       return named(given('skill'));
-    // What they run is not read, so the only rule would allow everything.
+    // Their commands are not parsed, so the only possible rule would allow everything.
     case 'PowerShell':
     case 'REPL':
     case 'Workflow':
@@ -85,28 +85,28 @@ function made(tool: string, input: Approval['input']): Made {
   }
 }
 
-/** Programs whose next word says what they are to do. */
-const TOLD =
+/** Programs whose second word is a subcommand. */
+const WITH_SUBCOMMAND =
   /^(git|gh|npm|npx|pnpm|yarn|bun|cargo|go|docker|podman|kubectl|make|just|pip|uv|poetry|mvn|gradle|dotnet|systemctl|brew|apt)$/;
 
-function shell(tool: 'Bash' | 'Monitor', command: string): Made {
-  // A rule covers one command: what makes several of a line, or a word that is not known, cannot be said exactly.
+function shell(tool: 'Bash' | 'Monitor', command: string): Suggested {
+  // A rule matches one command. A line with several commands, or with expansions, has no exact rule.
   const exact = plain(command) && !/[;&|<>$`{}[\]?!#~]/.test(command) ? [`${tool}(${command})`] : [];
-  // Like commands begin with the same words: the program, and what it is told.
+  // Similar commands start with the same program and subcommand.
   const words = /^[^\n;&|<>`$()]+/.exec(command)?.[0].trim().split(/\s+/) ?? [];
   const odd = words.findIndex((word) => !/^[\w./@+-]+$/.test(word));
   const known = odd < 0 ? words : words.slice(0, odd);
   const first = known[0];
   if (first === undefined || first.startsWith('-')) return { exact, wider: [] };
-  const count = !TOLD.test(first) ? 1 : known[1] === 'run' ? 3 : 2;
+  const count = !WITH_SUBCOMMAND.test(first) ? 1 : known[1] === 'run' ? 3 : 2;
   const like = known.slice(0, count).filter((word, at) => at === 0 || /^[a-z]/.test(word));
-  // `:*` covers only options known to be harmless, so one rule spells out all of them.
+  // `:*` matches only options known to be harmless, so one suggestion spells out all of them.
   const options = known.map((word) => /^-./.test(word)).lastIndexOf(true);
   const spelled = options < 0 ? [] : [`${tool}(${known.slice(0, options + 1).join(' ')}:*)`];
   return { exact, wider: [`${tool}(${like.join(' ')}:*)`, ...spelled] };
 }
 
-function files(kind: 'Edit' | 'Read', path: string | null): Made {
+function files(kind: 'Edit' | 'Read', path: string | null): Suggested {
   if (path === null) return only(null);
   const rooted = path.startsWith('/') ? `/${path}` : path;
   const folder = rooted.slice(0, Math.max(0, rooted.lastIndexOf('/')));
@@ -122,7 +122,7 @@ function hostOf(url: Json | undefined): string | null {
   }
 }
 
-/** Which character of a rule stands at this byte. */
+/** The character index of a byte offset in a rule. */
 export function characterAt(rule: string, byte: number): number {
   let bytes = 0;
   let at = 0;

@@ -1,28 +1,28 @@
-/** Changes as rows: out of two texts, or out of a unified diff. What is too large to compare is shown as taken out and put in. */
+/** Diffs as rows, from two texts or from a unified diff. Texts that are too large to compare are shown as removed and added. */
 
 import { diffArrays, diffWordsWithSpace } from 'diff';
 
 export interface Part {
   text: string;
-  /** This is what differs within the line. */
+  /** Whether this part differs within the line. */
   marked: boolean;
 }
 
 export type Row =
   | { kind: 'same' | 'added' | 'removed'; before: number | null; after: number | null; parts: Part[] }
-  /** Lines that are the same and not shown; or, in a unified diff, not there. */
+  /** Unchanged lines that are hidden or, in a unified diff, missing. */
   | { kind: 'gap'; rows: Row[]; text: string };
 
-/** Beyond so many characters two texts are not compared. */
+/** Longer texts are not compared, in characters. */
 const COMPARED = 400_000;
-/** So long may comparing take. */
+/** The time limit of a comparison, in milliseconds. */
 const PATIENCE = 150;
-/** Lines longer than this are not compared word by word. */
+/** Longer lines are not compared word by word. */
 const WORDS = 1_000;
-/** So many lines that are the same are shown around what changed. */
+/** Unchanged lines shown around a change. */
 const AROUND = 3;
 
-/** The rows from one text to another. */
+/** The rows between two texts. */
 export function diffRows(before: string, after: string): Row[] {
   const small = before.length + after.length <= COMPARED;
   const [from, to] = bothLines(before, after);
@@ -60,7 +60,7 @@ export function diffRows(before: string, after: string): Row[] {
   return rows;
 }
 
-/** The rows of a unified diff; what stands before the first hunk is left out. */
+/** The rows of a unified diff, without the lines before the first hunk. */
 export function patchRows(patch: string): Row[] {
   const rows: Row[] = [];
   let old = 0;
@@ -84,7 +84,7 @@ export function patchRows(patch: string): Row[] {
   return rows;
 }
 
-/** The same rows, with long stretches that are the same folded. */
+/** The rows with long unchanged runs collapsed. */
 export function collapseUnchanged(rows: Row[]): Row[] {
   const shown: Row[] = [];
   for (let at = 0; at < rows.length;) {
@@ -97,7 +97,7 @@ export function collapseUnchanged(rows: Row[]): Row[] {
     }
     const first = at === 0 ? 0 : AROUND;
     const last = end === rows.length ? 0 : AROUND;
-    // A run that is shorter than what is shown of it hides nothing; an end before the first row would count from the last.
+    // A short run hides nothing. A negative index would count from the end.
     const hidden = rows.slice(at + first, Math.max(at + first, end - last));
     if (hidden.length > 2) {
       shown.push(...rows.slice(at, at + first));
@@ -111,7 +111,7 @@ export function collapseUnchanged(rows: Row[]): Row[] {
   return shown;
 }
 
-/** Rows in a row of the same kind, as one text with numbers and signs: a diff of very many lines is shown in few elements. */
+/** Consecutive rows of the same kind as one text with numbers and signs, so that a large diff needs few elements. */
 export function joinRows(rows: Row[]): { kind: Row['kind']; text: string }[] {
   const all: { kind: Row['kind']; lines: string[] }[] = [];
   for (const row of rows) {
@@ -126,7 +126,7 @@ export function joinRows(rows: Row[]): { kind: Row['kind']; text: string }[] {
   return all.map(({ kind, lines }) => ({ kind, text: lines.join('\n') }));
 }
 
-/** How many characters of these rows are missing on a page that shows so many of them, and so much of each line. */
+/** The number of hidden characters if `most` rows are shown, and `line(row)` characters of each. */
 export function hiddenCharacters(rows: Row[], most: number, line: (row: Row) => number): number {
   let left = 0;
   rows.forEach((row, at) => {
@@ -143,7 +143,7 @@ function lengthOf(row: Row): number {
     : row.parts.reduce((sum, part) => sum + part.text.length, 0);
 }
 
-/** How many lines were put in and taken out. */
+/** The number of added and removed lines. */
 export function countChanges(rows: Row[]): { added: number; removed: number } {
   const of = (kind: Row['kind']) => rows.reduce((sum, row) => sum + (row.kind === kind ? 1 : 0), 0);
   return { added: of('added'), removed: of('removed') };
@@ -158,7 +158,7 @@ function words(before: string, after: string): [Part[], Part[]] {
     (sum, change) => sum + (change.added || change.removed ? 0 : change.value.trim().length),
     0,
   );
-  // Lines that have little in common are other lines, and marks in them would only be noise.
+  // Marks in lines that have little in common would be noise.
   if (common * 4 < Math.max(before.length, after.length)) return [plain(before), plain(after)];
   return [side('removed', 'added'), side('added', 'removed')];
 }
@@ -167,7 +167,7 @@ function plain(text: string): Part[] {
   return [{ text, marked: false }];
 }
 
-/** The lines of both. A newline at the end is none of its own, unless only one of the two texts has it. */
+/** The lines of both texts. A final newline is not a line, unless only one of the texts has it. */
 function bothLines(before: string, after: string): [string[], string[]] {
   const alike = before === '' || after === '' || before.endsWith('\n') === after.endsWith('\n');
   const lines = (text: string) => (alike ? linesOf(text) : text.split('\n'));

@@ -16,7 +16,7 @@ const ten = Array.from({ length: 10 }, (_, at) => `line ${at + 1}`).join('\n') +
 const one = (text: TargetFile | null, before: string, after: string, everywhere = false) =>
   previewEdits(text, [{ before, after, everywhere }])[0]!;
 
-test('an edit has the numbers of the file, and some of it around', () => {
+test('an edit has the line numbers and context of the file', () => {
   expect(show(one(file(ten), 'line 5\nline 6', 'line 5\nmore\nline six').rows)).toEqual([
     '2:2 line 2',
     '3:3 line 3',
@@ -39,31 +39,31 @@ test('an edit within a line shows the line', () => {
   ]);
 });
 
-test('an edit that ends with its line leaves the next line alone', () => {
+test('an edit that ends with its line does not touch the next line', () => {
   expect(show(one(file('a\nb\nc\n'), 'b\n', '').rows)).toEqual(['1:1 a', '2:-b', '3:2 c']);
   expect(show(one(file('a\nb\nc'), 'c', 'd').rows)).toEqual(['1:1 a', '2:2 b', '3:-c', ':3+d']);
 });
 
-test('an edit at every place shows each of them, with numbers that move', () => {
+test('a replacement of all occurrences shows each with shifted line numbers', () => {
   const { rows, notes } = one(file('x\nx\n'), 'x', 'y\ny', true);
   expect(show(rows)).toEqual(['1:-x', ':1+y', ':2+y', '~…', '2:-x', ':3+y', ':4+y']);
-  expect(notes).toEqual(['at 2 places']);
+  expect(notes).toEqual(['replaces 2 occurrences']);
 });
 
-test('an edit that does not fit the file says so, and has no numbers', () => {
+test('an edit that does not match the file has a note and no numbers', () => {
   expect(one(file(ten), 'line 11', 'x')).toMatchObject({
-    notes: ['the text to replace is not in the file as it is now'],
+    notes: ['the text to replace is not in the current file'],
   });
   expect(show(one(file(ten), 'line 11', 'x').rows)).toEqual([':-line 11', ':+x']);
-  expect(one(file(ten), 'line', 'x').notes).toEqual(['the text to replace occurs 10 times in the file as it is now']);
+  expect(one(file(ten), 'line', 'x').notes).toEqual(['the text to replace occurs 10 times in the current file']);
   expect(one(file(ten), '', 'x').notes).toEqual(['the file exists and is not empty']);
   expect(one(missing, 'a', 'x').notes).toEqual(['the file does not exist']);
   expect(one(missing, '', 'x').notes).toEqual(['creates a new file']);
-  expect(one(unavailable, 'a', 'x').notes).toEqual(['cannot be compared with the file: too large']);
+  expect(one(unavailable, 'a', 'x').notes).toEqual(['cannot be compared with the current file: too large']);
   expect(one(null, 'a', 'b').notes).toEqual([]);
 });
 
-test('each of several edits finds what the one before it left', () => {
+test('each edit applies to the result of the one before', () => {
   const [first, second] = previewEdits(file('a\nb\n'), [
     { before: 'a', after: 'x\ny', everywhere: false },
     { before: 'y', after: 'z', everywhere: false },
@@ -72,16 +72,16 @@ test('each of several edits finds what the one before it left', () => {
   expect(show(second!.rows)).toEqual(['1:1 x', '2:-y', ':2+z', '3:3 b']);
 });
 
-test('a file that is written over is compared', () => {
+test('an overwritten file is compared', () => {
   expect(show(previewWrite(file('a\nb\n'), 'a\nc\n').rows)).toEqual(['1:1 a', '2:-b', ':2+c']);
-  expect(previewWrite(file('a'), 'a').notes).toEqual(['changes nothing: the file has this content']);
+  expect(previewWrite(file('a'), 'a').notes).toEqual(['no change: the file already has this content']);
   expect(previewWrite(missing, 'b')).toEqual({ rows: null, notes: ['creates a new file'] });
   expect(previewWrite(unavailable, 'b')).toEqual({
     rows: null,
-    notes: ['cannot be compared with the file: too large'],
+    notes: ['cannot be compared with the current file: too large'],
   });
 });
 
-test('a file with other line ends is matched as Claude Code does', () => {
+test('line ends are normalised as Claude Code does', () => {
   expect(one(file('a\r\nb\r\n'), 'a\nb', 'c').notes).toEqual([]);
 });

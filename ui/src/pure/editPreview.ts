@@ -1,4 +1,4 @@
-/** A change held against the file as it is now: rows with the file's own line numbers, and what is to be said about it. Without the file, rows without numbers. */
+/** Compares an edit with the current file: rows with the line numbers of the file, and notes. Without the file, the rows have no numbers. */
 
 import type { TargetFile } from '../wire';
 import { diffRows, type Row } from './diff';
@@ -6,7 +6,7 @@ import { diffRows, type Row } from './diff';
 export interface Edit {
   before: string;
   after: string;
-  /** At every place where it occurs. */
+  /** Replaces every occurrence. */
   everywhere: boolean;
 }
 
@@ -15,28 +15,30 @@ export interface EditPreview {
   notes: string[];
 }
 
-/** So many lines of the file are shown around a change. */
+/** Lines of the file shown around a change. */
 const AROUND = 3;
-/** So many places are shown of a change that is made at many. */
+/** Occurrences shown of an edit that replaces all of them. */
 const PLACES = 20;
 
-/** A file that is written: its difference from what is there, or no rows where there is nothing to compare it with. */
+/** The difference between a written file and the current one; no rows if there is nothing to compare with. */
 export function previewWrite(file: TargetFile, content: string): { rows: Row[] | null; notes: string[] } {
   if (file.state !== 'text')
     return {
       rows: null,
-      notes: [file.state === 'missing' ? 'creates a new file' : `cannot be compared with the file: ${file.reason}`],
+      notes: [
+        file.state === 'missing' ? 'creates a new file' : `cannot be compared with the current file: ${file.reason}`,
+      ],
     };
   return {
     rows: diffRows(file.text, content),
-    notes: [file.text === content ? 'changes nothing: the file has this content' : 'replaces the whole file'],
+    notes: [file.text === content ? 'no change: the file already has this content' : 'replaces the whole file'],
   };
 }
 
-/** Edits, each of which finds the file as the ones before it left it. */
+/** Several edits, each applied to the result of the one before. */
 export function previewEdits(file: TargetFile | null, edits: readonly Edit[]): EditPreview[] {
   if (file?.state !== 'text') return edits.map((edit) => unplaced(edit, absent(file, edit)));
-  // Claude Code reads and matches files with newlines only.
+  // Claude Code normalises line ends before it matches.
   let text = file.text.replaceAll('\r\n', '\n');
   return edits.map((edit) => {
     const against = placed(text, edit);
@@ -47,7 +49,7 @@ export function previewEdits(file: TargetFile | null, edits: readonly Edit[]): E
 }
 
 function absent(file: Exclude<TargetFile, { state: 'text' }> | null, edit: Edit): string[] {
-  if (file?.state === 'unavailable') return [`cannot be compared with the file: ${file.reason}`];
+  if (file?.state === 'unavailable') return [`cannot be compared with the current file: ${file.reason}`];
   if (edit.before === '') return ['creates a new file'];
   return file === null ? [] : ['the file does not exist'];
 }
@@ -55,29 +57,30 @@ function absent(file: Exclude<TargetFile, { state: 'text' }> | null, edit: Edit)
 function placed(text: string, edit: Edit): EditPreview {
   if (edit.before === '') return unplaced(edit, text === '' ? [] : ['the file exists and is not empty']);
   const places = occurrences(text, edit.before);
-  if (places.length === 0) return unplaced(edit, ['the text to replace is not in the file as it is now']);
+  if (places.length === 0) return unplaced(edit, ['the text to replace is not in the current file']);
   if (places.length > 1 && !edit.everywhere)
     return unplaced(edit, [
-      `the text to replace occurs ${places.length.toLocaleString('en')} times in the file as it is now`,
+      `the text to replace occurs ${places.length.toLocaleString('en')} times in the current file`,
     ]);
-  const notes = edit.everywhere && places.length > 1 ? [`at ${places.length.toLocaleString('en')} places`] : [];
+  const notes =
+    edit.everywhere && places.length > 1 ? [`replaces ${places.length.toLocaleString('en')} occurrences`] : [];
   const rows: Row[] = [];
   let moved = 0;
   places.slice(0, PLACES).forEach((place, at) => {
     if (at > 0) rows.push({ kind: 'gap', rows: [], text: '…' });
-    // Around one of several places the lines may change as well.
+    // With several occurrences, the lines around one may change as well.
     rows.push(...hunk(text, place, edit, moved, places.length === 1 ? AROUND : 0));
     moved += lines(edit.after) - lines(edit.before);
   });
   if (places.length > PLACES)
-    rows.push({ kind: 'gap', rows: [], text: `and at ${(places.length - PLACES).toLocaleString('en')} more places` });
+    rows.push({ kind: 'gap', rows: [], text: `and ${(places.length - PLACES).toLocaleString('en')} more occurrences` });
   return { rows, notes };
 }
 
-/** One place: whole lines, with some of the file around them. */
+/** One occurrence: whole lines, with some lines of the file around them. */
 function hunk(text: string, place: number, { before, after }: Edit, moved: number, around: number): Row[] {
   const from = text.lastIndexOf('\n', place - 1) + 1;
-  // A text that ends with a newline ends with its line.
+  // A text with a final newline ends at the end of its line.
   const end = place + before.length;
   const until = before.endsWith('\n') ? end : text.indexOf('\n', end) + 1 || text.length;
   const first = lines(text.slice(0, from));
@@ -108,7 +111,7 @@ function hunk(text: string, place: number, { before, after }: Edit, moved: numbe
   ];
 }
 
-/** Without a place in a file, lines have no numbers. */
+/** Rows without line numbers, for an edit that has no position in the file. */
 function unplaced({ before, after }: Edit, notes: string[]): EditPreview {
   return {
     rows: diffRows(before, after).map((row) => (row.kind === 'gap' ? row : { ...row, before: null, after: null })),
@@ -127,7 +130,7 @@ function replaceFirst(text: string, { before, after }: Edit): string {
   return at < 0 ? text : text.slice(0, at) + after + text.slice(at + before.length);
 }
 
-/** How many newlines are in it. */
+/** The number of newlines. */
 function lines(text: string): number {
   return text.split('\n').length - 1;
 }

@@ -1,23 +1,23 @@
-/** Long texts, cut: the beginning and the end are shown, so that nothing can hide behind a long middle, and what was left out is said. */
+/** Excerpts of long texts: beginning and end, so that nothing can hide behind a long middle, and the size of the omitted part. */
 
 import { truncate } from './text';
 
 export interface Excerpt {
   head: string;
-  /** Characters and lines between head and tail that are not shown. */
+  /** The number of omitted characters and lines between head and tail. */
   left: number;
   leftLines: number;
   tail: string;
 }
 
-/** So much of the end is shown. */
+/** The size of the tail. */
 const TAIL = 400;
 const TAIL_LINES = 4;
 
-/** The text within so many characters and lines. */
+/** The text within a number of characters and lines. */
 export function excerpt(text: string, most: number, lines: number): Excerpt {
   let end = Math.min(text.length, most);
-  // The place behind the last line that is shown, found without splitting a text that may be huge.
+  // The end of the last line of the head, found without splitting a text that may be huge.
   for (let at = -1, seen = 0; ;) {
     at = text.indexOf('\n', at + 1);
     if (at < 0 || at >= end) break;
@@ -48,11 +48,11 @@ function tailFrom(text: string): number {
     }
     from = at;
   }
-  // Not in the middle of a pair.
+  // Not within a surrogate pair.
   return /[\udc00-\udfff]/.test(text[from] ?? '') ? from + 1 : from;
 }
 
-/** What was left out, in words. */
+/** The size of the omitted part. */
 export function omittedText({ left, leftLines }: Pick<Excerpt, 'left' | 'leftLines'>): string {
   const characters = `${left.toLocaleString('en')} more characters`;
   return leftLines > 1 ? `${characters} in ${leftLines.toLocaleString('en')} lines` : characters;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { answersIn, inputChanges } from './inputChanges';
 
-test('what was changed is shown field by field', () => {
+test('changes are listed field by field', () => {
   expect(inputChanges({ a: 'x\ny', b: 1, c: [1] }, { a: 'x\nz', c: [1], d: true })).toEqual([
     { name: 'a', before: 'x\ny', after: 'x\nz' },
     { name: 'b', before: '1', after: '' },
@@ -9,7 +9,7 @@ test('what was changed is shown field by field', () => {
   ]);
 });
 
-test('answers to questions are told apart from other changes', () => {
+test('answers to questions are not other changes', () => {
   const questions = [{ question: 'Which?' }];
   expect(answersIn('AskUserQuestion', { questions }, { questions, answers: { 'Which?': 'Red' } })).toEqual([
     { question: 'Which?', answer: 'Red' },

@@ -1,4 +1,4 @@
-/** What differs between the input that was requested and the one that ran. */
+/** The differences between the requested input and the input that ran. */
 
 import type { Fields, Json } from '../wire';
 
@@ -8,7 +8,7 @@ export interface InputChange {
   after: string;
 }
 
-/** What was changed, field by field; texts as they are, the rest as JSON. */
+/** The changed fields; texts as they are, other values as JSON. */
 export function inputChanges(original: Fields, input: Fields): InputChange[] {
   const shown = (value: Json | undefined) =>
     value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value, null, 2);
@@ -18,7 +18,7 @@ export function inputChanges(original: Fields, input: Fields): InputChange[] {
     .map((name) => ({ name, before: shown(original[name]), after: shown(input[name]) }));
 }
 
-/** The answers to questions, where they are all that was added to the input; null for anything else. */
+/** The answers to questions, if they are the only change; otherwise null. */
 export function answersIn(tool: string, requested: Fields, ran: Fields): { question: string; answer: string }[] | null {
   const { answers, ...rest } = ran;
   if (tool !== 'AskUserQuestion' || answers === null || typeof answers !== 'object' || Array.isArray(answers))

@@ -1,6 +1,6 @@
 /**
- * The languages that can be highlighted. Loaded when the first code is shown, and not before. C is not among them: its grammar takes the
- * square of the length, for seconds on a text that is made for it.
+ * The languages that can be highlighted. Loaded when the first code is shown. C is not included: its grammar takes quadratic time, so a
+ * malicious text can block the page for seconds.
  */
 
 import bash from 'highlight.js/lib/languages/bash';

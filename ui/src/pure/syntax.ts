@@ -1,6 +1,6 @@
-/** What highlighting makes of a text, as a flat list; and which language a file is in. */
+/** Highlighted code as a flat list of tokens, and the language of a file. */
 
-/** What a piece of code is; the page has a colour for each. */
+/** The kinds of tokens, each with a colour. */
 export type TokenKind = 'keyword' | 'string' | 'number' | 'comment' | 'name' | 'type' | 'meta';
 
 export interface Token {
@@ -8,7 +8,7 @@ export interface Token {
   kind: TokenKind | null;
 }
 
-/** A tree as `lowlight` gives it, as far as it is looked at. */
+/** The parts of a `lowlight` tree that are used. */
 export interface Tree {
   type: string;
   value?: string;
@@ -51,14 +51,14 @@ const KINDS: Record<string, TokenKind> = {
   subst: 'meta',
 };
 
-/** The leaves of the tree, each with the nearest class above it that has a colour. */
+/** The leaves of the tree, each with the nearest enclosing kind. */
 export function flattenTree(root: Tree): Token[] {
-  const pieces: Token[] = [];
+  const tokens: Token[] = [];
   const walk = (node: Tree, kind: TokenKind | null): void => {
     if (node.type === 'text') {
-      const last = pieces.at(-1);
+      const last = tokens.at(-1);
       if (last && last.kind === kind) last.text += node.value ?? '';
-      else pieces.push({ text: node.value ?? '', kind });
+      else tokens.push({ text: node.value ?? '', kind });
       return;
     }
     const classes = Array.isArray(node.properties?.className) ? node.properties.className : [];
@@ -66,7 +66,7 @@ export function flattenTree(root: Tree): Token[] {
     for (const child of node.children ?? []) walk(child as Tree, own);
   };
   walk(root, null);
-  return pieces;
+  return tokens;
 }
 
 const BY_EXTENSION: Record<string, string> = {
@@ -116,7 +116,7 @@ const BY_EXTENSION: Record<string, string> = {
   ruby: 'ruby',
 };
 
-/** The language of a file, by the end of its name (or of a block of code, by the word beside it); null if it is none of ours. */
+/** The language of a file by its extension, or of a code block by its info string; null if it is unknown. */
 export function languageOf(path: string): string | null {
   const name = path.slice(path.lastIndexOf('/') + 1).toLowerCase();
   const end = name.slice(name.lastIndexOf('.') + 1);

@@ -1,28 +1,29 @@
-/** Texts that others wrote, as they may be shown: what could mislead the eye is written out. */
+/** Formatting of texts, numbers and times. Texts that agents wrote are made safe to show. */
 
-/** Control characters but tab and newline, characters that Unicode assigns to nothing, what changes the direction of writing or cannot be seen, blanks that are not the space, and halves of pairs. */
+/** Control characters, unassigned characters, direction marks, invisible characters, unusual blanks and lone surrogates. */
 const MISLEADING = /[\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Zs}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
+/** Replaces characters that could mislead the reader by escapes such as `\u{202e}`. */
 export function visible(text: string): string {
   return text.replace(MISLEADING, (character) =>
     ' \t\n'.includes(character) ? character : `\\u{${character.codePointAt(0)!.toString(16)}}`,
   );
 }
 
-/** What went wrong, in words that may be shown: they may quote what a child wrote. */
+/** The message of an error, safe to show: it may quote an agent. */
 export function errorText(error: unknown): string {
   return visible(truncate(error instanceof Error ? error.message : String(error), 2_000).text);
 }
 
-/** The first so many characters, and how many were left out. */
+/** The first `most` characters, and the number of characters left. */
 export function truncate(text: string, most: number): { text: string; left: number } {
   if (text.length <= most) return { text, left: 0 };
-  // Not in the middle of a pair.
+  // Not within a surrogate pair.
   const end = /[\ud800-\udbff]/.test(text[most - 1] ?? '') ? most - 1 : most;
   return { text: text.slice(0, end), left: text.length - end };
 }
 
-/** The text in pieces of at most so many characters, cut between paragraphs where there are any, else between lines. */
+/** The text in chunks of at most `most` characters, split between paragraphs or else between lines. */
 export function chunks(text: string, most: number): string[] {
   const all: string[] = [];
   let rest = text;
@@ -39,7 +40,7 @@ export function money(usd: number): string {
   return `$${usd.toFixed(usd > 0 && usd < 0.1 ? 4 : 2)}`;
 }
 
-/** A span of seconds, in the two largest units that say something. */
+/** A number of seconds in its one or two largest units. */
 export function duration(seconds: number): string {
   const s = Math.max(0, Math.round(seconds));
   if (s < 60) return `${s}s`;

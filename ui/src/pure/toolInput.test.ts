@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Fields, Json } from '../wire';
 import { inputLine, inputParts, within } from './toolInput';
 
-test('a command is a command, with what belongs to it', () => {
+test('a command has its description and options', () => {
   expect(
     inputParts('Bash', {
       command: 'npm test',
@@ -15,15 +15,15 @@ test('a command is a command, with what belongs to it', () => {
       kind: 'command',
       text: 'npm test',
       description: 'Runs the tests',
-      notes: ['ends after 120 s', 'in the background'],
+      notes: ['timeout 120 s', 'runs in the background'],
     },
   ]);
 });
 
-test('an edit is a change, and says when it is one everywhere', () => {
+test('an edit is a change, with a note if it replaces every occurrence', () => {
   expect(inputParts('Edit', { file_path: '/a/b.rs', old_string: 'x', new_string: 'y', replace_all: true })).toEqual([
     { kind: 'path', label: 'File', path: '/a/b.rs' },
-    expect.objectContaining({ kind: 'change', label: 'Change', notes: ['at every place where it occurs'] }),
+    expect.objectContaining({ kind: 'change', label: 'Change', notes: ['replaces every occurrence'] }),
   ]);
 });
 
@@ -45,7 +45,7 @@ function leaves(value: Json): string[] {
   return Object.entries(value).flatMap(([key, one]) => [...(Array.isArray(value) ? [] : [key]), ...leaves(one)]);
 }
 
-test('nothing that a tool is given is hidden, however it is written', () => {
+test('no part of an input is hidden, whatever its shape', () => {
   const inputs: [string, Fields][] = [
     ['Bash', { command: 'ls', secret_field: 'hidden?', timeout: 'not a number' }],
     ['Bash', { command: ['rm', '-rf', 'x1'], description: 'harmless' }],
@@ -73,7 +73,7 @@ test('nothing that a tool is given is hidden, however it is written', () => {
     ['WebFetch', { url: 'https://u1', prompt: 'pr1' }],
     ['Task', { prompt: 'tp1', subagent_type: 'st1' }],
   ];
-  /** Shown by the part itself, in words of ours. */
+  /** Names that a part replaces by its own label. */
   const words = [
     'command',
     'description',
@@ -101,7 +101,7 @@ test('nothing that a tool is given is hidden, however it is written', () => {
   }
 });
 
-test('an input with very many fields has bounded parts, and all of them are there', () => {
+test('an input with many fields has a bounded number of parts, and shows all fields', () => {
   const input = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`k${i}`, i]));
   const parts = inputParts('other', input);
   expect(parts.length).toBe(101);
@@ -114,13 +114,13 @@ test('a call in one line is short', () => {
   expect(inputLine('other', {})).toBe('');
 });
 
-test('a path is shortened only where it is surely below', () => {
+test('a path is shortened only if it is inside the directory', () => {
   expect(within('/home/a/x/y', '/home/a')).toBe('x/y');
   expect(within('/home/ab/x', '/home/a')).toBe('/home/ab/x');
   expect(within('/home/a/../b', '/home/a')).toBe('/home/a/../b');
 });
 
-test('a file that is written over is a change of it, and a new one is its content', () => {
+test('an overwritten file is a change, and a new file is its content', () => {
   const write = { file_path: '/a', content: 'x\n' };
   expect(inputParts('Write', write)[1]).toMatchObject({ kind: 'code', text: 'x\n' });
   expect(inputParts('Write', write, { state: 'text', path: '/a', text: 'y\n' })[1]).toMatchObject({
@@ -129,6 +129,6 @@ test('a file that is written over is a change of it, and a new one is its conten
   });
   expect(inputParts('Write', write, { state: 'unavailable', path: '/a', reason: 'it is too large' })[1]).toMatchObject({
     kind: 'code',
-    notes: ['cannot be compared with the file: it is too large'],
+    notes: ['cannot be compared with the current file: it is too large'],
   });
 });

@@ -1,6 +1,6 @@
 /**
- * What a tool is to be given, in parts that can be read: commands, changes, new files, texts, fields. It leaves nothing out: what it does
- * not know, or does not find as it should be, is a field like any other.
+ * The input of a tool call in readable parts: commands, changes, new files, texts and fields. Nothing is left out: an unknown field, or a
+ * field of an unexpected type, is shown as a plain field.
  */
 
 import type { Fields, Json, TargetFile } from '../wire';
@@ -30,10 +30,10 @@ export type InputPart =
   | { kind: 'field'; name: string; text: string }
   | { kind: 'json'; name: string; text: string };
 
-/** So many fields have a line of their own; what comes after them is shown as JSON. */
+/** The number of fields that are shown separately; the rest are shown as JSON. */
 const MOST_FIELDS = 100;
 
-/** Takes known fields out of an input; what was not taken remains. */
+/** Takes the known fields out of an input; the rest remain. */
 class Taken {
   readonly left: Map<string, Json>;
 
@@ -66,7 +66,7 @@ class Taken {
     return value;
   }
 
-  /** The value, if it could be read into something. */
+  /** The value, if `read` accepts it. */
   read<T>(name: string, read: (value: Json) => T | null): T | null {
     const value = this.left.get(name);
     const known = value === undefined ? null : read(value);
@@ -75,7 +75,7 @@ class Taken {
   }
 }
 
-/** The parts of the input of this tool; with the file it is about as that is now, where it is known. */
+/** The parts of an input, compared with the current file if it is known. */
 export function inputParts(tool: string, input: Fields, file: TargetFile | null = null): InputPart[] {
   const taken = new Taken(input);
   return [...known(tool, taken, file), ...fields(taken.left)];
@@ -107,7 +107,7 @@ function known(tool: string, taken: Taken, now: TargetFile | null): InputPart[] 
         ...file,
         ...(source === null
           ? []
-          : [{ kind: 'code' as const, label: 'New source of the cell', text: source, path: null, language }]),
+          : [{ kind: 'code' as const, label: 'New cell source', text: source, path: null, language }]),
       ];
     }
     case 'Read':
@@ -136,9 +136,9 @@ function command(taken: Taken): InputPart[] {
   if (text === null) return [];
   const notes: string[] = [];
   const timeout = taken.number('timeout');
-  if (timeout !== null) notes.push(`ends after ${timeout / 1000} s`);
-  if (taken.flag('run_in_background')) notes.push('in the background');
-  if (taken.flag('dangerouslyDisableSandbox')) notes.push('outside the sandbox');
+  if (timeout !== null) notes.push(`timeout ${timeout / 1000} s`);
+  if (taken.flag('run_in_background')) notes.push('runs in the background');
+  if (taken.flag('dangerouslyDisableSandbox')) notes.push('runs outside the sandbox');
   return [{ kind: 'command', text, description: taken.text('description'), notes }];
 }
 
@@ -147,7 +147,7 @@ function path(taken: Taken, name: string): InputPart[] {
   return text === null ? [] : [{ kind: 'path', label: name === 'notebook_path' ? 'Notebook' : 'File', path: text }];
 }
 
-/** What is written into a file: the difference from what is in it, where that is known. */
+/** The new content of a file: its difference from the current file, if that is known. */
 function newContent(path: string | null, content: string, now: TargetFile | null): InputPart {
   const preview: ReturnType<typeof previewWrite> =
     now === null ? { rows: null, notes: [] } : previewWrite(now, content);
@@ -168,11 +168,11 @@ function changes(list: Edit[], now: TargetFile | null): InputPart[] {
     kind: 'change',
     label: list.length === 1 ? 'Change' : `Change ${at + 1} of ${list.length}`,
     rows,
-    notes: [...(list[at]?.everywhere ? ['at every place where it occurs'] : []), ...notes],
+    notes: [...(list[at]?.everywhere ? ['replaces every occurrence'] : []), ...notes],
   }));
 }
 
-/** The changes of a MultiEdit; null unless each is one, with nothing else in it. */
+/** The changes of a MultiEdit; null if one of them has an unexpected field or type. */
 function edits(value: Json, now: TargetFile | null): InputPart[] | null {
   if (!Array.isArray(value) || value.length > MOST_FIELDS) return null;
   const list: Edit[] = [];
@@ -191,7 +191,7 @@ function edits(value: Json, now: TargetFile | null): InputPart[] | null {
   return changes(list, now);
 }
 
-/** The questions of AskUserQuestion; null when one of them cannot be read, or has something in it that is not known. */
+/** The questions of AskUserQuestion; null if one of them has an unexpected field or type. */
 export function questionsOf(value: Json): Question[] | null {
   if (!Array.isArray(value) || value.length === 0 || value.length > 20) return null;
   const questions: Question[] = [];
@@ -261,7 +261,7 @@ export function inputLine(tool: string, input: Fields): string {
   return line.slice(0, 400).replace(/\s+/g, ' ').trim();
 }
 
-/** A path as seen from the working directory, if it is in it. */
+/** The path relative to the working directory, if it is inside it. */
 export function within(path: string, cwd: string | null): string {
   const base = cwd === null || cwd === '' ? null : cwd.replace(/\/+$/, '') + '/';
   return base !== null && base !== '/' && path.startsWith(base) && path.length > base.length && !path.includes('/../')

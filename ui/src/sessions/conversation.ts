@@ -1,4 +1,4 @@
-/** A conversation tree as rows: one for each turn, forks to the right of what they were forked from. Nodes are added as they are read. */
+/** A conversation tree as rows: one for each turn, with forks to the right. Nodes are added page by page. */
 
 import type { NodeSummary, TreeSession } from '../wire';
 
@@ -9,10 +9,10 @@ export interface Turn {
   key: string;
   session: string | null;
   turn: number;
-  /** How its prompt begins, and what was said last. */
+  /** The beginnings of its prompt and of its last message. */
   prompt: string;
   said: string;
-  /** How it ended, if it has. */
+  /** The outcome; null while the turn runs. */
   outcome: string | null;
   nodes: number;
   at: number;
@@ -20,14 +20,14 @@ export interface Turn {
 
 export interface Row {
   turn: Turn;
-  /** How far to the right. */
+  /** The column, from 0. */
   lane: number;
-  /** Of each lane to the left: whether it goes on further down. */
+  /** For each lane to the left: whether it continues below. */
   through: boolean[];
-  /** Something of its own lane comes before it, or after it. */
+  /** Whether the lane has a row above, and below. */
   above: boolean;
   below: boolean;
-  /** Those whose conversation stands here. */
+  /** The sessions whose head is in this turn. */
   heads: TreeSession[];
 }
 
@@ -41,7 +41,7 @@ export class Conversation {
   last: string | null = null;
   count = 0;
 
-  /** Adds nodes in the order in which they were added to the tree: what one follows came before it. */
+  /** Adds nodes in the order of the tree: a parent before its children. */
   add(nodes: readonly Node[]): void {
     for (const node of nodes) {
       this.last = node.id;
@@ -92,12 +92,13 @@ export class Conversation {
     for (let top = stack.pop(); top; top = stack.pop()) {
       const { group, lane, through, above } = top;
       const { children, ...turn } = group;
-      const goesOn = children.find((child) => child.session === group.session) ?? children[0];
-      rows.push({ turn, lane, through, above, below: goesOn !== undefined, heads: heads.get(group) ?? [] });
-      // What goes on comes after all forks, so it lies deepest in the stack.
-      if (goesOn) stack.push({ group: goesOn, lane, through, above: true });
+      const continuation = children.find((child) => child.session === group.session) ?? children[0];
+      rows.push({ turn, lane, through, above, below: continuation !== undefined, heads: heads.get(group) ?? [] });
+      // The continuation is shown after all forks, so it is pushed first.
+      if (continuation) stack.push({ group: continuation, lane, through, above: true });
       for (const child of children.toReversed()) {
-        if (child !== goesOn) stack.push({ group: child, lane: lane + 1, through: [...through, true], above: false });
+        if (child !== continuation)
+          stack.push({ group: child, lane: lane + 1, through: [...through, true], above: false });
       }
     }
     return rows;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { HubError } from '../stores/api';
 import { PAGE, EventPager, shortened, type PageRequest } from './eventPages';
 
-/** A hub with so many events in each turn. */
+/** A hub with the given number of events in each turn. */
 function hub(turns: number[], goneBefore = 0) {
   const asked: PageRequest[] = [];
   const poll = async (wanted: PageRequest) => {
@@ -17,67 +17,67 @@ function hub(turns: number[], goneBefore = 0) {
   return { poll, asked };
 }
 const places = (events: { turn: number; seq: number }[]) => events.map((event) => `${event.turn}-${event.seq}`);
-const told = (turn: number, seq: number) => ({ turn, seq, at: 0, event: { type: 'content' as const, text: '' } });
+const frame = (turn: number, seq: number) => ({ turn, seq, at: 0, event: { type: 'content' as const, text: '' } });
 
-test('the latest page comes first, then those before it, over turns, each event once', async () => {
+test('the latest page comes first, then earlier pages across turns, each event once', async () => {
   const { poll } = hub([3, 0, 2 * PAGE + 50]);
-  const reading = new EventPager(poll);
-  let all = await reading.begin();
+  const pager = new EventPager(poll);
+  let all = await pager.latest();
   expect(all).toHaveLength(PAGE);
-  expect(reading.high).toEqual({ turn: 3, seq: 2 * PAGE + 50 });
-  while (reading.more) all = [...(await reading.earlier()), ...all];
+  expect(pager.high).toEqual({ turn: 3, seq: 2 * PAGE + 50 });
+  while (pager.more) all = [...(await pager.earlier()), ...all];
   const expected = [
     ...[0, 1, 2].map((seq) => `1-${seq}`),
     ...Array.from({ length: 2 * PAGE + 50 }, (_, seq) => `3-${seq}`),
   ];
   expect(places(all)).toEqual(expected);
-  expect(await reading.earlier()).toEqual([]);
+  expect(await pager.earlier()).toEqual([]);
 });
 
-test('of fifty thousand events no more are read than are looked at', async () => {
+test('of 50,000 events only the shown page is loaded', async () => {
   const { poll, asked } = hub([50_000]);
-  await new EventPager(poll).begin();
+  await new EventPager(poll).latest();
   expect(asked).toEqual([
     { from_seq: Number.MAX_SAFE_INTEGER, limit: 1 },
     { turn: 1, from_seq: 50_000 - PAGE, limit: PAGE },
   ]);
 });
 
-test('what was read and is told again is old, and what follows is taken, into the next turn as well', async () => {
-  const reading = new EventPager(hub([2]).poll);
-  await reading.begin();
-  expect(reading.hear(told(1, 1))).toBe('old');
-  expect(reading.hear(told(1, 2))).toMatchObject({ turn: 1, seq: 2 });
-  expect(reading.hear(told(1, 2))).toBe('old');
-  expect(reading.hear(told(1, 4)), 'nothing is left out unseen').toBe('gap');
-  expect(reading.hear(told(1, 3))).toMatchObject({ seq: 3 });
-  expect(reading.hear(told(2, 1))).toBe('gap');
-  expect(reading.hear(told(2, 0))).toMatchObject({ turn: 2 });
-  expect(reading.high).toEqual({ turn: 2, seq: 1 });
+test('known events are old, and the next ones are accepted, also in the next turn', async () => {
+  const pager = new EventPager(hub([2]).poll);
+  await pager.latest();
+  expect(pager.accept(frame(1, 1))).toBe('old');
+  expect(pager.accept(frame(1, 2))).toMatchObject({ turn: 1, seq: 2 });
+  expect(pager.accept(frame(1, 2))).toBe('old');
+  expect(pager.accept(frame(1, 4)), 'a gap is detected').toBe('gap');
+  expect(pager.accept(frame(1, 3))).toMatchObject({ seq: 3 });
+  expect(pager.accept(frame(2, 1))).toBe('gap');
+  expect(pager.accept(frame(2, 0))).toMatchObject({ turn: 2 });
+  expect(pager.high).toEqual({ turn: 2, seq: 1 });
 });
 
-test('a session without a turn has nothing before its first event', async () => {
-  const reading = new EventPager(hub([]).poll);
-  expect(await reading.begin()).toEqual([]);
-  expect(reading.hear(told(1, 0))).toMatchObject({ turn: 1, seq: 0 });
-  expect(reading.more).toBe(false);
+test('a session without turns has no earlier events', async () => {
+  const pager = new EventPager(hub([]).poll);
+  expect(await pager.latest()).toEqual([]);
+  expect(pager.accept(frame(1, 0))).toMatchObject({ turn: 1, seq: 0 });
+  expect(pager.more).toBe(false);
 });
 
-test('where old events were removed, reading ends there and says so', async () => {
-  const reading = new EventPager(hub([5, 5], 2).poll);
-  await reading.begin();
-  expect(await reading.earlier()).toEqual([]);
-  expect(reading.gone).toContain('were removed');
-  expect(reading.more).toBe(false);
+test('loading ends where old events were deleted, and the reason is kept', async () => {
+  const pager = new EventPager(hub([5, 5], 2).poll);
+  await pager.latest();
+  expect(await pager.earlier()).toEqual([]);
+  expect(pager.gone).toContain('were removed');
+  expect(pager.more).toBe(false);
 });
 
-test('a long text that is told live is kept no longer than one that was read', () => {
+test('a long text of a live event is shortened as in a page', () => {
   const long = {
-    ...told(1, 0),
+    ...frame(1, 0),
     event: { type: 'tool_use' as const, tool_name: 'T', tool_use_id: 'u', input: { a: ['x'.repeat(20_000)] } },
   };
   const read = shortened(long);
   expect(read.truncated).toBe(true);
   expect(JSON.stringify(read).length).toBeLessThan(9_000);
-  expect(shortened(told(1, 0)).truncated).toBeUndefined();
+  expect(shortened(frame(1, 0)).truncated).toBeUndefined();
 });

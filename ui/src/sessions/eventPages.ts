@@ -1,6 +1,6 @@
 /**
- * Reads the events of a session by pages, the latest first, and takes what is told live after them: each event once, none left
- * out. It knows where reading stands at both ends; what the events mean is for `fold`, and how they are fetched for whoever makes it.
+ * Loads the events of a session in pages, latest first, and accepts live events after them: each event once, without gaps. It tracks the
+ * loaded range. `timeline` interprets the events, and the caller provides the request.
  */
 
 import { HubError } from '../stores/api';
@@ -12,37 +12,37 @@ export type Page = Pick<Result<'claudecode.poll'>, 'turn' | 'events' | 'total_ev
 
 export type PageRequest = Pick<Params<'claudecode.poll'>, 'turn'> & { from_seq: number; limit: number };
 
-/** A place between events: before event `seq` of turn `turn`. */
+/** A position between events: before event `seq` of turn `turn`. */
 export interface EventPosition {
   turn: number;
   seq: number;
 }
 
-/** So many events are read at a time. */
+/** Events per page. */
 export const PAGE = 200;
-/** Texts are kept to this length; the whole of one is fetched when somebody wants to see it. */
+/** Texts are kept up to this length; the whole text is loaded on request. */
 export const KEPT = 8192;
 
-/** Where nothing is any more: asks only how many events there are. */
+/** A position after all events: the request only returns their number. */
 const PAST_THE_END = Number.MAX_SAFE_INTEGER;
 
 export class EventPager {
-  /** All from here… */
+  /** The start of the loaded range. */
   low: EventPosition = { turn: 0, seq: 0 };
-  /** …to here has been read. */
+  /** The end of the loaded range. */
   high: EventPosition = { turn: 0, seq: 0 };
-  /** Why there is nothing further up, if it is not because there never was. */
+  /** Why earlier events are not available, if they were deleted. */
   gone: string | null = null;
 
   constructor(private poll: (wanted: PageRequest) => Promise<Page>) {}
 
-  /** Whether there may be something before what was read. */
+  /** Whether there may be earlier events. */
   get more(): boolean {
     return this.gone === null && (this.low.seq > 0 || this.low.turn > 1);
   }
 
-  /** Reads the last page of the latest turn, or of a turn further up while that is `turn`. */
-  async begin(): Promise<StoredEvent[]> {
+  /** Loads the last page of the latest turn. */
+  async latest(): Promise<StoredEvent[]> {
     const { turn, total_events } = await this.poll({ from_seq: PAST_THE_END, limit: 1 });
     this.low = this.high = { turn, seq: total_events };
     if (total_events === 0) return [];
@@ -52,7 +52,7 @@ export class EventPager {
     return page;
   }
 
-  /** Reads the page before what was read, of the turn before if need be. */
+  /** Loads the page before the loaded range, from an earlier turn if necessary. */
   async earlier(): Promise<StoredEvent[]> {
     try {
       while (this.more) {
@@ -75,15 +75,15 @@ export class EventPager {
     return [];
   }
 
-  /** Something was told live: what is to be shown of it, `old` if it is known, `gap` if something before it was not heard. */
-  hear(told: SessionFrame): StoredEvent | 'old' | 'gap' {
+  /** Accepts a live event. Returns `old` if it is known, and `gap` if an event before it is missing. */
+  accept(frame: SessionFrame): StoredEvent | 'old' | 'gap' {
     const { high } = this;
-    if (told.turn < high.turn || (told.turn === high.turn && told.seq < high.seq)) return 'old';
-    const follows = told.turn === high.turn ? told.seq === high.seq : told.seq === 0;
+    if (frame.turn < high.turn || (frame.turn === high.turn && frame.seq < high.seq)) return 'old';
+    const follows = frame.turn === high.turn ? frame.seq === high.seq : frame.seq === 0;
     if (!follows) return 'gap';
-    if (this.low.turn === 0) this.low = { turn: told.turn, seq: 0 };
-    this.high = { turn: told.turn, seq: told.seq + 1 };
-    return shortened(told);
+    if (this.low.turn === 0) this.low = { turn: frame.turn, seq: 0 };
+    this.high = { turn: frame.turn, seq: frame.seq + 1 };
+    return shortened(frame);
   }
 
   private async page(turn: number, from_seq: number, limit: number): Promise<StoredEvent[]> {
@@ -92,8 +92,8 @@ export class EventPager {
   }
 }
 
-/** An event told live comes whole; it is kept no longer than one that was read by page. */
-export function shortened(told: SessionFrame): StoredEvent {
+/** A live event with texts as short as those of a page. */
+export function shortened(frame: SessionFrame): StoredEvent {
   let cut = false;
   const shorten = (value: Json): Json => {
     if (typeof value === 'string') {
@@ -105,12 +105,12 @@ export function shortened(told: SessionFrame): StoredEvent {
     if (value === null || typeof value !== 'object') return value;
     return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, shorten(inner)]));
   };
-  const event = shorten(told.event as Json) as Event;
+  const event = shorten(frame.event as Json) as Event;
   return {
-    turn: told.turn,
-    seq: told.seq,
-    at: told.at,
-    event: cut ? event : told.event,
+    turn: frame.turn,
+    seq: frame.seq,
+    at: frame.at,
+    event: cut ? event : frame.event,
     ...(cut ? { truncated: true } : {}),
   };
 }

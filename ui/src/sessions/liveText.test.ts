@@ -13,34 +13,34 @@ const stored = (type: string, fields: Fields = {}) => ({
   event: { type, ...fields } as unknown as Event,
 });
 
-test('pieces make up what is being written, for each that writes', () => {
-  const writing = new LiveText();
-  writing.delta(piece('Hel'));
-  writing.delta(piece('other', 'task'));
-  writing.delta(piece('lo'));
-  expect(writing.now).toEqual([
+test('deltas are joined, separately for each sub-agent', () => {
+  const live = new LiveText();
+  live.delta(piece('Hel'));
+  live.delta(piece('other', 'task'));
+  live.delta(piece('lo'));
+  expect(live.now).toEqual([
     { parent: '', kind: 'text', text: 'Hello' },
     { parent: 'task', kind: 'text', text: 'other' },
   ]);
 });
 
-test('what is stored takes the place of what was being written', () => {
-  const writing = new LiveText();
-  writing.delta(piece('a'));
-  writing.delta(piece('b', 'task'));
-  writing.stored(stored('content', { text: 'a' }));
-  expect(writing.now.map((one) => one.parent)).toEqual(['task']);
-  writing.stored(stored('complete'));
-  expect(writing.now).toEqual([]);
+test('a stored event replaces the live text', () => {
+  const live = new LiveText();
+  live.delta(piece('a'));
+  live.delta(piece('b', 'task'));
+  live.stored(stored('content', { text: 'a' }));
+  expect(live.now.map((one) => one.parent)).toEqual(['task']);
+  live.stored(stored('complete'));
+  expect(live.now).toEqual([]);
 });
 
-test('thinking and text are not mixed, and no more than the end is kept', () => {
-  const writing = new LiveText();
-  writing.delta({ event: { type: 'content_block_delta', delta: { thinking: 'hm' } } });
-  writing.delta(piece('x'.repeat(20_000)));
-  expect(writing.now).toMatchObject([{ kind: 'text' }]);
-  expect(writing.now[0]?.text.length).toBe(8192);
-  writing.delta({ event: { type: 'content_block_start' } });
-  writing.delta({ event: 'odd' });
-  expect(writing.now).toEqual([]);
+test('thinking and text are not mixed, and only the end is kept', () => {
+  const live = new LiveText();
+  live.delta({ event: { type: 'content_block_delta', delta: { thinking: 'hm' } } });
+  live.delta(piece('x'.repeat(20_000)));
+  expect(live.now).toMatchObject([{ kind: 'text' }]);
+  expect(live.now[0]?.text.length).toBe(8192);
+  live.delta({ event: { type: 'content_block_start' } });
+  live.delta({ event: 'odd' });
+  expect(live.now).toEqual([]);
 });

@@ -1,28 +1,28 @@
-/** What an agent is writing at this moment, out of deltas. It is nothing but a foretaste: the event that is stored takes its place. */
+/** The text that an agent is generating, collected from deltas. The stored event replaces it later. */
 
 import { object, text } from '../pure/fields';
 import type { Fields } from '../wire';
 import type { StoredEvent } from './timeline';
 
 export interface LiveBlock {
-  /** The call of the sub-agent that writes; empty for the agent itself. */
+  /** The call of the sub-agent that generates it; empty for the agent itself. */
   parent: string;
   kind: 'text' | 'thinking';
-  /** The end of it. */
+  /** The end of the text. */
   text: string;
 }
 
-/** So much of its end is shown; the whole comes when it is stored. */
+/** The number of characters that are kept; the stored event has all of them. */
 const SHOWN = 8192;
 
 export class LiveText {
   private by = new Map<string, LiveBlock>();
 
   get now(): LiveBlock[] {
-    return [...this.by.values()].filter((written) => written.text.trim() !== '').map((written) => ({ ...written }));
+    return [...this.by.values()].filter((block) => block.text.trim() !== '').map((block) => ({ ...block }));
   }
 
-  /** A piece, as Claude Code sends it. */
+  /** Adds a delta of Claude Code. */
   delta(message: Fields): void {
     const parent = text(message['parent_tool_use_id']);
     const event = object(message['event']);
@@ -38,7 +38,7 @@ export class LiveText {
     this.by.set(parent, { parent, kind, text: (before + piece).slice(-SHOWN) });
   }
 
-  /** An event was stored: what it says is not being written any more, and after a turn nothing is. */
+  /** Removes the text that a stored event replaces; at the end of a turn, all texts. */
   stored({ event }: StoredEvent): void {
     switch (event.type) {
       case 'content':

@@ -1,18 +1,18 @@
-/** The prompts of turns, fetched when they are looked at: an event says only where in the conversation one stands. */
+/** The prompts of turns, loaded when they are shown: an event only names the node of its prompt. */
 
 import { SvelteMap } from 'svelte/reactivity';
 import { errorText } from '../pure/text';
 import { call } from '../stores/api';
 import { resultText } from './toolCall';
 
-/** So many are kept. */
+/** The size of the cache. */
 const MOST = 500;
 
 class Prompts {
   private known = new SvelteMap<string, string>();
   private asked = new Set<string>();
 
-  /** The text, as soon as it is there. */
+  /** The text, or `…` while it is loading. */
   of(node: string): string {
     const text = this.known.get(node);
     if (text === undefined && !this.asked.has(node)) void this.fetch(node);
@@ -25,7 +25,7 @@ class Prompts {
     try {
       text = resultText((await call('arbor.node_get', { node_id: node })).node.content);
     } catch (error) {
-      text = `(the prompt cannot be read: ${errorText(error)})`;
+      text = `(the prompt could not be loaded: ${errorText(error)})`;
     }
     if (this.known.size >= MOST) {
       this.known.clear();

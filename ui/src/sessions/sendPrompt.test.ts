@@ -14,19 +14,19 @@ const hub = (answers: (ErrorKind | null)[]) => {
   return { by, called };
 };
 
-test('words go into the turn, or begin one', async () => {
+test('a message goes into the running turn, or starts one', async () => {
   expect(await sendPrompt('s', 'x', true, hub([null]).by)).toBe('sent');
-  expect(await sendPrompt('s', 'x', false, hub([null]).by)).toBe('begun');
+  expect(await sendPrompt('s', 'x', false, hub([null]).by)).toBe('started');
 });
 
-test('a turn that ended meanwhile is followed by the next, one that began is joined', async () => {
+test('if the turn ended meanwhile the message starts the next one, and if one started it joins it', async () => {
   const over = hub(['no_turn', null]);
-  expect(await sendPrompt('s', 'x', true, over.by)).toBe('begun');
+  expect(await sendPrompt('s', 'x', true, over.by)).toBe('started');
   expect(over.called).toEqual(['claudecode.send', 'claudecode.chat_async']);
   expect(await sendPrompt('s', 'x', false, hub(['turn_in_progress', null]).by)).toBe('sent');
 });
 
-test('what is refused for another reason, or again and again, is told', async () => {
+test('another error, or repeated failure, is reported', async () => {
   await expect(sendPrompt('s', 'x', true, hub(['forbidden']).by)).rejects.toThrow('forbidden');
   const flickering = hub(['no_turn', 'turn_in_progress', 'no_turn', null]);
   await expect(sendPrompt('s', 'x', true, flickering.by)).rejects.toThrow('no_turn');

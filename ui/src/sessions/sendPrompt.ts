@@ -1,4 +1,4 @@
-/** Says something to a session, whatever it is doing: into its turn, or as the next one's prompt. */
+/** Sends a message to a session: to its running turn, or as the prompt of the next turn. */
 
 import { call, HubError } from '../stores/api';
 import type { Params } from '../wire';
@@ -7,20 +7,19 @@ type Prompting = 'claudecode.send' | 'claudecode.chat_async';
 type Calls = (method: Prompting, params: Params<Prompting>) => Promise<unknown>;
 
 /**
- * A turn may begin or end between the look and the word: then it is said the other way. Twice at most, so that a session whose turns
- * come and go is not talked to for ever.
+ * A turn may start or end before the message arrives. Then the message is sent the other way, at most twice.
  */
 export async function sendPrompt(
   session: string,
-  words: string,
+  text: string,
   inTurn: boolean,
-  by: Calls = call,
-): Promise<'sent' | 'begun'> {
+  send: Calls = call,
+): Promise<'sent' | 'started'> {
   for (let tries = 3; ; tries -= 1) {
     try {
-      if (inTurn) await by('claudecode.send', { session_id: session, prompt: words });
-      else await by('claudecode.chat_async', { session_id: session, prompt: words });
-      return inTurn ? 'sent' : 'begun';
+      if (inTurn) await send('claudecode.send', { session_id: session, prompt: text });
+      else await send('claudecode.chat_async', { session_id: session, prompt: text });
+      return inTurn ? 'sent' : 'started';
     } catch (error) {
       const other = error instanceof HubError && error.kind === (inTurn ? 'no_turn' : 'turn_in_progress');
       if (!other || tries === 1) throw error;

@@ -1,6 +1,6 @@
 /**
- * A session's stream as it is looked at: reads by pages, follows live, keeps what is being written. One for each look; `close` ends it.
- * What the view shows changes at most once per frame, however fast events come.
+ * The data of a timeline view: loads pages, follows the session live and collects live text. Each view has its own; `close` ends it. The
+ * view is updated at most once per frame, however fast events arrive.
  */
 
 import { tick } from 'svelte';
@@ -11,53 +11,53 @@ import { EventPager } from './eventPages';
 import { LiveText, type LiveBlock } from './liveText';
 import { Timeline, type Item } from './timeline';
 
-/** At first, so many items are read, over as many turns as it takes. */
+/** The number of items that are loaded at first, across turns. */
 const FIRST = 60;
 
 export class SessionStream {
   items = $state.raw<Item[]>([]);
-  writing = $state.raw<LiveBlock[]>([]);
-  /** What comes next is put before the first item: the list has to know. */
+  liveBlocks = $state.raw<LiveBlock[]>([]);
+  /** Items are being added before the first one: the list must keep its scroll position. */
   shift = $state(false);
-  state = $state<'reading' | 'earlier' | 'there'>('reading');
-  /** Why it cannot be shown, or not be followed. */
-  wrong = $state<string | null>(null);
-  /** There may be something further up. */
+  state = $state<'loading' | 'earlier' | 'ready'>('loading');
+  /** Why the session cannot be loaded or followed. */
+  error = $state<string | null>(null);
+  /** Whether there may be earlier events. */
   more = $state(false);
-  /** Why there is nothing further up, if something was. */
+  /** Why earlier events are not available, if they were deleted. */
   gone = $state<string | null>(null);
-  /** How many items have come at the end since it began. */
+  /** How many items were added at the end since the view was opened. */
   added = $state(0);
 
-  private fold = new Timeline();
-  private written = new LiveText();
-  private reading: EventPager;
+  private timeline = new Timeline();
+  private liveText = new LiveText();
+  private pager: EventPager;
   private unsubscribe: () => void;
   private frame = 0;
   private closed = false;
   private following = false;
 
   constructor(private session: string) {
-    this.reading = new EventPager((wanted) => call('claudecode.poll', { session_id: session, ...wanted }));
+    this.pager = new EventPager((wanted) => call('claudecode.poll', { session_id: session, ...wanted }));
     this.unsubscribe = live.listen({
       event: (event) => {
         if (!this.following) return;
-        const read = this.reading.hear(event);
-        if (read === 'old') return;
-        if (read === 'gap') return this.follow();
-        this.written.stored(read);
-        const before = this.fold.length;
-        this.fold.append([read]);
-        this.added += this.fold.length - before;
-        this.soon();
+        const accepted = this.pager.accept(event);
+        if (accepted === 'old') return;
+        if (accepted === 'gap') return this.follow();
+        this.liveText.stored(accepted);
+        const before = this.timeline.length;
+        this.timeline.append([accepted]);
+        this.added += this.timeline.length - before;
+        this.scheduleUpdate();
       },
       delta: (delta) => {
-        this.written.delta(delta);
-        this.soon();
+        this.liveText.delta(delta);
+        this.scheduleUpdate();
       },
-      lost: (error) => (this.wrong = errorText(error)),
+      lost: (error) => (this.error = errorText(error)),
     });
-    void this.begin();
+    void this.load();
   }
 
   close(): void {
@@ -67,62 +67,62 @@ export class SessionStream {
     live.follow(null);
   }
 
-  private async begin(): Promise<void> {
+  private async load(): Promise<void> {
     try {
-      this.fold.append(await this.reading.begin());
-      while (this.fold.length < FIRST && this.reading.more && !this.closed) {
-        this.fold.prepend(await this.reading.earlier());
+      this.timeline.append(await this.pager.latest());
+      while (this.timeline.length < FIRST && this.pager.more && !this.closed) {
+        this.timeline.prepend(await this.pager.earlier());
       }
     } catch (error) {
-      this.wrong = errorText(error);
+      this.error = errorText(error);
     }
     if (this.closed) return;
-    this.show();
-    this.state = 'there';
+    this.update();
+    this.state = 'ready';
     this.follow();
   }
 
-  /** Reads a page further up. */
+  /** Loads an earlier page. */
   async earlier(): Promise<void> {
-    if (this.state !== 'there' || !this.reading.more) return;
+    if (this.state !== 'ready' || !this.pager.more) return;
     this.state = 'earlier';
     try {
-      const page = await this.reading.earlier();
+      const page = await this.pager.earlier();
       if (this.closed) return;
-      // What came at the end meanwhile is shown by itself: a list cannot grow at both ends at once.
-      this.show();
+      // New items at the end are shown first: the list cannot grow at both ends at once.
+      this.update();
       await tick();
-      this.fold.prepend(page);
+      this.timeline.prepend(page);
       this.shift = true;
-      this.show();
+      this.update();
       await tick();
       this.shift = false;
     } catch (error) {
-      this.wrong = errorText(error);
+      this.error = errorText(error);
     } finally {
-      this.state = 'there';
+      this.state = 'ready';
     }
   }
 
   private follow(): void {
     this.following = true;
-    live.follow({ session: this.session, ...this.reading.high });
+    live.follow({ session: this.session, ...this.pager.high });
   }
 
-  private soon(): void {
+  private scheduleUpdate(): void {
     if (this.frame !== 0) return;
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
-      // While a page is put before the first, what comes at the end waits.
-      if (this.shift) this.soon();
-      else this.show();
+      // While items are added before the first one, new items at the end wait.
+      if (this.shift) this.scheduleUpdate();
+      else this.update();
     });
   }
 
-  private show(): void {
-    this.items = this.fold.items;
-    this.writing = this.written.now;
-    this.more = this.reading.more;
-    this.gone = this.reading.gone;
+  private update(): void {
+    this.items = this.timeline.items;
+    this.liveBlocks = this.liveText.now;
+    this.more = this.pager.more;
+    this.gone = this.pager.gone;
   }
 }

@@ -24,7 +24,7 @@ const all = [
 const none = { letters: '', attention: false, folded: new Set<string>() };
 const shape = (list: ReturnType<typeof rows>) => list.map((row) => `${'-'.repeat(row.level)}${row.session.id}`);
 
-test('children stand below their parent, and one whose parent is not seen stands at the top', () => {
+test('children are below their parent, and a session without a visible parent is at the top', () => {
   const list = rows(all, none);
   expect(shape(list)).toEqual(['-a', '--b', '---c', '--d', '-e', '-f']);
   expect(list.map((row) => [row.place, row.siblings])).toEqual([
@@ -38,13 +38,13 @@ test('children stand below their parent, and one whose parent is not seen stands
   expect(list.map((row) => row.open)).toEqual([true, true, undefined, undefined, undefined, undefined]);
 });
 
-test('what is folded hides what is below it, unless something is looked for', () => {
+test('a collapsed session hides its descendants, unless there is a filter', () => {
   const folded = new Set(['b']);
   expect(shape(rows(all, { ...none, folded }))).toEqual(['-a', '--b', '--d', '-e', '-f']);
   expect(shape(rows(all, { letters: 'E-C', attention: false, folded }))).toEqual(['-a', '--b', '---c']);
 });
 
-test('what is found is shown with those above it', () => {
+test('a match is shown with its ancestors', () => {
   const list = rows(all, { ...none, attention: true });
   expect(list.map((row) => [row.session.id, row.faint])).toEqual([
     ['a', true],
@@ -53,12 +53,12 @@ test('what is found is shown with those above it', () => {
   ]);
 });
 
-test('who asks comes before who is stuck', () => {
+test('open approvals come before other problems', () => {
   const asking = session('x', null, { status: 'awaiting_permission', pending_approvals: 2, created_at: 9 });
   expect(needingAttention([...all, asking]).map((one) => one.id)).toEqual(['x', 'c']);
 });
 
-test('a chain of thousands is no burden', () => {
+test('a chain of 20,000 sessions works', () => {
   const deep = Array.from({ length: 20_000 }, (_, at) => session(String(at), at === 0 ? null : String(at - 1)));
   expect(rows(deep, none).at(-1)?.level).toBe(20_000);
   expect(rows(deep, { ...none, letters: 'name-19999' })).toHaveLength(20_000);

@@ -1,36 +1,36 @@
-/** The sessions as the rows of a tree: which are shown, how deep they stand, and which of them have something below. */
+/** The sessions as rows of a tree: which are shown, at which level, and which have children. */
 
 import type { SessionView } from '../wire';
 import { needsAttention } from './statusText';
 
 export interface Row {
   session: SessionView;
-  /** From 1 on. */
+  /** From 1. */
   level: number;
-  /** Its place among its siblings, from 1 on, and how many they are. */
+  /** Its position among its siblings, from 1, and their number. */
   place: number;
   siblings: number;
-  /** `undefined` where nothing is below it. */
+  /** Whether its children are shown; `undefined` without children. */
   open: boolean | undefined;
-  /** It does not match itself; something below it does. */
+  /** A descendant matches the filter, but the session itself does not. */
   faint: boolean;
 }
 
 export interface TreeFilter {
-  /** Letters in the name. */
+  /** A part of the name. */
   letters: string;
-  /** Only what somebody should look at. */
+  /** Only sessions that need attention. */
   attention: boolean;
-  /** Those whose children are not shown; a filter shows them nevertheless. */
+  /** The collapsed sessions. A filter expands them. */
   folded: ReadonlySet<string>;
 }
 
-/** The one above it that is among the sessions shown. */
+/** The parent of a session. */
 function above(session: SessionView): string | null {
   return session.answers_to.kind === 'session' ? session.answers_to.id : null;
 }
 
-/** The rows, a parent before its children, siblings in the order in which the hub lists them. */
+/** The rows: parents before children, siblings in the order of the hub's list. */
 export function rows(sessions: readonly SessionView[], { letters, attention, folded }: TreeFilter): Row[] {
   const known = new Set(sessions.map((session) => session.id));
   const children = new Map<string | null, SessionView[]>();
@@ -44,7 +44,7 @@ export function rows(sessions: readonly SessionView[], { letters, attention, fol
   const filtered = letters !== '' || attention;
   const shown = filtered ? matching(sessions, letters.toLowerCase(), attention) : null;
   const out: Row[] = [];
-  // A stack and no recursion: a tree may be deep.
+  // A stack instead of recursion, because a tree may be deep.
   const stack: { list: SessionView[]; at: number; level: number }[] = [];
   const enter = (of: string | null, level: number) => {
     const all = children.get(of) ?? [];
@@ -74,7 +74,7 @@ export function rows(sessions: readonly SessionView[], { letters, attention, fol
   return out;
 }
 
-/** Those that match (true), and those above them (false). */
+/** The sessions that match (true), and their ancestors (false). */
 function matching(sessions: readonly SessionView[], letters: string, attention: boolean): Map<string, boolean> {
   const byId = new Map(sessions.map((session) => [session.id, session]));
   const shown = new Map<string, boolean>();
@@ -91,7 +91,7 @@ function matching(sessions: readonly SessionView[], letters: string, attention: 
   return shown;
 }
 
-/** What somebody should look at: who asks before who is stuck, longest known first. */
+/** The sessions that need attention: those with open approvals first, then the oldest first. */
 export function needingAttention(sessions: readonly SessionView[]): SessionView[] {
   const asks = (session: SessionView) => (session.pending_approvals > 0 ? 0 : 1);
   return sessions.filter(needsAttention).sort((a, b) => asks(a) - asks(b) || a.created_at - b.created_at);

@@ -18,37 +18,40 @@ const call = (item: Item | undefined): Call => {
 };
 
 test('a call, its decision and its result are one item', () => {
-  const fold = new Timeline();
+  const timeline = new Timeline();
   const by = { kind: 'operator' };
-  fold.append([use('a'), event('approval_requested', { approval_id: 'p', tool_use_id: 'a' })]);
-  const waits = call(fold.items[0]);
+  timeline.append([use('a'), event('approval_requested', { approval_id: 'p', tool_use_id: 'a' })]);
+  const waits = call(timeline.items[0]);
   expect([waits.approval, waits.decided, waits.result]).toEqual(['p', null, null]);
-  fold.append([event('approval_resolved', { approval_id: 'p', tool_use_id: 'a', status: 'allowed', by }), result('a')]);
-  expect(fold.length).toBe(1);
-  expect(call(fold.items[0])).toMatchObject({
+  timeline.append([
+    event('approval_resolved', { approval_id: 'p', tool_use_id: 'a', status: 'allowed', by }),
+    result('a'),
+  ]);
+  expect(timeline.length).toBe(1);
+  expect(call(timeline.items[0])).toMatchObject({
     tool: 'Bash',
     decided: { status: 'allowed', by },
     result: { output: 'done' },
   });
-  expect(fold.items[0], 'a change is another object').not.toBe(waits);
-  expect(waits.result, 'what was given out stays as it was').toBe(null);
+  expect(timeline.items[0], 'a changed item is a new object').not.toBe(waits);
+  expect(waits.result, 'the old object stays unchanged').toBe(null);
 });
 
-test('a result whose call was not read yet is shown where it came, and put together when the call is read', () => {
+test('a result without its call is an item, and is merged when the call is loaded', () => {
   const early = [use('a'), event('content', { text: 'between' })];
   const late = [result('a'), event('content', { text: 'after' })];
-  const fold = new Timeline();
-  fold.append(late);
-  expect(call(fold.items[0]).tool).toBe(null);
-  fold.prepend(early);
-  expect(fold.items.map((item) => item.kind)).toEqual(['call', 'text', 'call', 'text']);
-  expect(call(fold.items[0]).result?.output).toBe('done');
-  expect(call(fold.items[2]).tool).toBe('Bash');
-  fold.append([event('approval_requested', { approval_id: 'q', tool_use_id: 'a' })]);
-  expect(call(fold.items[0]).approval, 'what comes later goes to the call itself').toBe('q');
+  const timeline = new Timeline();
+  timeline.append(late);
+  expect(call(timeline.items[0]).tool).toBe(null);
+  timeline.prepend(early);
+  expect(timeline.items.map((item) => item.kind)).toEqual(['call', 'text', 'call', 'text']);
+  expect(call(timeline.items[0]).result?.output).toBe('done');
+  expect(call(timeline.items[2]).tool).toBe('Bash');
+  timeline.append([event('approval_requested', { approval_id: 'q', tool_use_id: 'a' })]);
+  expect(call(timeline.items[0]).approval, 'later events update the call itself').toBe('q');
 });
 
-test('in whatever pages events are read, the same calls come out', () => {
+test('the calls do not depend on the pages', () => {
   const all: StoredEvent[] = [];
   for (let at = 0; at < 300; at++) all.push(use(`c${at}`));
   for (let at = 0; at < 300; at++) all.push(result(`c${at}`));
@@ -56,8 +59,8 @@ test('in whatever pages events are read, the same calls come out', () => {
   whole.append(all);
   const pages = new Timeline();
   for (let end = all.length; end > 0; end -= 70) pages.prepend(all.slice(Math.max(0, end - 70), end));
-  const calls = (fold: Timeline) =>
-    fold.items.filter((item) => item.kind === 'call' && item.input['command'] && item.seq < 1e9);
+  const calls = (timeline: Timeline) =>
+    timeline.items.filter((item) => item.kind === 'call' && item.input['command'] && item.seq < 1e9);
   expect(whole.length).toBe(300);
   const first = calls(pages).slice(0, 300) as Call[];
   expect(first.map((item) => [item.id, item.result?.seq])).toEqual(
@@ -65,20 +68,20 @@ test('in whatever pages events are read, the same calls come out', () => {
   );
 });
 
-test('what a sub-agent does stands below its call, at any depth', () => {
-  const fold = new Timeline();
-  fold.append([
+test('items of a sub-agent are below its call, at any depth', () => {
+  const timeline = new Timeline();
+  timeline.append([
     use('task', { tool_name: 'Task' }),
     use('inner', { parent_tool_use_id: 'task' }),
     event('content', { text: 'x', parent_tool_use_id: 'inner' }),
     event('content', { text: 'y', parent_tool_use_id: 'unknown' }),
   ]);
-  expect(fold.items.map((item) => item.depth)).toEqual([0, 1, 2, 1]);
+  expect(timeline.items.map((item) => item.depth)).toEqual([0, 1, 2, 1]);
 });
 
-test('what only distracts is left out, what went wrong is not', () => {
-  const fold = new Timeline();
-  fold.append([
+test('minor events are left out, problems are not', () => {
+  const timeline = new Timeline();
+  timeline.append([
     event('system', { subtype: 'init', data: {} }),
     event('system', { subtype: 'stalled', data: { quiet_secs: 60 } }),
     event('system', { subtype: 'sent', data: { text: 'more' } }),
@@ -86,17 +89,17 @@ test('what only distracts is left out, what went wrong is not', () => {
     event('content', { text: '  \n' }),
     event('something_new'),
   ]);
-  expect(fold.items.map((item) => item.kind)).toEqual(['note', 'sent']);
+  expect(timeline.items.map((item) => item.kind)).toEqual(['note', 'sent']);
 });
 
 test('the same id in another turn is another call', () => {
-  const fold = new Timeline();
-  fold.append([use('a'), { ...result('a'), turn: 2 }]);
-  expect(fold.items.map((item) => call(item).result === null)).toEqual([true, false]);
+  const timeline = new Timeline();
+  timeline.append([use('a'), { ...result('a'), turn: 2 }]);
+  expect(timeline.items.map((item) => call(item).result === null)).toEqual([true, false]);
 });
 
-test('fields of the wrong kind do no harm', () => {
-  const fold = new Timeline();
+test('fields of the wrong type do no harm', () => {
+  const timeline = new Timeline();
   const odd: Fields = {
     text: 7,
     tool_use_id: null,
@@ -119,26 +122,26 @@ test('fields of the wrong kind do no harm', () => {
     'error',
     'system',
   ]) {
-    fold.append([event(type, odd)]);
+    timeline.append([event(type, odd)]);
   }
-  expect(fold.length).toBeGreaterThan(0);
+  expect(timeline.length).toBeGreaterThan(0);
 });
 
-test('fifty thousand events take ten times as long as five thousand, and not a hundred times', () => {
+test('the time is linear in the number of events', () => {
   const many = (count: number): StoredEvent[] => {
     const all: StoredEvent[] = [];
     for (let at = 0; at < count; at += 2) all.push(use(`n${at}`), result(`n${at}`));
     return all;
   };
   const spent = (events: StoredEvent[]) => {
-    // The time of the processor, which others that use the machine do not lengthen.
-    const begun = process.cpuUsage();
-    const fold = new Timeline();
-    for (let at = 0; at < events.length; at += 50) fold.append(events.slice(at, at + 50));
-    expect(fold.length).toBe(events.length / 2);
-    return process.cpuUsage(begun).user / 1_000;
+    // CPU time, which other load on the machine does not change.
+    const started = process.cpuUsage();
+    const timeline = new Timeline();
+    for (let at = 0; at < events.length; at += 50) timeline.append(events.slice(at, at + 50));
+    expect(timeline.length).toBe(events.length / 2);
+    return process.cpuUsage(started).user / 1_000;
   };
   const least = (count: number) => Math.min(...[1, 2, 3].map(() => spent(many(count))));
   const small = Math.max(least(5_000), 1);
-  expect(least(50_000) / small, 'ten times as many take about ten times as long').toBeLessThan(50);
+  expect(least(50_000) / small, 'ten times the events take about ten times as long').toBeLessThan(50);
 }, 30_000);

@@ -1,25 +1,25 @@
 /**
- * The events of a session folded into what is read of them: a call with its decision and its result is one item, what only
- * distracts is none. Pages are added at both ends in whatever order they come; an item that changes is replaced by a new
- * object, so that a view sees by identity what to draw again. Knows nothing of how events are fetched.
+ * The timeline of a session, built from its events: a call, its decision and its result are one item, and minor events have none. Pages
+ * are added at both ends in any order. An item that changes is replaced by a new object, so that a view can compare by identity.
+ * Loading the events is left to `eventPages`.
  */
 
 import { object, text } from '../pure/fields';
 import type { Decider, Fields, Json, SessionFrame } from '../wire';
 import { systemNote } from './systemNotes';
 
-/** An event as it was read; `truncated` where long texts in it were cut. */
+/** An event of the store; `truncated` if long texts in it were cut. */
 export type StoredEvent = SessionFrame & { truncated?: boolean };
 
 interface Base {
-  /** Stable, and told apart from all others of the session. */
+  /** Stable, and unique in the session. */
   key: string;
   turn: number;
   seq: number;
   at: number;
-  /** How far it is indented: calls of a sub-agent stand below the call that is the sub-agent. */
+  /** The indentation: items of a sub-agent are below the call that started it. */
   depth: number;
-  /** It is shown cut; the event it is made of can be read whole. */
+  /** Whether it is truncated; the whole event can be loaded. */
   cut: boolean;
 }
 
@@ -27,9 +27,9 @@ export interface Decided {
   status: string;
   by: Decider;
   message?: string;
-  /** The input that ran, where it is not the one that was requested. */
+  /** The input that ran, if it differs from the requested one. */
   updated?: Fields;
-  /** The event that says so, which may be cut. */
+  /** The event of the decision, which may be truncated. */
   seq: number;
   cut: boolean;
 }
@@ -45,12 +45,12 @@ export interface Result {
 export interface Call extends Base {
   kind: 'call';
   id: string;
-  /** `null` while the call itself was not read: it stands further up. */
+  /** `null` while the call itself is not loaded: it is further up. */
   tool: string | null;
   input: Fields;
-  /** The approval that was asked for it last. */
+  /** The latest approval of the call. */
   approval: string | null;
-  /** How that ended; `null` while it waits. */
+  /** How the approval was resolved; `null` while it is open. */
   decided: Decided | null;
   result: Result | null;
 }
@@ -63,20 +63,20 @@ export type Item =
   | (Base & { kind: 'error'; message: string; reason: string | null; stderr: string[] })
   | (Base & { kind: 'note'; words: string; trouble: boolean; data: Fields });
 
-/** What is known of a call, and where it stands in the list. */
-interface Known {
-  /** Positions do not change when something is put before the first. */
+/** The item of a call. */
+interface CallItem {
+  /** Its position, which does not change when items are added before the first. */
   position: number;
   depth: number;
 }
 
 export class Timeline {
   private list: Item[] = [];
-  /** The position of the first in the list. */
+  /** The position of the first item. */
   private first = 0;
-  private calls = new Map<string, Known>();
+  private calls = new Map<string, CallItem>();
 
-  /** What is to be shown now; a new array each time. */
+  /** The items; a new array each time. */
   get items(): Item[] {
     return this.list.slice();
   }
@@ -85,17 +85,17 @@ export class Timeline {
     return this.list.length;
   }
 
-  /** Adds what follows all that is there. */
+  /** Adds events after all others. */
   append(events: readonly StoredEvent[]): void {
     for (const event of events) {
       this.take(event, this.list, (at) => this.first + at);
     }
   }
 
-  /** Adds what comes before all that is there. */
+  /** Adds events before all others. */
   prepend(events: readonly StoredEvent[]): void {
     const before: Item[] = [];
-    // The page is folded by itself first: its length is what the positions in it depend on.
+    // The page is built separately first, because its positions depend on its length.
     const own = new Timeline();
     own.append(events);
     for (const item of own.list) before.push(item);
@@ -109,7 +109,7 @@ export class Timeline {
     }
   }
 
-  /** What an earlier page tells of a call is put together with what was read of it before, at both places. */
+  /** Merges two items of the same call from different pages, at both positions. */
   private join(early: number, late: number): void {
     const one = this.at(early);
     const other = this.at(late);
@@ -134,11 +134,11 @@ export class Timeline {
     this.list[position - this.first] = item;
   }
 
-  private take(read: StoredEvent, list: Item[], position: (at: number) => number): void {
-    const { turn, seq, at, event } = read;
+  private take(stored: StoredEvent, list: Item[], position: (at: number) => number): void {
+    const { turn, seq, at, event } = stored;
     const parent = 'parent_tool_use_id' in event ? text(event.parent_tool_use_id) : '';
     const depth = parent === '' ? 0 : (this.calls.get(`${turn}/${parent}`)?.depth ?? 0) + 1;
-    const cut = read.truncated === true || ('truncated' in event && event.truncated !== undefined);
+    const cut = stored.truncated === true || ('truncated' in event && event.truncated !== undefined);
     const base: Base = { key: `${turn}-${seq}`, turn, seq, at, depth, cut };
     switch (event.type) {
       case 'start':
@@ -215,20 +215,20 @@ export class Timeline {
     }
   }
 
-  /** What is told of a call is put into its item; where that was not read, an item here stands for it. */
+  /** Updates the item of a call. If the call is not loaded, a new item stands for it. */
   private call(
     base: Base,
     id: string,
     list: Item[],
     position: (at: number) => number,
-    told: Partial<Pick<Call, 'tool' | 'input' | 'approval' | 'decided' | 'result'>>,
+    change: Partial<Pick<Call, 'tool' | 'input' | 'approval' | 'decided' | 'result'>>,
   ): void {
     const key = `${base.turn}/${id}`;
     const known = this.calls.get(key);
     const item = known && this.at(known.position);
-    // An id that is used twice is two calls.
-    if (known && item?.kind === 'call' && !(told.tool !== undefined && item.tool !== null)) {
-      this.put(known.position, { ...item, ...told });
+    // An id that is used twice names two calls.
+    if (known && item?.kind === 'call' && !(change.tool !== undefined && item.tool !== null)) {
+      this.put(known.position, { ...item, ...change });
       return;
     }
     this.calls.set(key, { position: position(list.length), depth: base.depth });
@@ -241,9 +241,9 @@ export class Timeline {
       approval: null,
       decided: null,
       result: null,
-      ...told,
-      // Of what stands for a call, the result says itself whether it is cut.
-      cut: told.tool !== undefined && base.cut,
+      ...change,
+      // An item that stands for a call is not truncated itself; its result may be.
+      cut: change.tool !== undefined && base.cut,
     });
   }
 }

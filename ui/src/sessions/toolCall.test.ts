@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Call } from './timeline';
 import { oneLine, resultText, callState, inputSummary } from './toolCall';
 
-test('what tells the most about a call comes first, in one line', () => {
+test('the most descriptive field comes first, in one line', () => {
   expect(inputSummary({ description: 'list', command: 'ls\n  -la' })).toBe('ls -la');
   expect(inputSummary({ odd: 1, other: 'text' })).toBe('text');
   expect(inputSummary({ odd: 1, list: [] })).toBe('odd, list');
@@ -11,13 +11,13 @@ test('what tells the most about a call comes first, in one line', () => {
   expect(oneLine(' '.repeat(5000) + 'y')).toBe('…');
 });
 
-test('a result is a text, or blocks of which some are none', () => {
+test('a result is a text or content blocks', () => {
   expect(resultText('a')).toBe('a');
   expect(resultText([{ type: 'text', text: 'a' }, { type: 'image', source: {} }, 7])).toBe('a\n[image]\n7');
   expect(resultText({ a: 1 })).toContain('"a": 1');
 });
 
-test('a call waits, runs, is done, failed or was denied', () => {
+test('a call is waiting, running, done, failed or denied', () => {
   const call = { approval: null, decided: null, result: null } as Call;
   const by = { kind: 'operator' } as const;
   expect(callState(call, false)).toBe('runs');

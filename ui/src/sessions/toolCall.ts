@@ -1,9 +1,9 @@
-/** A tool call in one line, and what came of it as text. */
+/** A tool call in one line, and its result as text. */
 
 import type { Fields, Json } from '../wire';
 import type { Call } from './timeline';
 
-/** What says most about an input, in this order. */
+/** The fields that describe an input best, in this order. */
 const TELLING = [
   'command',
   'file_path',
@@ -20,7 +20,7 @@ const TELLING = [
 ];
 const LONGEST = 200;
 
-/** The part of an input that tells the most, in one line. */
+/** The most descriptive part of an input, in one line. */
 export function inputSummary(input: Fields): string {
   const found =
     TELLING.map((name) => input[name]).find((value) => typeof value === 'string' && value !== '') ??
@@ -31,7 +31,7 @@ export function inputSummary(input: Fields): string {
 }
 
 export function oneLine(text: string, most = LONGEST): string {
-  // Cut before anything else is done with it: it may be a megabyte.
+  // Truncated first, because the text may be a megabyte long.
   const begin = text
     .slice(0, most * 4)
     .replace(/\s+/g, ' ')
@@ -39,7 +39,7 @@ export function oneLine(text: string, most = LONGEST): string {
   return begin.length > most || text.length > most * 4 ? `${begin.slice(0, most)}…` : begin;
 }
 
-/** A result as text: it is one, or Claude Code's content blocks. */
+/** A result as text. It is a text, or Claude Code's content blocks. */
 export function resultText(value: Json): string {
   if (typeof value === 'string') return value;
   if (!Array.isArray(value)) return JSON.stringify(value, null, 2);
@@ -47,12 +47,12 @@ export function resultText(value: Json): string {
     .map((block) => {
       if (block === null || typeof block !== 'object' || Array.isArray(block)) return JSON.stringify(block);
       if (typeof block['text'] === 'string') return block['text'];
-      return `[${typeof block['type'] === 'string' ? block['type'] : 'something that is no text'}]`;
+      return `[${typeof block['type'] === 'string' ? block['type'] : 'not text'}]`;
     })
     .join('\n');
 }
 
-/** How a call stands. */
+/** The state of a call. */
 export function callState(
   call: Call,
   turnOver: boolean,

@@ -1,10 +1,10 @@
-/** How the tree of sessions was looked at last: who comes back to it finds it as it was. */
+/** The filter, selection and collapsed rows of the session tree, kept while other views are open. */
 
 import { SvelteSet } from 'svelte/reactivity';
 
 class TreeView {
   filter = $state('');
-  /** Only what wants attention. */
+  /** Only sessions that need attention. */
   attention = $state(false);
   selected = $state<string | null>(null);
   folded = new SvelteSet<string>();

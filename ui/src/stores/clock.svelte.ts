@@ -1,4 +1,4 @@
-/** The time in seconds, for ages and deadlines; one timer for all, and none while nobody looks at the tab. */
+/** The current time in seconds, for ages and deadlines. One timer serves all views, and it stops while the tab is hidden. */
 
 class Clock {
   now = $state(Date.now() / 1000);

@@ -1,6 +1,6 @@
 /**
- * Takes the credential of this tab through a reload. The page gives it to the service worker as it goes away, and asks for it when it
- * comes back. sessionStorage holds the number of the tab, which is good for nothing without the worker.
+ * Keeps the credential of this tab during a reload. The page hands it to the service worker when it unloads and asks for it when it
+ * loads again. sessionStorage holds a random number of the tab, which is useless without the worker.
  */
 
 import type { Credential } from '../handover/heldCredentials';
@@ -22,16 +22,16 @@ interface TrustedTypes {
 class Handover {
   private worker: ServiceWorker | null = null;
 
-  /** Whether this tab was signed in before it was loaded. */
+  /** Whether this tab was signed in before the page was loaded. */
   get returning(): boolean {
     return sessionStorage.getItem(TAB) !== null;
   }
 
-  /** Asks for what this tab gave away when it was reloaded. */
+  /** Takes the credential back from the service worker. */
   async take(): Promise<Credential | null> {
     const tab = sessionStorage.getItem(TAB);
     if (tab === null || !('serviceWorker' in navigator)) return null;
-    // Before it is registered again: that may put a newer worker in the place of the one that holds the credential.
+    // This must happen before the worker is registered again, which may replace the worker that holds the credential.
     const registration = await navigator.serviceWorker.getRegistration('/').catch(() => undefined);
     const worker = registration?.active;
     if (!worker) return null;
@@ -43,7 +43,7 @@ class Handover {
     return within(answer);
   }
 
-  /** Starts the worker. Without it, where the browser has none for this page, a reload signs out. */
+  /** Starts the worker. In a browser without service workers, a reload signs out. */
   async start(): Promise<void> {
     if (!('serviceWorker' in navigator)) return;
     try {
@@ -59,18 +59,18 @@ class Handover {
     }
   }
 
-  /** The page goes away: its credential is handed over, to be asked for by the page that comes next in this tab. */
+  /** Hands the credential over when the page unloads. */
   give(credential: Credential): void {
     const tab = sessionStorage.getItem(TAB);
     if (tab !== null) this.worker?.postMessage({ keep: credential, tab } satisfies Message);
   }
 
-  /** This tab is signed in from now on. */
+  /** Marks the tab as signed in. */
   open(): void {
     if (!this.returning) sessionStorage.setItem(TAB, hex(crypto.getRandomValues(new Uint8Array(8))));
   }
 
-  /** This tab is signed out. */
+  /** Marks the tab as signed out. */
   close(): void {
     sessionStorage.removeItem(TAB);
   }

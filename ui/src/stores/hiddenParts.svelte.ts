@@ -1,6 +1,6 @@
 /**
- * Whether all of something is on the page. Components that cut what they show report what they leave out to the `HiddenParts` above them, if
- * there is one; what nobody may allow unseen is rendered below one.
+ * Tracks which parts of an input are not shown. A component that truncates its content reports the hidden characters to the
+ * `HiddenParts` above it in the component tree. An input can only be allowed when nothing of it is hidden.
  */
 
 import { getContext, setContext, untrack } from 'svelte';
@@ -9,21 +9,21 @@ import { SvelteMap } from 'svelte/reactivity';
 const KEY = Symbol('shown');
 
 interface Hidden {
-  /** Characters that are not on the page. */
+  /** The number of hidden characters. */
   left: number;
-  /** Puts them there. */
+  /** Shows them. */
   show(): void;
 }
 
 export class HiddenParts {
   private parts = new SvelteMap<symbol, Hidden>();
 
-  /** Whether nothing is left out. */
+  /** Whether nothing is hidden. */
   get complete(): boolean {
     return this.parts.size === 0;
   }
 
-  /** How many characters are left out. */
+  /** The total number of hidden characters. */
   get left(): number {
     return [...this.parts.values()].reduce((sum, part) => sum + part.left, 0);
   }
@@ -39,12 +39,12 @@ export class HiddenParts {
   }
 }
 
-/** Everything below this component reports to it. */
+/** Makes all components below this one report to it. */
 export function provideHiddenParts(shown: HiddenParts): void {
   setContext(KEY, shown);
 }
 
-/** Reports what this component leaves out, for as long as it does. */
+/** Reports the hidden characters of this component while there are any. */
 export function reportHidden(left: () => number, show: () => void): void {
   const shown = getContext<HiddenParts | undefined>(KEY);
   if (!shown) return;
@@ -54,7 +54,7 @@ export function reportHidden(left: () => number, show: () => void): void {
   });
 }
 
-/** Calls `reached` when the end of what scrolls in `root` is in sight, until the returned function is called. */
+/** Calls `reached` when the end of the content that scrolls in `root` becomes visible, until the returned function is called. */
 export function watchEnd(end: HTMLElement, root: HTMLElement, reached: () => void): () => void {
   const watch = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && reached(), {
     root,

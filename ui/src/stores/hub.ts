@@ -1,4 +1,4 @@
-/** The hub behind this page's address. Requests that carry a token wait here until it has proven that it is the hub. */
+/** The identity of the hub at this page's address. A request with a token waits until the hub has proven its identity. */
 
 import { needsProof, provenKey } from '../handover/identity';
 
@@ -6,17 +6,17 @@ class Hub {
   private known: string | null = null;
   private proof: Promise<boolean> | null = null;
 
-  /** The key of the hub that this page was loaded from; null before the first proof. */
+  /** The public key of the hub that served this page; null before the first proof. */
   get key(): string | null {
     return this.known;
   }
 
-  /** The page before a reload knew this key. */
+  /** Expects the key that was known before a reload. */
   expect(key: string | null): void {
     this.known = key;
   }
 
-  /** Whether the hub has proven its identity since the connection was last in doubt. */
+  /** Whether the hub has proven its identity since the last disconnect. */
   async isProven(): Promise<boolean> {
     if (!needsProof()) return true;
     this.proof ??= this.prove();
@@ -26,7 +26,7 @@ class Hub {
     return proven;
   }
 
-  /** The connection was lost: another program may listen there now. */
+  /** The connection was lost. Another program may listen at the address now. */
   doubt(): void {
     this.proof = null;
   }

@@ -1,4 +1,4 @@
-/** Keys. Each view says what its keys do; one list of them is the help. In a text field, in a list to choose from and in a dialog, keys are for that alone. */
+/** Keyboard shortcuts. Each view registers its keys, and the help lists them. Text fields, select boxes and dialogs receive their keys themselves. */
 
 import { untrack } from 'svelte';
 
@@ -8,7 +8,7 @@ export interface Key {
   run(event: KeyboardEvent): void;
 }
 
-/** Controls that take no letters: a check box that was ticked leaves all keys working but the space, which ticks it again. */
+/** Inputs that take no letters: shortcuts work while they have the focus. */
 const LETTERLESS = ['checkbox', 'radio', 'button', 'submit', 'reset', 'image', 'range', 'color', 'file'];
 
 function takesKeys(target: Element): boolean {
@@ -17,15 +17,15 @@ function takesKeys(target: Element): boolean {
 }
 
 class Keys {
-  /** Whether the last thing that was used is a mouse or a finger. */
+  /** Whether the last input came from a pointer. */
   private pointed = false;
   private layers = $state.raw<Key[][]>([]);
   help = $state(false);
   all = $derived(this.layers.flat());
 
-  /** These keys count until the returned function is called; what was added last goes first. */
+  /** Registers keys until the returned function is called. Keys that were added last take precedence. */
   add(keys: Key[]): () => void {
-    // It is called in effects, which are not to run again because of other keys.
+    // Effects call this, and must not run again when other keys change.
     untrack(() => (this.layers = [keys, ...this.layers]));
     return () => untrack(() => (this.layers = this.layers.filter((layer) => layer !== keys)));
   }
@@ -34,7 +34,7 @@ class Keys {
     this.pointed = true;
   }
 
-  /** A list to choose from takes letters. Once somebody has chosen by pointing, or leaves it by Escape, keys are keys again; arrow keys stay in it. */
+  /** A select box takes letters. After a choice by pointer, or Escape, it loses the focus so that shortcuts work again. */
   chosen(event: Event): void {
     if (this.pointed && event.target instanceof HTMLSelectElement && !event.target.closest('dialog'))
       event.target.blur();

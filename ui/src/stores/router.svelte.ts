@@ -1,10 +1,10 @@
-/** Where in the console one is: the part of the address after `#`, so that a view can be linked to and gone back to. */
+/** The current view, kept in the part of the address after `#`, so that links and the back button work. */
 
 export type Route =
   | { view: 'inbox'; approval: string | null }
   | { view: 'sessions' }
   | { view: 'session'; id: string; part: string }
-  | { view: 'record'; part: string };
+  | { view: 'audit'; part: string };
 
 export function parse(hash: string): Route {
   const [view, ...rest] = hash.replace(/^#\/?/, '').split('/').map(safeDecode);
@@ -14,8 +14,8 @@ export function parse(hash: string): Route {
     case 'session':
       if (rest[0]) return { view: 'session', id: rest[0], part: rest[1] ?? 'stream' };
       return { view: 'sessions' };
-    case 'record':
-      return { view: 'record', part: rest[0] ?? 'decisions' };
+    case 'audit':
+      return { view: 'audit', part: rest[0] ?? 'log' };
     default:
       return { view: 'inbox', approval: rest[0] ?? null };
   }
@@ -25,7 +25,7 @@ export function href(route: Route): string {
   const parts: string[] = [route.view];
   if (route.view === 'inbox' && route.approval) parts.push(route.approval);
   if (route.view === 'session') parts.push(route.id, ...(route.part === 'stream' ? [] : [route.part]));
-  if (route.view === 'record' && route.part !== 'decisions') parts.push(route.part);
+  if (route.view === 'audit' && route.part !== 'log') parts.push(route.part);
   return `#/${parts.map(encodeURIComponent).join('/')}`;
 }
 
@@ -48,9 +48,9 @@ class Router {
     location.hash = href(route);
   }
 
-  /** Goes there in place of where one is, within the same view: going back does not lead here. */
+  /** Replaces the current address within the same view, without a new history entry. */
   replace(route: Route): void {
-    // The reply to an answer may arrive after the person has gone to another view, and must not lead away from there.
+    // The response to an answer may arrive after the person went to another view. It must not navigate away from there.
     if (parse(location.hash).view !== route.view) return;
     history.replaceState(null, '', href(route));
     this.route = route;

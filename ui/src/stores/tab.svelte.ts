@@ -1,4 +1,4 @@
-/** What is told to somebody who looks at another tab: the number in the title and on the icon, and the browser's notifications. */
+/** Signals for a hidden tab: the number of open approvals in the title and on the icon, and browser notifications. */
 
 import { visible } from '../pure/text';
 import { approvals } from './approvals.svelte';
@@ -16,7 +16,7 @@ class Tab {
       approval: (what, approval) => {
         if (what !== 'asked' || approval.status !== 'pending' || approvals.get(approval.id) === undefined) return;
         if (!document.hidden || !('Notification' in window) || Notification.permission !== 'granted') return;
-        const note = new Notification(visible(`${approval.session_name} asks to use ${approval.tool_name}`), {
+        const note = new Notification(visible(`${approval.session_name} wants to use ${approval.tool_name}`), {
           tag: approval.id,
         });
         note.onclick = () => {
@@ -41,7 +41,7 @@ class Tab {
   }
 }
 
-/** An icon with a number on it. */
+/** The icon with a number. */
 function numbered(open: number): string | null {
   const canvas = document.createElement('canvas');
   canvas.width = canvas.height = 32;

@@ -1,4 +1,4 @@
-/** Decider looks: whether this tab is signed in, and what it may do. */
+/** Whether this tab is signed in, and what its token may do. */
 
 import type { Access, SignedIn, SignIn } from '../wire';
 import { call, credential, setCredential } from './api';
@@ -6,13 +6,13 @@ import { handover } from './handover';
 import { hub } from './hub';
 import { live } from './live.svelte';
 
-/** What is shown where the browser did not hand the credential over. */
+/** Shown if the browser did not hand the credential over during a reload. */
 export const LOST =
-  'This tab is signed out. The console keeps its token in memory only, and this browser did not hand it over when the page was loaded again. Run `plexus console` to sign in again.';
+  'This tab is signed out. The console keeps its token in memory only, and the browser lost it when the page was reloaded. Run `plexus console` to sign in again.';
 
 class Viewer {
   may = $state.raw<Access[]>([]);
-  /** The tab has a token; whether it is still valid, the stream tells. */
+  /** The tab has a token. The stream finds out whether it is still valid. */
   signedIn = $state(false);
 
   constructor() {
@@ -29,7 +29,7 @@ class Viewer {
     return this.may.includes(what);
   }
 
-  /** Signs in with the code that `plexus console` put behind the `#` of the address, or with what the page before a reload handed over. Gives what is to be said if neither works. */
+  /** Signs in with the code after the `#` of the address, or with the credential from before a reload. Returns an error text if neither works. */
   async enter(): Promise<string | null> {
     const code = /^#login=([\w-]+)$/.exec(location.hash)?.[1];
     if (!code) {
@@ -61,7 +61,7 @@ class Viewer {
         cache: 'no-store',
       });
       const answer = (await response.json()) as SignedIn & { error?: { message: string } };
-      if (!response.ok) return answer.error?.message ?? `the hub answered with HTTP ${response.status}`;
+      if (!response.ok) return answer.error?.message ?? `The hub responded with HTTP ${response.status}.`;
       this.use(answer.token, answer.name);
       return null;
     } catch {
@@ -75,17 +75,17 @@ class Viewer {
     this.signedIn = true;
   }
 
-  /** The token is not valid any more. */
+  /** The token is no longer valid. */
   leave(): void {
     setCredential(null);
     handover.close();
     this.signedIn = false;
   }
 
-  /** Signs out: a token that was created by signing in is revoked, one that somebody was given is only forgotten. */
+  /** Signs out. A token that was created by signing in is revoked; a token that the person typed is only forgotten. */
   async signOut(): Promise<void> {
     const name = credential()?.name ?? null;
-    // Where the hub is disconnected the token expires by itself, within a day.
+    // If the hub is disconnected, the token expires within a day.
     if (name !== null) await call('token.revoke', { name }).catch(() => {});
     this.leave();
     location.replace(location.pathname);
