@@ -37,7 +37,7 @@ async fn a_session_is_started_spoken_to_forked_and_stopped_from_the_page(
         // The text comes before the end of its turn, and a message before that end would belong to the turn.
         "await page.goBack(); await page.getByTestId('stream').getByText('It is made.').waitFor(); \
          await page.locator('[data-kind=end]').waitFor(); \
-         await page.getByText('running', {exact: true}).waitFor({state: 'hidden'})",
+         await page.getByRole('region', {name: 'Session'}).getByText('running', {exact: true}).waitFor({state: 'hidden'})",
         json!({}),
     )
     .await?;

@@ -101,12 +101,12 @@ class Answering {
     return this.attempt(approval.id, async () => {
       const [answered] = [await call('loopback.respond', { ...identified(approval), ...answer })].flat();
       if (answered === undefined) throw new Error(NOT_REPORTED);
-      const settled = answered.type === 'ok' ? (answered.settled ?? []) : [];
+      const resolved = answered.type === 'ok' ? (answered.settled ?? []) : [];
       this.remove(approval, answer.approve, answered);
-      if (answered.type === 'ok') this.confirmed = confirmation(approval, answer, settled.length);
+      if (answered.type === 'ok') this.confirmed = confirmation(approval, answer, resolved.length);
       if (answered.type === 'already_resolved') this.confirmed = tooLate(answered.status, answered.decision, actorName);
       // The next approval to show must not be one that the new rule has just resolved.
-      for (const other of settled.map((id) => approvals.get(id)))
+      for (const other of resolved.map((id) => approvals.get(id)))
         if (other) approvals.update({ ...other, status: answer.approve ? 'allowed' : 'denied' });
       if (answered.type === 'error') throw new Error(answered.message);
       return answered.type === 'ok';

@@ -3,11 +3,11 @@ import { hasTurn, sessionState, needsAttention } from './statusText';
 
 test('what blocks a session takes precedence over its status', () => {
   expect(sessionState({ status: 'running', attention: ['stalled'] })).toEqual({
-    words: 'stalled: no response from the model',
+    text: 'stalled: no response from the model',
     tone: 'trouble',
   });
   expect(sessionState({ status: 'awaiting_permission', attention: ['api_retry', 'plan'] }).tone).toBe('asks');
-  expect(sessionState({ status: 'complete' })).toEqual({ words: 'complete', tone: 'rests' });
+  expect(sessionState({ status: 'complete' })).toEqual({ text: 'complete', tone: 'rests' });
 });
 
 test('a session that asks, is stuck or failed needs attention', () => {

@@ -5,36 +5,36 @@ import type { Attention, SessionView, Status } from '../wire';
 /** The urgency of a state: it waits for an approval, has a problem, is running, or is at rest. */
 export type Tone = 'asks' | 'trouble' | 'works' | 'rests';
 
-const ATTENTION: Record<Attention, { words: string; tone: Tone }> = {
-  permission: { words: 'waiting for approval of a tool call', tone: 'asks' },
-  question: { words: 'asking a question', tone: 'asks' },
-  plan: { words: 'presenting a plan', tone: 'asks' },
-  budget: { words: 'budget used up', tone: 'asks' },
-  rate_limited: { words: 'rate-limited by the API', tone: 'trouble' },
-  api_retry: { words: 'API error, retrying', tone: 'trouble' },
-  stalled: { words: 'stalled: no response from the model', tone: 'trouble' },
+const ATTENTION: Record<Attention, { text: string; tone: Tone }> = {
+  permission: { text: 'waiting for approval of a tool call', tone: 'asks' },
+  question: { text: 'asking a question', tone: 'asks' },
+  plan: { text: 'presenting a plan', tone: 'asks' },
+  budget: { text: 'budget used up', tone: 'asks' },
+  rate_limited: { text: 'rate-limited by the API', tone: 'trouble' },
+  api_retry: { text: 'API error, retrying', tone: 'trouble' },
+  stalled: { text: 'stalled: no response from the model', tone: 'trouble' },
 };
 
-const STATUS: Record<Status, { words: string; tone: Tone }> = {
-  idle: { words: 'not started', tone: 'rests' },
-  running: { words: 'running', tone: 'works' },
-  awaiting_permission: { words: 'waiting for approval', tone: 'asks' },
-  complete: { words: 'complete', tone: 'rests' },
-  failed: { words: 'failed', tone: 'trouble' },
-  interrupted: { words: 'interrupted', tone: 'rests' },
+const STATUS: Record<Status, { text: string; tone: Tone }> = {
+  idle: { text: 'not started', tone: 'rests' },
+  running: { text: 'running', tone: 'works' },
+  awaiting_permission: { text: 'waiting for approval', tone: 'asks' },
+  complete: { text: 'complete', tone: 'rests' },
+  failed: { text: 'failed', tone: 'trouble' },
+  interrupted: { text: 'interrupted', tone: 'rests' },
 };
 
 export interface State {
-  words: string;
+  text: string;
   tone: Tone;
 }
 
 /** The state of a session. What blocks it takes precedence over its status. */
 export function sessionState(session: Pick<SessionView, 'status' | 'attention'>): State {
   const known = (session.attention ?? []).flatMap((one) => ATTENTION[one] ?? []);
-  if (known.length === 0) return STATUS[session.status] ?? { words: String(session.status), tone: 'rests' };
+  if (known.length === 0) return STATUS[session.status] ?? { text: String(session.status), tone: 'rests' };
   const tone = known.some((one) => one.tone === 'asks') ? 'asks' : 'trouble';
-  return { words: known.map((one) => one.words).join(', '), tone };
+  return { text: known.map((one) => one.text).join(', '), tone };
 }
 
 /** Whether a person should look at it. */

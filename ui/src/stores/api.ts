@@ -29,7 +29,7 @@ export class HubError extends Error {
 /** The hub could not be reached; it may be restarting. */
 export class Disconnected extends Error {}
 
-/** The token is not valid, or not valid any more. */
+/** The token is not valid, or no longer valid. */
 export class SignedOut extends Error {}
 
 /** The credential that this page is signed in with. */

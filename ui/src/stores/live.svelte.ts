@@ -18,7 +18,7 @@ export interface Listener {
   event?(event: SessionFrame): void;
   /** Text that the agent of the followed session is generating. */
   delta?(delta: Fields): void;
-  /** The followed session cannot be followed any more: the session or its old events were deleted. */
+  /** The followed session can no longer be followed: the session or its old events were deleted. */
   lost?(error: HubError): void;
 }
 
