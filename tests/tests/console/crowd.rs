@@ -120,7 +120,7 @@ async fn a_session_of_fifty_thousand_events_stays_smooth() -> anyhow::Result<()>
     // Whoever reads further up is not torn away by what comes.
     std::fs::write(&go, "")?;
     assert_eq!(desk.world.ended(&session).await?["status"], "complete");
-    desk.run("await page.getByRole('button', {name: 'new below'}).click(); await page.getByText('at the end of it all').waitFor()", json!({}))
+    desk.run("await page.getByRole('button', {name: 'new events'}).click(); await page.getByText('at the end of it all').waitFor()", json!({}))
         .await?;
     measured(&desk, "at the end").await?;
     desk.window.close().await

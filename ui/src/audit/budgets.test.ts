@@ -16,7 +16,7 @@ test('an overdrawn budget has nothing left', () => {
 test('amounts have a unit', () => {
   expect([amountText('cost_usd', 2), amountText('wall_secs', 90), amountText('tool_calls', 1)]).toEqual([
     '$2.00',
-    '1m 30s',
+    '1 min 30 s',
     '1 call',
   ]);
 });

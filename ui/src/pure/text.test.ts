@@ -30,11 +30,11 @@ test('the chunks of a text make up the text', () => {
 test('amounts and durations are short', () => {
   expect([money(0), money(0.0005), money(1.5)]).toEqual(['$0.00', '$0.0005', '$1.50']);
   expect([duration(5), duration(125), duration(3600), duration(7260), duration(200000)]).toEqual([
-    '5s',
-    '2m 5s',
-    '1h',
-    '2h 1m',
-    '2d',
+    '5 s',
+    '2 min 5 s',
+    '1 h',
+    '2 h 1 min',
+    '2 d',
   ]);
 });
 

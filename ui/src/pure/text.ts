@@ -42,12 +42,16 @@ export function money(usd: number): string {
 
 /** A number of seconds in its one or two largest units. */
 export function duration(seconds: number): string {
-  const s = Math.max(0, Math.round(seconds));
-  if (s < 60) return `${s}s`;
-  if (s < 3600) return s % 60 && s < 600 ? `${Math.floor(s / 60)}m ${s % 60}s` : `${Math.floor(s / 60)}m`;
-  if (s < 86400)
-    return s % 3600 >= 60 ? `${Math.floor(s / 3600)}h ${Math.floor((s % 3600) / 60)}m` : `${Math.floor(s / 3600)}h`;
-  return `${Math.floor(s / 86400)}d`;
+  const total = Math.max(0, Math.round(seconds));
+  const [days, hours, minutes] = [86_400, 3_600, 60].map((unit) => Math.floor(total / unit)) as [
+    number,
+    number,
+    number,
+  ];
+  if (minutes === 0) return `${total} s`;
+  if (hours === 0) return total % 60 && minutes < 10 ? `${minutes} min ${total % 60} s` : `${minutes} min`;
+  if (days === 0) return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
+  return `${days} d`;
 }
 
 /** A time; the date is added unless it is today. */
