@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { AuditEntry, AuditRow, SessionView } from '../wire';
-import { entrySummary, editedInput, listParams, mergeNewer, type FilterForm } from './auditLog';
+import { entryStatus, entrySummary, editedInput, listParams, mergeNewer, type FilterForm } from './auditLog';
 
 const sessions = [{ id: 'id-1', name: 'lead' }] as SessionView[];
 const none: FilterForm = { session: '', kind: '', by: '', tool: '', since: '', until: '' };
@@ -48,4 +48,12 @@ test('the summary of an edited call shows the input that ran', () => {
   expect(entrySummary(entry as never)).toBe('ls x');
   expect(editedInput(entry)).toEqual({ command: 'ls x' });
   expect(editedInput({ ...entry, updated_input: entry.input })).toBeNull();
+});
+
+test('the status is readable', () => {
+  expect(['made', 'set_budget', 'allowed'].map((status) => entryStatus({ status }))).toEqual([
+    'created',
+    'set budget',
+    'allowed',
+  ]);
 });

@@ -72,3 +72,8 @@ export function entryTone(entry: AuditEntry): 'good' | 'bad' | 'soft' {
   if (['denied', 'deny', 'expired'].includes(entry.status)) return 'bad';
   return 'soft';
 }
+
+/** The status of an entry as text. The wire says `made` for a created rule, token or session. */
+export function entryStatus({ status }: Pick<AuditEntry, 'status'>): string {
+  return status === 'made' ? 'created' : status.replaceAll('_', ' ');
+}
