@@ -16,6 +16,7 @@ mod pinned;
 mod save_data_dir;
 mod skipped;
 mod test;
+mod wire;
 mod workspace;
 
 use std::process::ExitCode;
@@ -40,6 +41,7 @@ enum Chore {
     Explore(explore::ExploreArgs),
     Fuzz(fuzz::FuzzArgs),
     SaveDataDir(save_data_dir::SaveDataDirArgs),
+    Wire(wire::WireArgs),
 }
 
 fn main() -> ExitCode {
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Chore::Explore(args) => explore::run(&workspace, &args),
         Chore::Fuzz(args) => fuzz::run(&workspace, &args),
         Chore::SaveDataDir(args) => save_data_dir::run(&workspace, &args),
+        Chore::Wire(args) => wire::run(&workspace, &args),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,6 +2,7 @@
 //! [`Needs`]; [`admit`] checks that the caller may do such things at all, and what a method looks for it finds only
 //! where the caller stands in the right relation to it. What a caller may not see does not exist for it.
 
+use plexus_protocol::stream::Access;
 use plexus_protocol::token::TokenRight;
 use plexus_protocol::{ApprovalId, AskedOf, Error, ErrorKind, Principal, Right, SessionId};
 use plexus_store::{ApprovalRow, OnBehalf, SessionRow, Store};
@@ -109,20 +110,20 @@ async fn check_kind(store: &dyn Store, principal: &Principal, needs: Needs) -> R
 }
 
 /// What a caller that sees every session may do, in the words of the wire; nothing for those who see only their own.
-pub fn may(principal: &Principal) -> Vec<&'static str> {
+pub fn may(principal: &Principal) -> Vec<Access> {
     let all = [
-        ("read", Needs::Read),
-        ("watch", Needs::Watch),
-        ("decide", Needs::Decide),
-        ("act", Needs::Act),
-        ("rule", Needs::Rule),
+        (Access::Read, Needs::Read),
+        (Access::Watch, Needs::Watch),
+        (Access::Decide, Needs::Decide),
+        (Access::Act, Needs::Act),
+        (Access::Rule, Needs::Rule),
     ];
     let right = match principal {
         Principal::Operator => TokenRight::Operator,
         Principal::Token { right, .. } => *right,
         Principal::Parent { .. } | Principal::Session { .. } => return Vec::new(),
     };
-    all.into_iter().filter(|(_, needs)| is_good_for(right, *needs)).map(|(word, _)| word).collect()
+    all.into_iter().filter(|(_, needs)| is_good_for(right, *needs)).map(|(access, _)| access).collect()
 }
 
 /// Whether this caller may do anything but ask.

@@ -7,7 +7,8 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use plexus_protocol::{Error, ErrorKind, Object, schema};
+use plexus_protocol::schema::{self, NamedSchemas};
+use plexus_protocol::{Error, ErrorKind, Object};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -75,7 +76,17 @@ pub struct Method<C> {
     pub params: Object,
     /// The schema of its result.
     pub result: Object,
+    types: fn(&mut NamedSchemas) -> MethodTypes,
     handler: Handler<C>,
+}
+
+/// The types of a method, as schemas that refer to other types by name.
+#[derive(Debug, Clone)]
+pub struct MethodTypes {
+    /// The parameters.
+    pub params: Value,
+    /// The result.
+    pub result: Value,
 }
 
 impl<C: Send + Sync + 'static> Method<C> {
@@ -93,24 +104,23 @@ impl<C: Send + Sync + 'static> Method<C> {
         F: Fn(Arc<C>, Admitted, P) -> Fut + Send + Sync + Copy + 'static,
         Fut: Future<Output = Result<R, Error>> + Send + 'static,
     {
-        let params = schema::of::<P>();
-        let known = params.clone();
-        Self::raw(name, summary, audience, needs, params, move |hub, caller, value| {
+        let known = schema::of::<P>();
+        Self::raw::<P, _, _, _>(name, summary, audience, needs, move |hub, caller, value| {
             let parsed = read_params::<P>(&known, value);
             async move { function(hub, caller, parsed?).await }
         })
     }
 
     /// Declares a method that reads its parameters itself, because it has an answer to whatever they are.
-    pub fn raw<R, F, Fut>(
+    pub fn raw<P, R, F, Fut>(
         name: &'static str,
         summary: &'static str,
         audience: Audience,
         needs: Needs,
-        params: Object,
         function: F,
     ) -> Self
     where
+        P: JsonSchema,
         R: Serialize + JsonSchema,
         F: Fn(Arc<C>, Admitted, Value) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, Error>> + Send + 'static,
@@ -125,8 +135,9 @@ impl<C: Send + Sync + 'static> Method<C> {
             audience,
             needs,
             repeat: Repeat::Unsafe,
-            params,
+            params: schema::of::<P>(),
             result: schema::of::<R>(),
+            types: |schemas| MethodTypes { params: schemas.read::<P>(), result: schemas.written::<R>() },
             handler,
         }
     }
@@ -136,6 +147,11 @@ impl<C: Send + Sync + 'static> Method<C> {
     pub fn repeatable(mut self) -> Self {
         self.repeat = Repeat::Safe;
         self
+    }
+
+    /// The types of its parameters and result, for generated clients.
+    pub fn types(&self, schemas: &mut NamedSchemas) -> MethodTypes {
+        (self.types)(schemas)
     }
 
     /// The name of this method as an MCP tool.

@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use plexus_protocol::console::SignedIn;
 use plexus_protocol::token::TokenRight;
-use plexus_protocol::{Decider, Error, ErrorKind, TokenName, UnixSeconds};
+use plexus_protocol::{Decider, Error, ErrorKind, TokenName};
 use plexus_store::{Change, TokenRow};
 use tokio::time::{Instant, sleep_until};
 
@@ -34,17 +35,6 @@ struct Issued {
     until: Instant,
     /// Dropped when the code is used or expires.
     _carrier: Box<dyn Any + Send>,
-}
-
-/// The token of a person who signed in.
-#[derive(Debug)]
-pub struct SignedIn {
-    /// The name of the token, to revoke it by.
-    pub name: TokenName,
-    /// The token.
-    pub token: String,
-    /// When it expires.
-    pub expires_at: UnixSeconds,
 }
 
 impl SignInCodes {

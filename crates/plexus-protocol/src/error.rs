@@ -6,10 +6,13 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The stable word for a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// No such session, or none the caller may see.
@@ -191,3 +194,19 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_lists_the_words_on_the_wire() {
+        let schema = crate::schema::of::<ErrorKind>();
+        let variants = schema["oneOf"].as_array().unwrap();
+        for variant in variants {
+            let kind: ErrorKind = serde_json::from_value(variant["const"].clone()).unwrap();
+            assert_eq!(variant["const"], kind.as_str());
+        }
+        assert!(variants.len() > 30, "{schema:?}");
+    }
+}

@@ -17,6 +17,7 @@ pub mod loopback;
 pub mod policy;
 mod principal;
 pub mod schema;
+pub mod stream;
 mod text;
 pub mod token;
 pub mod worktree;

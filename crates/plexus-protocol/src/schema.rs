@@ -1,7 +1,8 @@
 //! JSON schemas as they are published: small, and without the boolean subschemas that make older Claude Code
 //! versions drop every tool of a server.
 
-use schemars::{JsonSchema, generate::SchemaSettings};
+use schemars::JsonSchema;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value};
 
 /// The published schema of `T`: inlined, trimmed, and made of objects only.
@@ -15,6 +16,59 @@ pub fn of<T: JsonSchema>() -> Map<String, Value> {
         Value::Object(object) => object,
         _ => Map::new(),
     }
+}
+
+/// Collects schemas in which every type keeps its name, as a generator of client code needs them. They are exact, unlike the
+/// published ones: a parameter is described as the hub reads it, a result as the hub writes it.
+#[derive(Debug)]
+pub struct NamedSchemas {
+    read: SchemaGenerator,
+    written: SchemaGenerator,
+}
+
+impl Default for NamedSchemas {
+    fn default() -> Self {
+        let mut settings = SchemaSettings::draft2020_12();
+        settings.meta_schema = None;
+        let written = settings.clone().for_serialize().into_generator();
+        Self { read: settings.for_deserialize().into_generator(), written }
+    }
+}
+
+impl NamedSchemas {
+    /// The schema of a type that the hub reads. It refers to other types by name.
+    pub fn read<T: JsonSchema>(&mut self) -> Value {
+        T::json_schema(&mut self.read).to_value()
+    }
+
+    /// The schema of a type that the hub writes. It refers to other types by name.
+    pub fn written<T: JsonSchema>(&mut self) -> Value {
+        T::json_schema(&mut self.written).to_value()
+    }
+
+    /// Adds a type that the hub writes to the definitions.
+    pub fn define<T: JsonSchema>(&mut self) {
+        self.written.subschema_for::<T>();
+    }
+
+    /// Adds a type that the hub reads to the definitions.
+    pub fn define_read<T: JsonSchema>(&mut self) {
+        self.read.subschema_for::<T>();
+    }
+
+    /// The types that were referred to, by name: those that the hub reads, then those that it writes.
+    pub fn into_definitions(mut self) -> Definitions {
+        Definitions { read: self.read.take_definitions(true), written: self.written.take_definitions(true) }
+    }
+}
+
+/// Named types and their schemas.
+#[derive(Debug)]
+pub struct Definitions {
+    /// The types that the hub reads.
+    pub read: Map<String, Value>,
+    /// The types that the hub writes.
+    pub written: Map<String, Value>,
 }
 
 /// Takes out what a caller does not need to make a call: titles, number formats, default nulls, and booleans that

@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Redirect, Response};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use plexus_console::File;
+use plexus_protocol::console::SignIn;
 use plexus_protocol::{Error, ErrorKind};
-use serde::Deserialize;
 use serde_json::json;
 
 use crate::doors::{Doors, Way};
@@ -75,13 +75,6 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
         .any(|coding| matches!(coding.trim(), "gzip" | "x-gzip") || coding.trim().starts_with("gzip;q=1"))
 }
 
-/// A code that somebody wants to sign in with.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Login {
-    code: String,
-}
-
 /// Exchanges a code for a token. Only a page of the hub's own may ask: browsers say from where a POST comes.
 pub(crate) async fn login(State(doors): State<Doors>, headers: HeaderMap, body: Body) -> Response {
     if !headers.contains_key(header::ORIGIN) {
@@ -91,15 +84,11 @@ pub(crate) async fn login(State(doors): State<Doors>, headers: HeaderMap, body: 
         Ok(body) => body,
         Err(refusal) => return refusal.into_response(),
     };
-    let Ok(Login { code }) = serde_json::from_slice(&body) else {
+    let Ok(SignIn { code }) = serde_json::from_slice(&body) else {
         return refused(StatusCode::BAD_REQUEST, &Error::invalid("code", "is missing"));
     };
     match doors.hub.sign_in(&code).await {
-        Ok(Some(signed_in)) => {
-            let answer =
-                json!({"token": signed_in.token, "name": signed_in.name, "expires_at": signed_in.expires_at});
-            ([(header::CACHE_CONTROL, "no-store")], Json(answer)).into_response()
-        }
+        Ok(Some(signed_in)) => ([(header::CACHE_CONTROL, "no-store")], Json(signed_in)).into_response(),
         Ok(None) => {
             let why = "this link was used, or is older than 30 seconds; `plexus console` gives a new one";
             refused(StatusCode::UNAUTHORIZED, &Error::new(ErrorKind::Forbidden, why))

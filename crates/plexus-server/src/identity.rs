@@ -7,11 +7,11 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use http::{HeaderMap, Uri, header};
+use plexus_protocol::console::Proof;
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, UnparsedPublicKey,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::accept::Peer;
 use crate::data_dir::{DataDir, DataDirError};
@@ -59,16 +59,6 @@ impl Identity {
 /// The public key of a hub, in hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubKey(pub String);
-
-/// What the hub answers a nonce with.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Proof {
-    /// For peers that do not know it yet.
-    pub key: String,
-    /// The address that the hub sees at the other end of the connection. It is the other end's own, unless a program in between relays.
-    pub peer: SocketAddr,
-    signature: String,
-}
 
 impl HubKey {
     /// Where to ask a hub for a proof.

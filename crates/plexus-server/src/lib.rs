@@ -33,7 +33,7 @@ mod values;
 mod wire;
 
 pub use data_dir::{DataDir, DataDirError};
-pub use identity::{HubKey, Proof, nonce};
+pub use identity::{HubKey, nonce};
 pub use limits::{DoorLimits, HEARTBEAT};
 pub use listen::ListenError;
 pub use mcp::{ToolServer, Toolbox};

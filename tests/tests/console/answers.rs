@@ -85,7 +85,7 @@ async fn what_is_asked_appears_by_itself_and_is_allowed_edited_and_denied_by_key
 ) -> anyhow::Result<()> {
     // Somebody who hammers on a key answers nothing that has only just appeared.
     let hammering = "await page.evaluate(() => { let pressed = false; new MutationObserver(() => { \
-        if (document.querySelector('.actions')?.textContent.includes('only just appeared')) window.early = true; \
+        if (document.querySelector('.actions')?.textContent.includes('has just appeared')) window.early = true; \
         if (pressed || !document.querySelector('article[data-status=pending]')) return; pressed = true; \
         document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'a', bubbles: true})); \
         }).observe(document.body, {childList: true, subtree: true}); })";

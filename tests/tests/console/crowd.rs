@@ -113,14 +113,14 @@ async fn a_session_of_fifty_thousand_events_stays_smooth() -> anyhow::Result<()>
     measured(&desk, "a session that talked").await?;
     desk.run("await page.reload(); await page.getByText('in the middle').waitFor()", json!({})).await?;
     measured(&desk, "its page loaded anew").await?;
-    let earlier = "const list = page.getByRole('list', {name: 'What happened'}); await list.hover(); \
+    let earlier = "const list = page.getByRole('list', {name: 'Timeline'}); await list.hover(); \
         for (let at = 0; at < 40; at++) { await page.mouse.wheel(0, -3000); await page.evaluate(() => new Promise(requestAnimationFrame)); }";
     desk.run(earlier, json!({})).await?;
     measured(&desk, "far up").await?;
     // Whoever reads further up is not torn away by what comes.
     std::fs::write(&go, "")?;
     assert_eq!(desk.world.ended(&session).await?["status"], "complete");
-    desk.run("await page.getByRole('button', {name: 'new below'}).click(); await page.getByText('at the end of it all').waitFor()", json!({}))
+    desk.run("await page.getByRole('button', {name: 'new events'}).click(); await page.getByText('at the end of it all').waitFor()", json!({}))
         .await?;
     measured(&desk, "at the end").await?;
     desk.window.close().await

@@ -62,7 +62,7 @@ impl Desk {
 
     /// Waits until nothing is asked.
     pub(crate) async fn nothing_open(&self) -> anyhow::Result<()> {
-        self.run("await page.getByText('Nothing waits for an answer.').waitFor()", json!({})).await.map(drop)
+        self.run("await page.getByText('No open approvals.').waitFor()", json!({})).await.map(drop)
     }
 }
 

@@ -110,7 +110,7 @@ async fn what_a_child_writes_is_only_text(test: &str, look: Look) -> anyhow::Res
         let tool = tool.chars().take(30).collect::<String>();
         desk.go(&format!("#/inbox/{}", plexus_e2e::text(id))).await?;
         let whole = "await page.locator(`article[data-approval=\"${args}\"][data-ready=true]`).waitFor(); \
-            await page.getByText('reading all of it').waitFor({state: 'detached'})";
+            await page.getByText('Loading all of it').waitFor({state: 'detached'})";
         desk.run(whole, id.clone()).await?;
         let found = held(&desk, &tool).await?;
         // Shown in full it is still only text, and can be answered then.
@@ -143,7 +143,7 @@ async fn what_a_child_writes_is_only_text(test: &str, look: Look) -> anyhow::Res
         (format!("session/{session}/tree"), "[data-testid=conversation] .row"),
         (format!("session/{session}/diff"), "[data-testid=changes] .diff .added"),
         ("sessions".to_owned(), "[role=treeitem]"),
-        ("record".to_owned(), "[role=listitem]"),
+        ("audit".to_owned(), "[role=listitem]"),
     ];
     for (view, there) in views {
         desk.go(&format!("#/{view}")).await?;
@@ -156,7 +156,7 @@ async fn what_a_child_writes_is_only_text(test: &str, look: Look) -> anyhow::Res
         held(&desk, &format!("{view}, opened")).await?;
     }
     world.call("policy.add", json!({"rules": [{"effect": "deny", "rule": format!("Bash({RUNS})")}]})).await?;
-    desk.go("#/record/rules").await?;
+    desk.go("#/audit/rules").await?;
     desk.run("await page.getByRole('list', {name: 'Rules in force'}).waitFor()", json!({})).await?;
     held(&desk, "rules").await?;
     desk.window.close().await

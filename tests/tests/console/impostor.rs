@@ -22,7 +22,7 @@ async fn an_open_page_sends_no_token_to_another_program_at_the_hubs_port() -> an
     let url = world.hub.url().to_owned();
     world.hub.kill9().await?;
     let impostor = Impostor::listen(&url).await?;
-    window.run("await page.locator('[data-state=away]').waitFor()", json!({})).await?;
+    window.run("await page.locator('[data-state=disconnected]').waitFor()", json!({})).await?;
     until("the page to come back", || impostor.heard().len() >= 3).await?;
     // A page that the other program served asks the service worker for what the page before it gave away.
     window.run("await page.reload()", json!({})).await?;

@@ -59,7 +59,7 @@ async fn a_plan_is_read_and_approved_with_the_mode_that_follows(desk: &mut Desk)
     world.model.script("PLAN-IT", steps.into_iter().chain([Step::text("Done.")]).collect());
     let session = world.create("planner", json!({"permission_mode": "plan"})).await?;
     world.chat(&session, "PLAN-IT").await?;
-    desk.look_at("Shows a plan").await?;
+    desk.look_at("Presents a plan").await?;
     let shown = "const detail = page.getByRole('article'); await detail.getByRole('heading', {name: 'The plan'}).waitFor(); \
         await detail.getByText('javascript:alert(1)').waitFor(); \
         return [await detail.getByRole('link', {name: 'the page'}).count(), await detail.locator('strong', {hasText: 'it'}).count()]";

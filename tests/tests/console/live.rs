@@ -34,7 +34,7 @@ async fn an_answer_given_elsewhere_is_seen_at_once_with_its_author(desk: &mut De
     let allow = "await page.locator('article[data-status=pending][data-ready=true]').filter({hasText: 'first'}).waitFor(); \
         await page.getByRole('button', {name: 'Allow', exact: true}).click()";
     desk.window.run_in(1, allow, json!({})).await?;
-    let seen = "await page.locator('article[data-status=allowed]').filter({hasText: 'first'}).getByText('Allowed by the operator').waitFor(); \
+    let seen = "await page.locator('article[data-status=allowed]').filter({hasText: 'first'}).getByText('Allowed by you').waitFor(); \
         await page.getByTestId('shown').getByText('1', {exact: true}).waitFor()";
     desk.run(seen, json!({})).await?;
     // A key that was on its way to the first is not for the second.
@@ -51,8 +51,8 @@ async fn an_answer_given_elsewhere_is_seen_at_once_with_its_author(desk: &mut De
     let answer = json!({"approval_id": still["id"], "approve": false, "message": "not today"});
     ada.call("loopback.respond", answer).await?;
     let seen = "const over = page.locator('article[data-status=denied]').filter({hasText: 'second'}); \
-        await over.getByText('Denied by the token ada').waitFor(); await over.getByText('not today').waitFor(); \
-        await page.getByText('Nothing waits for an answer.').waitFor()";
+        await over.getByText('Denied by token ada').waitFor(); await over.getByText('not today').waitFor(); \
+        await page.getByText('No open approvals.').waitFor()";
     for page in [0, 1] {
         desk.window.run_in(page, seen, json!({})).await?;
     }

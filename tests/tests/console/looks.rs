@@ -24,9 +24,9 @@ fn views(scene: &Scene) -> Vec<(&'static str, String, &'static str)> {
         ("session", format!("#/session/{worker}"), "[data-kind=call]"),
         ("conversation", format!("#/session/{talker}/tree"), "[data-testid=conversation] .head"),
         ("changes", format!("#/session/{worker}/diff"), "[data-testid=changes] .diff .added"),
-        ("record", "#/record".to_owned(), "[role=listitem]"),
-        ("rules", "#/record/rules".to_owned(), "li .rule"),
-        ("limits", "#/record/limits".to_owned(), ".limits section"),
+        ("audit-log", "#/audit".to_owned(), "[role=listitem]"),
+        ("rules", "#/audit/rules".to_owned(), "li .rule"),
+        ("budgets", "#/audit/budgets".to_owned(), ".budgets section"),
     ]
 }
 
@@ -69,7 +69,7 @@ async fn every_view_is_accessible_and_fits_and_the_page_is_small() -> anyhow::Re
     };
     let mut windows = Vec::new();
     let mut faults = Vec::new();
-    // All sign in before anything happens, so that the record is about what happens.
+    // All sign in before anything happens, so that the audit log holds only the scene.
     for look in [Look::WIDE, Look::WIDE.dark(), Look::PHONE, Look::PHONE.dark()] {
         let Some(window) = Window::open(test, &[world.hub.url()], look).await? else { return Ok(()) };
         window.run(WEIGHED, json!({})).await?;

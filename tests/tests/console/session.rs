@@ -19,10 +19,10 @@ async fn a_session_is_started_spoken_to_forked_and_stopped_from_the_page(
     let (held, hold) = Step::hold(Step::text("Too late."));
     world.model.script("GO-ON", vec![held]);
     desk.go("#/sessions").await?;
-    let start = "await page.getByText('There are no sessions').waitFor(); \
+    let start = "await page.getByText('No sessions.').waitFor(); \
         await page.getByRole('button', {name: 'Start a session'}).click(); const dialog = page.getByRole('dialog'); \
         await dialog.getByLabel('Name').fill('here'); await dialog.getByLabel('Directory').fill('relative'); \
-        await dialog.getByLabel('What it is to do').fill('BEGIN-HERE, please'); \
+        await dialog.getByLabel('Prompt').fill('BEGIN-HERE, please'); \
         await dialog.getByRole('button', {name: 'Start', exact: true}).click(); \
         await dialog.getByLabel('Directory').and(page.locator('[aria-invalid=true]')).waitFor(); \
         await dialog.getByLabel('Directory').fill(args); await dialog.getByRole('button', {name: 'Start', exact: true}).click(); \
@@ -37,7 +37,7 @@ async fn a_session_is_started_spoken_to_forked_and_stopped_from_the_page(
         // The text comes before the end of its turn, and a message before that end would belong to the turn.
         "await page.goBack(); await page.getByTestId('stream').getByText('It is made.').waitFor(); \
          await page.locator('[data-kind=end]').waitFor(); \
-         await page.getByText('working', {exact: true}).waitFor({state: 'hidden'})",
+         await page.getByRole('region', {name: 'Session'}).getByText('running', {exact: true}).waitFor({state: 'hidden'})",
         json!({}),
     )
     .await?;
@@ -62,8 +62,8 @@ async fn a_session_is_started_spoken_to_forked_and_stopped_from_the_page(
 }
 
 #[tokio::test]
-async fn an_answer_kept_as_a_rule_shows_what_it_settles_and_settles_it() -> anyhow::Result<()> {
-    let test = "an_answer_kept_as_a_rule_shows_what_it_settles_and_settles_it";
+async fn an_answer_with_a_rule_shows_which_approvals_it_resolves_and_resolves_them() -> anyhow::Result<()> {
+    let test = "an_answer_with_a_rule_shows_which_approvals_it_resolves_and_resolves_them";
     let Some(world) = Setup::scripted().world(test).await? else { return Ok(()) };
     let Some(desk) = Desk::open(world, test, Look::WIDE).await? else { return Ok(()) };
     let world = &desk.world;
@@ -79,7 +79,7 @@ async fn an_answer_kept_as_a_rule_shows_what_it_settles_and_settles_it() -> anyh
         await dialog.getByLabel('Rule', {exact: true}).fill('Bash(npm test'); await dialog.getByText(/bracket|closed|expected|\\)/i).first().waitFor(); \
         await dialog.getByLabel('Rule', {exact: true}).fill('Bash(npm test:*)'); \
         const settles = dialog.getByTestId('preview'); await settles.getByText('Allows 1 other open approval at once').waitFor(); \
-        await settles.getByText('npm test two').waitFor(); await dialog.getByRole('button', {name: 'Allow and remember'}).click(); \
+        await settles.getByText('npm test two').waitFor(); await dialog.getByRole('button', {name: 'Allow and add rule'}).click(); \
         await page.getByTestId('shown').getByText('1', {exact: true}).waitFor()";
     desk.run(remember, json!({})).await?;
     desk.look_at("rm -r dist").await?;

@@ -73,7 +73,7 @@ async fn bulk_allow_runs_only_what_it_has_shown_in_full() -> anyhow::Result<()> 
     let titles = desk.run(boxes, json!({})).await?;
     assert_eq!(
         titles,
-        json!(["A plan is answered by itself: open it.", "A question is answered by itself: open it."])
+        json!(["Plans are answered one by one. Open it.", "Questions are answered one by one. Open it."])
     );
     desk.click("Select all 5").await?;
     desk.click("Allow selected").await?;
@@ -85,7 +85,7 @@ async fn bulk_allow_runs_only_what_it_has_shown_in_full() -> anyhow::Result<()> 
     let apart = listed["apart"].as_array().cloned().unwrap_or_default();
     assert_eq!(apart.len(), 3, "{listed:#}");
     assert!(
-        apart.iter().all(|line| plexus_e2e::text(line).ends_with("Not shown in full: open it.")),
+        apart.iter().all(|line| plexus_e2e::text(line).ends_with("Too long to show here in full. Open it.")),
         "{apart:#?}"
     );
     desk.run("await page.locator('dialog button[aria-disabled=false]').waitFor()", json!({})).await?;
@@ -233,11 +233,11 @@ async fn a_change_of_a_file_has_the_numbers_of_the_file_and_a_write_is_a_diff() 
         ("fortieth", json!({"removed": ["40 − line 40"], "added": ["40 + fortieth"], "notes": []})),
         (
             "sixtieth",
-            json!({"removed": ["− line 60"], "added": ["+ sixtieth"], "notes": ["the text to replace is not in the file as it is now"]}),
+            json!({"removed": ["− line 60"], "added": ["+ sixtieth"], "notes": ["the text to replace is not in the current file"]}),
         ),
         (
             "firstling",
-            json!({"removed": ["− line 1"], "added": ["+ firstling"], "notes": ["the text to replace occurs 11 times in the file as it is now"]}),
+            json!({"removed": ["− line 1"], "added": ["+ firstling"], "notes": ["the text to replace occurs 11 times in the current file"]}),
         ),
         (
             "seven",
@@ -334,7 +334,11 @@ async fn an_edited_call_shows_what_ran_everywhere() -> anyhow::Result<()> {
     // Unchanged, nothing is sent.
     desk.press(&["e"]).await?;
     desk.click("Review changes").await?;
-    desk.run("await page.getByTestId('confirmed').getByText('Nothing was changed, and nothing was sent.').waitFor()", json!({})).await?;
+    desk.run(
+        "await page.getByTestId('confirmed').getByText('Nothing was changed. No answer was sent.').waitFor()",
+        json!({}),
+    )
+    .await?;
     assert!(desk.world.ran().is_empty());
     desk.press(&["e"]).await?;
     desk.run("await page.getByRole('dialog').getByLabel('command').fill('true edited')", json!({})).await?;
@@ -358,7 +362,7 @@ async fn an_edited_call_shows_what_ran_everywhere() -> anyhow::Result<()> {
         await call.getByText('allowed, edited by').waitFor(); await call.getByRole('button').first().click(); return shown(call)"
     );
     assert_eq!(desk.run(&stream, json!({})).await?, expected);
-    desk.go("#/record").await?;
+    desk.go("#/audit").await?;
     let record = format!(
         "{ran} const row = page.getByRole('listitem').filter({{hasText: 'allowed, edited'}}); await row.getByText('true edited').waitFor(); \
         await row.getByRole('button').first().click(); return shown(row)"

@@ -1,5 +1,5 @@
-//! The sources of the console, by its own checks: types, components and the tests of its logic. And what no test can show to be
-//! absent: ways in which a text could become markup.
+//! The sources of the console: types and components (svelte-check), unit tests (vitest), format (Prettier) and lint rules (ESLint).
+//! A search of the sources shows that no text can become markup.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,20 @@ use plexus_e2e::mcp_tools::McpTools;
 use tokio::process::Command;
 
 const UI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../ui");
+
+/// The files that the checks read.
+const SOURCES: [&str; 9] = [
+    "src",
+    "index.html",
+    "package.json",
+    "tsconfig.json",
+    "svelte.config.js",
+    "vite.config.ts",
+    "eslint.config.js",
+    ".prettierrc.json",
+    ".prettierignore",
+];
+
 const LOCK_FILE: &str = include_str!("../../../ui/package-lock.json");
 
 #[tokio::test]
@@ -20,13 +34,15 @@ async fn the_console_passes_its_own_checks() -> anyhow::Result<()> {
         return Ok(());
     };
     let dir = tempfile::tempdir()?;
-    for name in ["src", "index.html", "package.json", "tsconfig.json", "svelte.config.js", "vite.config.ts"] {
+    for name in SOURCES {
         copy(&Path::new(UI).join(name), &dir.path().join(name))?;
     }
     std::os::unix::fs::symlink(modules, dir.path().join("node_modules"))?;
     for check in [
         &["node_modules/svelte-check/bin/svelte-check", "--fail-on-warnings"][..],
         &["node_modules/vitest/vitest.mjs", "run"],
+        &["node_modules/prettier/bin/prettier.cjs", "--check", "."],
+        &["node_modules/eslint/bin/eslint.js", "--max-warnings", "0", "."],
     ] {
         let mut node = Command::new(tools.node());
         node.args(check).current_dir(dir.path()).env_clear().env("HOME", dir.path());

@@ -1,14 +1,16 @@
 /**
- * How a page knows that the program behind its address is the hub it was loaded from. While no hub runs, a command of an agent can listen
- * at the hub's port; a page that sent its token there would give it away. The hub signs a nonce with its key.
+ * Verifies that the program at this address is the hub that served the page. While the hub is not running, an agent's command can listen
+ * on its port, and a page that sent its token there would leak it. The hub proves its identity by signing a nonce.
  */
 
-/** A proof that does not come within this time, in milliseconds, is none. */
+import type { Proof } from '../wire';
+
+/** The time limit for a proof, in milliseconds. */
 const PATIENCE = 10_000;
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' };
 
-/** Asks the hub for a proof. Gives its key if the proof is right and, where a key is expected, made with that key; null if it is not. */
+/** Asks the hub for a proof. Returns its key if the proof is valid and, if a key is expected, was made with that key; otherwise null. */
 export async function provenKey(expected: string | null, host: string = location.host): Promise<string | null> {
   const nonce = hex(crypto.getRandomValues(new Uint8Array(32)));
   try {
@@ -18,7 +20,7 @@ export async function provenKey(expected: string | null, host: string = location
       redirect: 'error',
       signal: AbortSignal.timeout(PATIENCE),
     });
-    const { key, peer, signature } = (await response.json()) as { key: string; peer: string; signature: string };
+    const { key, peer, signature } = (await response.json()) as Proof;
     if (expected !== null && key !== expected) return null;
     const imported = await crypto.subtle.importKey('raw', bytes(key), ALGORITHM, false, ['verify']);
     const statement = new TextEncoder().encode(`plexus hub\n${host.toLowerCase()}\n${peer}\n${nonce}`);
@@ -29,7 +31,7 @@ export async function provenKey(expected: string | null, host: string = location
   }
 }
 
-/** Whether a proof can be checked: browsers do not give keys to pages that others could have changed on their way. */
+/** Whether a proof can be verified: browsers offer WebCrypto only in secure contexts. */
 export function needsProof(): boolean {
   return typeof crypto.subtle === 'object';
 }

@@ -1,142 +1,135 @@
 /**
- * Answers on their way. One place sends them all, and keeps the rule that nobody answers what has not been looked at: a question has to
- * have been on the screen for a moment before a key or a click counts for it.
+ * Sends answers to the hub. It enforces that an approval was visible for a moment before a key or a click can answer it.
  */
 
 import { SvelteMap, SvelteSet } from 'svelte/reactivity';
-import { Away, call, Refused, SignedOut } from '../lib/api';
-import { approvals } from '../lib/approvals.svelte';
-import { live } from '../lib/live.svelte';
-import { sessions } from '../lib/sessions.svelte';
-import type { Approval, ApprovalStatus, Decision, Fields } from '../lib/wire';
-import { callWords, confirmation, tooLate } from './confirmation';
+import { actorName } from '../stores/actorName';
+import { Disconnected, call, HubError, SignedOut } from '../stores/api';
+import { approvals } from '../stores/approvals.svelte';
+import { live } from '../stores/live.svelte';
+import type { Answered, Answer as WireAnswer, Approval } from '../wire';
+import { callText, confirmation, tooLate } from './confirmation';
 
-/** So long has an approval been shown before it can be answered, in milliseconds. */
-export const LOOKED_AT = 400;
+/** How long an approval must be visible before it can be answered, in milliseconds. */
+export const VISIBLE_FOR = 400;
 
-export const EARLY = 'This approval has only just appeared: look at it, then answer.';
-export const DISCONNECTED = 'Disconnected: answers are sent again once the hub is back.';
+export const EARLY = 'This approval has just appeared. Read it, then answer.';
+export const DISCONNECTED = 'Disconnected. You can answer after the hub is connected again.';
 
-/** An answer as `loopback.respond` takes it, less whose it is. */
-export interface Answer {
-  approve: boolean;
-  message?: string;
-  updated_input?: Fields;
-  interrupt?: boolean;
-  answers?: Record<string, string>;
-  mode?: string;
-  remember?: { rule: string; session_id?: string; expires_secs?: number };
-}
+/** An answer as `loopback.respond` takes it, without the approval it answers. */
+export type Answer = Omit<WireAnswer, 'approval_id' | 'digest'>;
 
-/** How much of an input is shown: what belongs to it is still being read, parts of it are left out, its end is below the edge of the view, or all of it has been on the screen. */
-export type InFullState = { kind: 'reading' } | { kind: 'cut'; left: number } | { kind: 'below' } | { kind: 'shown' };
+/** How much of an input is shown: its context is still loading, parts are hidden, its end is below the visible area, or all of it has been visible. */
+export type ShownState = { kind: 'reading' } | { kind: 'cut'; left: number } | { kind: 'below' } | { kind: 'shown' };
 
-/** What became of one of several. */
+/** The outcome of one of several answers. */
 export interface Outcome {
   approval: Approval;
   good: boolean;
   text: string;
 }
 
-type Answered =
-  | { type: 'ok'; approval_id: string; settled?: string[] }
-  | { type: 'already_resolved'; approval_id: string; status: ApprovalStatus; decision?: Decision; resolved_at?: number }
-  | { type: 'error'; approval_id: string; error: string; message: string };
+const NOT_REPORTED = 'the hub did not report the outcome';
 
-/** So many at once; the rest is sent after them. */
+/** Answers per request. */
 const AT_ONCE = 100;
 
 class Answering {
-  /** On their way. */
-  sent = new SvelteSet<string>();
-  /** What went wrong with the last answer to a question. */
+  /** The approvals whose answers are on their way. */
+  inFlight = new SvelteSet<string>();
+  /** The error of the last answer, by approval. */
   problems = new SvelteMap<string, string>();
-  /** What was said last. */
-  said = $state('');
-  /** The answer that counted last, in words. */
+  /** A notice for the person. */
+  notice = $state('');
+  /** The confirmation of the last answer. */
   confirmed = $state('');
-  /** The question that has been looked at for long enough. */
-  looked = $state<string | null>(null);
+  /** The approval that has been visible for long enough. */
+  seen = $state<string | null>(null);
   private shown: { id: string; whole: boolean; since: number } | null = null;
   private early = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor() {
-    // What was on the screen while nobody looked at the tab has not been looked at.
+    // Time in a hidden tab does not count.
     document.addEventListener('visibilitychange', () => {
       const { id, whole } = this.shown ?? { id: null, whole: true };
       this.shown = null;
       this.show(id, whole);
     });
-    // A key that came too early may be the first of a word: what follows it, without a pause, is meant no more for this question.
-    addEventListener('keydown', (event) => this.early && event.key.length === 1 && this.begin(), { capture: true });
+    // A key that came too early may be the start of a typed word: the keys that follow without a pause do not answer either.
+    addEventListener('keydown', (event) => this.early && event.key.length === 1 && this.startTimer(), {
+      capture: true,
+    });
   }
 
-  /** This question is on the screen, in full or not yet; null: none is. */
+  /** This approval is visible, with its whole input or not yet; null if none is. */
   show(id: string | null, whole = true): void {
     if (this.shown?.id === id && this.shown?.whole === whole) return;
     this.shown = id === null ? null : { id, whole, since: 0 };
-    this.begin();
+    this.startTimer();
   }
 
-  /** From now on it is looked at. */
-  private begin(): void {
+  /** Starts the time that the approval must be visible. */
+  private startTimer(): void {
     clearTimeout(this.timer);
-    this.looked = null;
+    this.seen = null;
     if (this.shown === null) return;
     const { id } = this.shown;
     this.shown.since = performance.now();
-    this.timer = setTimeout(() => this.seen(id), LOOKED_AT);
+    this.timer = setTimeout(() => this.markSeen(id), VISIBLE_FOR);
   }
 
-  private seen(id: string): void {
-    this.looked = id;
+  private markSeen(id: string): void {
+    this.seen = id;
     this.early = false;
-    if (this.said === EARLY) this.said = '';
+    if (this.notice === EARLY) this.notice = '';
   }
 
-  /** Whether this question has been looked at; if not, says so. */
-  lookedAt(id: string): boolean {
-    if (this.shown?.id === id && performance.now() - this.shown.since >= LOOKED_AT) return true;
-    this.said = EARLY;
+  /** Whether this approval was visible for long enough; if not, shows a notice. */
+  wasSeen(id: string): boolean {
+    if (this.shown?.id === id && performance.now() - this.shown.since >= VISIBLE_FOR) return true;
+    this.notice = EARLY;
     this.early = true;
-    this.begin();
+    this.startTimer();
     return false;
   }
 
-  /** Sends an answer; true if it counts. */
+  /** Sends an answer. Returns whether it took effect. */
   async answer(approval: Approval, answer: Answer): Promise<boolean> {
-    if (this.sent.has(approval.id)) return false;
+    if (this.inFlight.has(approval.id)) return false;
     this.confirmed = '';
     return this.attempt(approval.id, async () => {
-      const answered = await call<Answered>('loopback.respond', { ...identified(approval), ...answer });
-      const settled = answered.type === 'ok' ? (answered.settled ?? []) : [];
-      this.over(approval, answer.approve, answered);
-      if (answered.type === 'ok') this.confirmed = confirmation(approval, answer, settled.length);
-      if (answered.type === 'already_resolved') this.confirmed = tooLate(answered.status, answered.decision, nameOf);
-      // One moves on to what is still open, not to what the rule has just answered.
-      for (const other of settled.map((id) => approvals.get(id))) if (other) approvals.told({ ...other, status: answer.approve ? 'allowed' : 'denied' });
-      if (answered.type === 'error') throw new Refused(answered.error, answered.message);
+      const [answered] = [await call('loopback.respond', { ...identified(approval), ...answer })].flat();
+      if (answered === undefined) throw new Error(NOT_REPORTED);
+      const resolved = answered.type === 'ok' ? (answered.settled ?? []) : [];
+      this.remove(approval, answer.approve, answered);
+      if (answered.type === 'ok') this.confirmed = confirmation(approval, answer, resolved.length);
+      if (answered.type === 'already_resolved') this.confirmed = tooLate(answered.status, answered.decision, actorName);
+      // The next approval to show must not be one that the new rule has just resolved.
+      for (const other of resolved.map((id) => approvals.get(id)))
+        if (other) approvals.update({ ...other, status: answer.approve ? 'allowed' : 'denied' });
+      if (answered.type === 'error') throw new Error(answered.message);
       return answered.type === 'ok';
     });
   }
 
-  /** Sends the same answer to several; each stands for itself. */
-  async several(list: Approval[], answer: Answer): Promise<Outcome[]> {
+  /** Sends the same answer to several approvals. Each has an outcome of its own. */
+  async answerAll(list: Approval[], answer: Answer): Promise<Outcome[]> {
     const outcomes: Outcome[] = [];
     this.confirmed = '';
     if (live.state !== 'live') return list.map((approval) => ({ approval, good: false, text: DISCONNECTED }));
     for (let from = 0; from < list.length; from += AT_ONCE) {
       const now = list.slice(from, from + AT_ONCE);
-      for (const approval of now) this.sent.add(approval.id);
+      for (const approval of now) this.inFlight.add(approval.id);
       try {
-        const answered = await call<Answered[]>('loopback.respond', { decisions: now.map((approval) => ({ ...identified(approval), ...answer })) });
+        const decisions = now.map((approval) => ({ ...identified(approval), ...answer }));
+        const answered = [await call('loopback.respond', { decisions })].flat();
         const byId = new Map(answered.map((one) => [one.approval_id, one]));
         for (const approval of now) outcomes.push(this.outcome(approval, answer, byId.get(approval.id)));
       } catch (error) {
-        for (const approval of now) outcomes.push({ approval, good: false, text: words(error) });
+        for (const approval of now) outcomes.push({ approval, good: false, text: problemText(error) });
       } finally {
-        for (const approval of now) this.sent.delete(approval.id);
+        for (const approval of now) this.inFlight.delete(approval.id);
       }
     }
     const good = outcomes.filter((outcome) => outcome.good).length;
@@ -146,25 +139,25 @@ class Answering {
 
   async extend(approval: Approval, secs: number): Promise<boolean> {
     return this.attempt(approval.id, async () => {
-      const result = await call<{ type: string; expires_at?: number }>('loopback.extend', { approval_id: approval.id, secs });
-      if (result.type !== 'ok') throw new Refused(result.type, 'It is already resolved.');
+      const result = await call('loopback.extend', { approval_id: approval.id, secs });
+      if (result.type !== 'ok') throw new Error('It is already resolved.');
       const now = approvals.get(approval.id);
-      if (now && result.expires_at !== undefined) approvals.told({ ...now, expires_at: result.expires_at });
-      this.confirmed = `Extended: ${callWords(approval)}`;
+      if (now) approvals.update({ ...now, expires_at: result.expires_at });
+      this.confirmed = `Extended: ${callText(approval)}`;
       return true;
     });
   }
 
   async escalate(approval: Approval, opinion: string): Promise<boolean> {
     return this.attempt(approval.id, async () => {
-      const result = await call<{ type: string; asked_of?: Approval['asked_of'] }>('loopback.escalate', {
+      const result = await call('loopback.escalate', {
         approval_id: approval.id,
         ...(opinion.trim() === '' ? {} : { opinion: opinion.trim() }),
       });
-      if (result.type !== 'ok') throw new Refused(result.type, 'It is already resolved.');
+      if (result.type !== 'ok') throw new Error('It is already resolved.');
       const now = approvals.get(approval.id);
-      if (now && result.asked_of) approvals.told({ ...now, asked_of: result.asked_of });
-      this.confirmed = `Escalated: ${callWords(approval)}`;
+      if (now) approvals.update({ ...now, asked_of: result.asked_of });
+      this.confirmed = `Escalated: ${callText(approval)}`;
       return true;
     });
   }
@@ -175,42 +168,47 @@ class Answering {
       this.problems.set(id, DISCONNECTED);
       return false;
     }
-    this.sent.add(id);
+    this.inFlight.add(id);
     try {
       return await act();
     } catch (error) {
-      this.problems.set(id, words(error));
+      this.problems.set(id, problemText(error));
       return false;
     } finally {
-      this.sent.delete(id);
+      this.inFlight.delete(id);
     }
   }
 
   private outcome(approval: Approval, answer: Answer, answered: Answered | undefined): Outcome {
-    if (answered === undefined) return { approval, good: false, text: 'the hub did not report the outcome' };
-    this.over(approval, answer.approve, answered);
+    if (answered === undefined) return { approval, good: false, text: NOT_REPORTED };
+    this.remove(approval, answer.approve, answered);
     if (answered.type === 'ok') return { approval, good: true, text: answer.approve ? 'allowed' : 'denied' };
-    if (answered.type === 'already_resolved') return { approval, good: false, text: tooLate(answered.status, answered.decision, nameOf) };
+    if (answered.type === 'already_resolved')
+      return { approval, good: false, text: tooLate(answered.status, answered.decision, actorName) };
     return { approval, good: false, text: answered.message };
   }
 
-  /** What is over is out of the list at once; who it was the hub tells in a moment. */
-  private over(approval: Approval, approve: boolean, answered: Answered): void {
+  /** Removes a resolved approval from the list at once. The stream reports soon who resolved it. */
+  private remove(approval: Approval, approve: boolean, answered: Answered): void {
     if (answered.type === 'error' || approvals.get(approval.id) === undefined) return;
-    if (answered.type === 'ok') approvals.told({ ...approval, status: approve ? 'allowed' : 'denied' });
-    else approvals.told({ ...approval, status: answered.status, ...(answered.decision ? { decision: answered.decision } : {}) });
+    if (answered.type === 'ok') approvals.update({ ...approval, status: approve ? 'allowed' : 'denied' });
+    else
+      approvals.update({
+        ...approval,
+        status: answered.status,
+        ...(answered.decision ? { decision: answered.decision } : {}),
+      });
   }
 }
-
-const nameOf = (id: string) => sessions.byId.get(id)?.name;
 
 function identified(approval: Approval): { approval_id: string; digest?: string } {
   return { approval_id: approval.id, ...(approval.digest === undefined ? {} : { digest: approval.digest }) };
 }
 
-function words(error: unknown): string {
-  if (error instanceof Refused) return error.message;
-  if (error instanceof Away) return 'Disconnected. The approval stays open; answer it again once the hub is back.';
+function problemText(error: unknown): string {
+  if (error instanceof HubError) return error.message;
+  if (error instanceof Disconnected)
+    return 'Disconnected. The approval may still be open. Answer it again after the hub is connected.';
   if (error instanceof SignedOut) return 'You are signed out.';
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,15 +1,15 @@
-/** Which approvals can be allowed together: tool calls whose whole input fits into a row of the list. Everything else is opened and answered by itself. */
+/** Which approvals can be answered together: tool calls whose whole input fits into a row. Other approvals are answered one by one. */
 
-import { visible } from '../lib/text';
-import type { Approval, Json } from '../lib/wire';
+import { visible } from '../pure/text';
+import type { Approval, Json } from '../wire';
 
-/** So much fits into a row. */
+/** The size of a row. */
 const CHARACTERS = 600;
 const LINES = 12;
 
-/** A field of the input, complete and with hidden characters written out. */
+/** A field of the input, complete, with invisible characters as escapes. */
 export interface Field {
-  /** Empty for the command of a shell. */
+  /** Empty for a shell command. */
   name: string;
   value: string;
 }
@@ -17,9 +17,9 @@ export interface Field {
 export type InBulk = { kind: 'shown'; tool: string; fields: Field[] } | { kind: 'apart'; why: string };
 
 const APART = {
-  plan: 'A plan is answered by itself: open it.',
-  question: 'A question is answered by itself: open it.',
-  budget: 'A budget request is answered by itself: open it.',
+  plan: 'Plans are answered one by one. Open it.',
+  question: 'Questions are answered one by one. Open it.',
+  budget: 'Budget requests are answered one by one. Open it.',
 } as const;
 
 /** Why this approval cannot be selected; null if it can. */
@@ -27,7 +27,7 @@ export function unselectable(approval: Pick<Approval, 'kind'>): string | null {
   return approval.kind === 'tool' ? null : APART[approval.kind];
 }
 
-/** The whole input of an approval as a row, or why it has none. */
+/** The whole input of an approval as a row, or the reason why it has none. */
 export function inBulk(approval: Pick<Approval, 'kind' | 'tool_name' | 'input' | 'truncated'>): InBulk {
   const why = unselectable(approval);
   if (why !== null) return { kind: 'apart', why };
@@ -39,7 +39,8 @@ export function inBulk(approval: Pick<Approval, 'kind' | 'tool_name' | 'input' |
   const text = [tool, ...fields.flatMap(({ name, value }) => [name, value])];
   const characters = text.reduce((sum, one) => sum + one.length, 0);
   const lines = text.reduce((sum, one) => sum + one.split('\n').length - 1, fields.length);
-  if (approval.truncated || characters > CHARACTERS || lines > LINES) return { kind: 'apart', why: 'Not shown in full: open it.' };
+  if (approval.truncated || characters > CHARACTERS || lines > LINES)
+    return { kind: 'apart', why: 'Too long to show here in full. Open it.' };
   return { kind: 'shown', tool, fields };
 }
 

@@ -1,27 +1,37 @@
-/** What is said on screen once an answer counts: what was answered, and how. */
+/** The confirmation of an answer: what was answered, and how. */
 
-import { inputLine } from '../lib/input';
-import { cut, visible } from '../lib/text';
-import { who, type Names } from '../lib/words';
-import type { Approval, ApprovalStatus, Decision } from '../lib/wire';
+import { plain } from '../pure/fields';
+import { truncate, visible } from '../pure/text';
+import { inputLine } from '../pure/toolInput';
+import type { Approval, ApprovalStatus, Decider, Decision } from '../wire';
 import type { Answer } from './answering.svelte';
 
 const LONGEST = 160;
 
-/** A call, in a few words: the tool and the beginning of what it was given. */
-export function callWords({ tool_name, input, kind }: Pick<Approval, 'tool_name' | 'input' | 'kind'>): string {
-  if (kind === 'budget') return `budget request (${String(input['limit'] ?? '')})`;
+/** A call in short: the tool and the beginning of its input. */
+export function callText({ tool_name, input, kind }: Pick<Approval, 'tool_name' | 'input' | 'kind'>): string {
+  if (kind === 'budget') return `budget request (${plain(input['limit'])})`;
   if (kind === 'plan') return 'plan';
-  const line = cut(inputLine(tool_name, input), LONGEST);
-  return visible(`${cut(tool_name, 80).text} ${line.text}${line.left > 0 ? '…' : ''}`.trim());
+  const line = truncate(inputLine(tool_name, input), LONGEST);
+  return visible(`${truncate(tool_name, 80).text} ${line.text}${line.left > 0 ? '…' : ''}`.trim());
 }
 
-/** Confirms an answer. */
-export function confirmation(approval: Pick<Approval, 'tool_name' | 'input' | 'kind' | 'session_name'>, answer: Answer, resolved: number): string {
-  const call = callWords(answer.approve && answer.updated_input && approval.kind !== 'budget' ? { ...approval, input: answer.updated_input } : approval);
-  const reason = answer.message === undefined ? '' : `. Reason: ${visible(cut(answer.message, LONGEST).text)}`;
+/** The confirmation of an answer. */
+export function confirmation(
+  approval: Pick<Approval, 'tool_name' | 'input' | 'kind' | 'session_name'>,
+  answer: Answer,
+  resolved: number,
+): string {
+  const call = callText(
+    answer.approve && answer.updated_input && approval.kind !== 'budget'
+      ? { ...approval, input: answer.updated_input }
+      : approval,
+  );
+  const reason = answer.message === undefined ? '' : `. Reason: ${visible(truncate(answer.message, LONGEST).text)}`;
   const stopped = answer.interrupt ? ', and stopped the agent' : '';
-  const rule = answer.remember ? `. Rule added: ${visible(answer.remember.rule)}${resolved > 0 ? `, which resolved ${resolved} more` : ''}` : '';
+  const rule = answer.remember
+    ? `. Rule added: ${visible(answer.remember.rule)}${resolved > 0 ? `; it resolved ${resolved} more` : ''}`
+    : '';
   return `${done(approval, answer)}: ${call} (${visible(approval.session_name)})${stopped}${reason}${rule}`;
 }
 
@@ -32,8 +42,12 @@ function done(approval: Pick<Approval, 'kind'>, answer: Answer): string {
   return answer.updated_input ? 'Allowed with changes' : 'Allowed';
 }
 
-/** Says who was first, for an answer that came too late. */
-export function tooLate(status: ApprovalStatus, decision: Decision | undefined, names?: Names): string {
-  const by = decision ? ` by ${visible(who(decision.by, names))}` : '';
-  return `Your answer was too late: it was already ${status}${by}.`;
+/** Who answered first, for an answer that came too late. */
+export function tooLate(
+  status: ApprovalStatus,
+  decision: Decision | undefined,
+  name: (actor: Decider) => string,
+): string {
+  const by = decision ? ` by ${name(decision.by)}` : '';
+  return `Your answer came too late. The approval was already ${status}${by}.`;
 }

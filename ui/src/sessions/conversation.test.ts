@@ -10,12 +10,16 @@ const node = (id: string, parent: string | null, role: Node['role'], session?: s
   created_at: 0,
 });
 
-/** a: turns 1, 2, 3; b forked after turn 1 of a, with two turns; c forked after turn 1 of b, and has said nothing. */
+/** a has turns 1 to 3; b forked after turn 1 of a and has two turns; c forked after turn 1 of b and has none. */
 const nodes = [
   node('r', null, 'root'),
-  node('u1', 'r', 'user', 'a', 1), node('a1', 'u1', 'assistant', 'a', 1), node('o1', 'a1', 'outcome', 'a', 1),
-  node('u2', 'o1', 'user', 'a', 2), node('o2', 'u2', 'outcome', 'a', 2),
-  node('x1', 'o1', 'user', 'b', 1), node('y1', 'x1', 'outcome', 'b', 1),
+  node('u1', 'r', 'user', 'a', 1),
+  node('a1', 'u1', 'assistant', 'a', 1),
+  node('o1', 'a1', 'outcome', 'a', 1),
+  node('u2', 'o1', 'user', 'a', 2),
+  node('o2', 'u2', 'outcome', 'a', 2),
+  node('x1', 'o1', 'user', 'b', 1),
+  node('y1', 'x1', 'outcome', 'b', 1),
   node('u3', 'o2', 'user', 'a', 3),
   node('x2', 'y1', 'user', 'b', 2),
 ];
@@ -25,12 +29,17 @@ const speakers = [
   { id: 'c', name: 'c', head: 'y1' },
 ];
 
-test('turns are rows, and a fork stands to the right of what goes on', () => {
+test('each turn is a row, and a fork is to the right of the continuation', () => {
   const conversation = new Conversation();
   conversation.add(nodes);
   const rows = conversation.rows(speakers);
   expect(rows.map((row) => `${' '.repeat(row.lane)}${row.turn.session ?? 'root'}${row.turn.turn}`)).toEqual([
-    'root0', 'a1', ' b1', ' b2', 'a2', 'a3',
+    'root0',
+    'a1',
+    ' b1',
+    ' b2',
+    'a2',
+    'a3',
   ]);
   expect(rows.map((row) => row.heads.map((head) => head.name).join())).toEqual(['', '', 'c', 'b', '', 'a']);
   expect(rows[2]).toMatchObject({ through: [true], above: false, below: true });
@@ -38,7 +47,7 @@ test('turns are rows, and a fork stands to the right of what goes on', () => {
   expect(rows[5]?.turn.outcome).toBe(null);
 });
 
-test('in whatever pages nodes are read, also twice, the rows are the same', () => {
+test('the rows do not depend on the pages, or on repeated nodes', () => {
   const whole = new Conversation();
   whole.add(nodes);
   const pages = new Conversation();
@@ -47,7 +56,7 @@ test('in whatever pages nodes are read, also twice, the rows are the same', () =
   expect(pages.count).toBe(nodes.length);
 });
 
-test('a conversation of thousands of turns is no burden', () => {
+test('a conversation of 20,000 turns works', () => {
   const long = new Conversation();
   long.add([node('r', null, 'root')]);
   for (let at = 1; at <= 20_000; at += 1) long.add([node(`n${at}`, at === 1 ? 'r' : `n${at - 1}`, 'user', 's', at)]);

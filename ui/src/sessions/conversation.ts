@@ -1,32 +1,18 @@
-/** A conversation tree as rows: one for each turn, forks to the right of what they were forked from. Nodes are added as they are read. */
+/** A conversation tree as rows: one for each turn, with forks to the right. Nodes are added page by page. */
 
-/** A node as `arbor.tree_get` gives it. */
-export interface Node {
-  id: string;
-  parent_id?: string;
-  role: 'root' | 'user' | 'assistant' | 'outcome';
-  session_id?: string;
-  turn?: number;
-  preview: string;
-  created_at: number;
-}
+import type { NodeSummary, TreeSession } from '../wire';
 
-/** A session that speaks in the tree. */
-export interface Speaker {
-  id: string;
-  name: string;
-  head: string;
-  deleted?: boolean;
-}
+/** The part of a node that is shown. */
+export type Node = Pick<NodeSummary, 'id' | 'parent_id' | 'role' | 'session_id' | 'turn' | 'preview' | 'created_at'>;
 
 export interface Turn {
   key: string;
   session: string | null;
   turn: number;
-  /** How its prompt begins, and what was said last. */
+  /** The beginnings of its prompt and of its last message. */
   prompt: string;
   said: string;
-  /** How it ended, if it has. */
+  /** The outcome; null while the turn runs. */
   outcome: string | null;
   nodes: number;
   at: number;
@@ -34,15 +20,15 @@ export interface Turn {
 
 export interface Row {
   turn: Turn;
-  /** How far to the right. */
+  /** The column, from 0. */
   lane: number;
-  /** Of each lane to the left: whether it goes on further down. */
+  /** For each lane to the left: whether it continues below. */
   through: boolean[];
-  /** Something of its own lane comes before it, or after it. */
+  /** Whether the lane has a row above, and below. */
   above: boolean;
   below: boolean;
-  /** Those whose conversation stands here. */
-  heads: Speaker[];
+  /** The sessions whose head is in this turn. */
+  heads: TreeSession[];
 }
 
 interface Group extends Turn {
@@ -55,14 +41,16 @@ export class Conversation {
   last: string | null = null;
   count = 0;
 
-  /** Adds nodes in the order in which they were added to the tree: what one follows came before it. */
+  /** Adds nodes in the order of the tree: a parent before its children. */
   add(nodes: readonly Node[]): void {
     for (const node of nodes) {
       this.last = node.id;
       if (this.of.has(node.id)) continue;
       this.count += 1;
       const parent = node.parent_id === undefined ? undefined : this.of.get(node.parent_id);
-      const same = parent !== undefined && (node.session_id === undefined || (parent.session === node.session_id && parent.turn === (node.turn ?? 0)));
+      const same =
+        parent !== undefined &&
+        (node.session_id === undefined || (parent.session === node.session_id && parent.turn === (node.turn ?? 0)));
       const group = same ? parent : this.open(node, parent);
       this.of.set(node.id, group);
       group.nodes += 1;
@@ -89,8 +77,8 @@ export class Conversation {
     return group;
   }
 
-  rows(speakers: readonly Speaker[]): Row[] {
-    const heads = new Map<Group, Speaker[]>();
+  rows(speakers: readonly TreeSession[]): Row[] {
+    const heads = new Map<Group, TreeSession[]>();
     for (const speaker of speakers) {
       const group = this.of.get(speaker.head);
       if (!group) continue;
@@ -103,13 +91,14 @@ export class Conversation {
     for (const group of this.groups.toReversed()) stack.push({ group, lane: 0, through: [], above: false });
     for (let top = stack.pop(); top; top = stack.pop()) {
       const { group, lane, through, above } = top;
-      const goesOn = group.children.find((child) => child.session === group.session) ?? group.children[0];
-      const { children: _, ...turn } = group;
-      rows.push({ turn, lane, through, above, below: goesOn !== undefined, heads: heads.get(group) ?? [] });
-      // What goes on comes after all forks, so it lies deepest in the stack.
-      if (goesOn) stack.push({ group: goesOn, lane, through, above: true });
-      for (const child of group.children.toReversed()) {
-        if (child !== goesOn) stack.push({ group: child, lane: lane + 1, through: [...through, true], above: false });
+      const { children, ...turn } = group;
+      const continuation = children.find((child) => child.session === group.session) ?? children[0];
+      rows.push({ turn, lane, through, above, below: continuation !== undefined, heads: heads.get(group) ?? [] });
+      // The continuation is shown after all forks, so it is pushed first.
+      if (continuation) stack.push({ group: continuation, lane, through, above: true });
+      for (const child of children.toReversed()) {
+        if (child !== continuation)
+          stack.push({ group: child, lane: lane + 1, through: [...through, true], above: false });
       }
     }
     return rows;

@@ -1,19 +1,18 @@
-/** The prompts of turns, fetched when they are looked at: an event says only where in the conversation one stands. */
+/** The prompts of turns, loaded when they are shown: an event only names the node of its prompt. */
 
 import { SvelteMap } from 'svelte/reactivity';
-import { call } from '../lib/api';
-import { why } from '../lib/text';
-import type { Json } from '../lib/wire';
-import { output } from './call';
+import { errorText } from '../pure/text';
+import { call } from '../stores/api';
+import { resultText } from './toolCall';
 
-/** So many are kept. */
+/** The size of the cache. */
 const MOST = 500;
 
 class Prompts {
   private known = new SvelteMap<string, string>();
   private asked = new Set<string>();
 
-  /** The text, as soon as it is there. */
+  /** The text, or `…` while it is loading. */
   of(node: string): string {
     const text = this.known.get(node);
     if (text === undefined && !this.asked.has(node)) void this.fetch(node);
@@ -24,9 +23,9 @@ class Prompts {
     this.asked.add(node);
     let text: string;
     try {
-      text = output((await call<{ node: { content: Json } }>('arbor.node_get', { node_id: node })).node.content);
+      text = resultText((await call('arbor.node_get', { node_id: node })).node.content);
     } catch (error) {
-      text = `(the prompt cannot be read: ${why(error)})`;
+      text = `(the prompt could not be loaded: ${errorText(error)})`;
     }
     if (this.known.size >= MOST) {
       this.known.clear();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use plexus_protocol::stream::ApprovalChange;
 use plexus_protocol::{Approval, Error, MAX_TEXT_BYTES, Principal};
 use plexus_store::{FeedEntry, OnBehalf, Store};
 use tokio::sync::watch;
@@ -20,8 +21,8 @@ use plexus_book::{Topic, next};
 pub struct ApprovalTold {
     /// Its number, to go on from.
     pub number: u64,
-    /// `asked` or `resolved`.
-    pub what: &'static str,
+    /// Whether it was created or resolved.
+    pub change: ApprovalChange,
     /// The approval as it is now.
     pub approval: Approval,
 }
@@ -82,14 +83,14 @@ impl ApprovalFollower {
             let newest = rows.last().map(|row| row.number);
             let mut told = Vec::new();
             for row in rows {
-                let (what, id) = match row.entry {
-                    FeedEntry::Asked { approval, .. } => ("asked", approval),
-                    FeedEntry::Resolved { approval, .. } => ("resolved", approval),
+                let (change, id) = match row.entry {
+                    FeedEntry::Asked { approval, .. } => (ApprovalChange::Asked, approval),
+                    FeedEntry::Resolved { approval, .. } => (ApprovalChange::Resolved, approval),
                     FeedEntry::Finished { .. } | FeedEntry::BudgetLow(_) | FeedEntry::Notice(_) => continue,
                 };
                 if let Some(approval) = store.approval(id).await.map_err(store_error)? {
                     let approval = view::approval(approval, MAX_TEXT_BYTES);
-                    told.push(ApprovalTold { number: row.number, what, approval });
+                    told.push(ApprovalTold { number: row.number, change, approval });
                 }
             }
             self.after = newest.unwrap_or(self.after);

@@ -8,6 +8,7 @@ mod live;
 
 use std::sync::Arc;
 
+use plexus_protocol::stream::SessionFrame;
 use plexus_protocol::{Error, Object, SessionId};
 use plexus_store::{EventRow, OnBehalf, SessionRow, Store};
 use serde_json::json;
@@ -246,6 +247,6 @@ async fn page(store: &dyn Store, session: SessionId, place: &mut Place) -> Resul
 fn followed(row: EventRow) -> Followed {
     let place = Place { turn: row.turn, seq: row.seq };
     let shown = view::event(row, usize::MAX);
-    let data = json!({"turn": place.turn, "seq": place.seq, "event": shown.event, "at": shown.at});
-    Followed { place, data: data.to_string() }
+    let frame = SessionFrame { turn: place.turn, seq: place.seq, event: shown.event, at: shown.at };
+    Followed { place, data: json!(frame).to_string() }
 }

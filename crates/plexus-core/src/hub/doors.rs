@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use plexus_protocol::console::SignedIn;
+use plexus_protocol::stream::Access;
 use plexus_protocol::{Error, Principal, SessionId};
 use plexus_store::CallIds;
 use serde_json::Value;
@@ -13,7 +15,6 @@ use crate::door_figures::DoorFigures;
 use crate::follow::{ApprovalFollower, ChangeFollower, Place, SessionFollower};
 use crate::metrics::Present;
 use crate::permit::PermitTicket;
-use crate::sign_in::SignedIn;
 use crate::tokens::{self, Known};
 
 impl Hub {
@@ -45,7 +46,7 @@ impl Hub {
     }
 
     /// What a caller that sees every session may do, in the words of the wire; nothing for a caller that sees only its own.
-    pub fn may(&self, principal: &Principal) -> Vec<&'static str> {
+    pub fn may(&self, principal: &Principal) -> Vec<Access> {
         access::may(principal)
     }
 

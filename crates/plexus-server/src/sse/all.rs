@@ -10,6 +10,7 @@ use axum::response::Response;
 use futures::Stream;
 use futures::stream::{self, SelectAll, StreamExt as _};
 use plexus_core::{Caller, Door, Place};
+use plexus_protocol::stream::HelloFrame;
 use plexus_protocol::{Error, ErrorKind, Principal, SessionId};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -52,8 +53,9 @@ async fn begin(doors: &Doors, principal: Principal, from: From) -> Result<Select
         return Err(Error::new(ErrorKind::Forbidden, "this is for whoever sees every session"));
     }
     let approvals = doors.hub.follow_approvals(caller(), from.after).await?;
-    let hello = json!({"cursor": approvals.after(), "may": may, "version": env!("CARGO_PKG_VERSION")});
-    let mut parts = vec![once(Block::named("hello", &hello)), named("approval", Approvals(approvals))];
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let hello = HelloFrame { cursor: approvals.after(), may, version };
+    let mut parts = vec![once(Block::named("hello", &json!(hello))), named("approval", Approvals(approvals))];
     match doors.hub.follow_changes(caller()).await {
         Ok(changes) => parts.push(named("changed", Changes(changes))),
         // Who may only answer approvals is told of those.

@@ -6,6 +6,7 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use http::HeaderMap;
 use plexus_core::{ApprovalFollower, Caller, Door};
+use plexus_protocol::stream::ApprovalFrame;
 use plexus_protocol::{Error, Principal};
 use serde::Deserialize;
 use serde_json::json;
@@ -50,8 +51,8 @@ impl Teller for Approvals {
         let told = self.0.next().await?.into_iter();
         Ok(told
             .map(|told| {
-                let data = json!({"type": told.what, "approval": told.approval});
-                Block::unnamed(Some(told.number.to_string()), data.to_string())
+                let frame = ApprovalFrame { change: told.change, approval: told.approval };
+                Block::unnamed(Some(told.number.to_string()), json!(frame).to_string())
             })
             .collect())
     }

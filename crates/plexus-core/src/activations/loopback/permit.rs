@@ -13,12 +13,11 @@ use crate::method::Audience;
 use crate::session::Permitted;
 
 pub(super) fn method() -> Method {
-    Method::raw(
+    Method::raw::<PermitParams, _, _, _>(
         "loopback.permit",
         "Asks whoever answers for this session whether a tool may run. For --permission-prompt-tool.",
         Audience::Children,
         Needs::Ask,
-        plexus_protocol::schema::of::<PermitParams>(),
         permit,
     )
     .repeatable()

@@ -1,0 +1,21 @@
+/** The name of a person, token, agent or hub that created or answered something. */
+
+import type { Decider } from '../wire';
+
+/** The name of a session by its id, if the session is known. */
+export type SessionNames = (id: string) => string | undefined;
+
+export function actorText(actor: Decider, names: SessionNames, operator = 'you'): string {
+  switch (actor.kind) {
+    case 'operator':
+      return operator;
+    case 'hub':
+      return 'the hub';
+    case 'token':
+      return `token ${actor.name}`;
+    case 'session':
+      return names(actor.id) ?? `session ${actor.id.slice(0, 8)}`;
+    case 'parent':
+      return `external agent ${actor.id}`;
+  }
+}

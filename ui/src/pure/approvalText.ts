@@ -1,0 +1,37 @@
+/** How an approval was resolved, as text. */
+
+import type { Approval, Decider, Decision } from '../wire';
+
+/** How an approval was resolved, and by whom. `name` gives the name of an actor. */
+export function outcomeText(
+  approval: Pick<Approval, 'status' | 'decision'> & Partial<Pick<Approval, 'kind'>>,
+  name: (actor: Decider) => string,
+): string {
+  const { decision } = approval;
+  switch (approval.status) {
+    case 'pending':
+      return 'Open';
+    case 'expired':
+      return 'Expired without an answer';
+    case 'withdrawn':
+      return 'Withdrawn: the agent stopped waiting for it';
+    default:
+      // The answers to a question are not an edit of its input.
+      if (approval.kind === 'question' && decision?.approve && decision.updated_input)
+        return `Answered by ${name(decision.by)}`;
+      return `${approval.status === 'allowed' ? 'Allowed' : 'Denied'}${decisionText(decision, name)}`;
+  }
+}
+
+function decisionText(decision: Decision | undefined, name: (actor: Decider) => string): string {
+  if (!decision) return '';
+  if (decision.right === 'rule') return ` by rule ${decision.rule ?? ''}`.trimEnd();
+  const edited = decision.approve && decision.updated_input ? ' with changes' : '';
+  const stopped = decision.interrupt ? ' and stopped' : '';
+  return `${edited}${stopped} by ${name(decision.by)}`;
+}
+
+/** The status of a resolved approval in a word or two. */
+export function statusWord(status: string): string {
+  return status === 'expired' ? 'expired, no answer' : status;
+}

@@ -1,0 +1,62 @@
+/** Texts for the status of sessions, permission modes and policies. */
+
+import type { Attention, SessionView, Status } from '../wire';
+
+/** The urgency of a state: it waits for an approval, has a problem, is running, or is at rest. */
+export type Tone = 'asks' | 'trouble' | 'works' | 'rests';
+
+const ATTENTION: Record<Attention, { text: string; tone: Tone }> = {
+  permission: { text: 'waiting for approval of a tool call', tone: 'asks' },
+  question: { text: 'asking a question', tone: 'asks' },
+  plan: { text: 'presenting a plan', tone: 'asks' },
+  budget: { text: 'budget used up', tone: 'asks' },
+  rate_limited: { text: 'rate-limited by the API', tone: 'trouble' },
+  api_retry: { text: 'API error, retrying', tone: 'trouble' },
+  stalled: { text: 'stalled: no response from the model', tone: 'trouble' },
+};
+
+const STATUS: Record<Status, { text: string; tone: Tone }> = {
+  idle: { text: 'not started', tone: 'rests' },
+  running: { text: 'running', tone: 'works' },
+  awaiting_permission: { text: 'waiting for approval', tone: 'asks' },
+  complete: { text: 'complete', tone: 'rests' },
+  failed: { text: 'failed', tone: 'trouble' },
+  interrupted: { text: 'interrupted', tone: 'rests' },
+};
+
+export interface State {
+  text: string;
+  tone: Tone;
+}
+
+/** The state of a session. What blocks it takes precedence over its status. */
+export function sessionState(session: Pick<SessionView, 'status' | 'attention'>): State {
+  const known = (session.attention ?? []).flatMap((one) => ATTENTION[one] ?? []);
+  if (known.length === 0) return STATUS[session.status] ?? { text: String(session.status), tone: 'rests' };
+  const tone = known.some((one) => one.tone === 'asks') ? 'asks' : 'trouble';
+  return { text: known.map((one) => one.text).join(', '), tone };
+}
+
+/** Whether a person should look at it. */
+export function needsAttention(session: Pick<SessionView, 'status' | 'attention'>): boolean {
+  const { tone } = sessionState(session);
+  return tone === 'asks' || tone === 'trouble';
+}
+
+/** Whether a turn is running. */
+export function hasTurn(session: Pick<SessionView, 'status'>): boolean {
+  return session.status === 'running' || session.status === 'awaiting_permission';
+}
+
+export const MODES = {
+  default: 'reads without asking',
+  acceptEdits: 'reads and edits without asking',
+  plan: 'only plans',
+} as const;
+export const POLICIES = {
+  own_course: 'Claude Code’s permission rules decide',
+  ask_all: 'every call needs an approval',
+  approvals: 'only reads run without an approval',
+  plan: 'starts with a plan',
+  allow_all: 'every call runs and is logged',
+} as const;

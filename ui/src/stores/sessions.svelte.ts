@@ -1,0 +1,59 @@
+/** All sessions that the viewer may see, parents before their children. Read again whenever the hub reports a change. */
+
+import type { SessionView } from '../wire';
+import { call, HubError } from './api';
+import { live } from './live.svelte';
+
+class Sessions {
+  all = $state.raw<SessionView[]>([]);
+  loaded = $state(false);
+  byId = $derived(new Map(this.all.map((session) => [session.id, session])));
+  private refreshing = false;
+  private changedMeanwhile = false;
+
+  constructor() {
+    live.listen({ connected: () => void this.refresh(), changed: () => void this.refresh() });
+  }
+
+  name(id: string): string | undefined {
+    return this.byId.get(id)?.name;
+  }
+
+  /** The names from the root of the tree down to this session. */
+  path(id: string): string[] {
+    const names: string[] = [];
+    for (let at = this.byId.get(id); at && names.length < 64;) {
+      names.unshift(at.name);
+      const parent = at.answers_to;
+      at = parent.kind === 'session' ? this.byId.get(parent.id) : undefined;
+    }
+    return names;
+  }
+
+  /** Reads the list. Only one request runs at a time; a change during it causes another. */
+  async refresh(): Promise<void> {
+    if (this.refreshing) {
+      this.changedMeanwhile = true;
+      return;
+    }
+    this.refreshing = true;
+    try {
+      for (;;) {
+        this.changedMeanwhile = false;
+        const started = performance.now();
+        this.all = (await call('claudecode.list')).sessions;
+        this.loaded = true;
+        if (!this.changedMeanwhile) break;
+        // With thousands of busy sessions, refreshing may use at most a quarter of the time.
+        await new Promise((resolve) => setTimeout(resolve, Math.min(5_000, 3 * (performance.now() - started))));
+      }
+    } catch (error) {
+      // A viewer who may only answer approvals sees no sessions. On any other failure the stream fails too, and reconnects.
+      if (error instanceof HubError) this.loaded = true;
+    } finally {
+      this.refreshing = false;
+    }
+  }
+}
+
+export const sessions = new Sessions();

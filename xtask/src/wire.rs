@@ -1,0 +1,16 @@
+//! `cargo xtask wire`: rewrites the console's TypeScript types from the schemas of the wire. The generator is the crate
+//! `wire-types`, whose test fails while the checked-in file is out of date.
+
+use clap::Args;
+
+use crate::workspace::{Workspace, run as run_command};
+
+/// Generate ui/src/wire.ts, the console's types, from the schemas of the wire
+#[derive(Debug, Args)]
+pub struct WireArgs {}
+
+/// Does the chore.
+pub fn run(workspace: &Workspace, WireArgs {}: &WireArgs) -> anyhow::Result<()> {
+    let file = workspace.root().join("ui/src/wire.ts");
+    run_command(workspace.cargo().args(["run", "--quiet", "--package", "wire-types", "--"]).arg(file))
+}
