@@ -161,7 +161,7 @@ async fn the_record_is_looked_over_and_exported_with_and_without_a_hub() -> anyh
     std::fs::write(&heads, format!("{other}\n{{\"broken off\n{kept}"))?;
     let found = audit(&world, &["verify", "--head", &heads_text]).await?;
     assert_eq!(found.status.code(), Some(1));
-    assert!(String::from_utf8(found.stderr)?.contains("row 1 "));
+    assert!(String::from_utf8(found.stderr)?.contains("entry 1 "));
     assert_eq!(serde_json::from_slice::<Value>(&found.stdout)?["number"], 1);
     Ok(())
 }
