@@ -111,7 +111,10 @@ impl Machine {
         let mut changes = Vec::new();
         let permitted = match self.known(&request) {
             Known::Decided(answer) => Permitted::Decided(answer),
-            Known::Asked(approval) => Permitted::Waiting(approval),
+            Known::Asked(approval) => {
+                tracing::debug!(%approval, "a permit is asked again");
+                Permitted::Waiting(approval)
+            }
             Known::Mismatch => {
                 changes.push(self.mismatch(&request));
                 Permitted::Decided(deny(MISMATCH))
