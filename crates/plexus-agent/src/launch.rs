@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::run_dir::{RunDir, create_new};
-use crate::wall::{Tracing, Wall};
+use crate::sandbox::{Tracing, Sandbox};
 
 /// Whom Claude Code asks for permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,8 +152,9 @@ pub struct Launch {
     pub journal: JournalLimits,
     /// What it is not to see, if anything.
     #[serde(default)]
-    pub wall: Option<Wall>,
-    /// Whether its processes may trace each other, where there is a wall.
+    #[serde(rename = "wall")]
+    pub sandbox: Option<Sandbox>,
+    /// Whether its processes may trace each other, where there is a sandbox.
     #[serde(default)]
     pub tracing: Tracing,
     /// How long a child without a turn is kept while there is no hub; `None` for good.

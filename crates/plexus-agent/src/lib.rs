@@ -20,7 +20,7 @@ mod readable;
 mod run_dir;
 mod supervise;
 mod tree;
-mod wall;
+mod sandbox;
 mod watch;
 
 pub use dir_watch::{DirState, DirWatch};
@@ -35,8 +35,8 @@ pub use program::pinned;
 pub use run_dir::RunDir;
 pub use supervise::{Keeper, parent_ended, sweep_all};
 pub use tree::{SESSION_ID_VARIABLE, descends_from, sweep};
-pub use wall::{
-    Inode, Protection, SandboxPart, Tracing, Wall, Walled, enter_wall, forbid_tracing, list_data_dir,
-    read_wall, try_sandbox, try_wall,
+pub use sandbox::{
+    Inode, Protection, SandboxPart, Tracing, Sandbox, SandboxState, enter_sandbox, forbid_tracing, list_data_dir,
+    read_sandbox, try_sandbox, try_hiding,
 };
 pub use watch::{JournalWatch, try_inotify};

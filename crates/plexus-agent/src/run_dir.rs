@@ -110,7 +110,7 @@ impl RunDir {
     }
 
     /// What stands between the child and the hub's data; there only when the child was to have something.
-    pub fn wall(&self) -> PathBuf {
+    pub fn sandbox(&self) -> PathBuf {
         self.path.join("wall.json")
     }
 

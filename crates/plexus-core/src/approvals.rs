@@ -10,7 +10,7 @@ use plexus_store::{ApprovalRow, Change, RuleChange, Store};
 use serde_json::Value;
 
 use crate::access::{self, Admitted, Standing};
-use crate::bounds::check_mode_by;
+use crate::inheritance::check_mode_by;
 use crate::budgets::answer_budget;
 use crate::errors::store_error;
 use crate::outcome::already_resolved;

@@ -8,7 +8,7 @@ use crate::activations::{Arbor, Audit, ClaudeCode, Loopback, Policy, Token};
 use crate::audit_anchor::AuditAnchor;
 use crate::hub::Registry;
 use crate::method::Activation;
-use crate::wall::Walls;
+use crate::sandbox::SandboxSetup;
 use crate::{Address, Hub, Settings};
 
 /// Why a hub could not be started.
@@ -66,7 +66,7 @@ impl HubBuilder {
 
     /// Starts it: finds the children of an earlier hub again and goes on with them.
     pub async fn start(self) -> Result<Arc<Hub>, StartError> {
-        let walls = Walls::tried(&self.settings).await;
+        let walls = SandboxSetup::tried(&self.settings).await;
         let hub = Hub::new(self.settings, self.address, self.store, self.registry, walls, self.audit_anchors)
             .await?;
         hub.recover().await?;

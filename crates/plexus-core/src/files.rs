@@ -9,7 +9,7 @@ use plexus_store::Places;
 use tokio::io::AsyncWrite;
 use tokio_util::sync::CancellationToken;
 
-use crate::wall::Walls;
+use crate::sandbox::SandboxSetup;
 
 pub use plexus_files::{FileError, FileRead};
 
@@ -32,7 +32,7 @@ pub struct Files {
 
 impl Files {
     /// Helpers in the same sandbox as the children, for a hub whose end `closing` announces.
-    pub(crate) fn new(program: PathBuf, walls: &Walls, closing: CancellationToken) -> Self {
+    pub(crate) fn new(program: PathBuf, walls: &SandboxSetup, closing: CancellationToken) -> Self {
         let places = || Places::new(AT_ONCE, SHARED);
         let helper = Helper::new(program, walls.around(None));
         Self { helper, reads: places(), looks: places(), makings: places(), closing }

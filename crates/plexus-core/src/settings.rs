@@ -49,7 +49,7 @@ pub struct Settings {
     /// Where the user's hubs list their data directories, so that each hides all of them from its children.
     pub hubs_list: Option<PathBuf>,
     /// Whether children are kept from the hub's own files.
-    pub wall: WallSetting,
+    pub sandbox: SandboxSetting,
     /// Whether the processes of a child may trace each other.
     pub tracing: Tracing,
     /// How children on the `mcp` channel reach the hub.
@@ -93,7 +93,7 @@ impl Settings {
             session_env: Vec::new(),
             user_settings: None,
             hubs_list: None,
-            wall: WallSetting::default(),
+            sandbox: SandboxSetting::default(),
             tracing: Tracing::default(),
             child_mcp: ChildMcp::Relay,
             progress_every: Duration::from_secs(20),
@@ -140,7 +140,7 @@ impl Settings {
 
 /// Whether children are kept from the hub's own files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum WallSetting {
+pub enum SandboxSetting {
     /// Where the system grants it; elsewhere they are started without.
     #[default]
     Wanted,
@@ -180,7 +180,7 @@ impl Default for Retention {
 
 /// Which ends of turns are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TurnsTold {
+pub enum TurnNotices {
     /// Every one.
     All,
     /// Those that failed.
@@ -191,7 +191,7 @@ pub enum TurnsTold {
 
 /// A way to tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Telling {
+pub enum NotifyBy {
     /// A program and its arguments; it reads the notice as JSON from its stdin.
     Command(Vec<String>),
     /// `notify-send`, where there is one.
@@ -202,9 +202,9 @@ pub enum Telling {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotifySettings {
     /// How.
-    pub by: Vec<Telling>,
+    pub by: Vec<NotifyBy>,
     /// How long a question has to have been open, in seconds.
     pub approval_after_secs: u64,
     /// Which ends of turns.
-    pub turns: TurnsTold,
+    pub turns: TurnNotices,
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::SystemTime;
 
-use plexus_agent::Wall;
+use plexus_agent::Sandbox;
 use serde::{Deserialize, Serialize};
 use tokio::fs::File;
 use tokio::io::AsyncWrite;
@@ -47,13 +47,13 @@ impl From<io::Error> for HelperError {
 #[derive(Debug, Clone)]
 pub struct Helper {
     program: PathBuf,
-    hide: Option<Wall>,
+    hide: Option<Sandbox>,
 }
 
 impl Helper {
     /// Helpers of the program `plexus`. They see the directory of `hide` as empty, or do nothing; with `None` they run
     /// without a sandbox, for systems that grant agents none either.
-    pub fn new(program: PathBuf, hide: Option<Wall>) -> Self {
+    pub fn new(program: PathBuf, hide: Option<Sandbox>) -> Self {
         Self { program, hide }
     }
 

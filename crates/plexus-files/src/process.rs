@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::SystemTime;
 
-use plexus_agent::Wall;
+use plexus_agent::Sandbox;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::process::{Resource, Rlimit, geteuid, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
@@ -21,7 +21,7 @@ use crate::request::{Input, Request};
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Envelope {
     /// The data directory, where agents are in a sandbox.
-    pub(crate) hide: Option<Wall>,
+    pub(crate) hide: Option<Sandbox>,
     /// The modification time of the body, which is a copy of a file.
     pub(crate) body_modified: Option<SystemTime>,
     pub(crate) request: Request,
@@ -88,10 +88,10 @@ fn close_inherited() -> io::Result<()> {
 }
 
 /// Enters the agents' sandbox and limits the memory of this process.
-fn enclose(hide: Option<&Wall>, memory: u64) -> Result<(), String> {
+fn enclose(hide: Option<&Sandbox>, memory: u64) -> Result<(), String> {
     let said = |error: rustix::io::Errno| error.to_string();
     if let Some(hide) = hide {
-        plexus_agent::enter_wall(hide)?;
+        plexus_agent::enter_sandbox(hide)?;
         // A process that enters a new user namespace gets all capabilities in it. An agent loses them at `exec`, unless it is root; a
         // helper calls no `exec`, so it drops them here.
         if !geteuid().is_root() {

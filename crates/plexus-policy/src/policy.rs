@@ -189,12 +189,12 @@ impl Policy {
 }
 
 /// The names without which no deny or ask rule means a path below some directory.
-struct Telling<'p> {
+struct NotifyBy<'p> {
     /// None where any path may be meant.
     names: Option<&'p HashSet<String>>,
 }
 
-impl Telling<'_> {
+impl NotifyBy<'_> {
     /// Whether a file can be meant at all.
     fn may_mean(&self, file: &Path) -> bool {
         let Some(names) = self.names else { return true };
@@ -203,10 +203,10 @@ impl Telling<'_> {
 }
 
 impl PathIndex {
-    fn telling(&self, cwd: &Path) -> Telling<'_> {
+    fn telling(&self, cwd: &Path) -> NotifyBy<'_> {
         let named = |part: &str| self.telling.contains(part);
         let of_cwd = cwd.components().any(|part| part.as_os_str().to_str().is_none_or(named));
-        Telling { names: if of_cwd || named("") { None } else { Some(&self.telling) } }
+        NotifyBy { names: if of_cwd || named("") { None } else { Some(&self.telling) } }
     }
 
     /// The path rules that mean this path.

@@ -15,7 +15,7 @@ use rustix::process::{
 
 use crate::exit::Exit;
 use crate::launch::{Launch, Streams};
-use crate::wall::{Enclosure, Failed, Handle, Init, Plan, SandboxPart, Then, Wall, Walled};
+use crate::sandbox::{Enclosure, Failed, Handle, Init, Plan, SandboxPart, Then, Sandbox, SandboxState};
 
 /// Our ends of the child's streams; reading from one never waits.
 pub(super) struct Ends {
@@ -36,7 +36,7 @@ pub(super) struct Child {
 pub(super) struct Started {
     pub(super) child: Child,
     pub(super) ends: Ends,
-    pub(super) walled: Option<Walled>,
+    pub(super) walled: Option<SandboxState>,
 }
 
 impl Child {
@@ -60,15 +60,15 @@ impl Child {
                 )
             }
         };
-        let Some(wall) = &launch.wall else {
+        let Some(sandbox) = &launch.sandbox else {
             let (child, ends) = spawn(launch, None).map_err(said)?;
             return Ok(Started { child, ends, walled: None });
         };
-        let enclosure = Enclosure::all(launch.tracing, &wall.required);
-        let started = enclosure.attempt(|enclosure| spawn(launch, Some((wall, enclosure))));
+        let enclosure = Enclosure::all(launch.tracing, &sandbox.required);
+        let started = enclosure.attempt(|enclosure| spawn(launch, Some((sandbox, enclosure))));
         let ((child, ends), walled) = match started {
-            Err(Failed::Sandbox(fault)) if fault.part == SandboxPart::Files && wall.required.is_empty() => {
-                (spawn(launch, None).map_err(said)?, Walled::None { reason: fault.reason })
+            Err(Failed::Sandbox(fault)) if fault.part == SandboxPart::Files && sandbox.required.is_empty() => {
+                (spawn(launch, None).map_err(said)?, SandboxState::None { reason: fault.reason })
             }
             started => started.map_err(said)?,
         };
@@ -109,15 +109,15 @@ pub(super) enum Left {
     None,
 }
 
-fn spawn(launch: &Launch, sandbox: Option<(&Wall, &Enclosure)>) -> Result<(Child, Ends), Failed> {
+fn spawn(launch: &Launch, sandbox: Option<(&Sandbox, &Enclosure)>) -> Result<(Child, Ends), Failed> {
     let keeper = getpid();
     let mut command = Command::new(&launch.program);
     command.args(&launch.args).current_dir(&launch.cwd);
     let ends = streams(launch.streams, &mut command).map_err(Failed::Start)?;
     let (raising, handle) = match sandbox {
         None => (None, None),
-        Some((wall, enclosure)) => {
-            let plan = Plan::of(wall, &launch.cwd).and_then(|plan| enclosure.add_to(plan));
+        Some((sandbox, enclosure)) => {
+            let plan = Plan::of(sandbox, &launch.cwd).and_then(|plan| enclosure.add_to(plan));
             let (plan, handle) = plan.map_err(Failed::files)?;
             (Some(plan.enclose(&mut command, Then::GoOn).map_err(Failed::files)?), handle)
         }

@@ -30,7 +30,7 @@ use crate::exit::Exit;
 use crate::launch::{JournalLimits, Launch};
 use crate::run_dir::{RunDir, append_to};
 use crate::tree::signal_below;
-use crate::wall::forbid_tracing;
+use crate::sandbox::forbid_tracing;
 
 /// How often what is left is killed again.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);

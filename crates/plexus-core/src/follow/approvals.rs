@@ -18,7 +18,7 @@ use plexus_book::{Topic, next};
 
 /// An approval that was asked, or came to its end.
 #[derive(Debug)]
-pub struct ApprovalTold {
+pub struct ApprovalUpdate {
     /// Its number, to go on from.
     pub number: u64,
     /// Whether it was created or resolved.
@@ -68,11 +68,11 @@ impl ApprovalFollower {
     }
 
     /// What comes next, however long that takes. Cancel safe.
-    pub async fn next(&mut self) -> Result<Vec<ApprovalTold>, Error> {
+    pub async fn next(&mut self) -> Result<Vec<ApprovalUpdate>, Error> {
         self.behalf.clone().perform(self.told()).await
     }
 
-    async fn told(&mut self) -> Result<Vec<ApprovalTold>, Error> {
+    async fn told(&mut self) -> Result<Vec<ApprovalUpdate>, Error> {
         loop {
             let store = &self.store;
             let rows = match &self.to {
@@ -90,7 +90,7 @@ impl ApprovalFollower {
                 };
                 if let Some(approval) = store.approval(id).await.map_err(store_error)? {
                     let approval = view::approval(approval, MAX_TEXT_BYTES);
-                    told.push(ApprovalTold { number: row.number, change, approval });
+                    told.push(ApprovalUpdate { number: row.number, change, approval });
                 }
             }
             self.after = newest.unwrap_or(self.after);

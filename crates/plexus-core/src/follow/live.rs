@@ -9,7 +9,7 @@ use plexus_protocol::{Error, SessionId};
 use plexus_store::Store;
 use tokio::sync::watch;
 
-use super::{Follow, Followed, PAGE, Place, page};
+use super::{Follow, FollowedEvent, PAGE, EventCursor, page};
 use plexus_book::{Topic, next};
 
 /// How much is kept for those who are not far behind.
@@ -27,22 +27,22 @@ pub(super) struct Live {
 #[derive(Debug)]
 struct Latest {
     /// From here on nothing is missing.
-    from: Place,
-    events: VecDeque<Arc<Followed>>,
+    from: EventCursor,
+    events: VecDeque<Arc<FollowedEvent>>,
     bytes: usize,
 }
 
 /// What the latest events hold for a follower.
 pub(super) enum Found {
     /// The next ones, none at the present end.
-    Next(Vec<Arc<Followed>>),
+    Next(Vec<Arc<FollowedEvent>>),
     /// It is too far behind: they are in the store.
     Past,
 }
 
 impl Live {
     /// What comes after a place.
-    pub(super) fn after(&self, place: Place) -> Found {
+    pub(super) fn after(&self, place: EventCursor) -> Found {
         let latest = self.latest();
         if place < latest.from {
             return Found::Past;
@@ -51,12 +51,12 @@ impl Live {
         Found::Next(latest.events.range(first..).take(PAGE as usize).cloned().collect())
     }
 
-    /// Told whenever there is more.
+    /// SessionUpdate whenever there is more.
     pub(super) fn subscribe(&self) -> watch::Receiver<()> {
         self.grown.subscribe()
     }
 
-    fn add(&self, events: &[Arc<Followed>]) {
+    fn add(&self, events: &[Arc<FollowedEvent>]) {
         let mut latest = self.latest();
         for followed in events {
             latest.bytes += followed.data.len();
@@ -98,7 +98,7 @@ impl LiveSessions {
         // Subscribed before the end is looked for: what comes after it is never missed.
         let signal = follow.commits.signals().subscribe(Topic::Session(session));
         let count = follow.store.event_count(session, turn).await.map_err(crate::errors::store_error)?;
-        let from = Place { turn, seq: count };
+        let from = EventCursor { turn, seq: count };
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(live) = sessions.get(&session).and_then(Weak::upgrade) {
             return Ok(live);
@@ -123,7 +123,7 @@ async fn read(
     store: Arc<dyn Store>,
     live: Weak<Live>,
     session: SessionId,
-    mut place: Place,
+    mut place: EventCursor,
     mut signal: watch::Receiver<()>,
 ) {
     loop {

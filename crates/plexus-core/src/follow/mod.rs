@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::sync::{broadcast, watch};
 
-pub use approvals::{ApprovalFollower, ApprovalTold};
+pub use approvals::{ApprovalFollower, ApprovalUpdate};
 pub use changes::ChangeFollower;
 pub(crate) use live::LiveSessions;
 use live::{Found, Live};
@@ -38,14 +38,14 @@ const TOLD_BYTES: usize = 64 * 1024;
 
 /// A place in a session: before event `seq` of turn `turn`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct EventCursor {
     /// The turn.
     pub turn: u64,
     /// The first event wanted.
     pub seq: u64,
 }
 
-impl Place {
+impl EventCursor {
     fn next(self) -> Self {
         Self { seq: self.seq.saturating_add(1), ..self }
     }
@@ -53,18 +53,18 @@ impl Place {
 
 /// An event with its place.
 #[derive(Debug)]
-pub struct Followed {
+pub struct FollowedEvent {
     /// Where it stands.
-    pub place: Place,
+    pub place: EventCursor,
     /// `{turn, seq, event, at}` as JSON, made once for all who follow.
     pub data: String,
 }
 
 /// What a follower of a session is told.
 #[derive(Debug)]
-pub enum Told {
+pub enum SessionUpdate {
     /// Events, in order.
-    Events(Vec<Arc<Followed>>),
+    Events(Vec<Arc<FollowedEvent>>),
     /// A delta, as Claude Code sent it.
     Delta(Arc<Object>),
 }
@@ -73,12 +73,12 @@ pub enum Told {
 pub struct SessionFollower {
     store: Arc<dyn Store>,
     session: SessionId,
-    place: Place,
+    place: EventCursor,
     live: Arc<Live>,
     grown: watch::Receiver<()>,
     deltas: broadcast::Receiver<Arc<Object>>,
     /// Events that were read and wait for the deltas before them.
-    read: Vec<Arc<Followed>>,
+    read: Vec<Arc<FollowedEvent>>,
     /// There was more to read than it took.
     behind: bool,
     behalf: OnBehalf,
@@ -111,7 +111,7 @@ impl Follow {
         &self,
         caller: Caller,
         session: SessionId,
-        from: Option<Place>,
+        from: Option<EventCursor>,
     ) -> Result<SessionFollower, Error> {
         let follow = async {
             let caller = access::admit(&*self.store, caller.clone(), Needs::Read).await?;
@@ -124,10 +124,10 @@ impl Follow {
     pub(crate) async fn follow_found(
         &self,
         row: &SessionRow,
-        from: Option<Place>,
+        from: Option<EventCursor>,
     ) -> Result<SessionFollower, Error> {
         let session = row.id;
-        let place = from.unwrap_or(Place { turn: row.latest_turn, seq: 0 });
+        let place = from.unwrap_or(EventCursor { turn: row.latest_turn, seq: 0 });
         check_kept(self.store.turn(session, place.turn).await.map_err(store_error)?.as_ref())?;
         let live = self.live.of(self, session, row.latest_turn).await?;
         let grown = live.subscribe();
@@ -152,7 +152,7 @@ impl Follow {
 
 impl SessionFollower {
     /// What comes next, however long that takes. Cancel safe.
-    pub async fn next(&mut self) -> Result<Told, Error> {
+    pub async fn next(&mut self) -> Result<SessionUpdate, Error> {
         loop {
             if self.read.is_empty() {
                 self.read = self.more().await?;
@@ -163,28 +163,28 @@ impl SessionFollower {
             }
             // Deltas are told before what they make up is stored, so whatever was read has its deltas here by now.
             match self.deltas.try_recv() {
-                Ok(delta) => return Ok(Told::Delta(delta)),
+                Ok(delta) => return Ok(SessionUpdate::Delta(delta)),
                 Err(TryRecvError::Lagged(_)) => continue,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => {}
             }
             if !self.read.is_empty() {
-                return Ok(Told::Events(std::mem::take(&mut self.read)));
+                return Ok(SessionUpdate::Events(std::mem::take(&mut self.read)));
             }
             tokio::select! {
                 biased;
                 () = next(&mut self.grown) => {}
-                Ok(delta) = self.deltas.recv() => return Ok(Told::Delta(delta)),
+                Ok(delta) = self.deltas.recv() => return Ok(SessionUpdate::Delta(delta)),
             }
         }
     }
 
     /// Goes on from another place.
-    pub(crate) fn go_to(&mut self, place: Place) {
+    pub(crate) fn go_to(&mut self, place: EventCursor) {
         self.place = place;
     }
 
     /// What comes next of one turn; `None` once its last event was told.
-    pub(crate) async fn next_of(&mut self, turn: u64) -> Result<Option<Told>, Error> {
+    pub(crate) async fn next_of(&mut self, turn: u64) -> Result<Option<SessionUpdate>, Error> {
         if self.read.is_empty() && self.place.seq > 0 {
             // In this order: a turn that is over has all its events.
             let store = &self.store;
@@ -198,7 +198,7 @@ impl SessionFollower {
         self.next().await.map(Some)
     }
 
-    async fn more(&mut self) -> Result<Vec<Arc<Followed>>, Error> {
+    async fn more(&mut self) -> Result<Vec<Arc<FollowedEvent>>, Error> {
         self.grown.mark_unchanged();
         let (mut events, past) = match self.live.after(self.place) {
             Found::Next(events) => (events, false),
@@ -224,7 +224,7 @@ impl SessionFollower {
 }
 
 /// Reads the store from a place on, into the next turn if need be, and moves the place.
-async fn page(store: &dyn Store, session: SessionId, place: &mut Place) -> Result<Vec<Arc<Followed>>, Error> {
+async fn page(store: &dyn Store, session: SessionId, place: &mut EventCursor) -> Result<Vec<Arc<FollowedEvent>>, Error> {
     loop {
         // Read first: a later turn begins only when all events of the one before are there.
         let latest = store.session(session).await.map_err(store_error)?.map_or(0, |row| row.latest_turn);
@@ -240,13 +240,13 @@ async fn page(store: &dyn Store, session: SessionId, place: &mut Place) -> Resul
             return Ok(Vec::new());
         }
         check_kept(store.turn(session, place.turn).await.map_err(store_error)?.as_ref())?;
-        *place = Place { turn: place.turn + 1, seq: 0 };
+        *place = EventCursor { turn: place.turn + 1, seq: 0 };
     }
 }
 
-fn followed(row: EventRow) -> Followed {
-    let place = Place { turn: row.turn, seq: row.seq };
+fn followed(row: EventRow) -> FollowedEvent {
+    let place = EventCursor { turn: row.turn, seq: row.seq };
     let shown = view::event(row, usize::MAX);
     let frame = SessionFrame { turn: place.turn, seq: place.seq, event: shown.event, at: shown.at };
-    Followed { place, data: json!(frame).to_string() }
+    FollowedEvent { place, data: json!(frame).to_string() }
 }

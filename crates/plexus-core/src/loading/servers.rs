@@ -9,7 +9,7 @@ use plexus_protocol::{Error, ErrorKind};
 use plexus_store::Store;
 
 use crate::access::Admitted;
-use crate::bounds::own_config;
+use crate::inheritance::own_config;
 
 /// The name of the hub's own server, which no other can have: the gate lets the hub's tools pass.
 pub(crate) const HUB_SERVER: &str = "plexus";

@@ -1,10 +1,10 @@
-//! Telling a person who is not looking: a command of their choice, or the desktop, when a question of theirs has been open
+//! NotifyBy a person who is not looking: a command of their choice, or the desktop, when a question of theirs has been open
 //! for some time, a turn of theirs ended, or a limit ran low. It owns what is still to be told and what was told already;
 //! it never holds up what it tells of.
 
 mod notice;
-mod teller;
-mod told;
+mod programs;
+mod delivered;
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -13,11 +13,11 @@ use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, UnixSeconds};
 use plexus_store::{ApprovalRow, FeedEntry, FeedKind, FeedRow, Store, TurnStatus};
 
 use crate::tasks::Tasks;
-use crate::{NotifySettings, TurnsTold};
+use crate::{NotifySettings, TurnNotices};
 use notice::{EndedTurn, Notice};
 use plexus_book::{Commits, Deadlines, Topic, next};
-use teller::Tellers;
-use told::Told;
+use programs::Programs;
+use delivered::Delivered;
 
 /// How much of the feed is read at a time.
 const PAGE: u64 = 200;
@@ -26,14 +26,14 @@ const PAGE: u64 = 200;
 pub(crate) struct Notifier {
     settings: NotifySettings,
     questions: Deadlines,
-    told: Mutex<Told>,
-    tellers: Tellers,
+    told: Mutex<Delivered>,
+    programs: Programs,
 }
 
 impl Notifier {
     pub(crate) fn new(settings: NotifySettings, data_dir: &Path, tasks: &Tasks) -> Self {
-        let tellers = Tellers::new(settings.by.clone(), tasks.clone());
-        Self { settings, questions: Deadlines::default(), told: Mutex::new(Told::in_dir(data_dir)), tellers }
+        let programs = Programs::new(settings.by.clone(), tasks.clone());
+        Self { settings, questions: Deadlines::default(), told: Mutex::new(Delivered::in_dir(data_dir)), programs }
     }
 
     /// An approval is open, and asked of somebody.
@@ -52,15 +52,15 @@ impl Notifier {
     }
 
     /// Notes first that it is told, then tells it: better untold after a crash than told twice.
-    fn tell(&self, note: impl FnOnce(&mut Told), notices: Vec<Notice>) {
+    fn tell(&self, note: impl FnOnce(&mut Delivered), notices: Vec<Notice>) {
         self.note(note);
         for notice in notices {
-            self.tellers.tell(&notice);
+            self.programs.tell(&notice);
         }
     }
 
     /// One task alone notes; whoever commits waits for no file.
-    fn note<T>(&self, note: impl FnOnce(&mut Told) -> T) -> T {
+    fn note<T>(&self, note: impl FnOnce(&mut Delivered) -> T) -> T {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let noted = note(&mut told);
         let page = told.page();
@@ -75,9 +75,9 @@ impl Notifier {
         match &row.entry {
             FeedEntry::Finished { turn, status, summary } => {
                 let wanted = match self.settings.turns {
-                    TurnsTold::All => true,
-                    TurnsTold::Failed => *status == TurnStatus::Failed,
-                    TurnsTold::Off => false,
+                    TurnNotices::All => true,
+                    TurnNotices::Failed => *status == TurnStatus::Failed,
+                    TurnNotices::Off => false,
                 };
                 let (session, summary) = (row.session, summary.as_deref());
                 let ended = EndedTurn { session, turn: *turn, status: *status, summary };

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::setup::Setup;
 use super::{WorkError, notes, off_thread, record, told};
-use crate::bounds::place_of;
+use crate::inheritance::place_of;
 use crate::errors::shutting_down;
 use crate::parts::Parts;
 use plexus_book::kill_point;

@@ -90,7 +90,7 @@ impl Setup {
             nonce: session.to_string(),
             streams: Streams::Log,
             journal: JournalLimits::default(),
-            wall: parts.walls.around(None),
+            sandbox: parts.sandbox.around(None),
             tracing: parts.settings.tracing,
             // It is at work for as long as it runs, and nothing of it waits for a hub.
             idle_without_hub: None,

@@ -9,7 +9,7 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use futures::Stream;
 use futures::stream::{self, SelectAll, StreamExt as _};
-use plexus_core::{Caller, Door, Place};
+use plexus_core::{Caller, Door, EventCursor};
 use plexus_protocol::stream::HelloFrame;
 use plexus_protocol::{Error, ErrorKind, Principal, SessionId};
 use serde::Deserialize;
@@ -64,7 +64,7 @@ async fn begin(doors: &Doors, principal: Principal, from: From) -> Result<Select
     }
     if let Some(id) = from.session {
         let id: SessionId = id.parse().map_err(|_| Error::invalid("session", "is not a session's id"))?;
-        let place = from.turn.map(|turn| Place { turn, seq: from.from_seq.unwrap_or(0) });
+        let place = from.turn.map(|turn| EventCursor { turn, seq: from.from_seq.unwrap_or(0) });
         parts.push(match doors.hub.follow_session(caller(), id, place).await {
             Ok(follower) => {
                 let events = named("session", Session(follower));

@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use http::{StatusCode, header};
-use plexus_core::Followed;
+use plexus_core::FollowedEvent;
 use plexus_protocol::{Error, ErrorKind};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -39,7 +39,7 @@ pub(crate) struct Block {
 #[derive(Debug)]
 enum Data {
     Own(String),
-    Shared(Arc<Followed>),
+    Shared(Arc<FollowedEvent>),
 }
 
 impl Data {
@@ -108,7 +108,7 @@ fn told(
                     Ok(blocks) if blocks.is_empty() && Instant::now() < silence => continue,
                     Ok(blocks) if blocks.is_empty() => ALIVE,
                     Ok(blocks) => written(&blocks),
-                    // Told and then broken off: the client comes back and goes on where it was.
+                    // SessionUpdate and then broken off: the client comes back and goes on where it was.
                     Err(error) => {
                         let error = Block::named("error", &Value::Object(error.to_object()));
                         return Some((Ok(written(&[error])), None));

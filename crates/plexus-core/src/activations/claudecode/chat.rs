@@ -14,7 +14,7 @@ use crate::Hub;
 use crate::access::{self, Admitted, Needs};
 use crate::caller::{Door, Notification};
 use crate::errors::store_error;
-use crate::follow::{Place, Told};
+use crate::follow::{EventCursor, SessionUpdate};
 use crate::hub::Method;
 use crate::method::Audience;
 use crate::session::Prompt;
@@ -45,7 +45,7 @@ async fn chat(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<Pol
     let mut follower = hub.follow().follow_found(&session, None).await?;
     let turn = hub.session(session.id).prompt(prompt).await?;
     if let Some(notify) = &caller.notify {
-        follower.go_to(Place { turn, seq: 0 });
+        follower.go_to(EventCursor { turn, seq: 0 });
         while let Some(told) = follower.next_of(turn).await? {
             tell(notify, told).await?;
         }
@@ -62,16 +62,16 @@ async fn has_ended(hub: &Hub, session: &SessionRow, turn: u64) -> Result<bool, E
     Ok(row.is_none_or(|row| row.ended_at.is_some()))
 }
 
-async fn tell(notify: &Sender<Notification>, told: Told) -> Result<(), Error> {
+async fn tell(notify: &Sender<Notification>, told: SessionUpdate) -> Result<(), Error> {
     let notifications = match told {
-        Told::Events(events) => events
+        SessionUpdate::Events(events) => events
             .into_iter()
             .map(|told| Notification {
                 method: "claudecode.chat.event",
                 params: serde_json::from_str(&told.data).unwrap_or_default(),
             })
             .collect(),
-        Told::Delta(delta) => {
+        SessionUpdate::Delta(delta) => {
             let params = Object::from_iter([("delta".to_owned(), Value::Object((*delta).clone()))]);
             vec![Notification { method: "claudecode.chat.delta", params }]
         }

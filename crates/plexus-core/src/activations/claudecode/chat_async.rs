@@ -34,7 +34,7 @@ async fn chat_async(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Resu
 /// Begins a turn; its number, and a cursor that stands before anything that comes of it.
 pub(super) async fn begin(hub: &Hub, session: SessionId, prompt: Prompt) -> Result<(u64, u64), Error> {
     hub.parts().disk.check_room(&hub.parts().metrics)?;
-    hub.parts().walls.check()?;
+    hub.parts().sandbox.check()?;
     let cursor = hub.store().feed_head().await.map_err(store_error)?;
     Ok((hub.session(session).prompt(prompt).await?, cursor))
 }

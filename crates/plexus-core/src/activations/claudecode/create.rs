@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::chat_async::{begin, check_prompt};
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::bounds::{bounded, may_be_given};
+use crate::inheritance::{bounded, may_be_given};
 use crate::budgets;
 use crate::errors::store_error;
 use crate::hub::Method;
@@ -188,7 +188,7 @@ impl Given {
 /// Makes room for a session that is about to be made.
 pub(super) fn admit(hub: &Hub, session: &NewSession) -> Result<(), Error> {
     hub.parts().disk.check_room(&hub.parts().metrics)?;
-    hub.parts().walls.check()?;
+    hub.parts().sandbox.check()?;
     let limits = &hub.settings().limits;
     hub.parts().room.admit(session.id, &session.answers_to, limits).map_err(|limit| {
         hub.parts().metrics.refused(limit);
@@ -206,7 +206,7 @@ async fn isolated(
     gone: CancellationToken,
 ) -> Result<CreateResult, Error> {
     let making = async {
-        // Told before the work is done rather than after; the commit decides all the same.
+        // SessionUpdate before the work is done rather than after; the commit decides all the same.
         let name = session.name.as_str();
         if hub.store().session_named(name).await.map_err(store_error)?.is_some() {
             return Err(store_error(StoreError::Refused(Refusal::NameTaken(name.to_owned()))));
@@ -305,7 +305,7 @@ async fn check_working_dir(hub: &Hub, given: &str) -> Result<String, Error> {
     let resolved = hub.files().call(resolve, None, &mut tokio::io::sink()).await;
     let resolved = resolved.map_err(|error| {
         // A missing sandbox is the cause to report: without it, no helper can resolve a directory.
-        hub.parts().walls.check().err().unwrap_or_else(|| Error::new(ErrorKind::Internal, error.to_string()))
+        hub.parts().sandbox.check().err().unwrap_or_else(|| Error::new(ErrorKind::Internal, error.to_string()))
     })?;
     match resolved {
         Resolved::Directory(real) if Path::new(&real).starts_with(data) || data.starts_with(&real) => ours(),

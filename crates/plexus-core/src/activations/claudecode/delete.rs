@@ -12,7 +12,7 @@ use serde_json::json;
 use super::stop::stop_tree;
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::acts;
+use crate::session_audit;
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
@@ -54,7 +54,7 @@ async fn forget(
     kill_point("delete", "noted");
     let changes = all
         .iter()
-        .flat_map(|row| [Change::DeleteSession(row.id), acts::change(&caller, "deleted", row, json!({}))]);
+        .flat_map(|row| [Change::DeleteSession(row.id), session_audit::change(&caller, "deleted", row, json!({}))]);
     hub.commit(changes.collect()).await.map_err(store_error)?;
     kill_point("delete", "committed");
     for row in &all {

@@ -55,7 +55,7 @@ async fn fork(hub: Arc<Hub>, caller: Admitted, params: ForkParams) -> Result<For
     let mut changes = vec![Change::CreateSession(Box::new(session))];
     changes.extend(rules);
     changes.extend(limits);
-    changes.push(acts::change(&caller, "forked", &original, detail));
+    changes.push(session_audit::change(&caller, "forked", &original, detail));
     kill_point("fork", "read");
     if let Err(error) = hub.commit(changes).await {
         hub.parts().room.leaves(id);

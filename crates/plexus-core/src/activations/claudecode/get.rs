@@ -35,7 +35,7 @@ async fn get(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<G
     let mut seen = access::visible_sessions(hub.store(), &caller).await?.into_iter();
     let seen = seen.find(|seen| seen.living.row.id == id).ok_or_else(|| session_not_found(id))?;
     let mut view = session_view(seen, &hub.parts().keepers);
-    hub.parts().walls.show(&mut view, &RunDir::new(hub.settings().run_dir(latest)));
+    hub.parts().sandbox.show(&mut view, &RunDir::new(hub.settings().run_dir(latest)));
     view.loads = loading::shown(hub.files(), &hub.parts().user_settings, &session.config).await;
     if let Some(worktree) = worktree {
         view.worktree = Some(hub.worktrees().worktree_view(id, worktree).await);

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::acts;
+use crate::session_audit;
 use crate::hub::Method;
 use crate::method::Audience;
 
@@ -27,7 +27,7 @@ async fn interrupt(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Re
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     // Whatever becomes of the record, what is to end ends.
-    if let Err(error) = acts::record(hub.commits(), &caller, "interrupted", &session, json!({})).await {
+    if let Err(error) = session_audit::record(hub.commits(), &caller, "interrupted", &session, json!({})).await {
         tracing::error!(session = %session.id, %error, "a session is interrupted, but not on record");
     }
     // First the session, so that it gives those below it nothing more to do.

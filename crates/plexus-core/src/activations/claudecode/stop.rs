@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::acts;
+use crate::session_audit;
 use crate::hub::Method;
 use crate::method::Audience;
 
@@ -28,7 +28,7 @@ async fn stop(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     // What ends an agent works on a full disk, too.
-    if let Err(error) = acts::record(hub.commits(), &caller, "stopped", &session, json!({})).await {
+    if let Err(error) = session_audit::record(hub.commits(), &caller, "stopped", &session, json!({})).await {
         tracing::error!(session = %session.id, %error, "a session is stopped, but not on record");
     }
     stop_tree(&hub, &session, "the session was stopped").await?;

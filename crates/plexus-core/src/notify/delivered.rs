@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// What was told.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct Delivered {
     path: PathBuf,
     kept: Kept,
 }
@@ -24,7 +24,7 @@ struct Kept {
     approvals: BTreeSet<ApprovalId>,
 }
 
-impl Told {
+impl Delivered {
     /// As an earlier hub left it; one that cannot be read was never there.
     pub(super) fn in_dir(dir: &Path) -> Self {
         let path = dir.join("notified.json");
@@ -57,18 +57,18 @@ impl Told {
     }
 
     /// All of it as it is now, to be written down.
-    pub(super) fn page(&self) -> Page {
-        Page { path: self.path.clone(), text: serde_json::to_vec(&self.kept).unwrap_or_default() }
+    pub(super) fn page(&self) -> DeliveredFile {
+        DeliveredFile { path: self.path.clone(), text: serde_json::to_vec(&self.kept).unwrap_or_default() }
     }
 }
 
 /// What was told, ready to be written down.
-pub(super) struct Page {
+pub(super) struct DeliveredFile {
     path: PathBuf,
     text: Vec<u8>,
 }
 
-impl Page {
+impl DeliveredFile {
     /// Writes it down, all or nothing.
     pub(super) fn write(&self) -> io::Result<()> {
         let next = self.path.with_extension("json.next");
@@ -85,14 +85,14 @@ mod tests {
     fn what_was_told_is_known_to_the_next_hub() {
         let dir = tempfile::tempdir().unwrap();
         let (one, other) = (ApprovalId::random(), ApprovalId::random());
-        let mut told = Told::in_dir(dir.path());
+        let mut told = Delivered::in_dir(dir.path());
         assert_eq!(told.begin(7), 7, "nothing of what was before");
         told.add(one);
         told.add(other);
         told.forget(other);
         told.read_to(9);
         told.page().write().unwrap();
-        let mut next = Told::in_dir(dir.path());
+        let mut next = Delivered::in_dir(dir.path());
         assert!(next.holds(one) && !next.holds(other));
         assert_eq!(next.begin(12), 9, "what happened meanwhile is told");
         assert_eq!(next.begin(3), 3, "a store that was put back is not waited for");

@@ -1,4 +1,4 @@
-//! Raising the wall, in a process that is about to become a child: two user namespaces, one inside the other, and a mount
+//! Raising the sandbox, in a process that is about to become a child: two user namespaces, one inside the other, and a mount
 //! namespace that belongs to the outer one. Who lives in the inner one has no say over those mounts, and a mount
 //! namespace of its own gets them locked together. Nothing here allocates; each step is said before it is tried.
 
@@ -69,7 +69,7 @@ impl fmt::Display for Step {
 }
 
 impl Plan {
-    /// Raises the wall around this process. Where there is a PID namespace, another process returns from this than called
+    /// Raises the sandbox around this process. Where there is a PID namespace, another process returns from this than called
     /// it: the one that called it ends.
     pub(super) fn raise(&self, say: &OwnedFd, then: Then) -> io::Result<()> {
         let at = |step: Step| write(say, &[step as u8]).map(drop);

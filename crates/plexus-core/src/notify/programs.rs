@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::notice::Notice;
-use crate::Telling;
+use crate::NotifyBy;
 use crate::tasks::Tasks;
 
 /// How many programs run at once.
@@ -23,15 +23,15 @@ const WAITING: usize = 64;
 const WITHIN: Duration = Duration::from_secs(10);
 
 /// The programs.
-pub(super) struct Tellers {
-    by: Vec<Telling>,
+pub(super) struct Programs {
+    by: Vec<NotifyBy>,
     running: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
     tasks: Tasks,
 }
 
-impl Tellers {
-    pub(super) fn new(by: Vec<Telling>, tasks: Tasks) -> Self {
+impl Programs {
+    pub(super) fn new(by: Vec<NotifyBy>, tasks: Tasks) -> Self {
         let (running, waiting) = (Arc::new(Semaphore::new(AT_ONCE)), Arc::new(Semaphore::new(WAITING)));
         Self { by, running, waiting, tasks }
     }
@@ -61,15 +61,15 @@ impl Tellers {
     }
 }
 
-fn command(telling: &Telling, notice: &Notice) -> (Command, Vec<u8>) {
+fn command(telling: &NotifyBy, notice: &Notice) -> (Command, Vec<u8>) {
     let mut command = match telling {
-        Telling::Command(words) => {
+        NotifyBy::Command(words) => {
             let mut words = words.iter();
             let mut command = Command::new(words.next().map_or("", String::as_str));
             command.args(words);
             command
         }
-        Telling::Desktop => {
+        NotifyBy::Desktop => {
             let mut command = Command::new("notify-send");
             // Desktops read the text as markup.
             let text = notice.text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
@@ -161,10 +161,10 @@ mod tests {
         Notice { kind: "approval", session: "worker".to_owned(), title, text, data: json!({}) }
     }
 
-    fn script(script: &str, given: &[&Path]) -> Telling {
+    fn script(script: &str, given: &[&Path]) -> NotifyBy {
         let given = given.iter().map(|path| path.display().to_string());
         let words = ["sh", "-c", script, "sh"].map(str::to_owned);
-        Telling::Command(words.into_iter().chain(given).collect())
+        NotifyBy::Command(words.into_iter().chain(given).collect())
     }
 
     #[tokio::test]
@@ -189,15 +189,15 @@ mod tests {
             &[&heard.path(), &heard.folder.path().join("gate")],
         );
         let tasks = Tasks::default();
-        let tellers = Tellers::new(vec![waits], tasks.clone());
+        let programs = Programs::new(vec![waits], tasks.clone());
         for _ in 0..AT_ONCE {
-            tellers.tell(&notice());
+            programs.tell(&notice());
         }
         for _ in 0..AT_ONCE {
             assert_eq!(heard.line().await.as_deref(), Some("begins"));
         }
         for _ in 0..WAITING + 10 {
-            tellers.tell(&notice());
+            programs.tell(&notice());
         }
         flock(&gate, FlockOperation::Unlock).unwrap();
         timeout(LIMIT, tasks.wait()).await.expect("all of them end");

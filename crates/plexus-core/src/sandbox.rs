@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plexus_agent::{
-    Inode, Protection as Protected, RunDir, SandboxPart, Tracing, Wall, Walled, list_data_dir, read_wall,
+    Inode, Protection as Protected, RunDir, SandboxPart, Tracing, Wall, SandboxState, list_data_dir, read_sandbox,
     try_sandbox,
 };
 use plexus_protocol::claudecode::{Protection, SandboxView, SessionView, Wall as Shown};
 use plexus_protocol::{Error, ErrorKind};
 
-use crate::{Settings, WallSetting};
+use crate::{Settings, SandboxSetting};
 
 /// Trying takes milliseconds on an idle machine; what takes longer than this counts as refused.
 const TRY_WITHIN: Duration = Duration::from_secs(30);
@@ -24,27 +24,27 @@ const GRANTED_BEFORE: &str = "sandboxed";
 
 /// What the hub knows of walls before any child is started.
 #[derive(Debug)]
-pub(crate) struct Walls {
+pub(crate) struct SandboxSetup {
     data_dir: PathBuf,
     /// Which directory that is. It does not change while the hub runs, as its lock lies in it.
     inode: Option<Inode>,
     /// The list of all hubs' data directories.
     hubs: Option<PathBuf>,
-    setting: WallSetting,
+    setting: SandboxSetting,
     /// What the system grants; none where it refuses a part that it granted before.
-    granted: Walled,
+    granted: SandboxState,
     /// Parts that the system has granted to this hub or an earlier one on the same data directory.
     before: BTreeSet<SandboxPart>,
 }
 
-impl Walls {
+impl SandboxSetup {
     /// Tries whether the system grants one, unless nobody wants it.
     pub(crate) async fn tried(settings: &Settings) -> Self {
         let data_dir = settings.data_dir.clone();
         let before = granted_before(&data_dir);
-        let granted = match settings.wall {
-            WallSetting::Off => Walled::None { reason: "`wall` in plexus.toml is \"off\"".to_owned() },
-            WallSetting::Wanted | WallSetting::Required => {
+        let granted = match settings.sandbox {
+            SandboxSetting::Off => SandboxState::None { reason: "`wall` in plexus.toml is \"off\"".to_owned() },
+            SandboxSetting::Wanted | SandboxSetting::Required => {
                 granted(data_dir.clone(), settings.tracing, before.clone()).await
             }
         };
@@ -57,17 +57,17 @@ impl Walls {
             );
         }
         let hubs = settings.hubs_list.clone();
-        Self { hubs, ..Self::new(data_dir, settings.wall, granted, before) }
+        Self { hubs, ..Self::new(data_dir, settings.sandbox, granted, before) }
     }
 
     /// Notes which parts the system grants, for later hubs.
     fn new(
         data_dir: PathBuf,
-        setting: WallSetting,
-        granted: Walled,
+        setting: SandboxSetting,
+        granted: SandboxState,
         mut before: BTreeSet<SandboxPart>,
     ) -> Self {
-        if let Walled::Namespaces { parts, .. } = &granted
+        if let SandboxState::Namespaces { parts, .. } = &granted
             && !parts.is_subset(&before)
         {
             before.extend(parts);
@@ -85,9 +85,9 @@ impl Walls {
     fn required(&self) -> Option<BTreeSet<SandboxPart>> {
         let mut required = self.before.clone();
         match self.setting {
-            WallSetting::Off => return None,
-            WallSetting::Required => _ = required.insert(SandboxPart::Files),
-            WallSetting::Wanted => {}
+            SandboxSetting::Off => return None,
+            SandboxSetting::Required => _ = required.insert(SandboxPart::Files),
+            SandboxSetting::Wanted => {}
         }
         // What was refused once is not tried again for each child.
         (!required.is_empty()).then_some(required)
@@ -96,8 +96,8 @@ impl Walls {
     /// Why there are none.
     fn missing(&self) -> Option<&String> {
         match &self.granted {
-            Walled::Namespaces { .. } => None,
-            Walled::None { reason } => Some(reason),
+            SandboxState::Namespaces { .. } => None,
+            SandboxState::None { reason } => Some(reason),
         }
     }
 
@@ -147,12 +147,12 @@ fn note_granted(data_dir: &Path, parts: &BTreeSet<SandboxPart>) -> io::Result<()
     std::fs::rename(&draft, data_dir.join(GRANTED_BEFORE))
 }
 
-async fn granted(dir: PathBuf, tracing: Tracing, required: BTreeSet<SandboxPart>) -> Walled {
+async fn granted(dir: PathBuf, tracing: Tracing, required: BTreeSet<SandboxPart>) -> SandboxState {
     let tried = tokio::task::spawn_blocking(move || try_sandbox(&dir, tracing, &required));
     match tokio::time::timeout(TRY_WITHIN, tried).await {
         Ok(Ok(granted)) => granted,
-        Ok(Err(error)) => Walled::None { reason: format!("it could not be tried: {error}") },
-        Err(_) => Walled::None { reason: format!("it could not be tried within {} s", TRY_WITHIN.as_secs()) },
+        Ok(Err(error)) => SandboxState::None { reason: format!("it could not be tried: {error}") },
+        Err(_) => SandboxState::None { reason: format!("it could not be tried within {} s", TRY_WITHIN.as_secs()) },
     }
 }
 
@@ -163,10 +163,10 @@ fn shown(protected: Protected) -> Protection {
     }
 }
 
-impl Walls {
+impl SandboxSetup {
     /// What a person should know who has asked for walls and cannot have them.
     pub(crate) fn warning(&self) -> Option<String> {
-        let reason = self.missing().filter(|_| self.setting != WallSetting::Off)?;
+        let reason = self.missing().filter(|_| self.setting != SandboxSetting::Off)?;
         Some(match self.required() {
             None => format!(
                 "this system grants no wall around agents, so agents can read the data directory, the operator's token in it \
@@ -198,16 +198,16 @@ impl Walls {
         let granted = &self.granted;
         let walled = match view.pid {
             None => granted.clone(),
-            Some(_) => match (read_wall(latest), granted) {
+            Some(_) => match (read_sandbox(latest), granted) {
                 (Some(walled), _) => walled,
-                (None, Walled::None { .. }) => granted.clone(),
-                (None, Walled::Namespaces { .. }) => {
-                    Walled::None { reason: "its process has said nothing of one".to_owned() }
+                (None, SandboxState::None { .. }) => granted.clone(),
+                (None, SandboxState::Namespaces { .. }) => {
+                    SandboxState::None { reason: "its process has said nothing of one".to_owned() }
                 }
             },
         };
         match walled {
-            Walled::Namespaces { signals, terminals, descriptors, memory, parts: _ } => {
+            SandboxState::Namespaces { signals, terminals, descriptors, memory, parts: _ } => {
                 view.wall = Some(Shown::Namespaces);
                 view.sandbox = Some(SandboxView {
                     signals: shown(signals),
@@ -216,7 +216,7 @@ impl Walls {
                     memory: shown(memory),
                 });
             }
-            Walled::None { reason } => {
+            SandboxState::None { reason } => {
                 view.wall = Some(Shown::None);
                 view.wall_missing = Some(reason);
             }
@@ -228,17 +228,17 @@ impl Walls {
 mod tests {
     use super::*;
 
-    fn walls(setting: WallSetting, granted: Walled, dir: &Path) -> Walls {
-        Walls::new(dir.to_owned(), setting, granted, granted_before(dir))
+    fn walls(setting: SandboxSetting, granted: SandboxState, dir: &Path) -> SandboxSetup {
+        SandboxSetup::new(dir.to_owned(), setting, granted, granted_before(dir))
     }
 
-    fn refused() -> Walled {
-        Walled::None { reason: "no namespaces are left".to_owned() }
+    fn refused() -> SandboxState {
+        SandboxState::None { reason: "no namespaces are left".to_owned() }
     }
 
-    fn granted(parts: &[SandboxPart]) -> Walled {
+    fn granted(parts: &[SandboxPart]) -> SandboxState {
         let held = || Protected::Held("a test".to_owned());
-        Walled::Namespaces {
+        SandboxState::Namespaces {
             parts: parts.iter().copied().collect(),
             signals: held(),
             terminals: held(),
@@ -252,7 +252,7 @@ mod tests {
         use SandboxPart::{Files, Processes, Signals, Terminals};
 
         let dir = tempfile::tempdir().unwrap();
-        let wanted = |granted| walls(WallSetting::Wanted, granted, dir.path());
+        let wanted = |granted| walls(SandboxSetting::Wanted, granted, dir.path());
         assert_eq!(wanted(refused()).required(), None, "it never was");
         let required = |granted| wanted(granted).required().map(Vec::from_iter);
         assert_eq!(required(granted(&[Files, Signals])), Some(vec![Files, Signals]));
@@ -263,7 +263,7 @@ mod tests {
         assert!(lost.remedy().contains("plexus down") && lost.remedy().contains("sandboxed"));
         let around = lost.around(None).expect("the hub's helpers do not go without either");
         assert_eq!((around.hide.as_path(), around.inode), (dir.path(), Inode::of(dir.path()).ok()));
-        assert_eq!(walls(WallSetting::Off, refused(), dir.path()).required(), None);
+        assert_eq!(walls(SandboxSetting::Off, refused(), dir.path()).required(), None);
         std::fs::remove_file(dir.path().join("sandboxed")).unwrap();
         assert_eq!(wanted(refused()).required(), None, "the operator accepts what the system grants");
     }

@@ -9,19 +9,19 @@ use plexus_protocol::SessionId;
 
 /// The positions of all readers since this hub came up, by reader and session.
 #[derive(Debug, Default)]
-pub(crate) struct Positions {
-    places: Mutex<HashMap<(String, SessionId), Place>>,
+pub(crate) struct ReadPositions {
+    places: Mutex<HashMap<(String, SessionId), ReadPosition>>,
 }
 
 /// Where a reader is in the turn it read last.
 #[derive(Debug)]
-struct Place {
+struct ReadPosition {
     turn: u64,
     read: u64,
     shown: u64,
 }
 
-impl Positions {
+impl ReadPositions {
     /// The reader polls again, so it has what it was shown: the turn and the position to be kept, if that is news.
     pub(crate) fn arrived(&self, reader: &str, session: SessionId) -> Option<(u64, u64)> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,7 +39,7 @@ impl Positions {
     /// The reader, which is at `read`, is shown everything up to `shown`.
     pub(crate) fn shown(&self, reader: String, session: SessionId, turn: u64, read: u64, shown: u64) {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.insert((reader, session), Place { turn, read, shown });
+        places.insert((reader, session), ReadPosition { turn, read, shown });
     }
 }
 
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_position_moves_when_the_next_poll_arrives() {
-        let (positions, session) = (Positions::default(), SessionId::random());
+        let (positions, session) = (ReadPositions::default(), SessionId::random());
         assert_eq!(positions.arrived("me", session), None);
         positions.shown("me".to_owned(), session, 1, 0, 5);
         assert_eq!(positions.read("me", session, 1), Some(0), "what is shown may not have arrived");

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::filter::Filter;
 use super::processes::{Handle, Leash};
 use super::protection::{Descriptors, Protection, Tracing, memory, tracing_is_allowed};
-use super::{Plan, Signals, Walled, c_path, paths};
+use super::{Plan, Signals, SandboxState, c_path, paths};
 
 /// A part of a sandbox that a system may refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ impl Enclosure {
     pub(crate) fn attempt<T>(
         mut self,
         mut start: impl FnMut(&Self) -> Result<T, Failed>,
-    ) -> Result<(T, Walled), Failed> {
+    ) -> Result<(T, SandboxState), Failed> {
         loop {
             match start(&self) {
                 Ok(started) => return Ok((started, self.walled())),
@@ -139,7 +139,7 @@ impl Enclosure {
         granted.chain([SandboxPart::Files]).collect()
     }
 
-    fn walled(&self) -> Walled {
+    fn walled(&self) -> SandboxState {
         let signals = match (&self.no_namespace, &self.no_scope) {
             (None, _) => Protection::Held("a PID namespace".to_owned()),
             (Some(reason), None) => Protection::Held(format!("Landlock, as {reason}")),
@@ -158,7 +158,7 @@ impl Enclosure {
             None => Protection::Held("terminals of its own".to_owned()),
             Some(reason) => Protection::Open(reason.clone()),
         };
-        Walled::Namespaces {
+        SandboxState::Namespaces {
             parts: self.parts(),
             signals,
             terminals,
@@ -188,8 +188,8 @@ mod tests {
 
     fn signals_after(refused: &[(SandboxPart, &str)]) -> Protection {
         match all().attempt(refusing(refused)).unwrap().1 {
-            Walled::Namespaces { signals, .. } => signals,
-            walled @ Walled::None { .. } => panic!("{walled:?}"),
+            SandboxState::Namespaces { signals, .. } => signals,
+            walled @ SandboxState::None { .. } => panic!("{walled:?}"),
         }
     }
 
@@ -219,8 +219,8 @@ mod tests {
     #[test]
     fn the_parts_that_were_granted_are_named() {
         let parts = |refused: &[(SandboxPart, &str)]| match all().attempt(refusing(refused)).unwrap().1 {
-            Walled::Namespaces { parts, .. } => parts,
-            walled @ Walled::None { .. } => panic!("{walled:?}"),
+            SandboxState::Namespaces { parts, .. } => parts,
+            walled @ SandboxState::None { .. } => panic!("{walled:?}"),
         };
         let has = |parts: &BTreeSet<_>| {
             [SandboxPart::Files, SandboxPart::Terminals, SandboxPart::Processes, SandboxPart::Signals]

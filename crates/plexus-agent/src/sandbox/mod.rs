@@ -38,7 +38,7 @@ use crate::run_dir::{RunDir, create_new};
 
 /// What a child is not to see, as it stands in `launch.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wall {
+pub struct Sandbox {
     /// A directory: the hub's data.
     pub hide: PathBuf,
     /// A file in it that stays, to be read.
@@ -58,7 +58,7 @@ pub struct Wall {
 /// What stands between a child and the hub's data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "wall", rename_all = "snake_case")]
-pub enum Walled {
+pub enum SandboxState {
     /// A mount namespace in which it is hidden, and a user namespace that cannot change that.
     Namespaces {
         /// The parts that the system granted.
@@ -84,15 +84,15 @@ pub enum Walled {
     },
 }
 
-impl Walled {
+impl SandboxState {
     pub(crate) fn write(&self, dir: &RunDir) -> io::Result<()> {
-        create_new(&dir.wall())?.write_all(&serde_json::to_vec(self)?)
+        create_new(&dir.sandbox())?.write_all(&serde_json::to_vec(self)?)
     }
 }
 
 /// What stands around the child of a run, as its keeper has said; `None` where it has said nothing.
-pub fn read_wall(dir: &RunDir) -> Option<Walled> {
-    serde_json::from_slice(&std::fs::read(dir.wall()).ok()?).ok()
+pub fn read_sandbox(dir: &RunDir) -> Option<SandboxState> {
+    serde_json::from_slice(&std::fs::read(dir.sandbox()).ok()?).ok()
 }
 
 /// From here on nobody but root can trace this process, read its memory or go through its `/proc` entry, and it leaves no
@@ -101,20 +101,20 @@ pub fn forbid_tracing() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
-/// Tries whether this system grants a wall around `dir`, in a process that ends at once; if not, says why.
-pub fn try_wall(dir: &Path) -> Result<(), String> {
+/// Tries whether this system grants a sandbox around `dir`, in a process that ends at once; if not, says why.
+pub fn try_hiding(dir: &Path) -> Result<(), String> {
     match try_sandbox(dir, Tracing::Denied, &BTreeSet::new()) {
-        Walled::Namespaces { .. } => Ok(()),
-        Walled::None { reason } => Err(reason),
+        SandboxState::Namespaces { .. } => Ok(()),
+        SandboxState::None { reason } => Err(reason),
     }
 }
 
 /// Tries what this system grants around `dir`, in processes that end at once. Where it refuses a required part, it counts as
 /// granting none.
-pub fn try_sandbox(dir: &Path, tracing: Tracing, required: &BTreeSet<SandboxPart>) -> Walled {
-    let wall = Wall { hide: dir.to_owned(), show: None, required: required.clone(), inode: None, hubs: None };
+pub fn try_sandbox(dir: &Path, tracing: Tracing, required: &BTreeSet<SandboxPart>) -> SandboxState {
+    let sandbox = Sandbox { hide: dir.to_owned(), show: None, required: required.clone(), inode: None, hubs: None };
     let tried = Enclosure::all(tracing, required).attempt(|enclosure| {
-        let plan = Plan::of(&wall, Path::new("/")).and_then(|plan| enclosure.add_to(plan));
+        let plan = Plan::of(&sandbox, Path::new("/")).and_then(|plan| enclosure.add_to(plan));
         let (plan, _handle) = plan.map_err(Failed::files)?;
         let mut nothing = Command::new("/");
         let raising = plan.enclose(&mut nothing, Then::GiveUp).map_err(Failed::files)?;
@@ -128,38 +128,38 @@ pub fn try_sandbox(dir: &Path, tracing: Tracing, required: &BTreeSet<SandboxPart
     });
     match tried {
         Ok(((), walled)) => walled,
-        Err(Failed::Sandbox(fault)) => Walled::None { reason: fault.reason },
-        Err(Failed::Start(error)) => Walled::None { reason: error.to_string() },
+        Err(Failed::Sandbox(fault)) => SandboxState::None { reason: fault.reason },
+        Err(Failed::Start(error)) => SandboxState::None { reason: error.to_string() },
     }
 }
 
-/// Puts the calling process behind a wall, as a child is, or says why not; what depends on it is the caller's to decide.
+/// Puts the calling process behind a sandbox, as a child is, or says why not; what depends on it is the caller's to decide.
 /// The process must have one thread. The directory is empty for it afterwards; this is checked.
-pub fn enter_wall(wall: &Wall) -> Result<(), String> {
+pub fn enter_sandbox(sandbox: &Sandbox) -> Result<(), String> {
     let said = |error: io::Error| error.to_string();
-    let plan = Plan::of(wall, Path::new("/")).map_err(said)?;
+    let plan = Plan::of(sandbox, Path::new("/")).map_err(said)?;
     let (heard, say) =
         pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(|error| error.to_string())?;
     let raising = Raising { said: heard };
     let failed =
         |error: io::Error| raising.failed(&error).map_or_else(|| error.to_string(), |fault| fault.reason);
     plan.raise(&say, Then::GoOn).map_err(failed)?;
-    match std::fs::read_dir(&wall.hide).map_err(said)?.next() {
+    match std::fs::read_dir(&sandbox.hide).map_err(said)?.next() {
         None => Ok(()),
         Some(_) => Err("the data directory can still be seen".to_owned()),
     }
 }
 
-/// What a process does once the wall stands around it.
+/// What a process does once the sandbox stands around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
     /// It becomes the program it is to be.
     GoOn,
-    /// It tries to take the wall down, and ends without having become anything.
+    /// It tries to take the sandbox down, and ends without having become anything.
     GiveUp,
 }
 
-/// A wall, thought through: all that a process needs to know that can neither allocate nor ask.
+/// A sandbox, thought through: all that a process needs to know that can neither allocate nor ask.
 pub(crate) struct Plan {
     /// Where the hidden directory can be reached; its own path first.
     covers: Vec<CString>,
@@ -191,16 +191,16 @@ struct Shown {
 }
 
 impl Plan {
-    pub(crate) fn of(wall: &Wall, cwd: &Path) -> io::Result<Self> {
-        let leading = paths::leading_to(&wall.hide)?;
-        if let (Some(expected), Some(dir)) = (wall.inode, leading.first())
+    pub(crate) fn of(sandbox: &Sandbox, cwd: &Path) -> io::Result<Self> {
+        let leading = paths::leading_to(&sandbox.hide)?;
+        if let (Some(expected), Some(dir)) = (sandbox.inode, leading.first())
             && Inode::of(dir)? != expected
         {
-            return Err(exchanged(&wall.hide));
+            return Err(exchanged(&sandbox.hide));
         }
         let mut fastened: BTreeSet<PathBuf> =
             leading.first().map(|dir| paths::above(dir)).into_iter().flatten().collect();
-        let others = match &wall.hubs {
+        let others = match &sandbox.hubs {
             Some(list) => hubs::others(list, &leading)?,
             None => BTreeSet::new(),
         };
@@ -208,7 +208,7 @@ impl Plan {
         let c_paths = |paths: &mut dyn Iterator<Item = &PathBuf>| {
             paths.map(|path| c_path(path)).collect::<io::Result<_>>()
         };
-        let show = wall.show.as_ref().map(|file| Shown::of(file, &wall.hide)).transpose()?;
+        let show = sandbox.show.as_ref().map(|file| Shown::of(file, &sandbox.hide)).transpose()?;
         Ok(Self {
             covers: c_paths(&mut leading.iter().chain(&others))?,
             // In this order each folder comes after those around it.
@@ -223,7 +223,7 @@ impl Plan {
         })
     }
 
-    /// Has `command` raise the wall around itself before it becomes its program. What is set up after this for the
+    /// Has `command` raise the sandbox around itself before it becomes its program. What is set up after this for the
     /// time before the program is done inside.
     pub(crate) fn enclose(self, command: &mut Command, then: Then) -> io::Result<Raising> {
         let (said, say) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
@@ -256,13 +256,13 @@ impl Shown {
     }
 }
 
-/// How far a process has come with its wall; to be asked after it was started, or could not be.
+/// How far a process has come with its sandbox; to be asked after it was started, or could not be.
 pub(crate) struct Raising {
     said: OwnedFd,
 }
 
 impl Raising {
-    /// Why the wall does not stand; `None` where it does, and a start that failed did so for another reason.
+    /// Why the sandbox does not stand; `None` where it does, and a start that failed did so for another reason.
     pub(crate) fn failed(&self, error: &io::Error) -> Option<Fault> {
         let mut steps = [0; 64];
         // It has ended, or become its program: what it said is there.
