@@ -1,8 +1,8 @@
-//! The hub without any network: activations and their methods, the gate, the book of approvals, sessions and turns.
+//! The hub without its network doors: activations and their methods, the gate, the approval book, sessions and turns.
 //!
-//! One task owns each session and speaks to its child; the store is the truth for everyone else. Nothing is told to
-//! anyone before it is durable: [`Hub`] commits, then wakes whoever waits. Doors call [`Hub::call`] and know nothing
-//! of what is behind it.
+//! One task owns each session and communicates with its child; all other readers use the store as the source of truth.
+//! [`Hub`] commits a change before it publishes it, so nobody sees a change that is not durable. Doors call
+//! [`Hub::call`] and know nothing about the implementation.
 
 mod access;
 pub mod activations;

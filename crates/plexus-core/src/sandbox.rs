@@ -1,6 +1,6 @@
-//! The wall around children, from the hub's side: what the settings ask for, whether this system grants it (tried once, at
-//! the start), and what is said of it. How it is raised is `plexus-agent`'s, and whether it stands around a
-//! run its keeper says.
+//! The sandbox of children, as the hub configures it: what the settings require, whether this system grants it (tried
+//! once, at the start), and what callers see of it. `plexus-agent` builds the sandbox, and the keeper of a run reports
+//! whether it is in place.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,29 +16,29 @@ use plexus_protocol::{Error, ErrorKind};
 
 use crate::{Settings, SandboxSetting};
 
-/// Trying takes milliseconds on an idle machine; what takes longer than this counts as refused.
+/// The try takes milliseconds on an idle machine; a longer one counts as refused.
 const TRY_WITHIN: Duration = Duration::from_secs(30);
 
-/// The file in the data directory that lists the parts of a sandbox that this system has granted before, as JSON.
+/// The file in the data directory that lists, as JSON, the sandbox parts that this system has granted before.
 const GRANTED_BEFORE: &str = "sandboxed";
 
-/// What the hub knows of walls before any child is started.
+/// The sandbox configuration of a hub, known before any child is started.
 #[derive(Debug)]
 pub(crate) struct SandboxSetup {
     data_dir: PathBuf,
-    /// Which directory that is. It does not change while the hub runs, as its lock lies in it.
+    /// The inode of the data directory. It does not change while the hub runs, because the hub's lock lies in it.
     inode: Option<Inode>,
-    /// The list of all hubs' data directories.
+    /// The file that lists the data directories of all hubs.
     hubs: Option<PathBuf>,
     setting: SandboxSetting,
-    /// What the system grants; none where it refuses a part that it granted before.
+    /// The sandbox that the system grants; none if it refuses a part that it granted before.
     granted: SandboxState,
-    /// Parts that the system has granted to this hub or an earlier one on the same data directory.
+    /// The parts that the system has granted to this hub or an earlier one on the same data directory.
     before: BTreeSet<SandboxPart>,
 }
 
 impl SandboxSetup {
-    /// Tries whether the system grants one, unless nobody wants it.
+    /// Tries whether the system grants a sandbox, unless the settings turn it off.
     pub(crate) async fn tried(settings: &Settings) -> Self {
         let data_dir = settings.data_dir.clone();
         let before = granted_before(&data_dir);
@@ -60,7 +60,7 @@ impl SandboxSetup {
         Self { hubs, ..Self::new(data_dir, settings.sandbox, granted, before) }
     }
 
-    /// Notes which parts the system grants, for later hubs.
+    /// Stores which parts the system grants, for later hubs.
     fn new(
         data_dir: PathBuf,
         setting: SandboxSetting,
@@ -79,9 +79,9 @@ impl SandboxSetup {
         Self { data_dir, inode, hubs: None, setting, granted, before }
     }
 
-    /// The parts of a sandbox without which no child is started; `None` where children are started without any. A part that
-    /// the system has granted once is required from then on: an agent could use up the namespaces that its user may have, so
-    /// that the next agent, or the next hub's agents, would be started without it.
+    /// The sandbox parts that every child requires; `None` if children are started without a sandbox. A part that was
+    /// granted once is required from then on: otherwise an agent could use up its user's namespaces, so that the next
+    /// agent, or the agents of the next hub, would start without that part.
     fn required(&self) -> Option<BTreeSet<SandboxPart>> {
         let mut required = self.before.clone();
         match self.setting {
@@ -89,11 +89,11 @@ impl SandboxSetup {
             SandboxSetting::Required => _ = required.insert(SandboxPart::Files),
             SandboxSetting::Wanted => {}
         }
-        // What was refused once is not tried again for each child.
+        // A sandbox that was refused is not tried again for each child.
         (!required.is_empty()).then_some(required)
     }
 
-    /// Why there are none.
+    /// Why the system grants no sandbox; `None` if it does.
     fn missing(&self) -> Option<&String> {
         match &self.granted {
             SandboxState::Namespaces { .. } => None,
@@ -101,15 +101,15 @@ impl SandboxSetup {
         }
     }
 
-    /// What a child is started behind, and the hub's own file helpers; it may be shown one file of the data directory.
-    /// `None` where the system grants no sandbox and children are started without one.
+    /// The sandbox for a child or for the hub's own file helpers, with one visible file of the data directory if `show`
+    /// is given. `None` if children are started without a sandbox.
     pub(crate) fn around(&self, show: Option<&Path>) -> Option<Wall> {
         let required = self.required()?;
         let (show, hubs) = (show.map(Path::to_owned), self.hubs.clone());
         Some(Wall { hide: self.data_dir.clone(), show, required, inode: self.inode, hubs })
     }
 
-    /// What to do where a required sandbox, or a part of it, is refused.
+    /// Advice for an operator whose system refuses a required part of the sandbox.
     fn remedy(&self) -> String {
         if self.before.is_empty() {
             return "allow user namespaces here, or set `wall = \"wanted\"` in plexus.toml".to_owned();
@@ -118,7 +118,7 @@ impl SandboxSetup {
     }
 }
 
-/// What to do where the system refuses a part of the sandbox that it granted before.
+/// Advice for an operator whose system refuses a part of the sandbox that it granted before.
 pub fn regain_sandbox(data_dir: &Path) -> String {
     format!(
         "it was granted before, so an agent may have used up what its user may have: end all agents (`plexus down`) and start \
@@ -128,14 +128,14 @@ pub fn regain_sandbox(data_dir: &Path) -> String {
     )
 }
 
-/// The parts of a sandbox that a hub on this data directory has had for its agents. None is started without one of them
-/// from then on.
+/// The sandbox parts that a hub on this data directory has been granted before. From then on no agent starts without
+/// them.
 pub fn granted_before(data_dir: &Path) -> BTreeSet<SandboxPart> {
     match std::fs::read(data_dir.join(GRANTED_BEFORE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeSet::new(),
-        // An older version noted the sandbox as a whole.
+        // An older version stored an empty file for the sandbox as a whole.
         Ok(note) if note.is_empty() => BTreeSet::from([SandboxPart::Files]),
-        // What cannot be read may require any of them.
+        // An unreadable file may list any part, so all are required.
         Ok(note) => serde_json::from_slice(&note).unwrap_or_else(|_| SandboxPart::ALL.into()),
         Err(_) => SandboxPart::ALL.into(),
     }
@@ -164,7 +164,7 @@ fn shown(protected: Protected) -> Protection {
 }
 
 impl SandboxSetup {
-    /// What a person should know who has asked for walls and cannot have them.
+    /// The warning for an operator whose settings ask for a sandbox that the system does not grant.
     pub(crate) fn warning(&self) -> Option<String> {
         let reason = self.missing().filter(|_| self.setting != SandboxSetting::Off)?;
         Some(match self.required() {
@@ -179,7 +179,7 @@ impl SandboxSetup {
         })
     }
 
-    /// Refuses to begin what would need a child that may not be started.
+    /// Returns an error if no child may be started because a required sandbox is missing.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match self.missing() {
             Some(reason) if self.required().is_some() => {
@@ -193,7 +193,7 @@ impl SandboxSetup {
         }
     }
 
-    /// Adds to a view what stands around the session's process, or will stand around its next one.
+    /// Adds the sandbox of the session's process to a view; without a process, the sandbox that its next one will get.
     pub(crate) fn show(&self, view: &mut SessionView, latest: &RunDir) {
         let granted = &self.granted;
         let walled = match view.pid {

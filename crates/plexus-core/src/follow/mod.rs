@@ -1,6 +1,6 @@
-//! Following what happens: the events of a session, or the approvals, from any position on and then live. A follower
-//! reads the store when its reader is ready for more, so a slow one holds up nobody and misses nothing; only deltas,
-//! which are not stored, are for those who listen at the time.
+//! Following: the events of a session, or approvals, from any position and then live. A follower reads the store when
+//! its reader is ready for more, so a slow reader delays nobody and misses nothing. Deltas are the exception: they are
+//! not stored, so only current listeners receive them.
 
 mod approvals;
 mod changes;
@@ -31,17 +31,17 @@ use crate::tasks::Tasks;
 use crate::view;
 use plexus_book::{Commits, next};
 
-/// How many are read at a time.
+/// The maximum number of rows per read.
 const PAGE: u64 = 200;
-/// How much is told at a time: what a reader that never reads keeps in memory.
+/// The maximum size of one update in bytes. It bounds the memory for a reader that never reads.
 const TOLD_BYTES: usize = 64 * 1024;
 
-/// A place in a session: before event `seq` of turn `turn`.
+/// A position in a session: before event `seq` of turn `turn`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventCursor {
     /// The turn.
     pub turn: u64,
-    /// The first event wanted.
+    /// The number of the next event to read.
     pub seq: u64,
 }
 
@@ -51,16 +51,16 @@ impl EventCursor {
     }
 }
 
-/// An event with its place.
+/// An event with its position.
 #[derive(Debug)]
 pub struct FollowedEvent {
-    /// Where it stands.
+    /// The position of the event.
     pub place: EventCursor,
-    /// `{turn, seq, event, at}` as JSON, made once for all who follow.
+    /// `{turn, seq, event, at}` as JSON, serialised once for all followers.
     pub data: String,
 }
 
-/// What a follower of a session is told.
+/// An update for a follower of a session.
 #[derive(Debug)]
 pub enum SessionUpdate {
     /// Events, in order.
@@ -77,15 +77,15 @@ pub struct SessionFollower {
     live: Arc<Live>,
     grown: watch::Receiver<()>,
     deltas: broadcast::Receiver<Arc<Object>>,
-    /// Events that were read and wait for the deltas before them.
+    /// Events that were read, but must wait for the deltas before them.
     read: Vec<Arc<FollowedEvent>>,
-    /// There was more to read than it took.
+    /// Whether the follower is behind the latest events.
     behind: bool,
     behalf: OnBehalf,
     _counted: Raised,
 }
 
-/// Followers of sessions, approvals and changes, and what they read from.
+/// Creates followers of sessions, approvals and changes, and holds their sources.
 pub(crate) struct Follow {
     store: Arc<dyn Store>,
     commits: Arc<Commits>,
@@ -106,7 +106,7 @@ impl Follow {
         Self { store, commits, metrics, deltas, tasks, live: LiveSessions::default() }
     }
 
-    /// Follows a session from a place on; from the beginning of its latest turn where none is given.
+    /// Follows a session from a position, by default from the start of its latest turn.
     pub(crate) async fn follow_session(
         &self,
         caller: Caller,
@@ -151,17 +151,18 @@ impl Follow {
 }
 
 impl SessionFollower {
-    /// What comes next, however long that takes. Cancel safe.
+    /// Waits for the next update, without a time limit. Cancel safe.
     pub async fn next(&mut self) -> Result<SessionUpdate, Error> {
         loop {
             if self.read.is_empty() {
                 self.read = self.more().await?;
             }
             if self.behind {
-                // Who is behind does not listen at the time.
+                // A follower that is behind is not a current listener, so it gets no deltas.
                 self.deltas = self.deltas.resubscribe();
             }
-            // Deltas are told before what they make up is stored, so whatever was read has its deltas here by now.
+            // Deltas are published before the event they make up is stored, so the deltas of every event in `read` have
+            // arrived.
             match self.deltas.try_recv() {
                 Ok(delta) => return Ok(SessionUpdate::Delta(delta)),
                 Err(TryRecvError::Lagged(_)) => continue,
@@ -178,15 +179,15 @@ impl SessionFollower {
         }
     }
 
-    /// Goes on from another place.
+    /// Continues from another position.
     pub(crate) fn go_to(&mut self, place: EventCursor) {
         self.place = place;
     }
 
-    /// What comes next of one turn; `None` once its last event was told.
+    /// Waits for the next update of one turn; `None` after its last event.
     pub(crate) async fn next_of(&mut self, turn: u64) -> Result<Option<SessionUpdate>, Error> {
         if self.read.is_empty() && self.place.seq > 0 {
-            // In this order: a turn that is over has all its events.
+            // The turn is read before the count, because a finished turn has all its events.
             let store = &self.store;
             let row = store.turn(self.session, turn).await.map_err(store_error)?;
             let over = row.is_none_or(|row| row.ended_at.is_some());
@@ -223,10 +224,10 @@ impl SessionFollower {
     }
 }
 
-/// Reads the store from a place on, into the next turn if need be, and moves the place.
+/// Reads the next page from the store, continues into the next turn if necessary, and advances the position.
 async fn page(store: &dyn Store, session: SessionId, place: &mut EventCursor) -> Result<Vec<Arc<FollowedEvent>>, Error> {
     loop {
-        // Read first: a later turn begins only when all events of the one before are there.
+        // The latest turn is read first, because a turn starts only after all events of the previous one are stored.
         let latest = store.session(session).await.map_err(store_error)?.map_or(0, |row| row.latest_turn);
         let rows = store.events(session, place.turn, place.seq, PAGE).await.map_err(store_error)?;
         if rows.first().is_some_and(|first| first.seq > place.seq) {

@@ -1,5 +1,6 @@
-//! `GET /sessions/{id}/events`: the events of a session. Ids are `TURN-SEQ`; it replays from `Last-Event-ID`, or from
-//! `?turn=&from_seq=`, or from the beginning of the latest turn, and then goes on live, over as many turns as come.
+//! `GET /sessions/{id}/events`: the events of a session. The event ids are `TURN-SEQ`. The stream replays from
+//! `Last-Event-ID`, from `?turn=&from_seq=`, or from the start of the latest turn. It then continues live, across
+//! turns.
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
@@ -13,7 +14,7 @@ use serde_json::json;
 use super::{Block, Data, Teller, refused, response};
 use crate::doors::Doors;
 
-/// Where to begin.
+/// The start position.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct From {
@@ -21,7 +22,7 @@ pub(crate) struct From {
     from_seq: Option<u64>,
 }
 
-/// The stream.
+/// Serves the stream.
 pub(crate) async fn get(
     State(doors): State<Doors>,
     Extension(principal): Extension<Principal>,

@@ -1,4 +1,4 @@
-//! `claudecode.rename`: another name for a session.
+//! `claudecode.rename`: renames a session.
 
 use std::sync::Arc;
 

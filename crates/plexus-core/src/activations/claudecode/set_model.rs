@@ -1,4 +1,4 @@
-//! `claudecode.set_model`: the model the agent uses, from now on.
+//! `claudecode.set_model`: sets the model that the agent uses from now on.
 
 use std::sync::Arc;
 

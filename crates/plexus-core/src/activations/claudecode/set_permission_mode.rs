@@ -1,4 +1,4 @@
-//! `claudecode.set_permission_mode`: what the agent may do by itself, from now on.
+//! `claudecode.set_permission_mode`: sets what the agent may do without an approval from now on.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `claudecode.trust_project`: the operator takes up what a session's project brings along, as it is now, or lets go of it.
+//! `claudecode.trust_project`: the operator trusts a session's current project configuration, or withdraws the trust.
 
 use std::path::Path;
 use std::sync::Arc;

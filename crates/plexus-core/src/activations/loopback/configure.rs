@@ -1,4 +1,4 @@
-//! `loopback.configure`: what a child needs to ask over MCP that the hub did not start.
+//! `loopback.configure`: the configuration for a `claude` that the hub did not start, to request approvals over MCP.
 
 use std::sync::Arc;
 

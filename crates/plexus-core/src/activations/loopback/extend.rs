@@ -1,4 +1,4 @@
-//! `loopback.extend`: gives a question more time, or less.
+//! `loopback.extend`: extends or shortens the deadline of an approval.
 
 use std::sync::Arc;
 
