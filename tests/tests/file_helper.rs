@@ -38,7 +38,7 @@ impl Ground {
         for file in ["operator.token", "sessions/one"] {
             std::fs::write(data.join(file), "SECRET")?;
         }
-        if let Err(reason) = plexus_agent::try_wall(&data) {
+        if let Err(reason) = plexus_agent::try_hiding(&data) {
             skip(test, &format!("sandbox: {reason}"));
             return Ok(None);
         }

@@ -1,6 +1,6 @@
-//! Notices that a directory was deleted, renamed or replaced, without polling: the kernel sends SIGIO when an entry of the
-//! directory, or of those above it, is removed or renamed (`F_NOTIFY`). inotify would do as well, but a user has few
-//! instances of it (128 by default), and a hub may have a thousand keepers.
+//! Detects without polling that a directory was deleted, renamed or replaced. The kernel sends SIGIO when an entry of
+//! the directory or of one of its ancestors is removed or renamed (`F_NOTIFY`). inotify would also work, but a user has
+//! few instances (128 by default) and a hub may have a thousand keepers.
 
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -11,52 +11,53 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, fstat, open, readlink};
 
-/// `DN_DELETE | DN_RENAME | DN_MULTISHOT` of `fcntl.h`, which `libc` does not have.
+/// `DN_DELETE | DN_RENAME | DN_MULTISHOT` of `fcntl.h`, which `libc` does not define.
 const REMOVED_OR_RENAMED: libc::c_uint = 0x0000_0008 | 0x0000_0010 | 0x8000_0000;
 
-/// A directory that is watched while this lives.
+/// Watches a directory until dropped.
 #[derive(Debug)]
 pub struct DirWatch {
     path: PathBuf,
     /// Device and inode.
     identity: (u64, u64),
-    /// Where the kernel says it is, links resolved.
+    /// The path that the kernel reports, with links resolved.
     place: Option<CString>,
     dir: OwnedFd,
     _above: Vec<OwnedFd>,
 }
 
-/// Whether a directory is still where it was.
+/// Whether a directory is still at its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DirState {
-    /// It is.
+    /// It is still at its path.
     There,
-    /// Nothing is, or another one.
+    /// The path is missing or leads to another directory.
     Gone,
 }
 
 impl DirWatch {
-    /// Watches `dir` and all directories above it. From here on this process gets SIGIO when something may have
-    /// changed, for which it has to have a handler: without one the signal ends the process.
+    /// Watches `dir` and all its ancestors. From now on this process receives SIGIO when something may have changed. It
+    /// must have a handler: without one the signal terminates the process.
     ///
-    /// A system without `F_NOTIFY` sends nothing; the state can still be asked for.
+    /// On a system without `F_NOTIFY` no signal arrives, but [`DirWatch::state`] still works.
     ///
     /// # Errors
-    /// When there is no such directory, or it cannot be read.
+    ///
+    /// When the directory does not exist or cannot be read.
     pub fn new(dir: &Path) -> io::Result<Self> {
         let path = std::path::absolute(dir)?;
         let dir = watch(&path)?;
         let resolved = path.canonicalize()?;
-        // The path may lead through links: what they lead to can be renamed as well.
+        // The path may contain links, and the directories they point to can also be renamed.
         let folders: BTreeSet<&Path> = path.ancestors().skip(1).chain(resolved.ancestors().skip(1)).collect();
-        // What may be entered and not read is left out; what happens in it is not ours to see.
+        // Skips directories that can be entered but not read: their entries cannot be watched.
         let above = folders.into_iter().filter_map(|folder| watch(folder).ok()).collect();
         let found = fstat(&dir)?;
         let place = place_of(&dir);
         Ok(Self { path, identity: (found.st_dev, found.st_ino), place, dir, _above: above })
     }
 
-    /// Whether it is still there.
+    /// Whether the directory is still at its path.
     pub fn state(&self) -> DirState {
         let same = match self.path.metadata() {
             Ok(found) => (found.dev(), found.ino()) == self.identity,
@@ -64,8 +65,8 @@ impl DirWatch {
                 io::ErrorKind::NotFound
                 | io::ErrorKind::NotADirectory
                 | io::ErrorKind::StaleNetworkFileHandle => false,
-                // A directory above it may not be entered for now, say. Its own descriptor still tells whether it was renamed
-                // or deleted, which takes no permission.
+                // For example, an ancestor temporarily denies access. The directory's own descriptor still shows
+                // whether it was renamed or deleted, which requires no permission.
                 _ => place_of(&self.dir) == self.place,
             },
         };
@@ -73,7 +74,7 @@ impl DirWatch {
     }
 }
 
-/// Opens a directory, and has the kernel report what is removed or renamed in it.
+/// Opens a directory and makes the kernel report removed and renamed entries.
 fn watch(dir: &Path) -> io::Result<OwnedFd> {
     let dir = open(dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     // SAFETY: the descriptor is open, and the call takes two numbers.
@@ -81,7 +82,7 @@ fn watch(dir: &Path) -> io::Result<OwnedFd> {
     Ok(dir)
 }
 
-/// Where the kernel says that an open directory is; one that was deleted has a name of its own. `None` without `/proc`.
+/// The path that the kernel reports for an open directory; a deleted one has a distinct name. `None` without `/proc`.
 fn place_of(dir: &OwnedFd) -> Option<CString> {
     readlink(format!("/proc/self/fd/{}", dir.as_raw_fd()), Vec::new()).ok()
 }
@@ -94,12 +95,12 @@ mod tests {
 
     use super::*;
 
-    /// Watches `home/a/b`, does something, and waits for the signal.
+    /// Watches `home/a/b`, applies a change, and waits for the signal.
     fn after(change: impl FnOnce(&Path)) -> DirState {
         after_in("a/b", change)
     }
 
-    /// Watches this directory below a home directory, does something there, and waits for the signal.
+    /// Watches this directory below a home directory, applies a change, and waits for the signal.
     fn after_in(watched: &str, change: impl FnOnce(&Path)) -> DirState {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join(watched);
@@ -132,7 +133,7 @@ mod tests {
         );
     }
 
-    /// A run is seven directories below the folder that the parent of the data directory is in.
+    /// A run directory is seven levels below the parent of the data directory's parent.
     #[test]
     fn a_directory_is_gone_however_far_above_something_was_renamed() {
         let moved = |home: &Path| std::fs::rename(home.join("a"), home.join("z")).unwrap();
@@ -156,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_looked_at_is_gone_only_if_it_was_renamed_or_deleted() {
-        // A link that leads to itself cannot be followed: an error that does not say whether the directory is there.
+        // A link to itself cannot be followed. The error does not reveal whether the directory exists.
         let unreachable = |home: &Path, instead: &str| {
             std::fs::rename(home.join("a"), home.join(instead)).unwrap();
             std::os::unix::fs::symlink(home.join("a"), home.join("a")).unwrap();

@@ -1,5 +1,5 @@
-//! How a run ended: `exit.json`, which the keeper writes as its last act, and the last lines of stderr. A
-//! run whose keeper was killed leaves no `exit.json`; what that means is for the hub to say.
+//! How a run ended: `exit.json`, which the keeper writes last, and the last lines of stderr. A run whose keeper was
+//! killed leaves no `exit.json`; the hub decides how to report that.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::run_dir::{RunDir, replace};
 
-/// How much of the end of `stderr.log` is looked at for its last lines.
+/// How much of the end of `stderr.log` is searched for its last lines.
 const TAIL_BYTES: u64 = 64 * 1024;
 
 /// The end of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {
-    /// The exit code, where the child ended by itself.
+    /// The exit code, if the child exited by itself.
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that killed it.
     pub signal: Option<i32>,
-    /// Why the child was never started, or was given up.
+    /// Why the child was never started, or was abandoned.
     pub error: Option<String>,
-    /// When, in unix seconds.
+    /// The time, in Unix seconds.
     pub at: u64,
 }
 
@@ -36,12 +36,12 @@ impl Exit {
     }
 }
 
-/// How the run ended; `None` while it has not, or when its keeper was killed before it could say.
+/// How the run ended; `None` while it is running, or if its keeper was killed before it could report.
 pub fn read_exit(dir: &RunDir) -> Option<Exit> {
     serde_json::from_slice(&std::fs::read(dir.exit()).ok()?).ok()
 }
 
-/// The last lines of what child and keeper wrote on stderr, oldest first; blank ones are left out.
+/// The last lines of the child's and the keeper's stderr, oldest first, without blank lines.
 pub fn stderr_tail(dir: &RunDir, max_lines: usize) -> Vec<String> {
     let Ok(tail) = read_tail(dir) else { return Vec::new() };
     let text = String::from_utf8_lossy(&tail);

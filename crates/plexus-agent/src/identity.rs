@@ -1,5 +1,5 @@
-//! Which process is meant, beyond doubt: a pid comes back after a while, a pid with its start time and the
-//! boot it belongs to does not. The hub keeps this in its database and finds its keepers again by it.
+//! Identifies a process reliably. A pid is reused after a while; a pid with its start time and boot id is not. The hub
+//! stores this identity in its database to find its keepers again.
 
 use std::io;
 
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::proc::{self, State};
 
-/// One process of one start of the machine.
+/// One process of one boot.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 pub struct ProcessIdentity {
-    /// Its process id.
+    /// The process id.
     pub pid: i32,
-    /// When it started, in clock ticks after boot.
+    /// The start time, in clock ticks after boot.
     pub start_time: u64,
-    /// The start of the machine that both belong to.
+    /// The boot that the pid and the start time belong to.
     pub boot_id: String,
 }
 
 impl ProcessIdentity {
-    /// Who has this pid now. `NotFound` when nobody has.
+    /// The process that currently has this pid. `NotFound` if no process has it.
     pub fn of(pid: i32) -> io::Result<Self> {
         Ok(Self { pid, start_time: proc::stat(pid)?.start_time, boot_id: proc::boot_id()? })
     }
 
-    /// Whether that very process still runs. A zombie does not.
+    /// Whether this process is still running. A zombie is not.
     pub fn is_alive(&self) -> bool {
         proc::boot_id().is_ok_and(|boot_id| boot_id == self.boot_id)
             && proc::stat(self.pid)

@@ -1,6 +1,5 @@
-//! The hub's end of the journal: what the child wrote, line by line, each with the offset it was read at.
-//! The offset is the hub's only memory of how far it is, so reading can begin again at any line; what a line
-//! means is `plexus-claude`'s.
+//! The hub's reader of the journal. It yields the child's output line by line, each line with its offset. The offset is
+//! the hub's only read position, so reading can resume at any line. `plexus-claude` interprets the lines.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,11 +10,11 @@ use plexus_claude::{Incoming, Line, LineSplitter, parse, parse_oversized};
 use crate::run_dir::RunDir;
 use crate::watch::{JournalWatch, Watched};
 
-/// Longer lines are never in memory: they stay a range of the journal.
+/// The longest line that is loaded into memory. Longer lines remain a range of the journal.
 pub const MAX_LINE: usize = 8 * 1024 * 1024;
 
-/// How much of an unfinished line is held; a longer one is read again once it is whole. A thousand children may each
-/// have stopped in the middle of one.
+/// How much of an incomplete line is buffered. A longer line is read again once it is complete. The limit matters
+/// because a thousand children may each have stopped in the middle of a line.
 const HELD: usize = 16 * 1024;
 
 const PIECE: usize = 64 * 1024;
@@ -23,36 +22,36 @@ const PIECE: usize = 64 * 1024;
 /// One line of a journal.
 #[derive(Debug)]
 pub struct Entry {
-    /// What it says.
+    /// The parsed line.
     pub message: Incoming,
-    /// Where it starts.
+    /// The offset at which it starts.
     pub start: u64,
-    /// Where the next one starts: what to open the journal at to go on after this one.
+    /// The offset of the next line, at which to reopen the journal to continue after this one.
     pub end: u64,
 }
 
-/// A journal, being read.
+/// A reader of one journal.
 #[derive(Debug)]
 pub struct Journal {
     file: File,
-    /// What has been read of the file; the last part of it may be half a line, held by the splitter.
+    /// How far the file has been read. The splitter may hold an incomplete line at the end.
     offset: u64,
     splitter: LineSplitter,
     watched: Watched,
     end: End,
 }
 
-/// What is known of the file's end.
+/// Whether the reader is at the end of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// There may be more to read right now.
+    /// More data may be readable now.
     NotReached,
-    /// The last read came to it; from there on the watch reports growth.
+    /// The last read reached the end. The watch reports further growth.
     Reached,
 }
 
 impl Journal {
-    /// Opens a run's journal to read from `offset` on, which is 0 or the end of a line.
+    /// Opens a run's journal at `offset`, which is 0 or the end of a line.
     pub fn open(dir: &RunDir, offset: u64, watch: &JournalWatch) -> io::Result<Self> {
         let path = dir.journal();
         let file = File::open(&path)?;
@@ -60,18 +59,18 @@ impl Journal {
         Ok(Self { file, offset, splitter: LineSplitter::new(offset, HELD), watched, end: End::NotReached })
     }
 
-    /// Returns when there may be more to read: at once, until a `read` has come to the end. Cancel safe; it
-    /// never misses growth, whenever that came.
+    /// Returns when more data may be readable: immediately, until a `read` has reached the end. Cancel safe, and it
+    /// never misses growth.
     pub async fn changed(&mut self) {
         if self.end == End::Reached {
             self.watched.grown().await;
-            // Until the next read has looked, whatever becomes of this call.
+            // Remains set until the next read, even if this future is cancelled.
             self.end = End::NotReached;
         }
     }
 
-    /// The whole lines that are there now, up to about `max_bytes` of them and always at least one; empty
-    /// at the present end. Half a line waits for its other half.
+    /// Returns the complete lines that are available now, up to about `max_bytes` and always at least one; empty at the
+    /// current end. An incomplete line is returned once it is complete.
     pub fn read(&mut self, max_bytes: usize) -> io::Result<Vec<Entry>> {
         self.watched.mark_seen();
         let mut entries = Vec::new();
@@ -87,7 +86,7 @@ impl Journal {
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if entries.is_empty() => return Err(error),
-                // The lines before it are good; the next read meets the error again.
+                // Returns the valid lines before the error. The next read meets the error again.
                 Err(_) => break,
             };
             self.offset += read as u64;
@@ -99,22 +98,23 @@ impl Journal {
         Ok(entries)
     }
 
-    /// Its size now.
+    /// The current size of the journal.
     pub fn size(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
 
-    /// How many bytes are there that no line was made of yet.
+    /// The number of bytes that no returned line covers yet.
     pub fn waiting(&self) -> io::Result<u64> {
         Ok(self.size()?.saturating_sub(self.splitter.offset()))
     }
 
-    /// A second reader of the same journal, from here on. It may begin with the rest of a line, as rubbish.
+    /// A second reader of the same journal, from the current offset. Its first entry may be the rest of a line, as
+    /// invalid input.
     pub fn beside(&self, dir: &RunDir, watch: &JournalWatch) -> io::Result<Self> {
         Self::open(dir, self.offset, watch)
     }
 
-    /// Reads again from `offset` on, which is 0 or the end of a line: for a batch that could not be stored.
+    /// Resets the reader to `offset`, which is 0 or the end of a line. Used for a batch that could not be stored.
     pub fn rewind(&mut self, offset: u64) {
         self.offset = offset;
         self.splitter = LineSplitter::new(offset, HELD);
@@ -129,7 +129,7 @@ fn entry(file: &File, line: Line<'_>) -> Entry {
     }
 }
 
-/// A line that was not held.
+/// Reads a line that was not buffered.
 fn read_again(file: &File, start: u64, len: u64) -> Incoming {
     let range = Range { file, at: start, left: len };
     match usize::try_from(len) {
@@ -144,7 +144,7 @@ fn read_again(file: &File, start: u64, len: u64) -> Incoming {
     }
 }
 
-/// Reads a part of the journal, without moving anything.
+/// Reads a range of the journal without moving any offset.
 struct Range<'a> {
     file: &'a File,
     at: u64,

@@ -1,6 +1,6 @@
-//! How a child is started: Claude Code's command line, and the file in which it reaches the keeper. It owns
-//! the flags that close the gate against the working directory; what the child's environment holds, and
-//! which conversation it goes on with, is decided by the hub.
+//! Defines how a child is started: Claude Code's command line, and the file that passes it to the keeper. This module
+//! owns the flags that prevent the working directory from bypassing the gate. The hub decides the child's environment
+//! and which conversation it continues.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::run_dir::{RunDir, create_new};
-use crate::wall::{Tracing, Wall};
+use crate::sandbox::{Tracing, Sandbox};
 
-/// Whom Claude Code asks for permission.
+/// The channel through which Claude Code requests approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptTool {
-    /// The hub, by `can_use_tool` on the child's own stdin and stdout.
+    /// `can_use_tool` requests to the hub on the child's own stdin and stdout.
     Stdio,
-    /// The hub, by the MCP tool `loopback_permit` of the server `plexus`.
+    /// The MCP tool `loopback_permit` of the hub's server `plexus`.
     Mcp,
 }
 
@@ -29,62 +29,63 @@ impl PromptTool {
     }
 }
 
-/// Which conversation the child goes on with, by Claude Code's own id (a UUID).
+/// The conversation that the child continues, by Claude Code's id (a UUID).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Conversation {
-    /// A new one under this id; an id that was used before is refused by the CLI.
+    /// A new conversation with this id. The CLI rejects an id that was used before.
     New(String),
-    /// The one with this id, whose transcript has to be there.
+    /// The existing conversation with this id. Its transcript must exist.
     Resume(String),
-    /// A new one under an id of its own that begins with part of another one, whose transcript has to be there.
+    /// A new conversation with its own id that starts with part of another one, whose transcript must exist.
     Fork {
-        /// The other one.
+        /// The id of the conversation to fork.
         from: String,
-        /// The last entry of it that is taken over.
+        /// The last entry of that conversation to copy.
         at: String,
-        /// The new one.
+        /// The id of the new conversation.
         id: String,
     },
 }
 
-/// What differs from one launch of Claude Code to the next.
+/// The parameters of one launch of Claude Code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchLine {
     /// The `claude` program: an absolute path, or a name that is looked up in the child's `PATH`.
     pub program: PathBuf,
-    /// Where the child works: an absolute path.
+    /// The child's working directory: an absolute path.
     pub working_dir: PathBuf,
-    /// One of Claude Code's permission modes; always said, as its own default differs between versions.
+    /// One of Claude Code's permission modes. Always passed, because Claude Code's default differs between versions.
     pub permission_mode: String,
-    /// Whom it asks; nobody where the operator has switched the gate off.
+    /// The channel for approvals; `None` if the operator has disabled the gate.
     pub prompt_tool: Option<PromptTool>,
-    /// The file with the child's MCP servers.
+    /// The file that configures the child's MCP servers.
     pub mcp_config: PathBuf,
-    /// The conversation it goes on with.
+    /// The conversation that the child continues.
     pub conversation: Conversation,
-    /// The model, unless Claude Code's own choice will do.
+    /// The model; `None` for Claude Code's default.
     pub model: Option<String>,
-    /// The user's program that gives out the key to the model.
+    /// The user's program that prints the API key.
     pub api_key_helper: Option<String>,
-    /// A system prompt in place of Claude Code's own.
+    /// A system prompt that replaces Claude Code's own.
     pub system_prompt: Option<String>,
-    /// Whether token deltas are wanted.
+    /// Whether the child sends token deltas.
     pub partial_messages: bool,
-    /// What it may cost, in dollars: it ends a turn by itself that costs more.
+    /// The budget in dollars. Claude Code ends a turn that exceeds it.
     pub max_budget_usd: Option<String>,
 }
 
 impl LaunchLine {
-    /// The arguments after the program's name.
+    /// The arguments after the program name.
     ///
-    /// Text that somebody else chose is passed as `--flag=value`: in two words, one that starts with a dash
-    /// would be read as a flag of its own.
+    /// Text from other sources is passed as `--flag=value`. As a separate argument, a value that starts with a dash
+    /// would be parsed as a flag.
     pub fn args(&self) -> Vec<String> {
         let mut args: Vec<String> = Vec::with_capacity(32);
         let mut push = |words: &[&str]| args.extend(words.iter().map(|&word| word.to_owned()));
 
         push(&["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]);
-        // Each prompt is acknowledged on stdout, so that one sent again after a crash is known by its uuid.
+        // Claude Code acknowledges each prompt on stdout. A prompt that is sent again after a crash is recognised by
+        // its uuid.
         push(&["--replay-user-messages"]);
         if self.partial_messages {
             push(&["--include-partial-messages"]);
@@ -93,21 +94,21 @@ impl LaunchLine {
         if let Some(tool) = self.prompt_tool {
             push(&["--permission-prompt-tool", tool.name()]);
         }
-        // No settings, hooks, agents, commands or MCP servers of project or user: each of them was seen to
-        // make tools run unasked. `disableAllHooks` leaves the hub's own callback alone.
+        // Ignores settings, hooks, agents, commands and MCP servers of the project and the user: each of them has been
+        // observed to run tools without approval. `disableAllHooks` does not affect the hub's own callback.
         push(&["--setting-sources=", "--strict-mcp-config"]);
         push(&["--mcp-config", &self.mcp_config.to_string_lossy()]);
-        // `crossSessionInbound`: newer versions listen on a socket where any process of the same user, a command of
-        // the child too, could otherwise put words into the operator's mouth.
+        // `crossSessionInbound`: newer versions listen on a socket. Without this setting, any process of the same user,
+        // including a command of the child, could send prompts in the operator's name.
         let mut settings = serde_json::json!({"disableAllHooks": true, "crossSessionInbound": "refuse"});
         if let Some(helper) = &self.api_key_helper {
             settings["apiKeyHelper"] = helper.as_str().into();
         }
         push(&["--settings", &settings.to_string()]);
-        // Brings back the project's CLAUDE.md and nothing else, with
+        // Loads the project's CLAUDE.md again, and nothing else. This requires
         // CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD=1 in the environment.
         push(&["--add-dir", &self.working_dir.to_string_lossy()]);
-        // The shell lines of `/command` and of skills run without any question.
+        // Shell lines in `/command` files and skills run without approval.
         push(&["--disable-slash-commands"]);
         match &self.conversation {
             Conversation::New(id) => push(&[&format!("--session-id={id}")]),
@@ -130,43 +131,44 @@ impl LaunchLine {
     }
 }
 
-/// What the keeper is to start, as it stands in `launch.json`.
+/// The contents of `launch.json`: what the keeper starts.
 ///
-/// The environment is not in it: it holds secrets, and never touches the disk. The keeper is started with
-/// the child's environment and hands it on.
+/// The environment is not part of it. It holds secrets, so it is never written to disk. The hub starts the keeper with
+/// the child's environment, and the keeper passes it on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
-    /// The program: an absolute path, or a name that is looked up in the child's `PATH`.
+    /// The program: an absolute path, or a name to look up in the child's `PATH`.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The program's arguments.
     pub args: Vec<String>,
-    /// Its working directory.
+    /// The child's working directory.
     pub cwd: PathBuf,
-    /// What the first line of the outbox has to repeat before anything is started.
+    /// The nonce that the first line of the outbox must repeat before the keeper starts the child.
     pub nonce: String,
-    /// What becomes of what it reads and writes.
+    /// How the child's standard streams are connected.
     #[serde(default)]
     pub streams: Streams,
-    /// How much of what it writes is taken.
+    /// The limits on the child's output.
     #[serde(default)]
     pub journal: JournalLimits,
-    /// What it is not to see, if anything.
+    /// The sandbox; `None` to start the child without one.
     #[serde(default)]
-    pub wall: Option<Wall>,
-    /// Whether its processes may trace each other, where there is a wall.
+    #[serde(rename = "wall")]
+    pub sandbox: Option<Sandbox>,
+    /// Whether the child's processes may trace each other. Applies only inside a sandbox.
     #[serde(default)]
     pub tracing: Tracing,
-    /// How long a child without a turn is kept while there is no hub; `None` for good.
+    /// How long the keeper keeps a child without a turn while no hub is connected; `None` for no limit.
     #[serde(default)]
     pub idle_without_hub: Option<Duration>,
 }
 
-/// How much of what a child writes is taken. Beyond that it is not read from.
+/// The limits on a child's output. Once a limit is reached, the keeper stops reading from the child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalLimits {
-    /// The size of the journal.
+    /// The maximum size of the journal.
     pub most_bytes: u64,
-    /// What the disk must have left.
+    /// The free disk space to leave.
     pub reserve_bytes: u64,
 }
 
@@ -176,14 +178,14 @@ impl Default for JournalLimits {
     }
 }
 
-/// What becomes of what a child reads and writes.
+/// How a child's standard streams are connected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Streams {
-    /// It is spoken with, line by line: the outbox is its stdin, its stdout the journal.
+    /// Line by line: the outbox feeds stdin, and stdout goes to the journal.
     #[default]
     Lines,
-    /// It is let run: it reads nothing, and the tail of all it writes is kept in the log.
+    /// The child reads nothing. The log keeps the tail of its output.
     Log,
 }
 

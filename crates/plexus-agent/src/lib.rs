@@ -1,10 +1,10 @@
-//! One child process of a session: its command line, its keeper, the two append-only files between
-//! keeper and hub, and its process tree (`docs/design`, "A child and its keeper").
+//! Runs one child process of a session. The crate owns the child's command line, its keeper, the two append-only files
+//! between keeper and hub, and the process tree (`docs/design`, "A child and its keeper").
 //!
-//! The crate owns what happens in `DIR/sessions/<id>/runs/<n>/` and to the processes of that run. What the
-//! lines mean is `plexus-claude`'s; which runs there are, and when one starts or ends, is the hub's.
+//! It owns the contents of `DIR/sessions/<id>/runs/<n>/` and the processes of that run. `plexus-claude` interprets the
+//! lines. The hub decides which runs exist and when each one starts and ends.
 //!
-//! Everything here is particular to Linux: `/proc`, pidfds, inotify, sub-reapers, namespaces.
+//! This crate supports Linux only: it uses `/proc`, pidfds, inotify, sub-reapers and namespaces.
 
 mod dir_watch;
 mod disk;
@@ -20,7 +20,7 @@ mod readable;
 mod run_dir;
 mod supervise;
 mod tree;
-mod wall;
+mod sandbox;
 mod watch;
 
 pub use dir_watch::{DirState, DirWatch};
@@ -35,8 +35,8 @@ pub use program::pinned;
 pub use run_dir::RunDir;
 pub use supervise::{Keeper, parent_ended, sweep_all};
 pub use tree::{SESSION_ID_VARIABLE, descends_from, sweep};
-pub use wall::{
-    Inode, Protection, SandboxPart, Tracing, Wall, Walled, enter_wall, forbid_tracing, list_data_dir,
-    read_wall, try_sandbox, try_wall,
+pub use sandbox::{
+    Inode, Protection, SandboxPart, Tracing, Sandbox, SandboxState, enter_sandbox, forbid_tracing, list_data_dir,
+    read_sandbox, try_sandbox, try_hiding,
 };
 pub use watch::{JournalWatch, try_inotify};

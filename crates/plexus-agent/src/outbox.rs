@@ -1,5 +1,5 @@
-//! The hub's end of the outbox: whole lines, appended in order, each followed by a byte in the `wake` FIFO.
-//! It has one writer, the task that owns the session, and never holds half a line for longer than a write.
+//! The hub's writer of the outbox. It appends complete lines in order, and writes a byte to the `wake` FIFO after each.
+//! The task that owns the session is the only writer. A partial line never remains longer than one write.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -12,29 +12,29 @@ use serde_json::json;
 
 use crate::run_dir::RunDir;
 
-/// What a child is to read, open for appending.
+/// The lines for a child, open for appending.
 #[derive(Debug)]
 pub struct Outbox {
     file: File,
     wake: File,
-    /// The end of the last whole line.
+    /// The end of the last complete line.
     length: u64,
     tail: Tail,
 }
 
-/// What stands behind the last whole line.
+/// The state of the file after the last complete line.
 #[derive(Debug, PartialEq, Eq)]
 enum Tail {
     Clean,
-    /// Part of a line whose write failed, and could not be cut off yet.
+    /// A failed write left part of a line that could not be truncated yet.
     Torn,
 }
 
 impl Outbox {
-    /// Opens the outbox of a run, new or from an earlier hub: cuts off half a line that one may have left,
-    /// and tells which ids the whole lines carry, so that only what is missing is appended.
+    /// Opens the outbox of a run, new or from an earlier hub. Truncates an incomplete line that the earlier hub may
+    /// have left, and returns the ids in the complete lines, so that only missing lines are appended.
     ///
-    /// The keeper is woken, as the earlier hub may have died between its last line and the wake.
+    /// Wakes the keeper, because the earlier hub may have died between its last line and the wake.
     pub fn open(dir: &RunDir) -> io::Result<(Self, HashSet<SentId>)> {
         let file = File::options().read(true).append(true).open(dir.outbox())?;
         let mut sent = HashSet::new();
@@ -47,7 +47,7 @@ impl Outbox {
             line.clear();
         }
         file.set_len(length)?;
-        // For both directions, so that it opens whether or not the keeper is there yet; never read from.
+        // Opened for reading and writing, so that it opens whether or not the keeper is running; never read from.
         let wake = File::options()
             .read(true)
             .write(true)
@@ -58,8 +58,8 @@ impl Outbox {
         Ok((outbox, sent))
     }
 
-    /// Appends one line, all of it or nothing, and wakes the keeper. A line break inside is refused: it
-    /// would make two lines of one, and half a message ends Claude Code.
+    /// Appends one line, completely or not at all, and wakes the keeper. Rejects a line break inside the line: it would
+    /// split the line in two, and half a message ends Claude Code.
     pub fn append(&mut self, line: &str) -> io::Result<()> {
         if line.contains('\n') {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a line for a child holds a line break"));
@@ -68,7 +68,7 @@ impl Outbox {
         let bytes = [line.as_bytes(), b"\n"].concat();
         if let Err(error) = self.file.write_all(&bytes) {
             self.tail = Tail::Torn;
-            // If even that fails, the next append tries again before it writes anything.
+            // If this fails too, the next append tries again before it writes.
             let _ = self.mend();
             return Err(error);
         }
@@ -76,12 +76,12 @@ impl Outbox {
         self.wake_keeper()
     }
 
-    /// The word to start, which the keeper waits for.
+    /// Writes the go line, which the keeper waits for.
     pub fn go(&mut self, nonce: &str) -> io::Result<()> {
         self.append(&json!({ "go": nonce }).to_string())
     }
 
-    /// Has the keeper close the child's stdin: it ends when it is idle. Later lines reach nobody.
+    /// Makes the keeper close the child's stdin, so the child exits when it is idle. Later lines are not delivered.
     pub fn close_stdin(&mut self) -> io::Result<()> {
         self.append(&json!({ "close": true }).to_string())
     }
@@ -98,7 +98,7 @@ impl Outbox {
         loop {
             match self.wake.write(b".") {
                 Ok(_) => return Ok(()),
-                // Full of wakes that nobody has read yet: one more would say nothing new.
+                // The FIFO is full of unread wakes, so another one would add nothing.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -162,7 +162,7 @@ mod tests {
     fn a_keeper_that_never_reads_its_wakes_holds_nobody_up() {
         let (_home, dir) = run();
         let (mut outbox, _) = Outbox::open(&dir).unwrap();
-        // A FIFO takes 64 KiB.
+        // The capacity of a FIFO is 64 KiB.
         for _ in 0..70_000 {
             outbox.wake_keeper().unwrap();
         }

@@ -1,34 +1,34 @@
-//! What `/proc` says about processes: the only module that reads it. It gives facts of one moment; whoever
-//! acts on one holds a pidfd, or is the parent, so that the pid cannot have become another process.
+//! Reads `/proc`; no other module does. It returns facts about one moment. A caller that acts on a pid must hold a
+//! pidfd or be the parent, so that the pid cannot belong to another process by then.
 
 use std::fs;
 use std::io;
 
-/// The parts of `/proc/PID/stat` that we use.
+/// The fields of `/proc/PID/stat` that this crate uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) state: State,
     pub(crate) parent: i32,
-    /// Clock ticks after boot: with the boot id it names a process for good, which a pid does not.
+    /// Clock ticks after boot. Together with the boot id it identifies a process permanently; a pid alone does not.
     pub(crate) start_time: u64,
 }
 
-/// Whether a process can still do anything.
+/// Whether a process can still run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Alive,
-    /// A zombie, or about to be one: only its exit status is left.
+    /// A zombie, or about to become one: only its exit status remains.
     Dead,
 }
 
-/// Reads `/proc/PID/stat`; `NotFound` when there is no such process.
+/// Reads `/proc/PID/stat`; `NotFound` if the process does not exist.
 pub(crate) fn stat(pid: i32) -> io::Result<Stat> {
     let text = fs::read(format!("/proc/{pid}/stat")).map_err(gone)?;
     parse_stat(&String::from_utf8_lossy(&text))
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("/proc/{pid}/stat cannot be read")))
 }
 
-/// The command name in the second field may hold blanks and brackets, so fields count from the last `)`.
+/// The command name in the second field may contain blanks and parentheses, so fields are counted from the last `)`.
 fn parse_stat(text: &str) -> Option<Stat> {
     let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = match fields.next()? {
@@ -41,17 +41,17 @@ fn parse_stat(text: &str) -> Option<Stat> {
     Some(Stat { state, parent, start_time })
 }
 
-/// Names this start of the machine; pids and start times of another one mean nothing.
+/// Identifies the current boot. Pids and start times of another boot are meaningless.
 pub(crate) fn boot_id() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
 }
 
-/// All processes there are.
+/// The pids of all processes.
 pub(crate) fn pids() -> io::Result<impl Iterator<Item = i32>> {
     Ok(fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()))
 }
 
-/// The children of a process. It may miss one that comes or goes meanwhile: ask until there are none.
+/// The children of a process. May miss a child that starts or exits meanwhile; callers repeat until none is left.
 pub(crate) fn children(of: i32) -> Vec<i32> {
     let threads = fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten();
     let mut lists = threads.map(|thread| fs::read_to_string(thread.path().join("children"))).peekable();
@@ -59,7 +59,7 @@ pub(crate) fn children(of: i32) -> Vec<i32> {
         && error.kind() == io::ErrorKind::NotFound
         && stat(of).is_ok()
     {
-        // A kernel without CONFIG_PROC_CHILDREN: look at every process there is.
+        // The kernel lacks CONFIG_PROC_CHILDREN, so examine every process.
         let all = pids().into_iter().flatten();
         return all.filter(|&pid| stat(pid).is_ok_and(|stat| stat.parent == of)).collect();
     }
@@ -67,14 +67,14 @@ pub(crate) fn children(of: i32) -> Vec<i32> {
     lists.flatten().flat_map(|list| -> Vec<i32> { pids(list) }).collect()
 }
 
-/// Whether the environment that the process was started with holds `variable` (`NAME=value`). One that
-/// cannot be read (another user's, or gone) does not.
+/// Whether the process was started with `variable` (`NAME=value`) in its environment. False if the environment cannot
+/// be read (another user's process, or one that has ended).
 pub(crate) fn environment_holds(pid: i32, variable: &[u8]) -> bool {
     fs::read(format!("/proc/{pid}/environ"))
         .is_ok_and(|environment| environment.split(|&byte| byte == 0).any(|entry| entry == variable))
 }
 
-/// A process that ends while its file is read gives ESRCH instead of ENOENT.
+/// Reading the file of a process that exits meanwhile fails with ESRCH instead of ENOENT.
 fn gone(error: io::Error) -> io::Error {
     if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) {
         return io::ErrorKind::NotFound.into();

@@ -1,13 +1,13 @@
-//! The file that is executed when a program starts itself again. A child of the same user may have replaced the program at
-//! its path, and the hub would run that replacement outside the sandbox.
+//! Selects the file to execute when a program starts itself again. A child of the same user may have replaced the
+//! program at its path, and the hub would run the replacement outside the sandbox.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The program of the running process, whatever stands at its path by now.
+/// The executable of the running process, even if its path now leads to another file.
 const ITSELF: &str = "/proc/self/exe";
 
-/// How to execute `program`: by way of the running process where it is the same file, else by its path.
+/// The path to execute `program`: through the running process if it is the same file, otherwise `program` itself.
 pub fn pinned(program: &Path) -> PathBuf {
     let file = |path: &Path| path.metadata().map(|file| (file.dev(), file.ino())).ok();
     let same = file(program).is_some_and(|program| Some(program) == file(Path::new(ITSELF)));

@@ -1,5 +1,5 @@
-//! The directory of one run: which file is called what, and how they come to be. It holds everything that
-//! hub and keeper say to each other, readable by nobody but their user; it knows nothing of the contents.
+//! The directory of one run: the names of its files and how they are created. It holds all communication between hub
+//! and keeper, and only their user can read it. This module does not interpret the contents.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -9,26 +9,26 @@ use std::time::Duration;
 
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
 
-/// `DIR/sessions/<id>/runs/<n>/`, by its path. Nothing is touched until [`RunDir::create`].
+/// The path `DIR/sessions/<id>/runs/<n>/`. Nothing is created until [`RunDir::create`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunDir {
     path: PathBuf,
 }
 
 impl RunDir {
-    /// The run directory at `path`, which need not be there yet.
+    /// The run directory at `path`, which may not exist yet.
     pub fn new(path: PathBuf) -> Self {
         Self { path }
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes the directory (0700), the `wake` FIFO and the empty journal and outbox (0600).
+    /// Creates the directory (0700), the `wake` FIFO, and the empty journal and outbox (0600).
     ///
-    /// Fails with `AlreadyExists` when a run was made here before: two runs never share a journal.
+    /// Fails with `AlreadyExists` if a run was created here before: two runs never share a journal.
     pub fn create(&self) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
         create_new(&self.journal())?;
@@ -37,8 +37,8 @@ impl RunDir {
         Ok(())
     }
 
-    /// Makes what is missing of a run that is over, so that it is settled like any other: a database that was put
-    /// back from a copy may know of runs whose files were not.
+    /// Creates the missing files of a finished run, so that it is processed like any other. A database restored from a
+    /// backup may list runs whose files were not restored.
     pub fn restore(&self) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
         append_to(&self.journal())?;
@@ -49,14 +49,15 @@ impl RunDir {
         }
     }
 
-    /// How many bytes its files hold; 0 where it is gone.
+    /// The total size of its files in bytes; 0 if it was deleted.
     pub fn size(&self) -> u64 {
         let files = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
         files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
     }
 
-    /// Removes a run that is over, with the folders above it that become empty. Large files go piece by piece with a
-    /// `pause` in between, so that the disk has time for others. It is no error if it is gone, or half gone.
+    /// Deletes a finished run and the parent folders that become empty. Large files are truncated in steps with a
+    /// `pause` between them, so that other users of the disk are not blocked. Succeeds if the run is already partly or
+    /// fully deleted.
     pub fn remove(&self, pause: Duration) -> io::Result<()> {
         let entries = match std::fs::read_dir(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -71,7 +72,7 @@ impl RunDir {
         }
         std::fs::remove_dir(&self.path)?;
         for above in self.path.ancestors().skip(1).take(2) {
-            // The other runs of the session are there, or something that is not ours to remove.
+            // The folder still holds other runs of the session, or files that are not ours to delete.
             if std::fs::remove_dir(above).is_err() {
                 break;
             }
@@ -79,47 +80,48 @@ impl RunDir {
         Ok(())
     }
 
-    /// What the child wrote on stdout, as it wrote it.
+    /// The child's stdout, unmodified.
     pub fn journal(&self) -> PathBuf {
         self.path.join("journal.jsonl")
     }
 
-    /// What the child is to read on stdin, and the hub's few words to the keeper.
+    /// The lines for the child's stdin, and the hub's commands to the keeper.
     pub fn outbox(&self) -> PathBuf {
         self.path.join("outbox.jsonl")
     }
 
-    /// The FIFO the keeper holds open: a byte in it means "look into the outbox".
+    /// The FIFO that the keeper holds open. A byte in it means "read the outbox".
     pub fn wake(&self) -> PathBuf {
         self.path.join("wake")
     }
 
-    /// How the run ended; there only when it has.
+    /// How the run ended; exists only after it has ended.
     pub fn exit(&self) -> PathBuf {
         self.path.join("exit.json")
     }
 
-    /// The tail of what child and keeper wrote on stderr.
+    /// The tail of the child's and the keeper's stderr.
     pub fn stderr(&self) -> PathBuf {
         self.path.join("stderr.log")
     }
 
-    /// What the keeper is to start.
+    /// What the keeper starts.
     pub fn launch(&self) -> PathBuf {
         self.path.join("launch.json")
     }
 
-    /// What stands between the child and the hub's data; there only when the child was to have something.
-    pub fn wall(&self) -> PathBuf {
+    /// The sandbox state of the child; exists only if a sandbox was requested.
+    pub fn sandbox(&self) -> PathBuf {
         self.path.join("wall.json")
     }
 
-    /// The child's MCP servers, with the token of this run in it.
+    /// The configuration of the child's MCP servers, including the token of this run.
     pub fn mcp_config(&self) -> PathBuf {
         self.path.join("mcp.json")
     }
 
-    /// Removes what must not outlive the run: the MCP config with its token. It is no error if it is gone.
+    /// Deletes the file that must not outlive the run: the MCP config with its token. Succeeds if it is already
+    /// deleted.
     pub fn remove_secrets(&self) -> io::Result<()> {
         match std::fs::remove_file(self.mcp_config()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -128,7 +130,7 @@ impl RunDir {
     }
 }
 
-/// Gives back what a large file holds, from its end; not where the same file is somewhere else, too, or elsewhere.
+/// Frees the space of a large file in steps, from its end. Skips a file with another hard link, and follows no symlink.
 fn shrink(path: &Path, pause: Duration) -> io::Result<()> {
     const PIECE: u64 = 64 * 1024 * 1024;
     let file = OpenOptions::new().write(true).custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path)?;
@@ -142,17 +144,17 @@ fn shrink(path: &Path, pause: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// A new, empty file that only its user can read.
+/// Creates an empty file that only its user can read.
 pub(crate) fn create_new(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// A file to append to, made with mode 0600 where it is not there.
+/// Opens a file for appending, and creates it with mode 0600 if it is missing.
 pub(crate) fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
 }
 
-/// Replaces `path` by `contents` in one step that also survives a power cut.
+/// Replaces the contents of `path` atomically; the result also survives a power failure.
 pub(crate) fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     use std::io::Write;
 

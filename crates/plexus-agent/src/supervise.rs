@@ -1,5 +1,5 @@
-//! The hub's hold on a keeper: it starts one, finds one again after a restart, learns of its end, and ends
-//! it for certain. Whether a run should start or end is decided elsewhere.
+//! The hub's handle on a keeper. It starts a keeper, attaches to it again after a restart, waits for its end and stops
+//! it reliably. Other code decides when a run starts or ends.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -22,12 +22,12 @@ use crate::readable::readable;
 use crate::run_dir::{RunDir, append_to};
 use crate::tree::sweep;
 
-/// Longer than a keeper takes to end its child by its own limits, disk troubles aside.
+/// Longer than a keeper needs to stop its child within its own limits, unless the disk is slow or full.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 const LONGEST_LOOK: Duration = Duration::from_secs(1);
 
-/// A keeper process, held by a pidfd: no signal of ours can reach a stranger that was given its pid.
+/// A keeper process, held by a pidfd so that a signal never reaches another process that reuses its pid.
 #[derive(Debug)]
 pub struct Keeper {
     identity: ProcessIdentity,
@@ -35,8 +35,8 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Writes `launch.json` and starts `plexus keep DIR` with exactly the environment `env`, which is the
-    /// child's. Nothing else starts until the word to go is in the outbox. Needs a tokio runtime.
+    /// Writes `launch.json` and starts `plexus keep DIR` with exactly the environment `env`, which is the child's. The
+    /// keeper starts the child only after the go line is in the outbox. Needs a tokio runtime.
     pub fn start(
         plexus: &Path,
         dir: &RunDir,
@@ -46,7 +46,7 @@ impl Keeper {
         launch.write(dir)?;
         let stderr = append_to(&dir.stderr())?;
         let run = std::path::absolute(dir.path())?;
-        // It leaves our process session by itself: asked for here, that would cost a fork of the whole hub.
+        // The keeper calls `setsid` itself. Doing it here would require a fork of the whole hub.
         let mut child = Command::new(std::path::absolute(plexus)?)
             .arg0("plexus")
             .arg("keep")
@@ -58,14 +58,14 @@ impl Keeper {
             .stdout(Stdio::null())
             .stderr(stderr)
             .spawn()?;
-        // Not reaped yet, so the pid is the child's even if it has ended already.
+        // The child is not reaped yet, so the pid is still its own even if it has already exited.
         let held = Pid::from_raw(child.id().cast_signed())
             .ok_or_else(|| io::Error::from(Errno::SRCH))
             .and_then(|pid| Ok(Self { identity: ProcessIdentity::of(pid.as_raw_pid())?, pidfd: hold(pid)? }));
         match held {
             Ok(keeper) => {
                 let pidfd = Arc::clone(&keeper.pidfd);
-                // It ends when the keeper does, and with the runtime; there is nothing in it to wait for.
+                // The task ends with the keeper or with the runtime. Nothing needs to wait for it.
                 tokio::spawn(async move {
                     ended(&pidfd).await;
                     let _ = child.wait();
@@ -80,8 +80,7 @@ impl Keeper {
         }
     }
 
-    /// Takes hold of a keeper that an earlier hub started; `None` when that process is gone. Needs a tokio
-    /// runtime.
+    /// Attaches to a keeper that an earlier hub started; `None` if that process has ended. Needs a tokio runtime.
     pub fn attach(identity: &ProcessIdentity) -> io::Result<Option<Self>> {
         let Some(pid) = Pid::from_raw(identity.pid) else { return Ok(None) };
         let pidfd = match hold(pid) {
@@ -89,34 +88,34 @@ impl Keeper {
             Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => return Ok(None),
             Err(error) => return Err(error),
         };
-        // Asked after the pidfd was opened: from here on the two are the same process.
+        // Checked after opening the pidfd: only then are pid and pidfd known to be the same process.
         Ok(identity.is_alive().then(|| Self { identity: identity.clone(), pidfd }))
     }
 
-    /// Which process it is, to be found again by.
+    /// The identity by which a later hub finds this process.
     pub fn identity(&self) -> &ProcessIdentity {
         &self.identity
     }
 
-    /// Returns once the keeper has ended, at once if it has already. Cancel safe.
+    /// Returns once the keeper has ended, immediately if it already has. Cancel safe.
     pub async fn ended(&self) {
         ended(&self.pidfd).await;
     }
 
-    /// Asks the keeper to end its child and then itself (SIGTERM). One that is gone is no error.
+    /// Asks the keeper to stop its child and then exit (SIGTERM). Succeeds if the keeper has already ended.
     pub fn terminate(&self) -> io::Result<()> {
         self.signal(Signal::TERM)
     }
 
-    /// Kills the keeper; its child dies with it, though what that started does not: see [`sweep`].
+    /// Kills the keeper. Its child dies with it, but the child's descendants do not: see [`sweep`].
     pub fn kill(&self) -> io::Result<()> {
         self.signal(Signal::KILL)
     }
 
-    /// Ends the keeper, its child and all that stems from it, and returns when nothing of it is left.
+    /// Stops the keeper, its child and all descendants, and returns when none of them is left.
     ///
-    /// The keeper is given the time to do it in order; then everything that carries the session's id in its
-    /// environment is killed until there is no more.
+    /// The keeper first gets time for an orderly stop. Afterwards, every process with the session's id in its
+    /// environment is killed, repeatedly until none is left.
     pub async fn stop(&self, dir: &RunDir, session_id: &str) {
         if let Err(error) = self.terminate() {
             tracing::warn!(session_id, %error, "a keeper could not be asked to end");
@@ -141,7 +140,7 @@ impl Keeper {
     }
 }
 
-/// Kills everything that carries the session's id in its environment, and returns when nothing of it is left.
+/// Kills every process with the session's id in its environment, and returns when none is left.
 pub async fn sweep_all(session_id: &str) {
     let mut look = FIRST_LOOK;
     loop {
@@ -157,11 +156,11 @@ pub async fn sweep_all(session_id: &str) {
     }
 }
 
-/// Returns once the process that started this one has ended; never where that process cannot be seen. Needs a tokio runtime.
+/// Returns once the parent of this process has ended; never if the parent is not visible. Needs a tokio runtime.
 pub async fn parent_ended() {
     let Some(parent) = getppid() else { return std::future::pending().await };
     match hold(parent) {
-        // Asked after the pidfd was opened: from here on the two are the same process.
+        // Checked after opening the pidfd: only then are pid and pidfd known to be the same process.
         Ok(pidfd) if getppid() == Some(parent) => ended(&pidfd).await,
         Err(_) if getppid() == Some(parent) => std::future::pending().await,
         Ok(_) | Err(_) => {}
@@ -174,9 +173,9 @@ fn hold(pid: Pid) -> io::Result<Arc<AsyncFd<OwnedFd>>> {
 
 async fn ended(pidfd: &AsyncFd<OwnedFd>) {
     loop {
-        // It fails only while the runtime is being torn down, and this future with it.
+        // Fails only during shutdown of the runtime, which also drops this future.
         let Ok(mut guard) = pidfd.readable().await else { return std::future::pending().await };
-        // Readiness may be reported in error; a pidfd is readable exactly when its process has ended.
+        // Reported readiness may be spurious. A pidfd is readable exactly when its process has ended.
         let looked = guard.try_io(|pidfd| {
             let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
             match poll(&mut fds, Some(&Timespec::default()))? {

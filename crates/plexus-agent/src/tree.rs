@@ -1,6 +1,5 @@
-//! The processes of a session beyond its keeper: the second net for what slipped the first one. The keeper
-//! ends all that stems from its child; where a keeper itself was killed, the session's id in the environment
-//! of everything it started still names them.
+//! Finds the processes of a session beyond its keeper. Normally the keeper stops all descendants of its child. If the
+//! keeper itself was killed, the session's id in the environment of every descendant still identifies them.
 
 use std::io;
 
@@ -9,14 +8,15 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::proc;
 
-/// The variable that is in the environment of everything that stems from a child.
+/// The variable in the environment of every descendant of a child.
 pub const SESSION_ID_VARIABLE: &str = "PLEXUS_SESSION_ID";
 
-/// Longest walk up the tree; deeper than any tree there is, so that a walk always ends.
+/// The longest walk up the tree. It is deeper than any real tree and guarantees that a walk ends.
 const MAX_DEPTH: usize = 10_000;
 
-/// Kills (SIGKILL) every process whose environment holds `PLEXUS_SESSION_ID=<session_id>`, and never the caller
-/// itself. The session's keepers, whose environment only root can read, are found by their identity. Returns how many there were: at zero the tree is empty.
+/// Kills (SIGKILL) every process whose environment holds `PLEXUS_SESSION_ID=<session_id>`, but never the caller. Only
+/// root can read the environment of the session's keepers; they are found by their identity instead. Returns the number
+/// of processes found: zero means that the tree is empty.
 pub fn sweep(session_id: &str) -> io::Result<usize> {
     let variable = format!("{SESSION_ID_VARIABLE}={session_id}");
     let own = std::process::id().cast_signed();
@@ -28,27 +28,27 @@ pub fn sweep(session_id: &str) -> io::Result<usize> {
     Ok(swept)
 }
 
-/// Sends a signal to everything that stems from this process, wherever it went; never to this process.
+/// Sends a signal to all descendants of this process, wherever they moved, but not to this process.
 pub(crate) fn signal_below(signal: Signal) {
     let own = std::process::id().cast_signed();
     let mut found = proc::children(own);
     let mut looked_at = 0;
-    // It grows while it is walked: first children, then theirs.
+    // The list grows during the walk: first the children, then their children.
     while let Some(&pid) = found.get(looked_at) {
         looked_at += 1;
         let below = proc::children(pid).into_iter().filter(|child| !found.contains(child));
         found.extend(below.collect::<Vec<_>>());
     }
     for pid in found {
-        // One that cannot be signalled is met again in the next step, and by the sweep in the end.
+        // A process that cannot be signalled is found again in the next step, and by the final sweep.
         let _ = signal_if(pid, signal, |pid| pid != own && descends_from(pid, &[own]));
     }
 }
 
-/// Signals a process that is still ours once it is held; says whether it was.
+/// Signals a process if `is_ours` still holds once its pidfd is open. Returns whether it did.
 ///
-/// Asked after its pidfd was opened: only then is it certain that the pid and the pidfd are the same process, or
-/// that the signal goes nowhere.
+/// The check follows the opening of the pidfd. Only then is it certain that pid and pidfd are the same process, or that
+/// the signal has no effect.
 fn signal_if(pid: i32, signal: Signal, is_ours: impl Fn(i32) -> bool) -> io::Result<bool> {
     let Some(held) = Pid::from_raw(pid) else { return Ok(false) };
     let pidfd = match pidfd_open(held, PidfdFlags::empty()) {
@@ -66,7 +66,7 @@ fn signal_if(pid: i32, signal: Signal, is_ours: impl Fn(i32) -> bool) -> io::Res
     }
 }
 
-/// Whether `pid` is one of `ancestors`, or stems from one of them.
+/// Whether `pid` is one of `ancestors` or a descendant of one.
 pub fn descends_from(pid: i32, ancestors: &[i32]) -> bool {
     let mut pid = pid;
     for _ in 0..MAX_DEPTH {
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_sweep_reaches_its_own_session_only() {
-        // Another run of this test may be under way on the same machine.
+        // Another run of this test may be in progress on the same machine.
         let session = format!("tree-test-{}", std::process::id());
         let mut swept = waiting(&session);
         let mut spared = waiting(&format!("{session}-b"));

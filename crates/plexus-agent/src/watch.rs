@@ -1,6 +1,6 @@
-//! Wakes the readers of journals when these may have grown. All journals share one inotify instance (a thousand would exceed
-//! the kernel's limit). An agent can use up the instances and watches that its user may have; a journal that inotify does not
-//! watch is then checked by the clock.
+//! Wakes readers of journals that may have grown. All journals share one inotify instance, because a thousand instances
+//! would exceed the kernel's limit. An agent can exhaust its user's inotify instances and watches; a journal without an
+//! inotify watch is polled instead.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,10 +17,10 @@ use tokio::sync::{Notify, watch};
 
 use crate::readable::readable;
 
-/// How often the size of a journal is checked that inotify does not watch.
+/// How often a journal without an inotify watch is polled.
 const CHECK_EVERY: Duration = Duration::from_millis(250);
 
-/// Watches the journals of all runs. Clones are the same watch; it ends with the last of them.
+/// Watches the journals of all runs. Clones share one watch, which ends when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct JournalWatch {
     shared: Arc<Shared>,
@@ -29,23 +29,23 @@ pub struct JournalWatch {
 
 #[derive(Debug)]
 struct Shared {
-    /// `None` where the kernel grants no instance.
+    /// `None` if the kernel grants no instance.
     inotify: Option<AsyncFd<OwnedFd>>,
     journals: Mutex<Journals>,
-    /// A journal was added that is checked by the clock.
+    /// Notified when a polled journal was added.
     check: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Journals {
-    /// By watch descriptor. Two readers of one file share a descriptor and a sender.
+    /// Keyed by watch descriptor. Two readers of one file share a descriptor and a sender.
     watched: HashMap<i32, watch::Sender<()>>,
-    /// By a number of ours.
+    /// Keyed by an internal number.
     checked: HashMap<u64, Checked>,
     next: u64,
 }
 
-/// A journal that is checked by the clock.
+/// A journal that is polled.
 #[derive(Debug)]
 struct Checked {
     path: PathBuf,
@@ -76,9 +76,10 @@ impl Drop for Tasks {
     }
 }
 
-/// Tries whether the kernel grants this user an inotify instance and a watch.
+/// Tests whether the kernel grants this user an inotify instance and a watch.
 ///
 /// # Errors
+///
 /// When all of them are in use.
 pub fn try_inotify() -> io::Result<()> {
     let inotify = init(CreateFlags::CLOEXEC)?;
@@ -87,9 +88,10 @@ pub fn try_inotify() -> io::Result<()> {
 }
 
 impl JournalWatch {
-    /// Starts watching, with nothing to watch yet. Needs a tokio runtime.
+    /// Creates a watch without any files. Needs a tokio runtime.
     ///
     /// # Errors
+    ///
     /// When tokio cannot wait for the instance.
     pub fn new() -> io::Result<Self> {
         match init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK) {
@@ -113,9 +115,9 @@ impl JournalWatch {
         Self { shared, _tasks: Arc::new(Tasks(tasks)) }
     }
 
-    /// Watches one file from now on.
+    /// Starts watching one file.
     pub(crate) fn add(&self, path: &Path) -> Watched {
-        // Held over both steps, so that an event never finds its descriptor unknown.
+        // Locked during both steps, so that every event finds its descriptor registered.
         let mut journals = self.shared.journals();
         let (key, grown) = match self.shared.descriptor(path) {
             Some(descriptor) => {
@@ -143,7 +145,7 @@ enum Key {
     Number(u64),
 }
 
-/// One watched file; the watch ends when it is dropped.
+/// One watched file. Dropping it ends the watch.
 #[derive(Debug)]
 pub(crate) struct Watched {
     watch: JournalWatch,
@@ -152,7 +154,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// From here on only growth that is yet to come counts. To be called before the file is read.
+    /// Reports only growth from now on. Call this before reading the file.
     pub(crate) fn mark_seen(&mut self) {
         self.grown.mark_unchanged();
     }
@@ -160,7 +162,7 @@ impl Watched {
     /// Returns when the file may have grown since it was marked as seen. Cancel safe.
     pub(crate) async fn grown(&mut self) {
         if self.grown.changed().await.is_err() {
-            // The file is gone for good: nothing will come any more.
+            // The file was deleted, so it never grows again.
             std::future::pending::<()>().await;
         }
     }
@@ -171,7 +173,7 @@ impl Drop for Watched {
         let mut journals = self.watch.shared.journals();
         match self.key {
             Key::Number(number) => _ = journals.checked.remove(&number),
-            // One receiver is ours. A descriptor that the kernel has let go is not in the map any more.
+            // One receiver belongs to this value. A descriptor that the kernel has released is no longer in the map.
             Key::Descriptor(descriptor) => {
                 let last = |sender: &watch::Sender<()>| sender.receiver_count() == 1;
                 if journals.watched.get(&descriptor).is_some_and(last) {
@@ -187,11 +189,11 @@ impl Drop for Watched {
 
 impl Shared {
     fn journals(&self) -> MutexGuard<'_, Journals> {
-        // The maps are whole at every step, so a panic elsewhere has not harmed them.
+        // The maps are consistent after every step, so a panic elsewhere cannot have corrupted them.
         self.journals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The watch on a file; `None` where the kernel grants none.
+    /// Adds an inotify watch for a file; `None` if the kernel grants none.
     fn descriptor(&self, path: &Path) -> Option<i32> {
         match add_watch(self.inotify.as_ref()?, path, WatchFlags::MODIFY) {
             Ok(descriptor) => Some(descriptor),
@@ -209,7 +211,7 @@ impl Shared {
         });
     }
 
-    /// Passes on all events there are; ends in `WouldBlock` when there are no more.
+    /// Forwards all pending events; returns `WouldBlock` when none is left.
     fn pass_on(&self, inotify: &OwnedFd) -> io::Result<()> {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = Reader::new(inotify, &mut buffer);
@@ -242,7 +244,7 @@ async fn pass_on_wakes(shared: Arc<Shared>) {
     }
 }
 
-/// Checks the journals that inotify does not watch, for as long as there are any.
+/// Polls the journals without an inotify watch, as long as any exist.
 async fn check(shared: Arc<Shared>) {
     loop {
         shared.check.notified().await;
@@ -297,7 +299,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal");
         let watch = JournalWatch::new().unwrap();
-        // inotify refuses what does not exist, as it refuses a watch too many.
+        // inotify rejects a missing file, as it rejects a watch above the limit.
         let mut watched = watch.add(&path);
         std::fs::write(&path, "line\n").unwrap();
         watched.grown().await;

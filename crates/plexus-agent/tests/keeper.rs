@@ -28,7 +28,7 @@ fn without_the_word_to_start_nothing_starts_and_the_keeper_leaves() {
         nonce: NONCE.to_owned(),
         journal: JournalLimits::default(),
         streams: Streams::Lines,
-        wall: None,
+        sandbox: None,
         tracing: Tracing::Denied,
         idle_without_hub: None,
     };

@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use common::{REACH, Run, User, within};
-use plexus_agent::{Protection, SandboxPart, Tracing, Wall, Walled, read_wall, try_sandbox};
+use plexus_agent::{Protection, SandboxPart, Tracing, Sandbox, SandboxState, read_sandbox, try_sandbox};
 
 /// Whether the system grants what a test needs, by what it says of a sandbox around some directory.
-fn granted(test: &str, which: impl FnOnce(&Walled) -> Option<&Protection>) -> bool {
+fn granted(test: &str, which: impl FnOnce(&SandboxState) -> Option<&Protection>) -> bool {
     let dir = tempfile::tempdir().unwrap();
     let walled = try_sandbox(dir.path(), Tracing::Denied, &BTreeSet::new());
     let held = matches!(which(&walled), Some(Protection::Held(_)));
@@ -22,24 +22,24 @@ fn granted(test: &str, which: impl FnOnce(&Walled) -> Option<&Protection>) -> bo
     held
 }
 
-fn signals(walled: &Walled) -> Option<&Protection> {
+fn signals(walled: &SandboxState) -> Option<&Protection> {
     match walled {
-        Walled::Namespaces { signals, .. } => Some(signals),
-        Walled::None { .. } => None,
+        SandboxState::Namespaces { signals, .. } => Some(signals),
+        SandboxState::None { .. } => None,
     }
 }
 
-fn terminals(walled: &Walled) -> Option<&Protection> {
+fn terminals(walled: &SandboxState) -> Option<&Protection> {
     match walled {
-        Walled::Namespaces { terminals, .. } => Some(terminals),
-        Walled::None { .. } => None,
+        SandboxState::Namespaces { terminals, .. } => Some(terminals),
+        SandboxState::None { .. } => None,
     }
 }
 
-fn descriptors(walled: &Walled) -> Option<&Protection> {
+fn descriptors(walled: &SandboxState) -> Option<&Protection> {
     match walled {
-        Walled::Namespaces { descriptors, .. } => Some(descriptors),
-        Walled::None { .. } => None,
+        SandboxState::Namespaces { descriptors, .. } => Some(descriptors),
+        SandboxState::None { .. } => None,
     }
 }
 
@@ -101,7 +101,7 @@ async fn no_folder_above_the_data_directory_can_be_moved_whatever_its_mode() {
                   cat own*/share*/hidden/secret; ls -A own/share/hidden; \
                   touch own/beside && mv own/beside own/renamed && ls own/renamed; echo end";
     for user in User::all() {
-        let mut run = Run::start_hiding(user, prefix, script, |home| Wall {
+        let mut run = Run::start_hiding(user, prefix, script, |home| Sandbox {
             hide: home.join("own/share/hidden"),
             show: None,
             required: [SandboxPart::Files].into(),
@@ -166,7 +166,7 @@ async fn where_proc_is_masked_signals_are_held_back_by_landlock_or_it_is_said() 
     );
     let mut run = Run::start_under(User::This, prefix, &script);
     let lines = lines(&mut run).await;
-    let Some(Walled::Namespaces { signals, .. }) = read_wall(&run.dir) else { panic!("no sandbox") };
+    let Some(SandboxState::Namespaces { signals, .. }) = read_sandbox(&run.dir) else { panic!("no sandbox") };
     match signals {
         Protection::Held(by) => {
             assert!(by.contains("Landlock") && by.contains("PID namespace"), "{by}");
@@ -200,7 +200,7 @@ async fn what_is_said_of_an_agents_memory_is_what_holds() {
         let script = format!("{} memory $$; echo end", REACH);
         let mut run = Run::start_under(user, "", &script);
         let reached = lines(&mut run).await.contains(&"REACHED memory".to_owned());
-        let Some(Walled::Namespaces { memory, .. }) = read_wall(&run.dir) else { panic!("no sandbox") };
+        let Some(SandboxState::Namespaces { memory, .. }) = read_sandbox(&run.dir) else { panic!("no sandbox") };
         assert_eq!(reached, matches!(memory, Protection::Open(_)), "{user:?}: {memory:?}");
     }
 }
@@ -375,7 +375,7 @@ async fn the_data_directories_of_other_hubs_are_hidden_as_well() {
                   for folder in elsewhere/other elsewhere state/hubs state; do mv $folder moved && echo MOVED $folder; done; \
                   cat ordinary/file; ls data/runs/1; echo end";
     for user in User::all() {
-        let mut run = Run::start_hiding(user, prefix, script, |home| Wall {
+        let mut run = Run::start_hiding(user, prefix, script, |home| Sandbox {
             hide: home.join("data"),
             show: Some(home.join("data/runs/1/mcp.json")),
             required: [SandboxPart::Files].into(),
@@ -395,7 +395,7 @@ async fn a_data_directory_in_that_of_another_hub_starts_no_agent() {
         return;
     }
     let prefix = "sh -c 'mkdir -p /$HOME/hubs && ln -s \"$HOME\" \"$HOME/hubs/1\" && exec \"$0\" \"$@\"'";
-    let run = Run::start_hiding(User::This, prefix, "touch started", |home| Wall {
+    let run = Run::start_hiding(User::This, prefix, "touch started", |home| Sandbox {
         hide: home.join("data"),
         show: None,
         required: [SandboxPart::Files].into(),

@@ -1,4 +1,4 @@
-//! What the wall around a child promises. Where the system grants none, the tests that need one say so by name.
+//! What the sandbox around a child promises. Where the system grants none, the tests that need one say so by name.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,13 +7,13 @@ mod common;
 use std::path::Path;
 
 use common::{NONCE, Run, gone};
-use plexus_agent::{Inode, SandboxPart, Streams, Wall, Walled, read_wall, sweep, try_wall};
+use plexus_agent::{Inode, SandboxPart, Streams, Sandbox, SandboxState, read_sandbox, sweep, try_hiding};
 
-/// Whether there can be a wall; one that cannot be had is noted under the name of the test.
+/// Whether there can be a sandbox; one that cannot be had is noted under the name of the test.
 fn granted(test: &str) -> bool {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("file"), "").unwrap();
-    let tried = try_wall(dir.path());
+    let tried = try_hiding(dir.path());
     assert!(dir.path().join("file").exists(), "who tries it is not behind it");
     if let Err(reason) = &tried {
         plexus_testkit::skip(test, &format!("wall: {reason}"));
@@ -60,7 +60,7 @@ async fn a_child_finds_its_own_config_and_nothing_else() {
             &root.to_string()
         ]
     );
-    assert!(matches!(read_wall(&run.dir), Some(Walled::Namespaces { .. })), "{:?}", read_wall(&run.dir));
+    assert!(matches!(read_sandbox(&run.dir), Some(SandboxState::Namespaces { .. })), "{:?}", read_sandbox(&run.dir));
     assert_eq!(std::fs::read_to_string(run.home.path().join("data/secret")).unwrap(), "the secret");
 }
 
@@ -147,7 +147,7 @@ async fn where_there_can_be_none_what_is_wanted_goes_on_and_what_is_required_doe
     let nowhere = Path::new("/no/such/directory");
     let mut run = Run::start_walled("echo started", &[], Some(nowhere));
     assert_eq!(run.line().await, "started");
-    let Some(Walled::None { reason }) = read_wall(&run.dir) else { panic!("{:?}", read_wall(&run.dir)) };
+    let Some(SandboxState::None { reason }) = read_sandbox(&run.dir) else { panic!("{:?}", read_sandbox(&run.dir)) };
     assert!(reason.contains("No such file"), "{reason}");
 
     let run = Run::start_walled("touch started", &[SandboxPart::Files], Some(nowhere));
@@ -155,7 +155,7 @@ async fn where_there_can_be_none_what_is_wanted_goes_on_and_what_is_required_doe
     let error = exit.error.expect("a reason");
     assert!(error.contains("required") && error.contains("No such file"), "{error}");
     assert!(!run.home.path().join("started").exists());
-    assert_eq!(read_wall(&run.dir), None);
+    assert_eq!(read_sandbox(&run.dir), None);
 }
 
 #[tokio::test]
@@ -163,10 +163,10 @@ async fn a_program_that_is_not_there_is_named_behind_it_as_well() {
     if !granted("a_program_that_is_not_there_is_named_behind_it_as_well") {
         return;
     }
-    let wall = |home: &Path| {
-        Some(Wall { hide: home.join("data"), show: None, required: [].into(), inode: None, hubs: None })
+    let sandbox = |home: &Path| {
+        Some(Sandbox { hide: home.join("data"), show: None, required: [].into(), inode: None, hubs: None })
     };
-    let mut run = Run::prepare_behind(Path::new("/no/such/claude"), &[], Streams::Lines, wall);
+    let mut run = Run::prepare_behind(Path::new("/no/such/claude"), &[], Streams::Lines, sandbox);
     run.outbox.go(NONCE).unwrap();
     assert_eq!(run.exit().await.error.as_deref(), Some("/no/such/claude cannot be found"));
 }
@@ -177,9 +177,9 @@ async fn a_directory_that_was_exchanged_is_not_hidden_in_place_of_the_real_one()
         return;
     }
     let start = |inode_of: &str| {
-        let wall = |home: &Path| {
+        let sandbox = |home: &Path| {
             let inode = Some(Inode::of(&home.join(inode_of)).unwrap());
-            Some(Wall {
+            Some(Sandbox {
                 hide: home.join("data"),
                 show: None,
                 required: [SandboxPart::Files].into(),
@@ -188,7 +188,7 @@ async fn a_directory_that_was_exchanged_is_not_hidden_in_place_of_the_real_one()
             })
         };
         let script = ["-c", "touch started; echo started"];
-        let mut run = Run::prepare_behind(Path::new("/bin/sh"), &script, Streams::Lines, wall);
+        let mut run = Run::prepare_behind(Path::new("/bin/sh"), &script, Streams::Lines, sandbox);
         run.outbox.go(NONCE).unwrap();
         run
     };

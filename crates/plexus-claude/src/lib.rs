@@ -1,9 +1,9 @@
-//! Claude Code's wire: stream-json, control messages, permission shapes.
+//! Claude Code's wire format: stream-json, control messages and permission results.
 //!
-//! This crate turns bytes that a child wrote into [`Incoming`] messages and answers into lines for its stdin. It does
-//! no I/O of its own and decides nothing. Whatever a child writes, it neither fails nor panics: what it does not know
-//! is kept as [`Incoming::Other`], what it cannot read as [`Incoming::Rubbish`], and a question that it can make out
-//! but not read becomes one that the hub has to refuse ([`RequestBody::BadAsk`], [`RequestBody::BadGate`]).
+//! This crate parses a child's output into [`Incoming`] messages and encodes answers as lines for its stdin. It does no
+//! I/O and makes no decisions. It neither fails nor panics on any input. An unknown message becomes
+//! [`Incoming::Other`], an unreadable line [`Incoming::Rubbish`]. A recognisable but unreadable permission request
+//! becomes a request that the hub must deny ([`RequestBody::BadAsk`], [`RequestBody::BadGate`]).
 
 mod incoming;
 mod lines;
@@ -26,8 +26,8 @@ pub use outgoing::{
 pub use permission::PermissionResult;
 pub use sent::{SentId, sent_id};
 
-/// The versions of Claude Code that Plexus is tested with: the oldest supported one and the newest known one.
+/// The versions of Claude Code that Plexus is tested with: the oldest supported and the newest known version.
 pub const TESTED_VERSIONS: [&str; 2] = ["2.1.197", "2.1.325"];
 
-/// A JSON object, as it stands on the wire.
+/// A JSON object, as sent on the wire.
 type Object = serde_json::Map<String, serde_json::Value>;

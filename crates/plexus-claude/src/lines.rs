@@ -1,17 +1,17 @@
-//! Bytes into lines, wherever the bytes are split.
+//! Splits a byte stream into lines, however the stream is divided into chunks.
 //!
-//! The splitter owns the one unfinished line of a stream and the offsets of all lines. A line longer than its limit is
-//! never held in memory: its bytes are dropped and only its range in the stream is told, for
-//! [`parse_oversized`](crate::parse_oversized) to read again from where the stream is kept.
+//! The splitter owns the incomplete line of a stream and the offsets of all lines. It never holds a line over its limit
+//! in memory: it drops the bytes and reports only the range in the stream. [`parse_oversized`](crate::parse_oversized)
+//! reads that range again from the stored stream.
 
-/// Room that an unfinished line may keep once it is finished; more is given back, since a hub has many children.
+/// The buffer capacity kept after a line is complete. The rest is freed, because a hub has many children.
 const KEPT_CAPACITY: usize = 64 * 1024;
 
-/// Cuts a stream of bytes into lines.
+/// Splits a byte stream into lines.
 #[derive(Debug)]
 pub struct LineSplitter {
     max_line: usize,
-    /// Where the unfinished line starts, which is where the last whole one ended.
+    /// The start of the incomplete line, which is the end of the last complete one.
     start: u64,
     unfinished: Unfinished,
 }
@@ -19,7 +19,7 @@ pub struct LineSplitter {
 #[derive(Debug)]
 enum Unfinished {
     Held(Vec<u8>),
-    /// Grew over the limit: only its length so far is known.
+    /// The line exceeded the limit: only its length so far is known.
     Dropped(u64),
 }
 
@@ -28,14 +28,14 @@ enum Unfinished {
 pub enum Line<'a> {
     /// A line within the limit.
     Whole {
-        /// The line without its newline, and without the carriage return before it if there was one.
+        /// The line without its newline, and without a preceding carriage return.
         bytes: &'a [u8],
         /// The stream offset of its first byte.
         start: u64,
         /// The stream offset after its newline.
         end: u64,
     },
-    /// A line over the limit, of which only the range is known.
+    /// A line over the limit. Only its range is known.
     Oversized {
         /// The stream offset of its first byte.
         start: u64,
@@ -47,13 +47,13 @@ pub enum Line<'a> {
 }
 
 impl LineSplitter {
-    /// A splitter for a stream that is read from `offset` on, at the start of a line; lines of more than `max_line`
-    /// bytes are [`Line::Oversized`].
+    /// Creates a splitter for a stream that is read from `offset`, the start of a line. Lines of more than `max_line`
+    /// bytes become [`Line::Oversized`].
     pub fn new(offset: u64, max_line: usize) -> Self {
         Self { max_line, start: offset, unfinished: Unfinished::Held(Vec::new()) }
     }
 
-    /// Takes the next bytes of the stream and calls `each` for every line that ends in them.
+    /// Consumes the next chunk of the stream and calls `each` for every line that ends in it.
     pub fn feed(&mut self, chunk: &[u8], mut each: impl FnMut(Line<'_>)) {
         let mut rest = chunk;
         while let Some(at) = rest.iter().position(|&byte| byte == b'\n') {
@@ -63,15 +63,15 @@ impl LineSplitter {
         self.extend(rest);
     }
 
-    /// The stream offset after the last whole line: where to go on reading after a restart.
+    /// The stream offset after the last complete line, at which to resume after a restart.
     pub fn offset(&self) -> u64 {
         self.start
     }
 
-    /// Ends the unfinished line with `tail`, the bytes before a newline.
+    /// Completes the current line with `tail`, the bytes before a newline.
     fn finish(&mut self, tail: &[u8], each: &mut impl FnMut(Line<'_>)) {
         let start = self.start;
-        // The usual line lies in one chunk: it is passed on from there, without a copy.
+        // Most lines lie within one chunk and are passed on without a copy.
         let in_chunk = matches!(&self.unfinished, Unfinished::Held(held) if held.is_empty())
             && tail.len() <= self.max_line;
         if !in_chunk {

@@ -1,48 +1,48 @@
-//! What the hub writes to a child's stdin, one message per line.
+//! Encodes the hub's messages to a child's stdin, one per line.
 //!
-//! Every function gives one line without its newline; it starts with `{"type":`, by which the keeper tells it from
-//! its own orders. Sending it, once and in order, is left to others.
+//! Every function returns one line without its newline. It starts with `{"type":`, which distinguishes it from commands
+//! to the keeper. Callers send each line once and in order.
 
 use serde_json::{Map, Value, json};
 
 use crate::PermissionResult;
 
-/// The id of our PreToolUse callback.
+/// The id of the hub's PreToolUse callback.
 pub const GATE_CALLBACK: &str = "plexus_gate";
 
-/// How long the callback may take: the longest time that does not overflow in Claude Code 2.1.197.
+/// The timeout of the callback: the longest time that does not overflow in Claude Code 2.1.197.
 pub const GATE_TIMEOUT_SECS: u64 = 2_147_483;
 
 /// The gate's answer to a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GateAnswer {
-    /// The call takes Claude Code's own course.
+    /// Claude Code's permission rules decide.
     NoOpinion,
-    /// The call runs, unless Claude Code has its own reason to ask.
+    /// The call runs, unless Claude Code itself requires approval.
     Allow {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The call is asked about.
+    /// The call needs approval.
     Ask {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The call does not run.
     Deny {
-        /// Why; the model is told.
+        /// The reason, which the model receives.
         reason: String,
     },
 }
 
-/// The first message to a process: our callback on every tool, and agents besides Claude Code's own, by name.
+/// The first message to a process. It registers the hub's callback for every tool, and additional agents by name.
 pub fn initialize(request_id: &str, agents: &Map<String, Value>) -> String {
-    // A matcher that is left out matches every tool.
+    // An omitted matcher matches every tool.
     let gate = json!({"hookCallbackIds": [GATE_CALLBACK], "timeout": GATE_TIMEOUT_SECS});
     initialize_with(request_id, json!({"subtype": "initialize", "hooks": {"PreToolUse": [gate]}}), agents)
 }
 
-/// The first message to a process whose operator wants no gate.
+/// The first message to a process whose operator has disabled the gate.
 pub fn initialize_ungated(request_id: &str, agents: &Map<String, Value>) -> String {
     initialize_with(request_id, json!({"subtype": "initialize"}), agents)
 }
@@ -54,10 +54,10 @@ fn initialize_with(request_id: &str, mut body: Value, agents: &Map<String, Value
     request(request_id, body)
 }
 
-/// A prompt, known by its `uuid`, that means what it says: no `@path` in it is read and no `/command` is run.
+/// A prompt with its `uuid`, sent literally: Claude Code reads no `@path` and runs no `/command` in it.
 ///
-/// `client_composed` says so to newer versions. 2.1.197 does not know it but looks only at the last text block, so a
-/// prompt that holds anything of the kind is sent as two blocks, of which the last holds none.
+/// `client_composed` requests this from newer versions. 2.1.197 does not support it but examines only the last text
+/// block. A prompt that contains a path or command is therefore sent as two blocks, of which the last contains neither.
 pub fn user_message(uuid: &str, text: &str) -> String {
     let content = match harmless_tail(text) {
         None => json!(text),
@@ -74,7 +74,7 @@ pub fn user_message(uuid: &str, text: &str) -> String {
     .to_string()
 }
 
-/// A prompt, known by its `uuid`, in which Claude Code reads the files that are named as `@path`.
+/// A prompt with its `uuid`. Claude Code reads the files that it names as `@path`.
 pub fn user_message_expanded(uuid: &str, text: &str) -> String {
     json!({
         "type": "user",
@@ -86,33 +86,33 @@ pub fn user_message_expanded(uuid: &str, text: &str) -> String {
     .to_string()
 }
 
-/// Ends the running turn.
+/// Interrupts the running turn.
 pub fn interrupt(request_id: &str) -> String {
     request(request_id, json!({"subtype": "interrupt"}))
 }
 
-/// Takes back a message that the child has not begun to read.
+/// Cancels a message that the child has not started to read.
 pub fn cancel_message(request_id: &str, message_uuid: &str) -> String {
     request(request_id, json!({"subtype": "cancel_async_message", "message_uuid": message_uuid}))
 }
 
-/// Asks for the state of the MCP servers.
+/// Requests the state of the MCP servers.
 pub fn mcp_status(request_id: &str) -> String {
     request(request_id, json!({"subtype": "mcp_status"}))
 }
 
-/// Puts the child in another mode.
+/// Sets the child's permission mode.
 pub fn set_permission_mode(request_id: &str, mode: &str) -> String {
     request(request_id, json!({"subtype": "set_permission_mode", "mode": mode}))
 }
 
-/// Changes the model; `None` goes back to Claude Code's own choice.
+/// Sets the model; `None` restores Claude Code's default.
 pub fn set_model(request_id: &str, model: Option<&str>) -> String {
-    // A value that is not a text hangs older versions.
+    // Older versions hang on a value that is not a string.
     request(request_id, json!({"subtype": "set_model", "model": model.unwrap_or("default")}))
 }
 
-/// Refuses a request. Never for the gate's callback: there an error lets the tool run.
+/// Rejects a request. Never use it for the gate's callback, where an error lets the tool run.
 pub fn reply_error(request_id: &str, message: &str) -> String {
     json!({
         "type": "control_response",
@@ -137,7 +137,7 @@ pub fn reply_gate(request_id: &str, answer: &GateAnswer) -> String {
     reply(request_id, json!({"hookSpecificOutput": output}))
 }
 
-/// Answers a call that needs a decision.
+/// Answers a tool call that needs approval.
 pub fn reply_ask(request_id: &str, answer: &PermissionResult) -> String {
     reply(request_id, answer.to_value())
 }
@@ -154,25 +154,25 @@ fn reply(request_id: &str, response: Value) -> String {
     .to_string()
 }
 
-/// Where to split a prompt so that what comes last mentions no path and is no command; `None` if it need not be split.
+/// Where to split a prompt so that its last part names no path and is no command; `None` if no split is needed.
 fn harmless_tail(text: &str) -> Option<usize> {
     if !text.contains('@') && !text.trim_start().starts_with('/') {
         return None;
     }
     let end = text.trim_end().len();
-    // Best between two words, since a message sent in mid-turn has its blocks joined with a line break.
+    // Preferably between two words, because blocks of a message sent in mid-turn are joined with a line break.
     let last_word =
         text[..end].char_indices().rev().find(|(_, c)| c.is_whitespace()).map(|(at, c)| at + c.len_utf8());
     if let Some(at) = last_word.filter(|&at| !text[at..].contains('@') && !text[at..].starts_with('/')) {
         return Some(at);
     }
-    // Else inside the word, after what makes it special.
+    // Otherwise inside the word, after the special character.
     let special = text[..end].rfind('@').map_or(last_word.unwrap_or(0), |at| at + 1);
     let at = end - text[special..end].trim_start_matches('/').len();
     if at < end {
         return Some(at);
     }
-    // It ends in `@` or `/`, which alone is neither a path nor a command. The API takes no blank block.
+    // The text ends in `@` or `/`, which alone is neither a path nor a command. The API rejects a blank block.
     text[..end].char_indices().next_back().map(|(at, _)| at).filter(|&at| !text[..at].trim().is_empty())
 }
 

@@ -1,33 +1,33 @@
-//! Decisions in Claude Code's own shape.
+//! Encodes decisions in Claude Code's format.
 //!
-//! The same decision goes out as a control reply and as the text of an MCP permission tool; both use
+//! The same decision is sent as a control reply and as the text of an MCP permission tool. Both use
 //! [`PermissionResult::to_value`].
 
 use serde_json::{Value, json};
 
 use crate::Object;
 
-/// The answer to a call that needs a decision.
+/// The decision on a tool call that needs approval.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PermissionResult {
     /// The call runs.
     Allow {
-        /// What it runs with, in full: Claude Code up to 2.1.206 refuses an answer without it.
+        /// The complete input to run with. Claude Code up to 2.1.206 rejects an answer without it.
         updated_input: Object,
-        /// Rules to remember, as Claude Code writes them.
+        /// Rules to remember, in Claude Code's format.
         updated_permissions: Vec<Value>,
     },
     /// The call does not run.
     Deny {
-        /// What the model is told.
+        /// The message for the model.
         message: String,
-        /// Whether the turn ends with it.
+        /// Whether the denial ends the turn.
         interrupt: bool,
     },
 }
 
 impl PermissionResult {
-    /// The decision as Claude Code reads it.
+    /// The decision in Claude Code's format.
     pub fn to_value(&self) -> Value {
         match self {
             Self::Allow { updated_input, updated_permissions } => {

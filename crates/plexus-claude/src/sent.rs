@@ -1,16 +1,16 @@
-//! What an outbox already holds.
+//! Identifies the lines that an outbox already holds.
 //!
-//! After a restart the hub appends only what is missing; it knows the lines it sent before by their ids.
+//! After a restart the hub appends only missing lines. It recognises the lines it sent before by their ids.
 
 use serde_json::Value;
 
 use crate::Object;
 use crate::skeleton::{self, Shape};
 
-/// The id of a line that was sent.
+/// The id of a sent line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SentId {
-    /// A request of ours, by its `request_id`.
+    /// A request of the hub, by its `request_id`.
     Request(String),
     /// A reply, by the `request_id` of the child's request.
     Reply(String),
@@ -20,7 +20,7 @@ pub enum SentId {
 
 static LINE: Shape = Shape::Object(&[("response", Shape::Object(&[]))]);
 
-/// The id of a line of an outbox, however long the line is; `None` if it has none.
+/// The id of an outbox line of any length; `None` if it has none.
 pub fn sent_id(line: &[u8]) -> Option<SentId> {
     let message = skeleton::read(line, &LINE).ok()?;
     let text = |object: &Object, key| Some(object.get(key)?.as_str()?.to_owned());

@@ -1,8 +1,8 @@
-//! What is kept of a message that is too large to be built as a tree.
+//! Extracts a skeleton from a message that is too large to build as a tree.
 //!
-//! A [`Shape`] says which objects and lists of a message are walked through; everything else is skipped as it streams
-//! by. What comes out has the form of the message, bounded in size whatever the message holds: its short scalars, a
-//! marker where a text was, and no bulky content.
+//! A [`Shape`] names the objects and lists of a message to descend into; everything else is skipped while streaming.
+//! The result has the form of the message and a bounded size: it holds short scalars, a marker for each omitted text,
+//! and no bulky content.
 
 use std::cell::Cell;
 use std::fmt;
@@ -14,37 +14,37 @@ use serde_json::Value;
 use crate::Object;
 use crate::tame::Tamed;
 
-/// The longest string that is kept, in bytes.
+/// The longest string to keep, in bytes.
 const MAX_SCALAR: usize = 1024;
 
-/// The most fields that are kept of one object, besides those its shape names.
+/// The maximum number of fields to keep of one object, besides those its shape names.
 const MAX_FIELDS: usize = 64;
 
-/// What a whole skeleton may take, in bytes, about.
+/// The approximate maximum size of a whole skeleton, in bytes.
 const MAX_SKELETON: usize = 1024 * 1024;
 
-/// What one kept value costs besides its text.
+/// The cost of one kept value in addition to its text.
 const VALUE_COST: usize = 64;
 
-/// What stands for a text that is not kept.
+/// The marker for an omitted text.
 pub(crate) const LEFT_OUT: &str = "[left out: too large]";
 
-/// What to keep of a value.
+/// The parts of a value to keep.
 pub(crate) enum Shape {
-    /// Numbers, booleans and short strings; a longer string, an object or a list is dropped.
+    /// Numbers, booleans and short strings. A longer string, an object or a list is dropped.
     Scalar,
-    /// Like a scalar, but what is too large leaves a marker.
+    /// Like a scalar, but a value that is too large leaves a marker.
     Text,
-    /// An object: the named fields by their shapes, others as scalars.
+    /// An object: the named fields by their shapes, all others as scalars.
     Object(&'static [(&'static str, Shape)]),
-    /// A list of values of one shape; a string in its place is a text.
+    /// A list of values of one shape. A string in its place is treated as a text.
     List(&'static Shape),
 }
 
-/// Reads an object from JSON text and keeps what `shape` says. Neither time nor memory goes into what is not kept.
-/// `Err` carries the beginning of a text that is not an object, or not JSON.
+/// Reads an object from JSON text and keeps the parts in `shape`. Skipped parts cost neither time nor memory. `Err`
+/// carries the beginning of a text that is not an object or not JSON.
 pub(crate) fn read(reader: impl Read, shape: &Shape) -> Result<Object, Vec<u8>> {
-    // A string that was cut is one character longer than the limit, so that it is known for too long.
+    // A truncated string is one character longer than the limit, which marks it as too long.
     let mut tamed = Tamed::new(reader, MAX_SCALAR + 1);
     let mut json = serde_json::Deserializer::from_reader(&mut tamed);
     let room = Cell::new(MAX_SKELETON);
@@ -58,7 +58,7 @@ pub(crate) fn read(reader: impl Read, shape: &Shape) -> Result<Object, Vec<u8>> 
 #[derive(Clone, Copy)]
 struct Keep<'a> {
     shape: &'a Shape,
-    /// How much more this skeleton may hold.
+    /// The remaining size of this skeleton.
     room: &'a Cell<usize>,
 }
 
@@ -76,7 +76,7 @@ impl Keep<'_> {
         self.fits(0).then(|| value.into())
     }
 
-    /// What stands in the place of a value that is too large.
+    /// The replacement for a value that is too large.
     fn too_large(&self) -> Option<Value> {
         let marked = matches!(self.shape, Shape::Text | Shape::List(_));
         (marked && self.fits(LEFT_OUT.len())).then(|| LEFT_OUT.into())
@@ -84,7 +84,7 @@ impl Keep<'_> {
 }
 
 impl<'de> DeserializeSeed<'de> for Keep<'_> {
-    /// `None` is a value that was left out.
+    /// `None` for an omitted value.
     type Value = Option<Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -156,7 +156,7 @@ impl<'de> Visitor<'de> for Keep<'_> {
             let shape = named.unwrap_or(&Shape::Scalar);
             match map.next_value_seed(Keep { shape, ..self })? {
                 Some(value) => kept.insert(key, value),
-                // Of a key that comes twice the last value counts, also when it is one that is left out.
+                // If a key occurs twice, the last value counts, even if it is omitted.
                 None => kept.remove(&key),
             };
         }

@@ -1,38 +1,38 @@
-//! JSON text made safe to read with bounded memory.
+//! Makes JSON text safe to read with bounded memory.
 //!
-//! [`Tamed`] sits between a reader and serde_json. It cuts every string after a number of characters, since serde_json
-//! gathers a whole string before anyone can refuse it, and likewise every number; it stops at absurd nesting, since even skipped values cost a byte
-//! per level; and it puts U+FFFD where an escape names half a surrogate pair, which JavaScript writes for text that was
-//! cut inside an emoji and which serde_json refuses.
+//! [`Tamed`] sits between a reader and serde_json. It truncates every string after a number of characters, because
+//! serde_json collects a whole string before a caller can reject it, and truncates numbers likewise. It fails at
+//! extreme nesting, because even skipped values cost a byte per level. It replaces an escaped lone surrogate by U+FFFD:
+//! JavaScript writes one for text that was cut inside an emoji, and serde_json rejects it.
 
 use std::io::{self, Read};
 
-/// How much of the raw text is kept, to show when it turns out not to be JSON.
+/// How much raw text is kept to display if it is not JSON.
 pub(crate) const HEAD: usize = 4096;
 
-/// Levels of nesting after which reading fails.
+/// The nesting depth at which reading fails.
 const MAX_DEPTH: usize = 64 * 1024;
 
-/// Digits of a number after which the rest is left out: as many as the largest number can have.
+/// The maximum number of digits to keep, which is as many as the largest number can have.
 const MAX_DIGITS: usize = 300;
 
 const REPLACEMENT: &[u8] = b"\\ufffd";
 
-/// A reader that passes JSON on with every string cut after `limit` characters.
+/// A reader that forwards JSON with every string truncated after `limit` characters.
 pub(crate) struct Tamed<R> {
     inner: R,
     limit: usize,
     state: State,
     depth: usize,
-    /// Digits of the present number so far, kept or not.
+    /// The number of digits of the current number so far, kept or not.
     digits: usize,
-    /// The last byte that was passed on outside strings.
+    /// The last byte forwarded outside strings.
     last_between: u8,
-    /// Characters of the present string so far, kept or not.
+    /// The number of characters of the current string so far, kept or not.
     chars: usize,
-    /// Whether the character that is being passed on, byte by byte, is a kept one.
+    /// Whether the character that is being forwarded byte by byte is kept.
     keeping: bool,
-    /// An escaped high surrogate that waits for its other half.
+    /// An escaped high surrogate that waits for its low surrogate.
     high: Option<[u8; 6]>,
     head: Vec<u8>,
     ready: Vec<u8>,
@@ -66,11 +66,11 @@ impl<R: Read> Tamed<R> {
         }
     }
 
-    /// The first bytes of the text as they stand.
+    /// The first bytes of the unmodified text.
     pub(crate) fn head(self) -> Vec<u8> {
         let Self { inner, mut head, .. } = self;
         let missing = HEAD - head.len();
-        // What cannot be read is not shown: the text is rubbish either way.
+        // A read error is ignored: the text is invalid in any case.
         let _ = inner.take(missing as u64).read_to_end(&mut head);
         head
     }
@@ -97,7 +97,7 @@ impl<R: Read> Tamed<R> {
                         self.drop_lone_half();
                         self.character(&[byte]);
                         if !self.keeping {
-                            // Nothing of this string is kept any more: go to where it may end.
+                            // The rest of this string is dropped, so skip to its possible end.
                             let end =
                                 rest.iter().position(|&b| matches!(b, b'"' | b'\\')).unwrap_or(rest.len());
                             rest = &rest[end..];
@@ -130,7 +130,7 @@ impl<R: Read> Tamed<R> {
         match byte {
             b'0'..=b'9' => {
                 self.digits += 1;
-                // The first digit after a point or an exponent stays: without it there would be no number.
+                // The first digit after a point or an exponent is kept, because the number would be invalid without it.
                 if self.digits > MAX_DIGITS && self.last_between.is_ascii_digit() {
                     return Ok(());
                 }
@@ -157,7 +157,7 @@ impl<R: Read> Tamed<R> {
         Ok(())
     }
 
-    /// One character of a string, or the first byte of one.
+    /// Handles one character of a string, or its first byte.
     fn character(&mut self, bytes: &[u8]) {
         self.keeping = self.chars < self.limit;
         self.chars = self.chars.saturating_add(1);
@@ -237,7 +237,7 @@ mod tests {
         let text = r#"["\ud83d","\ud83d\ude00","\ude00","\ud83d\ud83d\ude00x","\ud83dx","\ud83d\n"]"#;
         let mended = r#"["\ufffd","\ud83d\ude00","\ufffd","\ufffd\ud83d\ude00x","\ufffdx","\ufffd\n"]"#;
         assert_eq!(tamed(text, 100), mended);
-        // A pair is one character: the cut never leaves half of it.
+        // A surrogate pair is one character, so the cut never leaves half of it.
         assert_eq!(tamed(r#"["a\ud83d\ude00"]"#, 1), r#"["a"]"#);
     }
 

@@ -1,6 +1,7 @@
-//! Who may call what, and see and decide what: the one place where that is worked out. A method says what it
-//! [`Needs`]; [`admit`] checks that the caller may do such things at all, and what a method looks for it finds only
-//! where the caller stands in the right relation to it. What a caller may not see does not exist for it.
+//! Access control: this module alone decides which methods a caller may call, and which sessions and approvals it may
+//! read or decide. A method declares what it [`Needs`]; [`admit`] checks that this kind of caller may do that at all,
+//! and the `find_` functions check how the caller is related to the session. A session or approval that the caller
+//! cannot access is reported as not found.
 
 use plexus_protocol::stream::Access;
 use plexus_protocol::token::TokenRight;
@@ -12,24 +13,24 @@ use crate::caller::{Caller, Door, Notification};
 use crate::errors::{session_not_found, store_error};
 use crate::tree::{MAX_DEPTH, Seen, seen_by};
 
-/// What a method does, as far as it matters for who may call it.
+/// What a method does, for access control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
-    /// It asks for permission: any session may, for itself.
+    /// It requests permission: any session may, for itself.
     Ask,
-    /// It reads sessions and what happened in them.
+    /// It reads sessions and their events.
     Read,
     /// It reads approvals.
     Watch,
     /// It decides approvals.
     Decide,
-    /// It makes, prompts, changes or ends sessions.
+    /// It creates, prompts, changes or deletes sessions.
     Act,
-    /// It says who may do what: the operator's alone.
+    /// It administers the hub, such as its tokens and its audit log: only the operator may call it.
     Rule,
 }
 
-/// Whether a named token with this right may be used for it.
+/// Whether a named token with this right may call a method with these needs.
 pub(crate) fn is_good_for(right: TokenRight, needs: Needs) -> bool {
     match right {
         TokenRight::Read => matches!(needs, Needs::Read | Needs::Watch),
@@ -38,21 +39,21 @@ pub(crate) fn is_good_for(right: TokenRight, needs: Needs) -> bool {
     }
 }
 
-/// How a caller stands to a session.
+/// How a caller is related to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It is the operator, who stands above all.
+    /// The caller is the operator, above all sessions.
     Operator,
-    /// It holds a token that the operator handed out.
+    /// The caller holds a token that the operator created.
     Token,
-    /// It made the session, or one above it.
+    /// The caller created the session, or one of its ancestors.
     Ancestor,
-    /// It is the session.
+    /// The caller is the session itself.
     Itself,
 }
 
 impl Standing {
-    /// By what right it decides, if it does: nobody decides for itself.
+    /// The right by which the caller decides approvals; `None` for the session itself, which cannot decide its own.
     pub(crate) fn right(self) -> Option<Right> {
         match self {
             Self::Operator => Some(Right::Operator),
@@ -62,35 +63,35 @@ impl Standing {
         }
     }
 
-    /// A session sees itself, and no more than that.
+    /// A session may only read itself and its own approvals.
     fn meets(self, needs: Needs) -> bool {
         self != Self::Itself || matches!(needs, Needs::Read | Needs::Watch)
     }
 }
 
-/// A caller that may do what it is about to do, as far as its kind goes. The hub alone makes one.
+/// A caller whose kind may do what the method needs. Only the hub creates one.
 #[derive(Debug, Clone)]
 pub struct Admitted {
-    /// Who.
+    /// The caller.
     pub(crate) principal: Principal,
-    /// Through which door.
+    /// The door that the call came through.
     pub(crate) door: Door,
-    /// Where notifications go, on doors that have a way to send them.
+    /// Receives notifications, on doors that can send them.
     pub(crate) notify: Option<mpsc::Sender<Notification>>,
     needs: Needs,
 }
 
-/// Lets a caller in that may do such things at all.
+/// Admits a caller whose kind may call methods with these needs.
 pub(crate) async fn admit(store: &dyn Store, caller: Caller, needs: Needs) -> Result<Admitted, Error> {
     check_kind(store, &caller.principal, needs).await?;
     let Caller { principal, door, notify } = caller;
     Ok(Admitted { principal, door, notify, needs })
 }
 
-/// Refuses what a caller of this kind may never do.
+/// Rejects calls that this kind of caller may never make.
 async fn check_kind(store: &dyn Store, principal: &Principal, needs: Needs) -> Result<(), Error> {
     let refused = match (principal, needs) {
-        // Asking is answered with a decision, whoever asks.
+        // A permission request always gets a decision, whoever the caller is.
         (Principal::Operator | Principal::Token { right: TokenRight::Operator, .. }, _) | (_, Needs::Ask) => {
             return Ok(());
         }
@@ -109,7 +110,8 @@ async fn check_kind(store: &dyn Store, principal: &Principal, needs: Needs) -> R
     Err(Error::new(ErrorKind::Forbidden, refused))
 }
 
-/// What a caller that sees every session may do, in the words of the wire; nothing for those who see only their own.
+/// The access of a caller that sees every session, as protocol values; empty for callers that see only their own
+/// sessions.
 pub fn may(principal: &Principal) -> Vec<Access> {
     let all = [
         (Access::Read, Needs::Read),
@@ -126,14 +128,14 @@ pub fn may(principal: &Principal) -> Vec<Access> {
     all.into_iter().filter(|(_, needs)| is_good_for(right, *needs)).map(|(access, _)| access).collect()
 }
 
-/// Whether this caller may do anything but ask.
+/// Whether this caller may call methods other than the permission request.
 pub(crate) async fn may_call_methods(store: &dyn Store, principal: &Principal) -> Result<bool, Error> {
     let Principal::Session { id, .. } = principal else { return Ok(true) };
     let session = store.session(*id).await.map_err(store_error)?;
     Ok(session.is_some_and(|session| session.config.hub_tools))
 }
 
-/// How `principal` stands to `session`, if it has anything to do with it.
+/// How `principal` is related to `session`; `None` if it is not.
 pub(crate) async fn standing(
     store: &dyn Store,
     principal: &Principal,
@@ -160,7 +162,7 @@ pub(crate) async fn standing(
     Ok(None)
 }
 
-/// The session that is meant, by id or by name, if it is one that the caller may do this with.
+/// Finds a session by id or by name, if the caller may do this with it.
 pub(crate) async fn find_session(
     store: &dyn Store,
     caller: &Admitted,
@@ -185,14 +187,14 @@ pub(crate) async fn find_session(
     Err(session_not_found(called))
 }
 
-/// An approval that the caller may do this with, and how it stands to the session that asks.
+/// Finds an approval that the caller may do this with, and how the caller is related to its session.
 pub(crate) async fn find_approval(
     store: &dyn Store,
     caller: &Admitted,
     id: ApprovalId,
 ) -> Result<(ApprovalRow, Standing), Error> {
     if let Some(row) = store.approval(id).await.map_err(store_error)? {
-        // The usual case by far, and a child is waiting: no need to look at whose approval it is.
+        // The most frequent case, with a child waiting: the operator needs no lookup of the session.
         if caller.principal == Principal::Operator {
             return Ok((row, Standing::Operator));
         }
@@ -211,7 +213,7 @@ pub(crate) async fn visible_sessions(store: &dyn Store, caller: &Admitted) -> Re
     Ok(seen_by(&caller.principal, store.living().await.map_err(store_error)?))
 }
 
-/// The living sessions below `session`, deepest last.
+/// The living descendants of `session`, each after its parent.
 pub(crate) async fn descendants(store: &dyn Store, session: SessionId) -> Result<Vec<SessionRow>, Error> {
     let all = store.sessions().await.map_err(store_error)?;
     let mut found: Vec<SessionRow> = Vec::new();
@@ -225,7 +227,7 @@ pub(crate) async fn descendants(store: &dyn Store, session: SessionId) -> Result
     Ok(found)
 }
 
-/// Whose work a call of this caller is: the operator's, or that of one who shares with others.
+/// The party on whose behalf a call runs: the operator, or a caller that shares capacity with other callers.
 pub(crate) fn on_behalf_of(principal: &Principal) -> OnBehalf {
     match principal {
         Principal::Operator => OnBehalf::OPERATOR,

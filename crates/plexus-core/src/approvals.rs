@@ -1,4 +1,5 @@
-//! Answers: checking one, making it count, and what the child is told.
+//! Answers to approvals: checks that the caller may give an answer, validates it, and resolves the approval with it.
+//! The `outcome` module builds the result that the child receives.
 
 use plexus_protocol::loopback::{Answer, Answered};
 use plexus_protocol::policy::AnswerEffect;
@@ -10,7 +11,7 @@ use plexus_store::{ApprovalRow, Change, RuleChange, Store};
 use serde_json::Value;
 
 use crate::access::{self, Admitted, Standing};
-use crate::bounds::check_mode_by;
+use crate::inheritance::check_mode_by;
 use crate::budgets::answer_budget;
 use crate::errors::store_error;
 use crate::outcome::already_resolved;
@@ -18,7 +19,7 @@ use crate::policy::Policy;
 use plexus_book::kill_point;
 use plexus_book::{Book, Resolved};
 
-/// Makes an answer count, if it is the first and the caller may give it.
+/// Resolves an approval with this answer, if the caller may give it and it is the first.
 pub(crate) async fn answer(
     store: &dyn Store,
     policy: &Policy,
@@ -65,13 +66,13 @@ pub(crate) async fn answer(
     }
 }
 
-/// By what right one that stands so answers.
+/// The right by which a caller in this relation answers. A session cannot answer its own approvals.
 pub(crate) fn right_of(standing: Standing) -> Result<Right, Error> {
     let refused = || Error::new(ErrorKind::Forbidden, "nobody answers a question of its own");
     standing.right().ok_or_else(refused)
 }
 
-/// Turns an answer into a decision, or says what is wrong with it.
+/// Converts an answer into a decision, or returns the error for an invalid one.
 fn decide(
     row: &ApprovalRow,
     answer: Answer,
@@ -134,7 +135,8 @@ fn decide(
     Ok((ApprovalStatus::Allowed, decision))
 }
 
-/// What is shown cut must have been read in full before it is allowed.
+/// Checks that the caller has seen the whole input: a given `digest` must match, and an input that is shown truncated
+/// requires one.
 fn check_seen(row: &ApprovalRow, digest: Option<&str>) -> Result<(), Error> {
     let not_seen = |message: &str| Err(Error::new(ErrorKind::InputNotSeen, message));
     match digest {
@@ -148,7 +150,7 @@ fn check_seen(row: &ApprovalRow, digest: Option<&str>) -> Result<(), Error> {
     }
 }
 
-/// The input of AskUserQuestion with the answers put in, the way Claude Code reads them.
+/// The input of AskUserQuestion with the answers inserted in the form that Claude Code reads.
 fn answered(input: &Object, answers: Object) -> Result<Object, Error> {
     let asked: Vec<&str> = input
         .get("questions")
@@ -162,7 +164,7 @@ fn answered(input: &Object, answers: Object) -> Result<Object, Error> {
     }
     let mut given = Object::new();
     for (question, answer) in answers {
-        // Questions are shown with misleading characters written out, and answered as they are shown.
+        // Questions are shown with misleading characters escaped, so an answer may name a question in its escaped form.
         let shown = |asked: &str| visible(asked).is_some_and(|shown| shown == question);
         let Some(asked) = asked.iter().find(|asked| **asked == question || shown(asked)) else {
             return Err(Error::invalid(
@@ -177,7 +179,7 @@ fn answered(input: &Object, answers: Object) -> Result<Object, Error> {
     Ok(input)
 }
 
-/// One answer as text; several choices are joined as Claude Code joins them.
+/// One answer as text. Several choices are joined as Claude Code joins them.
 fn answer_text(question: &str, answer: Value) -> Result<String, Error> {
     match answer {
         Value::String(text) => Ok(text),

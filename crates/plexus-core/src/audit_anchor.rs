@@ -1,5 +1,6 @@
-//! Anchors of the audit log: places outside the data directory that receive its head. They reveal an audit log that was
-//! rewritten as a whole, with hashes that fit. Each anchor receives at most one head a second; no decision waits for it.
+//! Anchors of the audit log: destinations outside the data directory that receive its head. They reveal an audit log
+//! that was rewritten as a whole with consistent hashes. Each anchor receives at most one head per second; no decision
+//! waits for it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,9 +18,9 @@ use plexus_book::now;
 const BETWEEN: Duration = Duration::from_secs(1);
 const LONGEST_BETWEEN: Duration = Duration::from_secs(60);
 
-/// A place that receives heads of the audit log.
+/// A destination that receives heads of the audit log.
 pub trait AuditAnchor: Send + Sync {
-    /// Delivers one head, a line of JSON; the error says why it was not delivered.
+    /// Delivers one head, a line of JSON. The error says why delivery failed.
     fn deliver(&self, head: String) -> BoxFuture<'_, Result<(), String>>;
 }
 
@@ -36,7 +37,7 @@ struct Tracked {
 }
 
 enum Place {
-    /// A line at the end of a file.
+    /// Appends a line to a file.
     File(PathBuf),
     Other(Box<dyn AuditAnchor>),
 }
@@ -54,7 +55,7 @@ impl AuditAnchors {
         Self { anchors, latest: watch::Sender::new(AuditHead::start()) }
     }
 
-    /// The audit log has a new head.
+    /// Publishes the new head of the audit log to the anchors.
     pub(crate) fn on_commit(&self, head: &AuditHead) {
         self.latest.send_replace(head.clone());
     }
@@ -64,7 +65,7 @@ impl AuditAnchors {
         join_all(self.anchors.iter().map(|anchor| self.run_one(anchor, files))).await;
     }
 
-    /// Delivers the latest head to each anchor that does not have it.
+    /// Delivers the latest head to each anchor that does not have it yet.
     pub(crate) async fn deliver(&self, files: &Files) {
         join_all(self.anchors.iter().map(|anchor| anchor.deliver(&self.latest, files))).await;
     }
@@ -77,7 +78,7 @@ impl AuditAnchors {
             match anchor.deliver(&self.latest, files).await {
                 Delivery::Done => pause = BETWEEN,
                 Delivery::Failed => {
-                    // The next try delivers the head that is the latest by then.
+                    // The retry delivers the head that is the latest by then.
                     changed.mark_changed();
                     pause = (pause * 2).min(LONGEST_BETWEEN);
                 }
@@ -112,7 +113,7 @@ impl Tracked {
     }
 }
 
-/// A helper process appends the line: a child may be able to put a link in the place of the file.
+/// A helper process appends the line, because a child may be able to replace the file with a link.
 async fn append(files: &Files, path: PathBuf, line: String) -> Result<(), String> {
     let at = format!("{}: ", path.display());
     let appended = files.call(AppendLine { path, line }, None, &mut tokio::io::sink()).await;

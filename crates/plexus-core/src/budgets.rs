@@ -1,6 +1,6 @@
-//! Limits as callers meet them: how they are shown, set with a session or later, and how a question for more is answered.
-//! What is left, and that nobody gives more than that, is for the store to say; what a session does that has used its own
-//! up is for its owner (`session/budget.rs`).
+//! Budgets as callers see them: showing a budget, setting it when a session is created or later, and answering a budget
+//! approval. The store computes what is left and ensures that nobody grants more; `session/budget.rs` decides what a
+//! session does after its budget is exhausted.
 
 use plexus_protocol::audit::{AuditEntry, AuditKind};
 use plexus_protocol::budget::{BudgetLimit, BudgetView, LimitView, more_of};
@@ -19,7 +19,7 @@ use plexus_book::kill_point;
 use plexus_book::now;
 use plexus_book::{Book, Resolved};
 
-/// How the limits of a session stand; `None` where it has none of its own.
+/// The budget of a session; `None` if it has none of its own.
 pub(crate) fn view(rows: &[BudgetRow]) -> Option<BudgetView> {
     let mut view = BudgetView::default();
     for row in rows {
@@ -30,7 +30,7 @@ pub(crate) fn view(rows: &[BudgetRow]) -> Option<BudgetView> {
     (!rows.is_empty()).then_some(view)
 }
 
-/// Gives a session these limits, and puts that on record.
+/// The changes that set the budget of a session and add an entry to the audit log.
 pub(crate) fn changes(
     by: &Principal,
     id: SessionId,
@@ -50,13 +50,13 @@ pub(crate) fn changes(
     vec![Change::SetBudget(id, limits), Change::Audit(Box::new(record))]
 }
 
-/// Which limit a question for more is about.
+/// The limit that a budget approval asks to raise.
 pub(crate) fn limit_of(row: &ApprovalRow) -> Option<BudgetLimit> {
     serde_json::from_value(row.approval.input.get("limit")?.clone()).ok()
 }
 
-/// Answers a question for more. No rule and no scope has a say in it: what is given is taken from what there is left
-/// above, in the commit that makes the answer count.
+/// Answers a budget approval. Rules and scopes do not apply: the commit that resolves the approval takes the granted
+/// amount from what the ancestors have left.
 pub(crate) async fn answer_budget(
     store: &dyn Store,
     book: &Book,
@@ -99,7 +99,8 @@ pub(crate) async fn answer_budget(
     })
 }
 
-/// How much is given: what was said, or as much again as there was, as far as there is so much left above.
+/// The amount to grant: the amount in the answer, or else as much again as was granted, capped at what the parent has
+/// left.
 async fn given_units(store: &dyn Store, row: &ApprovalRow, said: Option<Object>) -> Result<Object, Error> {
     let limit = limit_of(row)
         .ok_or_else(|| Error::new(ErrorKind::Internal, "the question does not say what it is for"))?;
@@ -122,7 +123,7 @@ async fn given_units(store: &dyn Store, row: &ApprovalRow, said: Option<Object>)
     Ok(given.as_object().cloned().unwrap_or_default())
 }
 
-/// The limit that `session` draws on.
+/// The row of the budget that `session` draws on.
 async fn limit_at(
     store: &dyn Store,
     session: SessionId,
@@ -132,7 +133,7 @@ async fn limit_at(
     Ok(rows.into_iter().find(|row| row.limit == limit))
 }
 
-/// The limit that one of `session` itself is taken from.
+/// The row of the parent's budget, from which a budget of `session` itself is taken.
 async fn limit_above(
     store: &dyn Store,
     session: SessionId,

@@ -1,4 +1,4 @@
-//! Putting a hub together: the one place where activations are registered.
+//! Builds a hub. This is the only place where activations are registered.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::activations::{Arbor, Audit, ClaudeCode, Loopback, Policy, Token};
 use crate::audit_anchor::AuditAnchor;
 use crate::hub::Registry;
 use crate::method::Activation;
-use crate::wall::Walls;
+use crate::sandbox::SandboxSetup;
 use crate::{Address, Hub, Settings};
 
 /// Why a hub could not be started.
@@ -22,7 +22,7 @@ pub enum StartError {
     Watch(#[from] std::io::Error),
 }
 
-/// The methods of a hub as it is shipped. They are known without one, to the relay for instance.
+/// The methods of a standard hub. They are available without a running hub, for instance to the relay.
 pub fn standard_methods() -> Registry {
     let activations: [&dyn Activation<Hub>; 6] = [&ClaudeCode, &Loopback, &Arbor, &Policy, &Token, &Audit];
     let mut registry = Registry::default();
@@ -30,7 +30,7 @@ pub fn standard_methods() -> Registry {
     registry
 }
 
-/// Puts a hub together.
+/// Builds a hub from its settings, store, methods and audit anchors.
 pub struct HubBuilder {
     settings: Settings,
     address: Address,
@@ -40,12 +40,12 @@ pub struct HubBuilder {
 }
 
 impl HubBuilder {
-    /// A hub over this store, with no methods yet.
+    /// A hub on this store, without any methods yet.
     pub fn new(settings: Settings, address: Address, store: Arc<dyn Store>) -> Self {
         Self { settings, address, store, registry: Registry::default(), audit_anchors: Vec::new() }
     }
 
-    /// The hub as it is shipped.
+    /// A hub with the standard methods.
     pub fn standard(settings: Settings, address: Address, store: Arc<dyn Store>) -> Self {
         Self { registry: standard_methods(), ..Self::new(settings, address, store) }
     }
@@ -57,16 +57,16 @@ impl HubBuilder {
         self
     }
 
-    /// Adds a place that receives heads of the audit log.
+    /// Adds a destination that receives heads of the audit log.
     #[must_use]
     pub fn audit_anchor(mut self, anchor: Box<dyn AuditAnchor>) -> Self {
         self.audit_anchors.push(anchor);
         self
     }
 
-    /// Starts it: finds the children of an earlier hub again and goes on with them.
+    /// Starts the hub and recovers the children of an earlier one.
     pub async fn start(self) -> Result<Arc<Hub>, StartError> {
-        let walls = Walls::tried(&self.settings).await;
+        let walls = SandboxSetup::tried(&self.settings).await;
         let hub = Hub::new(self.settings, self.address, self.store, self.registry, walls, self.audit_anchors)
             .await?;
         hub.recover().await?;

@@ -1,9 +1,9 @@
-//! Callers of methods: who calls, through which door, and where notifications for the caller go.
+//! Callers of methods: their identity, the door they use, and the channel for their notifications.
 
 use plexus_protocol::{Object, Principal};
 use tokio::sync::mpsc;
 
-/// Which door a call came through.
+/// The door that a call came through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Door {
     /// `POST /rpc`.
@@ -14,28 +14,28 @@ pub enum Door {
     Mcp,
 }
 
-/// A message to a caller before its result: method and parameters of a JSON-RPC notification.
+/// A message to a caller before its result: the method and parameters of a JSON-RPC notification.
 #[derive(Debug, Clone)]
 pub struct Notification {
-    /// Such as `claudecode.chat.event`.
+    /// The method, such as `claudecode.chat.event`.
     pub method: &'static str,
-    /// Its parameters, without the id of the call it belongs to: the door adds that.
+    /// Its parameters, without the id of the call it belongs to: the door adds the id.
     pub params: Object,
 }
 
-/// Who calls, and how.
+/// The caller of a method.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// Who.
+    /// Its identity.
     pub principal: Principal,
-    /// Through which door.
+    /// The door that the call came through.
     pub door: Door,
-    /// Where notifications go, on doors that have a way to send them.
+    /// Receives notifications, on doors that can send them.
     pub notify: Option<mpsc::Sender<Notification>>,
 }
 
 impl Caller {
-    /// A caller that is told nothing before its result.
+    /// A caller that receives no notifications.
     pub fn of(principal: Principal, door: Door) -> Self {
         Self { principal, door, notify: None }
     }

@@ -1,12 +1,12 @@
-//! The hub's MCP server in the configuration of a child.
+//! The hub's MCP server, as an entry in the MCP configuration of a child.
 
 use serde_json::{Value, json};
 
-/// Claude Code ends a tool call after this time, whatever progress it sees: the longest it knows, 24 days. Where
-/// nothing is said, that is `MCP_TOOL_TIMEOUT` of its environment, or 28 hours.
+/// Claude Code cancels a tool call after this time, whatever progress it sees. This is the longest timeout it accepts,
+/// 24 days. Without one, Claude Code uses `MCP_TOOL_TIMEOUT` of its environment, or 28 hours.
 pub(crate) const CALL_TIMEOUT_MS: u64 = 2_147_483_647;
 
-/// Our MCP server over HTTP, as it stands in Claude Code's MCP configuration.
+/// The hub's MCP server over HTTP, in the format of Claude Code's MCP configuration.
 pub(crate) fn http_server(url: &str, token: &str) -> Value {
     json!({
         "type": "http",

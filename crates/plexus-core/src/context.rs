@@ -1,5 +1,5 @@
-//! What helps whoever is asked: what the asking agent was to do, and what like calls got before. Both are worked out when
-//! somebody looks, from the turn and from the record, and show no more than the caller may see anyway.
+//! Context for an approval: the task of the requesting agent, and earlier decisions about similar calls. Both are
+//! computed on request from the turn and the audit log, and reveal only what the caller may see anyway.
 
 use std::path::Path;
 
@@ -15,13 +15,13 @@ use crate::errors::store_error;
 use crate::lineage::known_lineage;
 use crate::view;
 
-/// How many like calls are shown.
+/// The maximum number of similar calls in a result.
 const SHOWN: usize = 10;
-/// How many rows of the record are looked at for them, in how many pages at most.
+/// The maximum number of audit log entries searched, and of pages they are read in.
 const LOOKED_AT: u64 = 500;
 const PAGES: usize = 4;
 
-/// What the asking agent was to do.
+/// The task of the requesting agent: its path in the tree and the prompt of the turn.
 pub(crate) async fn purpose(
     store: &dyn Store,
     caller: &Admitted,
@@ -32,7 +32,7 @@ pub(crate) async fn purpose(
         Some(session) => known_lineage(store, session).await.map_err(store_error)?,
         None => Default::default(),
     };
-    // A session sees itself and those below, and not whom it stems from.
+    // A session sees itself and its descendants, but not its ancestors.
     let above = |id| matches!(caller.principal, Principal::Session { id: me, .. } if me != id);
     let seen = lineage.sessions().iter().skip_while(|session| above(session.id));
     let path = seen.map(|session| PurposeStep { id: session.id, name: session.name.clone() }).collect();
@@ -46,7 +46,7 @@ pub(crate) async fn purpose(
     Ok(Purpose { path, turn: row.turn, prompt, truncated })
 }
 
-/// What like calls got, newest first, as far as the caller may see them.
+/// Earlier decisions about similar calls, newest first, limited to those the caller may see.
 pub(crate) async fn like(
     store: &dyn Store,
     caller: &Admitted,
@@ -61,7 +61,7 @@ pub(crate) async fn like(
         let Some(last) = page.last() else { break };
         (before, looked_at) = (last.number, looked_at + page.len() as u64);
         let asked = row.approval.clone();
-        // Command lines are read for it.
+        // Comparing calls parses command lines, so it runs on a blocking thread.
         let alike = tokio::task::spawn_blocking(move || alike(&asked, page)).await;
         let alike = alike.map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?;
         for (entry, same) in alike {
@@ -79,7 +79,7 @@ pub(crate) async fn like(
     Ok(likes)
 }
 
-/// Whether the caller may see the session that this was about.
+/// Whether the caller may see the session of an audit log entry.
 async fn sees(store: &dyn Store, caller: &Admitted, entry: &AuditEntry) -> Result<bool, Error> {
     let Some(id) = entry.session_id else { return Ok(false) };
     if matches!(caller.principal, Principal::Operator | Principal::Token { .. }) {
@@ -91,7 +91,7 @@ async fn sees(store: &dyn Store, caller: &Admitted, entry: &AuditEntry) -> Resul
     }
 }
 
-/// What of these is about a call like this one, and whether that is the very same.
+/// The entries about calls similar to this one, and whether each is about the same call.
 fn alike(asked: &plexus_protocol::Approval, rows: Vec<AuditRow>) -> Vec<(AuditEntry, bool)> {
     let mine = likeness(&asked.tool_name, &asked.input, &asked.cwd);
     let about_calls = rows.into_iter().map(|row| row.entry).filter(|entry| {
@@ -102,7 +102,7 @@ fn alike(asked: &plexus_protocol::Approval, rows: Vec<AuditRow>) -> Vec<(AuditEn
             if entry.digest.is_some() && entry.digest == asked.digest {
                 return Some((entry, true));
             }
-            // Of what the gate alone decided it is not on record where it was to run.
+            // Entries for decisions of the gate alone have no working directory.
             let cwd = entry.cwd.as_deref().unwrap_or(&asked.cwd);
             let like = mine.is_some() && likeness(&asked.tool_name, entry.input.as_ref()?, cwd) == mine;
             like.then_some((entry, false))

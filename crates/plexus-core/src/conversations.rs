@@ -1,5 +1,5 @@
-//! Who may read which conversation. All who speak in one tree belong to one family, so whoever stands above one of them may
-//! read all of it; a session itself reads its own conversation, and not the branches of others.
+//! Access to conversations. All sessions in one conversation tree belong to one family, so an ancestor of any of them
+//! may read the whole tree. A session itself may read its own conversation, but not the branches of others.
 
 use plexus_protocol::arbor::{Node, TreeSummary};
 use plexus_protocol::{Error, ErrorKind, NodeId, Principal, SessionId, TreeId};
@@ -8,7 +8,7 @@ use plexus_store::Store;
 use crate::access::{self, Admitted, Standing};
 use crate::errors::store_error;
 
-/// A tree that the caller may read all of.
+/// Finds a tree that the caller may read completely.
 pub(crate) async fn find_tree(
     store: &dyn Store,
     caller: &Admitted,
@@ -29,7 +29,7 @@ pub(crate) async fn find_tree(
     Err(not_found())
 }
 
-/// A node that the caller may read.
+/// Finds a node that the caller may read.
 pub(crate) async fn find_node(store: &dyn Store, caller: &Admitted, id: NodeId) -> Result<Node, Error> {
     let not_found = || Error::new(ErrorKind::NodeNotFound, format!("there is no node `{id}`"));
     let node = store.node(id).await.map_err(store_error)?.ok_or_else(not_found)?;
@@ -42,7 +42,7 @@ pub(crate) async fn find_node(store: &dyn Store, caller: &Admitted, id: NodeId) 
     if own.first().is_some_and(|own| own.summary.id == id) { Ok(node) } else { Err(not_found()) }
 }
 
-/// The last node of the conversation that is meant, if the caller may read it.
+/// The last node of the given conversation, if the caller may read it.
 pub(crate) async fn find_conversation(
     store: &dyn Store,
     caller: &Admitted,
@@ -59,7 +59,8 @@ pub(crate) async fn find_conversation(
     }
 }
 
-/// A page of the conversation that ends with `head`, from depth `from` on, and where the next one begins.
+/// A page of the conversation that ends with `head`, starting at depth `from`, and the depth where the next page
+/// starts.
 pub(crate) async fn page(
     store: &dyn Store,
     head: NodeId,
@@ -71,7 +72,8 @@ pub(crate) async fn page(
     Ok((nodes, next))
 }
 
-/// A page of the trees that the caller may read all of; of others than the operator, those of living sessions.
+/// A page of the trees that the caller may read completely. Callers that cannot read everything get only trees of
+/// living sessions.
 pub(crate) async fn readable_trees(
     store: &dyn Store,
     caller: &Admitted,
@@ -98,7 +100,7 @@ pub(crate) async fn readable_trees(
     Ok(trees)
 }
 
-/// Whether a caller that may read at all may read everything.
+/// Whether a caller with read access may read everything.
 pub(crate) fn reads_all(principal: &Principal) -> bool {
     matches!(principal, Principal::Operator | Principal::Token { .. })
 }

@@ -1,5 +1,6 @@
-//! Room on the disk. Some of it is kept in reserve, so that decisions can always be written: below that, nothing new is
-//! begun and nothing that children write is read on, until there is room again. One task looks at the disk.
+//! Free space on the disk of the data directory. The hub keeps a reserve so that decisions can always be written: below
+//! it, the hub starts nothing new and stops reading the output of children until space is available again. One task
+//! checks the disk.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -14,17 +15,17 @@ use tokio::sync::watch;
 use crate::limits::Limit;
 use crate::metrics::Metrics;
 
-/// How often the disk is looked at.
+/// The interval between two checks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Whether there is room.
+/// Whether the free space is above the reserve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Room,
     Low,
 }
 
-/// The disk that the data directory is on.
+/// The disk of the data directory.
 #[derive(Debug)]
 pub(crate) struct Disk {
     dir: File,
@@ -45,7 +46,8 @@ impl Disk {
         Ok(disk)
     }
 
-    /// How much room there is. One that cannot be looked at is taken to have enough: each write will tell.
+    /// The free space in bytes; `None` if it cannot be determined. An unknown disk counts as having enough: each write
+    /// will report its own failure.
     pub(crate) fn free(&self) -> Option<u64> {
         match plexus_agent::free_bytes(&self.dir) {
             Ok(free) => Some(free),
@@ -69,14 +71,14 @@ impl Disk {
         state
     }
 
-    /// Returns when there is room: at once, as a rule.
+    /// Waits until space is available, which is usually at once.
     pub(crate) async fn room(&self) {
         let mut state = self.state.subscribe();
-        // The sender is ours, so it does not go away.
+        // `self` owns the sender, so it is not dropped while this waits.
         let _ = state.wait_for(|state| *state == State::Room).await;
     }
 
-    /// Looks at the disk again and again, for as long as it is polled.
+    /// Checks the disk periodically, for as long as it is polled.
     pub(crate) async fn watch(&self) -> Infallible {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -84,7 +86,7 @@ impl Disk {
         }
     }
 
-    /// Refuses to begin something while the disk is low.
+    /// Returns an error while the disk is low.
     pub(crate) fn check_room(&self, metrics: &Metrics) -> Result<(), Error> {
         if self.look() == State::Room {
             return Ok(());

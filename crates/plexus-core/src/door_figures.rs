@@ -1,5 +1,5 @@
-//! What the doors tell an operator: how many connections each has, and what was refused or closed because a peer took too long or
-//! asked for too much. The doors count; `/metrics` shows it with everything else.
+//! Metrics of the doors: open connections per door, and the peers that were turned away because they took too long or
+//! asked for too much. The doors count; `/metrics` shows the figures with all others.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -12,7 +12,7 @@ type Label = [(&'static str, &'static str); 1];
 /// A door of the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DoorName {
-    /// Loopback HTTP.
+    /// HTTP on the loopback interface.
     Http,
     /// The console for other machines.
     Tls,
@@ -38,23 +38,23 @@ impl DoorName {
 /// Why a door turned a peer away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turned {
-    /// A waiting connection made room for another.
+    /// A waiting connection was closed to make room for another.
     Waiting,
     /// A TLS handshake took too long.
     Handshake,
-    /// A request head took too long, or a connection was idle.
+    /// A request head took too long, or a connection was idle for too long.
     Head,
     /// A request body, or a WebSocket message, took too long.
     Body,
-    /// A peer did not read.
+    /// A peer did not read its response.
     Write,
     /// One caller had too many requests in progress.
     CallerCalls,
-    /// All callers of a class had.
+    /// All callers of a class together had too many requests in progress.
     Calls,
-    /// One caller's bodies were too large together.
+    /// The request bodies of one caller were too large in total.
     CallerBytes,
-    /// Those of all callers of a class were.
+    /// The request bodies of all callers of a class were too large in total.
     Bytes,
 }
 
@@ -71,7 +71,7 @@ impl Turned {
         Self::Bytes,
     ];
 
-    /// Its limit, by the name of the setting.
+    /// The limit that was reached, by the name of its setting.
     fn label(self) -> Label {
         [(
             "limit",
@@ -90,14 +90,14 @@ impl Turned {
     }
 }
 
-/// The figures of all doors.
+/// The metrics of all doors.
 #[derive(Debug, Clone, Default)]
 pub struct DoorFigures {
     connections: Family<Label, Gauge>,
     turned: Family<Label, Counter>,
 }
 
-/// Counts a connection for as long as it is held.
+/// Counts a connection until it is dropped.
 #[derive(Debug)]
 pub struct Connected(Gauge);
 
@@ -120,14 +120,14 @@ impl DoorFigures {
         to.register("turned_away", help, self.turned.clone());
     }
 
-    /// A connection was accepted; it counts until the returned value is dropped.
+    /// Counts an accepted connection until the returned value is dropped.
     pub fn connected(&self, door: DoorName) -> Connected {
         let gauge = self.connections.get_or_create(&door.label()).clone();
         gauge.inc();
         Connected(gauge)
     }
 
-    /// A peer was turned away.
+    /// Counts a peer that was turned away.
     pub fn turned_away(&self, why: Turned) {
         self.turned.get_or_create(&why.label()).inc();
     }

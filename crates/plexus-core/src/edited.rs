@@ -1,5 +1,5 @@
-//! What an edit changed in a tool's input, as data: changed fields with their lines. Pure; the transcript, the log and the
-//! terminal each format the result in their own way.
+//! The difference between a tool's input and its edited version, as data: the changed fields with their lines. This
+//! module does no I/O and no formatting; the transcript, the log and the terminal each format the result themselves.
 
 use std::time::{Duration, Instant};
 
@@ -8,19 +8,19 @@ use serde_json::Value;
 use similar::algorithms::{Capture, Compact, Replace, myers};
 use similar::{DiffOp, DiffTag, DiffableStr as _};
 
-/// How long the search for the shortest diff may take; after that any correct diff is used.
+/// The time limit for the search for the shortest diff; after that any correct diff is used.
 const SEARCH: Duration = Duration::from_millis(100);
 
 /// What happened to a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
-    /// It is in both texts.
+    /// The line is in both texts.
     Same,
-    /// It is only in the first text.
+    /// The line is only in the first text.
     Removed,
-    /// It is only in the second text.
+    /// The line is only in the second text.
     Added,
-    /// A remark about the line before, not part of either text.
+    /// A remark about the previous line, not part of either text.
     Note,
 }
 
@@ -39,27 +39,27 @@ impl Mark {
 /// One line of a diff, without its newline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiffLine {
-    /// What happened to it.
+    /// What happened to the line.
     pub mark: Mark,
-    /// The text as it is; not escaped.
+    /// The text, not escaped.
     pub text: String,
 }
 
 /// A field that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldChange {
-    /// Its name; not escaped.
+    /// Its name, not escaped.
     pub name: String,
-    /// All its lines, unchanged ones included.
+    /// All its lines, including unchanged ones.
     pub lines: Vec<DiffLine>,
 }
 
 /// The difference between two inputs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InputChange {
-    /// Fields that differ.
+    /// The fields that differ.
     pub fields: Vec<FieldChange>,
-    /// Names of the fields that do not.
+    /// The names of the fields that are equal.
     pub unchanged: Vec<String>,
 }
 
@@ -113,8 +113,8 @@ pub fn line_diff(old: &str, new: &str) -> Vec<DiffLine> {
     lines
 }
 
-/// The operations that turn one list of lines into the other. `TextDiff` computes the same, but adds 0.7 MB to the program, because it
-/// chooses the algorithm at run time.
+/// The operations that turn one list of lines into the other. `TextDiff` computes the same, but adds 0.7 MB to the
+/// program, because it chooses the algorithm at run time.
 fn edit_script(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
     let deadline = Some(Instant::now() + SEARCH);
     let mut hook = Compact::new(Replace::new(Capture::new()), old, new);
@@ -128,7 +128,8 @@ pub fn all(mark: Mark, text: &str) -> Vec<DiffLine> {
     text.split('\n').map(|line| DiffLine { mark, text: line.to_owned() }).collect()
 }
 
-/// The answers in an edited input of `AskUserQuestion`: they are a reply, not an edit.
+/// The answers in an edited input of `AskUserQuestion`, which are a reply and not an edit; `None` if anything else
+/// changed.
 pub fn answers(before: &Object, after: &Object) -> Option<Vec<(String, String)>> {
     let answers = after.get("answers").filter(|_| !before.contains_key("answers"))?.as_object()?;
     let rest_is_same = after

@@ -1,5 +1,5 @@
-//! The environment of what the hub starts for a session: the hub's own without its secrets, what the session was
-//! given, the shell that the hub chooses, and the mark by which everything that stems from it is found again.
+//! The environment of the processes that the hub starts for a session: the hub's own without its secrets, the variables
+//! of the session, the shell that the hub chooses, and a mark by which the hub finds all descendants of the process.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use plexus_protocol::SessionId;
 use crate::Settings;
 use crate::shell::fix_shell;
 
-/// What a child, or the command that makes its worktree ready, and all that stems from it has as environment.
+/// The environment of a child, or of the command that prepares its worktree. Their descendants inherit it.
 pub(crate) fn environment(
     settings: &Settings,
     session: SessionId,

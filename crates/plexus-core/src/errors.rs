@@ -1,10 +1,10 @@
-//! Errors that callers see: how a refusal or a failure of the store is reported.
+//! Converts refusals and failures of the store into the errors that callers see.
 
 use plexus_protocol::{Error, ErrorKind};
 use plexus_store::{BudgetRow, Refusal, StoreError};
 use serde_json::Value;
 
-/// The error for a caller whose request the store refused or could not store.
+/// The error for a request that the store refused or failed to write.
 pub(crate) fn store_error(error: StoreError) -> Error {
     match error {
         StoreError::Refused(refusal) => {
@@ -42,7 +42,7 @@ pub(crate) fn store_error(error: StoreError) -> Error {
     }
 }
 
-/// The error for a caller that a budget stops, with the state of the budget.
+/// The error for a request that a budget stops, with the state of the budget.
 pub(crate) fn budget_error(kind: ErrorKind, row: &BudgetRow, message: String) -> Error {
     let shown = |units| Value::Number(row.limit.shown(units));
     Error::new(kind, message)
@@ -58,7 +58,7 @@ pub(crate) fn session_not_found(called: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::SessionNotFound, format!("there is no session `{called}`"))
 }
 
-/// The error for every caller of a hub that shuts down.
+/// The error for every call to a hub that is shutting down.
 pub(crate) fn shutting_down() -> Error {
     Error::new(ErrorKind::ShuttingDown, "the hub is shutting down; try again when it is running")
 }

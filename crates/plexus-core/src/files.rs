@@ -1,5 +1,6 @@
-//! The hub's access to files that children can write: every read, comparison, creation and deletion there is performed by
-//! a helper process in the children's sandbox (`plexus-files`). Here is how many run at a time, and what the hub asks them.
+//! The hub's access to files that children can write. A helper process in the children's sandbox (`plexus-files`)
+//! performs every read, comparison, creation and deletion of such files. This module limits how many helpers run at a
+//! time and sends them their requests.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,15 +10,16 @@ use plexus_store::Places;
 use tokio::io::AsyncWrite;
 use tokio_util::sync::CancellationToken;
 
-use crate::wall::Walls;
+use crate::sandbox::SandboxSetup;
 
 pub use plexus_files::{FileError, FileRead};
 
-/// How many helpers of each kind run at a time. One that an agent makes hang holds its place until it is killed.
+/// The maximum number of helpers of each kind at a time. A helper that an agent causes to hang holds its place until it
+/// is killed.
 const AT_ONCE: usize = 6;
-/// How many of them may work for callers other than the operator.
+/// The number of them that callers other than the operator may use.
 const SHARED: usize = 4;
-/// How long a hub that shuts down waits for a helper.
+/// How long the hub waits for a helper when it shuts down.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Access to files that children can write.
@@ -31,8 +33,8 @@ pub struct Files {
 }
 
 impl Files {
-    /// Helpers in the same sandbox as the children, for a hub whose end `closing` announces.
-    pub(crate) fn new(program: PathBuf, walls: &Walls, closing: CancellationToken) -> Self {
+    /// Helpers in the same sandbox as the children. The hub cancels `closing` when it shuts down.
+    pub(crate) fn new(program: PathBuf, walls: &SandboxSetup, closing: CancellationToken) -> Self {
         let places = || Places::new(AT_ONCE, SHARED);
         let helper = Helper::new(program, walls.around(None));
         Self { helper, reads: places(), looks: places(), makings: places(), closing }
@@ -41,7 +43,7 @@ impl Files {
     /// Reads at most `limit` bytes of a regular file. Links are followed as a child would follow them.
     ///
     /// # Errors
-    /// When there is no such file, it is not a regular one, or the helper process fails.
+    /// When the file is missing, it is not a regular file, or the helper process fails.
     pub async fn read(&self, path: &Path, limit: u64) -> Result<FileRead, FileError> {
         let mut content = Vec::new();
         let verb = ReadFile { path: path.to_owned(), limit };
@@ -49,7 +51,7 @@ impl Files {
         Ok(FileRead { truncated: size > content.len() as u64, content, size })
     }
 
-    /// Has a helper process perform a verb. When this returns, the process has ended.
+    /// Performs a verb in a helper process. The process has ended when this returns.
     pub(crate) async fn call<V: Verb>(
         &self,
         verb: V,

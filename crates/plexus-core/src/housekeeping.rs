@@ -1,7 +1,6 @@
-//! Removing what has grown old, as the settings say: files of runs that are over, and, where someone asked for it,
-//! events and decisions. One task does a little at a time and then leaves the disk to others for longer than it had
-//! it, so that no decision waits for it. What may be removed is the store's to say; a hub that dies in between leaves
-//! nothing that the next one would not find and finish.
+//! Deletes old data as the settings say: files of finished runs and, if configured, events and decisions. One task
+//! deletes a little at a time and pauses for longer than each step took, so that no decision waits for the disk. The
+//! store decides what may be deleted; if a hub is killed in between, the next one finds and deletes the rest.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,13 +17,13 @@ use crate::{Retention, Settings};
 use plexus_book::Commits;
 use plexus_book::now;
 
-/// How many are looked at, or removed, at a time.
+/// The maximum number of items that one step reads or deletes.
 const PAGE: u64 = 20;
-/// After a step the disk is left alone for so many times as long as the step took, and at least for so long.
+/// The pause after a step, as a multiple of the duration of the step, and its minimum.
 const REST: u32 = 4;
 const LEAST_REST: Duration = Duration::from_millis(5);
 
-/// Removes old records and files from time to time, for as long as it is polled.
+/// Deletes old data periodically, for as long as it is polled.
 pub(crate) async fn run(keeping: Housekeeping) -> Infallible {
     loop {
         tokio::time::sleep(keeping.settings.retention.every).await;
@@ -34,14 +33,14 @@ pub(crate) async fn run(keeping: Housekeeping) -> Infallible {
     }
 }
 
-/// The parts that housekeeping works on.
+/// The parts of the hub that housekeeping uses.
 pub(crate) struct Housekeeping {
     pub(crate) settings: Arc<Settings>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) commits: Arc<Commits>,
 }
 
-/// Whether the events of a turn are there to be read; whoever wants them is told when they are not.
+/// Returns an error if the events of a turn were deleted.
 pub(crate) fn check_kept(turn: Option<&TurnRow>) -> Result<(), Error> {
     match turn {
         Some(turn) if turn.events != EventsOfTurn::Kept => Err(gone(turn.turn)),
@@ -49,7 +48,7 @@ pub(crate) fn check_kept(turn: Option<&TurnRow>) -> Result<(), Error> {
     }
 }
 
-/// What whoever wants the events of a turn is told when they are not there any more.
+/// The error for a request for events that were deleted.
 pub(crate) fn gone(turn: u64) -> Error {
     let message = format!("the events of turn {turn} had grown old and were removed; later turns are there");
     Error::new(ErrorKind::Gone, message).with("turn", turn)
@@ -78,7 +77,7 @@ async fn remove_records(keeping: &Housekeeping, which: OldRecords, age: Duration
         let mut removed = 0;
         if which == OldRecords::Events {
             for turn in old {
-                // Each takes as many steps as it has events.
+                // One step deletes a part of the events of a turn.
                 while let rows @ 1.. = step(keeping, vec![Change::Remove(turn)]).await? {
                     removed += rows;
                 }
@@ -93,7 +92,7 @@ async fn remove_records(keeping: &Housekeeping, which: OldRecords, age: Duration
     }
 }
 
-/// One commit, and a rest; says how much it removed.
+/// Performs one commit and then pauses. Returns the number of rows that it deleted.
 async fn step(keeping: &Housekeeping, changes: Vec<Change>) -> Result<usize, StoreError> {
     if changes.is_empty() {
         return Ok(0);
@@ -104,7 +103,8 @@ async fn step(keeping: &Housekeeping, changes: Vec<Change>) -> Result<usize, Sto
     Ok(removed)
 }
 
-/// Removes the files that are too old, those of deleted sessions, and then the oldest until the rest is small enough.
+/// Deletes the run files that are too old and those of deleted sessions, then the oldest until the rest is within the
+/// limit.
 async fn tidy_run_files(keeping: &Housekeeping, kept: &Retention) -> Result<(), StoreError> {
     let too_old = |run: &FinishedRun| kept.run_files_for.is_some_and(|age| run.ended_at < before(age));
     let mut sizes: Vec<(RunKey, u64)> = Vec::new();
@@ -145,8 +145,8 @@ async fn measure(keeping: &Housekeeping, runs: Vec<FinishedRun>) -> Vec<(RunKey,
     measured.await.unwrap_or_default()
 }
 
-/// Removes the files first and notes it then: a hub that dies in between finds the runs again, and no files. On a disk
-/// that is full the note has to wait, but the room is there.
+/// Deletes the files before it commits that they are deleted. If the hub is killed in between, the next one finds the
+/// runs again, without files. On a full disk the commit fails until later, but the space is free.
 async fn remove_files(keeping: &Housekeeping, runs: Vec<RunKey>) {
     let mut removed = Vec::new();
     for key in runs {
@@ -156,7 +156,7 @@ async fn remove_files(keeping: &Housekeeping, runs: Vec<RunKey>) {
             Ok(Err(error)) => {
                 tracing::warn!(session = %key.session, run = key.run, %error, "files could not be removed");
             }
-            // The hub is going away.
+            // The hub is shutting down.
             Err(_) => return,
         }
     }

@@ -1,15 +1,15 @@
-//! The hub without any network: activations and their methods, the gate, the book of approvals, sessions and turns.
+//! The hub without its network doors: activations and their methods, the gate, the approval book, sessions and turns.
 //!
-//! One task owns each session and speaks to its child; the store is the truth for everyone else. Nothing is told to
-//! anyone before it is durable: [`Hub`] commits, then wakes whoever waits. Doors call [`Hub::call`] and know nothing
-//! of what is behind it.
+//! One task owns each session and communicates with its child; all other readers use the store as the source of truth.
+//! [`Hub`] commits a change before it publishes it, so nobody sees a change that is not durable. Doors call
+//! [`Hub::call`] and know nothing about the implementation.
 
 mod access;
 pub mod activations;
-mod acts;
+mod session_audit;
 mod approvals;
 mod audit_anchor;
-mod bounds;
+mod inheritance;
 mod budgets;
 mod builder;
 mod caller;
@@ -38,7 +38,7 @@ mod outcome;
 mod parts;
 mod permit;
 mod policy;
-mod positions;
+mod read_positions;
 mod render;
 mod run_process;
 mod secret;
@@ -53,7 +53,7 @@ mod test_support;
 mod tokens;
 mod tree;
 mod view;
-mod wall;
+mod sandbox;
 mod worktrees;
 
 pub use access::{Admitted, Needs};
@@ -62,15 +62,15 @@ pub use builder::{HubBuilder, StartError, standard_methods};
 pub use caller::{Caller, Door, Notification};
 pub use door_figures::{Connected, DoorFigures, DoorName, Turned};
 pub use files::{FileError, FileRead, Files};
-pub use follow::{ApprovalFollower, ApprovalTold, ChangeFollower, Followed, Place, SessionFollower, Told};
+pub use follow::{ApprovalFollower, ApprovalUpdate, ChangeFollower, FollowedEvent, EventCursor, SessionFollower, SessionUpdate};
 pub use hub::{Hub, Method, Registry, ShutDown};
 pub use limits::Limits;
 pub use method::{Activation, Audience, MethodTypes, Repeat, ToolUser, method_not_found};
 pub use permit::PermitTicket;
 pub use plexus_agent::Tracing;
 pub use secret::{call_digest, new_token};
-pub use settings::{Address, ChildMcp, NotifySettings, Retention, Settings, Telling, TurnsTold, WallSetting};
+pub use settings::{Address, ChildMcp, NotifySettings, Retention, Settings, NotifyBy, TurnNotices, SandboxSetting};
 pub use shell::find_bash;
 pub use sign_in::CODE_VALID_FOR;
 pub use tokens::Known;
-pub use wall::{granted_before, regain_sandbox};
+pub use sandbox::{granted_before, regain_sandbox};

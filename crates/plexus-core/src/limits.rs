@@ -1,5 +1,6 @@
-//! How much there may be of everything, so that neither one agent nor many can use the hub up. The settings, and the
-//! two counts that are needed before something is stored; each limit is enforced where what it limits comes from.
+//! Hub-wide limits, so that neither one agent nor many can exhaust the hub. This module owns the settings and the two
+//! counts that are checked before a session or an approval is stored. Each limit is enforced where its resource is
+//! created.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,28 +12,28 @@ use serde_json::Value;
 
 use crate::tree::MAX_DEPTH;
 
-/// How much there may be of everything.
+/// The hub-wide limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Living sessions.
     pub sessions: usize,
-    /// Levels of sessions below the first of a tree.
+    /// Levels of sessions below the root of a tree.
     pub depth: usize,
-    /// Living sessions below any one agent, at whatever depth.
+    /// Living descendants of any one agent, at any depth.
     pub descendants: usize,
     /// Open approvals of all sessions together.
     pub open_approvals: usize,
-    /// Bytes of what they ask about, together.
+    /// Total bytes of their inputs.
     pub open_approvals_bytes: usize,
     /// Open approvals of one session.
     pub open_approvals_per_session: usize,
-    /// Questions of one session in a minute, and at once after a quiet one.
+    /// Approval requests of one session per minute; also the burst after a quiet minute.
     pub asks_per_minute: u32,
-    /// Bytes of one event; what is larger is cut.
+    /// Bytes of one event; a larger one is truncated.
     pub event_bytes: usize,
     /// Bytes that a child may write in one run.
     pub journal_bytes: u64,
-    /// Bytes of the disk that are kept for decisions.
+    /// Free bytes on the disk that are reserved for decisions.
     pub reserve_bytes: u64,
 }
 
@@ -53,7 +54,7 @@ impl Default for Limits {
     }
 }
 
-/// A limit that was reached, by the name of its setting.
+/// A limit that was reached, identified by its setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Limit {
     Sessions,
@@ -95,7 +96,7 @@ impl Limit {
         }
     }
 
-    /// What a caller is told whose session was not made.
+    /// The error for a caller whose session was not created.
     pub(crate) fn refusal(self, limits: &Limits) -> Error {
         let name = self.name();
         let (most, why) = match self {
@@ -125,7 +126,7 @@ impl Limit {
         Error::new(ErrorKind::LimitReached, message).with("limit", name).with("most", most)
     }
 
-    /// What an agent is told whose question was not even asked.
+    /// The message to an agent whose approval request was rejected before anyone saw it.
     pub(crate) fn to_agent(self, limits: &Limits) -> String {
         let why: &dyn fmt::Display = match self {
             Self::OpenApprovals => {
@@ -144,23 +145,23 @@ impl Limit {
     }
 }
 
-/// What is counted before it is stored. Ids, so that nothing counts twice however often it is told.
+/// Counts what is about to be stored. It counts ids, so that repeated reports of one item count once.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
-    /// The living sessions, and to whom each answers.
+    /// The living sessions, and the party that each answers to.
     sessions: Mutex<HashMap<SessionId, AskedOf>>,
     open: Mutex<OpenBook>,
 }
 
 #[derive(Debug, Default)]
 struct OpenBook {
-    /// How much each asks about.
+    /// The bytes of each approval's input.
     bytes: HashMap<ApprovalId, usize>,
     in_all: usize,
 }
 
 impl Room {
-    /// Makes room for a session that is about to be stored.
+    /// Reserves a place for a session that is about to be stored.
     pub(crate) fn admit(
         &self,
         session: SessionId,
@@ -190,23 +191,23 @@ impl Room {
         Ok(())
     }
 
-    /// A session is there from before.
+    /// Counts a session that an earlier hub stored.
     pub(crate) fn lives(&self, session: SessionId, answers_to: AskedOf) {
         locked(&self.sessions).insert(session, answers_to);
     }
 
-    /// A session is gone, or did not come to be.
+    /// Releases the place of a session that was deleted or could not be stored.
     pub(crate) fn leaves(&self, session: SessionId) {
         locked(&self.sessions).remove(&session);
     }
 
-    /// Makes room for an approval that is about to be stored and asks about so many bytes.
+    /// Reserves room for an approval with an input of this size that is about to be stored.
     pub(crate) fn ask(&self, approval: ApprovalId, bytes: usize, limits: &Limits) -> Result<(), Limit> {
         let mut open = locked(&self.open);
         if open.bytes.len() >= limits.open_approvals {
             return Err(Limit::OpenApprovals);
         }
-        // A single one always fits: what is too large for anyone to look at was denied before.
+        // A single approval always fits: inputs that are too large to review were denied before.
         if open.in_all > 0 && open.in_all + bytes > limits.open_approvals_bytes {
             return Err(Limit::OpenApprovalsBytes);
         }
@@ -214,12 +215,12 @@ impl Room {
         Ok(())
     }
 
-    /// An approval is open from before.
+    /// Counts an open approval that an earlier hub stored.
     pub(crate) fn is_open(&self, approval: ApprovalId, bytes: usize) {
         locked(&self.open).insert(approval, bytes);
     }
 
-    /// An approval has come to its end.
+    /// Releases the room of a resolved approval.
     pub(crate) fn resolved(&self, approval: ApprovalId) {
         let mut open = locked(&self.open);
         let bytes = open.bytes.remove(&approval).unwrap_or(0);
@@ -234,7 +235,7 @@ impl OpenBook {
     }
 }
 
-/// The agents above whoever answers to `answers_to`, the nearest first; the operator is none.
+/// `answers_to` and the agents above it, nearest first, without the operator.
 fn agents_above<'a>(sessions: &'a HashMap<SessionId, AskedOf>, answers_to: &'a AskedOf) -> Vec<&'a AskedOf> {
     let next = |agent: &&'a AskedOf| match agent {
         AskedOf::Session { id } => sessions.get(id),
@@ -248,7 +249,7 @@ fn locked<T>(counted: &Mutex<T>) -> MutexGuard<'_, T> {
     counted.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// About how many bytes an input takes.
+/// The approximate size of an input in bytes.
 pub(crate) fn weight(input: &Object) -> usize {
     fn of(value: &Value) -> usize {
         match value {
@@ -261,15 +262,15 @@ pub(crate) fn weight(input: &Object) -> usize {
     input.iter().map(|(name, value)| name.len() + 8 + of(value)).sum()
 }
 
-/// A token bucket: so many a minute on the long run, and as many at once after a quiet minute.
+/// A token bucket: a rate per minute, with a burst of the same size after a quiet minute.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
-    /// When the bucket will be full again, if nothing is taken.
+    /// When the bucket will be full again if nothing is taken.
     full_at: Option<Instant>,
 }
 
 impl Pace {
-    /// Takes one now, if there is one.
+    /// Takes a token if one is available; returns whether it did.
     pub(crate) fn take(&mut self, now: Instant, per_minute: u32) -> bool {
         let minute = Duration::from_secs(60);
         let full_at = self.full_at.filter(|at| *at > now).unwrap_or(now) + minute / per_minute.max(1);
@@ -312,7 +313,7 @@ mod tests {
             let child = admit(&top).expect("one below it");
             let grandchild = admit(&child).expect("and one below that");
             assert_eq!(admit(&grandchild), Err(Limit::Depth));
-            // The agent outside has three below it by now, the top two.
+            // The external agent has three descendants by now, the top session two.
             let one_more = admit(&top);
             if above == outside {
                 assert_eq!(one_more, Err(Limit::Descendants));

@@ -1,5 +1,5 @@
-//! The sessions from the root of a tree down to one of them. Who made whom never changes, so a session's owner finds
-//! this out once.
+//! The lineage of a session: the sessions from the root of its tree down to itself. It never changes, so the owner of a
+//! session determines it once.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::Settings;
 use crate::tree::MAX_DEPTH;
 use plexus_book::now;
 
-/// A call that a rule or a scope is held against.
+/// A call that is checked against a rule or a scope.
 pub(crate) struct JudgedCall {
     tool_name: String,
     input: Value,
@@ -32,7 +32,7 @@ impl JudgedCall {
     }
 }
 
-/// A session with all above it, root first.
+/// A session with its ancestors, root first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lineage(Vec<SessionRow>);
 
@@ -47,8 +47,8 @@ impl Lineage {
         &self.0
     }
 
-    /// Those above `below` that `may` decide, the nearest to begin with. The root may decide anything, and the operator
-    /// comes last.
+    /// The ancestors of `below` for which `may` returns true, nearest first, then the party that the root answers to,
+    /// then the operator. The last two may decide anything.
     pub(crate) fn deciders(&self, below: SessionId, may: impl Fn(&SessionRow) -> bool) -> Vec<AskedOf> {
         let upwards = self.0.iter().rev().skip_while(|session| session.id != below).skip(1);
         let mut deciders: Vec<AskedOf> = upwards
@@ -60,8 +60,8 @@ impl Lineage {
         deciders
     }
 
-    /// What bounds the calls that `session` may allow for those below it: its scope and that of every session above it.
-    /// `None` where one of them may allow nothing, or `session` is not part of this lineage.
+    /// The scopes that limit which calls of its descendants `session` may allow: its own and those of its ancestors.
+    /// `None` if one of them may allow nothing, or if `session` is not part of this lineage.
     pub(crate) fn scopes_of(&self, session: SessionId) -> Option<ScopeChain> {
         let at = self.0.iter().position(|row| row.id == session)?;
         let own = own_scope(&self.0[at])?;
@@ -69,12 +69,12 @@ impl Lineage {
         Some(ScopeChain::new(own, above?))
     }
 
-    /// Whether `session` may allow this call to those below it.
+    /// Whether `session` may allow this call of a descendant.
     pub(crate) fn may_allow(&self, session: SessionId, call: &JudgedCall) -> bool {
         self.scopes_of(session).is_some_and(|scopes| scopes.may_allow(&call.as_call()))
     }
 
-    /// What `~` means to the session.
+    /// The directory that `~` stands for in the session.
     pub(crate) fn home(&self, settings: &Settings) -> Option<PathBuf> {
         let given = self.itself().and_then(|session| session.config.env.get("HOME").map(PathBuf::from));
         given.or_else(|| settings.home.clone().filter(|_| !settings.clean_env))
@@ -86,7 +86,7 @@ impl Lineage {
     }
 }
 
-/// The lineage of a session. It is empty where it cannot be followed to its root: then every call is denied.
+/// The lineage of a session. It is empty if an ancestor is missing: then every call is denied.
 pub(crate) async fn known_lineage(store: &dyn Store, session: SessionRow) -> Result<Lineage, StoreError> {
     match lineage(store, session).await {
         Err(StoreError::Unusable(why)) => {
@@ -97,7 +97,7 @@ pub(crate) async fn known_lineage(store: &dyn Store, session: SessionRow) -> Res
     }
 }
 
-/// The lineage of the session that asks for this approval.
+/// The lineage of the session that requests this approval.
 pub(crate) async fn lineage_of(store: &dyn Store, row: &ApprovalRow) -> Result<Lineage, StoreError> {
     match store.session(row.approval.session_id).await? {
         Some(asking) => known_lineage(store, asking).await,
@@ -105,7 +105,7 @@ pub(crate) async fn lineage_of(store: &dyn Store, row: &ApprovalRow) -> Result<L
     }
 }
 
-/// The lineage of a session. One that cannot be followed to its root is an error: rules may be missing in it.
+/// The lineage of a session. A missing ancestor is an error, because its rules would be missing, too.
 async fn lineage(store: &dyn Store, session: SessionRow) -> Result<Lineage, StoreError> {
     let mut upwards = vec![session];
     while let Some(AskedOf::Session { id }) = upwards.last().map(|session| session.answers_to.clone()) {
@@ -119,7 +119,7 @@ async fn lineage(store: &dyn Store, session: SessionRow) -> Result<Lineage, Stor
     Ok(Lineage(upwards))
 }
 
-/// The scope that a session was given; `None` where it may allow nothing, was deleted, or has a scope that cannot be read.
+/// The scope of a session; `None` if it may allow nothing, was deleted, or has a scope that cannot be read.
 fn own_scope(session: &SessionRow) -> Option<Scope> {
     let config = &session.config;
     if session.deleted_at.is_some() || !config.hub_tools || config.approve_scope.is_empty() {

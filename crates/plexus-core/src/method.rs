@@ -1,6 +1,6 @@
-//! Methods: each is declared once, with its types, and every door, the schema and the tools for agents are made
-//! from that declaration. The registry looks a method up, checks that the caller may use it, reads its parameters
-//! and writes its result; what the method does is the activation's business.
+//! Methods: each is declared once, with its types. All doors, the schema and the tools for agents are derived from that
+//! declaration. The registry looks up a method, parses its parameters and serialises its result; the activation
+//! implements the method.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 
 use crate::access::{Admitted, Needs};
 
-/// Who finds a method among its tools.
+/// Who gets a method as a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
-    /// Programs and people, on `/rpc` alone.
+    /// Programs and people, only on `/rpc`.
     Programs,
     /// Parent agents as well, on `/mcp`.
     Agents,
@@ -27,14 +27,14 @@ pub enum Audience {
     Children,
 }
 
-/// Who uses the tools, as far as it decides which of them are shown.
+/// The user of the tools, which determines the tools that are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolUser {
     /// The operator's programs, and parent agents outside the hub.
     Parent,
-    /// A supervised child: it may ask for permission.
+    /// A supervised child: it may only request permission.
     Child,
-    /// A supervised child that was given the hub's tools, too.
+    /// A supervised child that also has the hub's tools.
     ChildWithHubTools,
 }
 
@@ -48,29 +48,29 @@ impl ToolUser {
     }
 }
 
-/// Whether a call that got no answer may simply be made again.
+/// Whether a client may repeat a call that got no response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
-    /// It may: it reads, or says the same thing twice.
+    /// It may: the method only reads, or is idempotent.
     Safe,
-    /// It may not: it could be done twice.
+    /// It may not: the call could take effect twice.
     Unsafe,
 }
 
 type Handler<C> =
     Arc<dyn Fn(Arc<C>, Admitted, Value) -> BoxFuture<'static, Result<Value, Error>> + Send + Sync>;
 
-/// One method, as it was declared. `C` is what its function works on: the hub.
+/// A declared method. `C` is the context of its function: the hub.
 pub struct Method<C> {
-    /// Such as `claudecode.create`.
+    /// Its name, such as `claudecode.create`.
     pub name: &'static str,
     /// What it does, for people and agents.
     pub summary: &'static str,
-    /// Who finds it among its tools.
+    /// Who gets it as a tool.
     pub audience: Audience,
-    /// What it takes to call it.
+    /// The access that it needs.
     pub needs: Needs,
-    /// Whether it may be called again when no answer came.
+    /// Whether a client may repeat a call that got no response.
     pub repeat: Repeat,
     /// The schema of its parameters.
     pub params: Object,
@@ -90,7 +90,7 @@ pub struct MethodTypes {
 }
 
 impl<C: Send + Sync + 'static> Method<C> {
-    /// Declares a method: its name, what it does, whom it is for, what it takes to call it, and the function behind it.
+    /// Declares a method: its name, its summary, its audience, the access it needs, and its function.
     pub fn new<P, R, F, Fut>(
         name: &'static str,
         summary: &'static str,
@@ -111,7 +111,7 @@ impl<C: Send + Sync + 'static> Method<C> {
         })
     }
 
-    /// Declares a method that reads its parameters itself, because it has an answer to whatever they are.
+    /// Declares a method that parses its parameters itself, because it has a result even for invalid ones.
     pub fn raw<P, R, F, Fut>(
         name: &'static str,
         summary: &'static str,
@@ -142,7 +142,7 @@ impl<C: Send + Sync + 'static> Method<C> {
         }
     }
 
-    /// Says that the method may be called again when no answer came.
+    /// Declares that a client may repeat a call that got no response.
     #[must_use]
     pub fn repeatable(mut self) -> Self {
         self.repeat = Repeat::Safe;
@@ -206,22 +206,22 @@ impl<C: Send + Sync + 'static> Registry<C> {
         self.methods.values()
     }
 
-    /// The methods that are shown as tools.
+    /// The methods that are listed as tools for this user.
     pub fn tools_of(&self, user: ToolUser) -> impl Iterator<Item = &Method<C>> {
         self.all().filter(move |method| user.is_shown(method.audience))
     }
 
-    /// The method of this name.
+    /// The method with this name.
     pub fn get(&self, name: &str) -> Option<&Method<C>> {
         self.methods.get(name)
     }
 
-    /// The method behind this MCP tool. Agents are shown few tools, since each costs them; they may call any.
+    /// The method of an MCP tool. Agents are shown few tools, because each one has a cost for them; they may call any.
     pub fn tool(&self, tool_name: &str) -> Option<&Method<C>> {
         self.methods.values().find(|method| method.tool_name() == tool_name)
     }
 
-    /// Calls a method that the caller was found to be allowed.
+    /// Calls a method for an admitted caller.
     pub(crate) async fn call(
         &self,
         context: Arc<C>,
@@ -245,7 +245,7 @@ impl<C: Send + Sync + 'static> Registry<C> {
     }
 }
 
-/// The answer to a name nobody has.
+/// The error for an unknown method.
 pub fn method_not_found(name: &str) -> Error {
     Error::new(ErrorKind::MethodNotFound, format!("there is no method `{name}`; `rpc.discover` lists them"))
 }
@@ -277,7 +277,7 @@ fn describe<C>(method: &Method<C>) -> Value {
     })
 }
 
-/// Reads parameters so that the message names the field, whatever is wrong with it.
+/// Parses parameters. The error message names the invalid field.
 fn read_params<P: DeserializeOwned>(schema: &Object, value: Value) -> Result<P, Error> {
     let value = if value.is_null() { json!({}) } else { value };
     if !value.is_object() {
@@ -286,7 +286,7 @@ fn read_params<P: DeserializeOwned>(schema: &Object, value: Value) -> Result<P, 
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = error.path().to_string();
         let text = error.inner().to_string();
-        // At the top the schema knows best: fields of what is not built yet are not in it.
+        // At the top level the schema has the known fields: it omits fields that are not implemented yet.
         let quoted = |text: &str| text.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
         if text.starts_with("unknown field `") {
             let nested = path.contains('.');

@@ -1,6 +1,6 @@
-//! What an operator watches: every figure that `/metrics` shows, in one place. What happens is counted as it happens,
-//! by an atomic or two; what is the case (sessions, open approvals, journals) is read when someone asks, from the
-//! store and the run directories, so that it is right after a restart. `docs/metrics.md` says what each one means.
+//! Metrics: all figures of `/metrics` in one place. Events are counted as they happen, with one or two atomics. State
+//! (sessions, open approvals, journals) is read on each request from the store and the run directories, so that it is
+//! correct after a restart. `docs/metrics.md` explains each figure.
 
 use std::any::Any;
 use std::sync::atomic::AtomicU64;
@@ -24,13 +24,13 @@ use plexus_book::now;
 
 /// One label and its value.
 type Label = [(&'static str, &'static str); 1];
-/// A figure that is set when it is asked for; not a number where it cannot be known.
+/// A gauge that is set on each request; NaN if its value is unknown.
 type State = Gauge<f64, AtomicU64>;
 
 const TURN_OUTCOMES: [&str; 3] = ["complete", "failed", "interrupted"];
 const ANSWERS: [&str; 4] = ["allowed", "denied", "expired", "withdrawn"];
 
-/// The label of a turn that ended.
+/// The label of a finished turn; `None` for a running one.
 fn outcome(status: TurnStatus) -> Option<&'static str> {
     match status {
         TurnStatus::Running => None,
@@ -40,7 +40,7 @@ fn outcome(status: TurnStatus) -> Option<&'static str> {
     }
 }
 
-/// What someone listens to.
+/// The stream that a client follows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Stream {
     Session,
@@ -48,7 +48,7 @@ pub(crate) enum Stream {
     Changes,
 }
 
-/// All figures.
+/// All metrics of a hub.
 pub(crate) struct Metrics {
     registry: Registry,
     asked: Counter,
@@ -69,7 +69,7 @@ pub(crate) struct Metrics {
     doors: DoorFigures,
 }
 
-/// Raises a gauge by one for as long as it is held, however that ends.
+/// Raises a gauge by one until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Raised(Gauge);
 
@@ -91,7 +91,7 @@ impl Default for Metrics {
         let mut metrics = Self {
             registry: Registry::with_prefix("plexus"),
             asked: Counter::default(),
-            // From one second to three days: people sleep.
+            // From one second to three days, because people sleep.
             decisions: Family::new_with_constructor(|| {
                 Histogram::new([1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0, 259_200.0])
             }),
@@ -117,7 +117,7 @@ impl Default for Metrics {
 
 impl Metrics {
     fn register(&mut self) {
-        // A figure that is there from the start can be watched before the first time that it moves.
+        // A figure that exists from the start can be monitored before it first changes.
         for outcome in TURN_OUTCOMES {
             drop(self.turns.get_or_create(&[("outcome", outcome)]));
         }
@@ -156,13 +156,13 @@ impl Metrics {
         self.doors.register(to);
     }
 
-    /// This has become durable.
+    /// Counts the contents of a commit.
     pub(crate) fn on_commit(&self, committed: &Committed) {
         let mut told = None;
         for entry in &committed.feed {
             match &entry.entry {
                 FeedEntry::Asked { .. } => _ = self.asked.inc(),
-                // Every agent above is told of the same end, one after the other.
+                // The feed has one entry per ancestor for the same turn, one after the other.
                 FeedEntry::Finished { turn, .. } if told == Some((entry.session, *turn)) => {}
                 FeedEntry::Finished { turn, status, .. } => {
                     told = Some((entry.session, *turn));
@@ -186,12 +186,12 @@ impl Metrics {
         }
     }
 
-    /// Something was refused because of a limit.
+    /// Counts a request that was rejected because of a limit.
     pub(crate) fn refused(&self, limit: Limit) {
         self.refused.get_or_create(&[("limit", limit.name())]).inc();
     }
 
-    /// Someone listens, until the returned value is dropped.
+    /// Counts a follower until the returned value is dropped.
     pub(crate) fn listen(&self, stream: Stream) -> Raised {
         Raised::by_one(&self.listeners.get_or_create(&label_of(stream)))
     }
@@ -206,15 +206,15 @@ fn label_of(stream: Stream) -> Label {
 }
 
 impl Metrics {
-    /// The figures that the doors count.
+    /// The metrics of the doors.
     pub(crate) fn doors(&self) -> &DoorFigures {
         &self.doors
     }
 
-    /// All figures, in the text format of OpenMetrics, which Prometheus reads.
+    /// All metrics, in the OpenMetrics text format, which Prometheus reads.
     pub(crate) async fn text(&self, store: &dyn Store, settings: &Settings, now_is: Present) -> String {
         let (tally, lags) = tokio::join!(store.tally(), lags(store, settings));
-        // A figure that cannot be read now is not a number; the others are shown all the same.
+        // A figure that cannot be read is NaN; the others are still shown.
         let (mut sessions, mut open, mut oldest) = (f64::NAN, f64::NAN, f64::NAN);
         if let Ok(tally) = tally {
             (sessions, open) = (tally.sessions as f64, tally.open_approvals as f64);
@@ -252,14 +252,14 @@ impl Meter for Metrics {
     }
 }
 
-/// Figures that only the hub knows, at the moment someone asks.
+/// Figures that only the hub knows, at the time of the request.
 pub(crate) struct Present {
-    /// The number of children with a process.
+    /// The number of children with a running process.
     pub(crate) children: usize,
     pub(crate) disk_free: Option<u64>,
 }
 
-/// The bytes that each living run has written and the store does not have.
+/// For each run with a process, the bytes that it has written and the store does not have yet.
 async fn lags(store: &dyn Store, settings: &Settings) -> Result<Vec<u64>, StoreError> {
     let runs = store.open_runs().await?;
     let with_a_process = |run: &RunRow| matches!(run.state, RunState::Running | RunState::Ending);

@@ -1,4 +1,4 @@
-//! The outcome of a resolved approval: what the child is told, and what a caller is told who answers too late.
+//! The outcome of a resolved approval: the result for the child, and the response to a caller that answers too late.
 
 use plexus_claude::PermissionResult;
 use plexus_protocol::ApprovalStatus;
@@ -7,7 +7,7 @@ use plexus_protocol::loopback::Answered;
 use plexus_store::ApprovalRow;
 use serde_json::{Value, json};
 
-/// The answer to a caller that was not the first.
+/// The response to a caller whose answer was not the first.
 pub(crate) fn already_resolved(row: &ApprovalRow) -> Answered {
     Answered::AlreadyResolved {
         approval_id: row.approval.id,
@@ -17,12 +17,12 @@ pub(crate) fn already_resolved(row: &ApprovalRow) -> Answered {
     }
 }
 
-/// The change of mode that goes with an approved plan. For this session only: nothing is written to settings.
+/// The mode change that accompanies an approved plan. It applies to this session only; nothing is written to settings.
 fn set_mode(mode: PermissionMode) -> Value {
     json!({"type": "setMode", "mode": mode.as_str(), "destination": "session"})
 }
 
-/// What the child is told about an approval that has come to its end. The input is always the stored one.
+/// The result of a resolved approval for the child. The input is always taken from the store.
 pub(crate) fn permission_result(row: &ApprovalRow) -> PermissionResult {
     let decision = row.approval.decision.as_ref();
     let message = decision.and_then(|decision| decision.message.clone());

@@ -18,7 +18,7 @@ use crate::loading::UserSettings;
 use crate::metrics::Metrics;
 use crate::policy::Policies;
 use crate::tasks::Tasks;
-use crate::wall::Walls;
+use crate::sandbox::SandboxSetup;
 use crate::{Address, Settings};
 use plexus_book::{Book, Commits};
 
@@ -38,7 +38,7 @@ pub(crate) struct Parts {
     pub(crate) deltas: Arc<Deltas>,
     pub(crate) disk: Disk,
     pub(crate) watch: JournalWatch,
-    pub(crate) walls: Walls,
+    pub(crate) sandbox: SandboxSetup,
     pub(crate) files: Files,
     pub(crate) user_settings: UserSettings,
     pub(crate) keepers: Keepers,

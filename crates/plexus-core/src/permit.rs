@@ -1,5 +1,5 @@
-//! `loopback.permit`: a child on the `mcp` channel asks and waits. However long that takes, over whatever doors and
-//! restarts, it is one approval; the answer comes from the store, and it is always a decision, never an error.
+//! `loopback.permit`: a child on the `mcp` channel requests permission and waits. One request is one approval, across
+//! all doors, reconnects and restarts. The result comes from the store and is always a decision, never an error.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -17,13 +17,13 @@ use crate::session::{NewStream, Permitted, Sessions};
 use crate::tasks::Tasks;
 use plexus_book::{Book, Commits};
 
-/// A permit that was asked over HTTP: what its stream needs to begin, and to answer.
+/// A permit requested over HTTP: what its stream needs to start and to answer.
 pub struct PermitTicket {
-    /// The id of its stream; `None` when the decision is there already.
+    /// The id of its stream; `None` if the decision is already known.
     pub stream_id: Option<String>,
     /// The ids that the door stored with the request.
     pub ids: CallIds,
-    /// Held for as long as anyone waits.
+    /// Counts as an attached stream until it is dropped.
     state: Ticketed,
 }
 
@@ -36,14 +36,14 @@ fn deny(message: impl Into<String>) -> Permitted {
     Permitted::Decided(PermissionResult::Deny { message: message.into(), interrupt: false })
 }
 
-/// Approval requests over MCP: asking, waiting, and coming back for the answer.
+/// Handles approval requests over MCP: requesting, waiting, and resuming after a lost stream.
 pub(crate) struct Permits {
     store: Arc<dyn Store>,
     commits: Arc<Commits>,
     book: Arc<Book>,
     sessions: Arc<Sessions>,
     tasks: Tasks,
-    /// How long a request over HTTP may be without a stream.
+    /// How long a request over HTTP may have no stream.
     window: Duration,
     attachments: Attachments,
     this: Weak<Self>,
@@ -70,7 +70,7 @@ impl Permits {
         })
     }
 
-    /// Asks; whatever is wrong with the question is answered with a denial.
+    /// Requests permission. An invalid request is denied.
     pub(crate) async fn permit_ask(
         &self,
         principal: &Principal,
@@ -97,10 +97,10 @@ impl Permits {
         }
     }
 
-    /// Opens a permit over HTTP: all that is needed to go on after a restart is durable before this returns.
+    /// Opens a permit over HTTP. Everything that is needed to continue after a restart is durable before this returns.
     ///
-    /// A client that vanishes meanwhile does not undo it, so it is seen through for as long as it takes: nobody would
-    /// notice otherwise that the approval has no one waiting for it.
+    /// It runs in its own task, so a client that disconnects meanwhile does not cancel it. Otherwise the hub would not
+    /// notice that nobody waits for the approval.
     pub(crate) async fn permit_open(
         self: &Arc<Self>,
         principal: &Principal,
@@ -118,7 +118,7 @@ impl Permits {
         });
         match opened.await {
             Ok(Some(ticket)) => ticket,
-            // The hub goes away: the connection breaks off, and the next hub is asked.
+            // The hub shuts down: the connection breaks, and the client asks the next hub.
             Ok(None) => std::future::pending().await,
             Err(_) => {
                 let message = "Plexus could not take this question, so it is denied.".to_owned();
@@ -143,7 +143,7 @@ impl Permits {
         PermitTicket { stream_id, ids, state }
     }
 
-    /// Takes a permit up again by the last event id its client saw; `None` when it is not this caller's.
+    /// Resumes a permit by the last event id that its client received; `None` if it belongs to another caller.
     pub(crate) async fn permit_resume(
         self: &Arc<Self>,
         principal: &Principal,
@@ -155,7 +155,7 @@ impl Permits {
         if known.key != key {
             return None;
         }
-        // A fresh id for each stream: the next kill must find one, too.
+        // Each stream gets a new id, so that the client can resume after the next kill, too.
         let stream_id = uuid::Uuid::new_v4().to_string();
         let stream = PermitStream { event_id: stream_id.clone(), ..known.clone() };
         self.commits.retry(|| self.commits.commit(vec![Change::Stream(Box::new(stream.clone()))])).await;
@@ -167,7 +167,7 @@ impl Permits {
         })
     }
 
-    /// Waits for the answer to an opened permit: the decision in Claude Code's own shape.
+    /// Waits for the decision on an opened permit, in Claude Code's format.
     pub(crate) async fn permit_answer(self: &Arc<Self>, ticket: &PermitTicket) -> Value {
         match &ticket.state {
             Ticketed::Decided(result) => result.to_value(),
@@ -176,7 +176,7 @@ impl Permits {
     }
 }
 
-/// How many streams wait for each request over HTTP.
+/// The number of streams that wait for each request over HTTP.
 #[derive(Debug, Default)]
 struct Attachments {
     counts: Mutex<HashMap<ApprovalId, usize>>,
@@ -201,8 +201,8 @@ impl Permits {
         self.detached(approval);
     }
 
-    /// Gives an approval up unless a stream is attached to it within the window. A child that never comes back for its
-    /// answer would leave its approval open, or wait itself, forever.
+    /// Reports an approval to its session as lost, unless a stream is attached to it within the window. Otherwise a
+    /// child that never comes back for its answer would leave its approval open, or wait itself, forever.
     pub(crate) fn detached(&self, approval: ApprovalId) {
         let Some(permits) = self.this.upgrade() else { return };
         self.tasks.spawn_until_closing(async move {

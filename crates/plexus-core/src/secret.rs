@@ -1,27 +1,27 @@
-//! Tokens and digests: random names for callers, kept as hashes, and the digest that names a call exactly.
+//! Tokens and digests: creates random tokens, hashes them for storage, and computes the digest that identifies a call.
 
 use plexus_protocol::Object;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// A fresh secret of 32 random bytes, in hex.
+/// A new secret of 32 random bytes, in hex.
 pub fn new_token() -> Result<String, getrandom::Error> {
     let mut bytes = [0u8; 32];
     getrandom::fill(&mut bytes)?;
     Ok(hex(&bytes))
 }
 
-/// What is kept of a token.
+/// The hash of a token; the store keeps only this.
 pub fn token_hash(token: &str) -> String {
     hex(&Sha256::digest(token.as_bytes()))
 }
 
-/// Names the content of a file.
+/// The hash of a file's content.
 pub fn content_hash(content: &[u8]) -> String {
     hex(&Sha256::digest(content))
 }
 
-/// Names tool, input and working directory: two calls with the same digest do the same thing.
+/// The digest of tool, input and working directory: two calls with the same digest do the same thing.
 pub fn call_digest(tool_name: &str, input: &Object, cwd: &str) -> String {
     let mut hash = Sha256::new();
     for part in [tool_name, cwd] {
@@ -32,7 +32,8 @@ pub fn call_digest(tool_name: &str, input: &Object, cwd: &str) -> String {
     hex(&hash.finalize())
 }
 
-// Objects are hashed by sorted key: the order in which a channel happens to write them says nothing.
+// Objects are hashed in the order of their sorted keys, because the order in which a channel writes them has no
+// meaning.
 fn feed_object(hash: &mut Sha256, object: &Object) {
     let mut keys: Vec<&String> = object.keys().collect();
     keys.sort();

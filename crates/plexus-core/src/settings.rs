@@ -7,81 +7,82 @@ use plexus_protocol::SessionId;
 
 use crate::{Limits, Tracing};
 
-/// How children on the `mcp` channel that the hub starts itself reach it.
+/// How children that the hub starts on the `mcp` channel connect to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChildMcp {
-    /// Through `plexus mcp` on stdio: it outlives any absence of the hub.
+    /// Through `plexus mcp` on stdio: the relay survives any downtime of the hub.
     Relay,
-    /// Over HTTP, as children started elsewhere do.
+    /// Over HTTP, like children that are started elsewhere.
     Http,
 }
 
-/// How callers reach this hub, and how they know it. It is known when the hub listens.
+/// How callers connect to this hub and recognise it. It is known once the hub listens.
 #[derive(Debug, Clone)]
 pub struct Address {
-    /// Where the hub listens, such as `http://127.0.0.1:4445`.
+    /// The URL that the hub listens on, such as `http://127.0.0.1:4445`.
     pub url: String,
     /// The public key by which a relay recognises the hub.
     pub hub_key: String,
-    /// The token of the operator.
+    /// The operator's token.
     pub operator_token: String,
 }
 
 /// The configuration of a hub.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where everything lives.
+    /// The data directory: it contains everything that the hub stores.
     pub data_dir: PathBuf,
-    /// Where worktrees are created; beside the data directory unless given.
+    /// The directory for worktrees; by default next to the data directory.
     pub worktrees_dir: Option<PathBuf>,
     /// The Claude Code program: a path, or a name to look up in `PATH`.
     pub claude: PathBuf,
-    /// This program, for keepers, file helpers and relays.
+    /// The path of this program, to start keepers, file helpers and relays.
     pub plexus: PathBuf,
-    /// Children inherit nothing of the hub's environment; for tests.
+    /// Whether children start without the hub's environment; for tests.
     pub clean_env: bool,
-    /// The user's home directory: what `~` means to a session that is not given another.
+    /// The user's home directory. It is what `~` stands for in a session without a `HOME` of its own.
     pub home: Option<PathBuf>,
-    /// Environment variables that a session may give to those it makes, besides harmless ones.
+    /// Environment variables that a session may give to the sessions it creates, in addition to harmless ones.
     pub session_env: Vec<String>,
-    /// The user's own Claude Code settings, of which children get a little; `None` for nothing of them.
+    /// The user's own Claude Code settings, of which children get a small part; `None` for no part.
     pub user_settings: Option<PathBuf>,
-    /// Where the user's hubs list their data directories, so that each hides all of them from its children.
+    /// The file in which the user's hubs list their data directories, so that each hub hides all of them from its
+    /// children.
     pub hubs_list: Option<PathBuf>,
-    /// Whether children are kept from the hub's own files.
-    pub wall: WallSetting,
+    /// Whether children run in a sandbox that hides the hub's own files.
+    pub sandbox: SandboxSetting,
     /// Whether the processes of a child may trace each other.
     pub tracing: Tracing,
-    /// How children on the `mcp` channel reach the hub.
+    /// How children on the `mcp` channel connect to the hub.
     pub child_mcp: ChildMcp,
-    /// How often a waiting MCP call shows that it is alive.
+    /// The interval at which a waiting MCP call reports progress, to show that it is alive.
     pub progress_every: Duration,
-    /// How long a client of a lost stream waits before it comes back; it tries twice.
+    /// How long a client waits before it reconnects a lost stream; it tries twice.
     pub sse_retry: Duration,
-    /// How long a child may take until it answers `initialize`.
+    /// The time within which a child must answer `initialize`.
     pub initialize_within: Duration,
-    /// How long a child without a turn is kept; `None` for good.
+    /// How long a child without a turn keeps running; `None` for no limit.
     pub idle_after: Option<Duration>,
-    /// How long a child without a turn is kept while there is no hub; `None` for good.
+    /// How long a child without a turn keeps running while no hub does; `None` for no limit.
     pub orphan_after: Option<Duration>,
-    /// How long whoever is asked has before a question goes on to the next above, in seconds.
+    /// How long an approver has before an approval escalates, in seconds.
     pub escalate_after_secs: u64,
-    /// How long somebody counts as there after a call.
+    /// How long a caller counts as available after a call.
     pub present_for: Duration,
-    /// How long a child may hear nothing from its model before it is said to have stalled.
+    /// How long a child may receive nothing from its model before it counts as stalled.
     pub stalled_after: Duration,
-    /// How much there may be of everything.
+    /// The hub-wide limits.
     pub limits: Limits,
-    /// What is kept, and for how long.
+    /// What the hub keeps, and for how long.
     pub retention: Retention,
-    /// What the operator is told when not looking; `None` for nothing.
+    /// Notifications for an operator who is not looking; `None` for no notifications.
     pub notify: Option<NotifySettings>,
-    /// A file, elsewhere, that is told how far the record goes.
+    /// A file outside the data directory that receives heads of the audit log.
     pub audit_head_file: Option<PathBuf>,
 }
 
 impl Settings {
-    /// The defaults, which are the safe choices. `plexus` is this program.
+    /// The default settings, which are the safe choices. `plexus` is the path of this program.
     pub fn defaults(data_dir: PathBuf, plexus: PathBuf) -> Self {
         Self {
             data_dir,
@@ -93,7 +94,7 @@ impl Settings {
             session_env: Vec::new(),
             user_settings: None,
             hubs_list: None,
-            wall: WallSetting::default(),
+            sandbox: SandboxSetting::default(),
             tracing: Tracing::default(),
             child_mcp: ChildMcp::Relay,
             progress_every: Duration::from_secs(20),
@@ -111,13 +112,13 @@ impl Settings {
         }
     }
 
-    /// Where everything of a session lives that is no row of the store.
+    /// The directory for the files of a session.
     pub fn session_dir(&self, session: SessionId) -> PathBuf {
         self.data_dir.join("sessions").join(session.to_string())
     }
 
-    /// Where worktrees are created: `DIR-worktrees` unless given. An agent works in a worktree, so a worktree may neither
-    /// contain the data directory nor lie in it.
+    /// The directory for worktrees, by default `DIR-worktrees`. An agent works in a worktree, so a worktree must
+    /// neither contain the data directory nor lie in it.
     pub(crate) fn worktrees_dir(&self) -> PathBuf {
         let beside = || {
             let mut name = self.data_dir.as_os_str().to_owned();
@@ -127,46 +128,46 @@ impl Settings {
         self.worktrees_dir.clone().unwrap_or_else(beside)
     }
 
-    /// Where the runs of a session live.
+    /// The directory of a run.
     pub fn run_dir(&self, key: plexus_store::RunKey) -> PathBuf {
         self.session_dir(key.session).join("runs").join(key.run.to_string())
     }
 
-    /// How long a permit over HTTP may be without a stream: the client's two tries, and a little.
+    /// How long a permit over HTTP may have no stream: the client's two tries, and half an interval more.
     pub fn permit_window(&self) -> Duration {
         self.sse_retry * 2 + self.sse_retry / 2
     }
 }
 
-/// Whether children are kept from the hub's own files.
+/// Whether children run in a sandbox that hides the hub's own files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum WallSetting {
-    /// Where the system grants it; elsewhere they are started without.
+pub enum SandboxSetting {
+    /// If the system grants a sandbox; otherwise children are started without one.
     #[default]
     Wanted,
-    /// Else they are not started.
+    /// Always: without a sandbox, children are not started.
     Required,
-    /// No.
+    /// Never.
     Off,
 }
 
-/// What is kept, and for how long. `None` is for good.
+/// What the hub keeps, and for how long. `None` means forever.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Retention {
-    /// How often it is looked for what has grown old.
+    /// The interval between two searches for old files and entries.
     pub every: Duration,
-    /// The files of runs that are over: what the agent wrote and was sent, in the form it was.
+    /// Files of finished runs: the raw input and output of the agent.
     pub run_files_for: Option<Duration>,
-    /// How many bytes of those files, all together, are kept; those that ended first go first.
+    /// The maximum total size of those files; the files of the runs that ended first are deleted first.
     pub run_files_bytes: Option<u64>,
-    /// Events of turns that are over.
+    /// Events of finished turns.
     pub events_for: Option<Duration>,
-    /// The record of decisions: approvals that came to their end, and the calls that the gate saw.
+    /// The history of decisions: resolved approvals, and the calls that the gate saw.
     pub decisions_for: Option<Duration>,
 }
 
 impl Default for Retention {
-    /// What is not the record goes after a month, or sooner when it grows large; the record stays.
+    /// Run files are deleted after 30 days, or sooner if they grow large; events and decisions are kept.
     fn default() -> Self {
         Self {
             every: Duration::from_secs(600),
@@ -178,33 +179,33 @@ impl Default for Retention {
     }
 }
 
-/// Which ends of turns are told.
+/// Which finished turns cause a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TurnsTold {
-    /// Every one.
+pub enum TurnNotices {
+    /// All of them.
     All,
-    /// Those that failed.
+    /// Only failed ones.
     Failed,
     /// None.
     Off,
 }
 
-/// A way to tell.
+/// How a notification is delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Telling {
-    /// A program and its arguments; it reads the notice as JSON from its stdin.
+pub enum NotifyBy {
+    /// A program with its arguments. It reads the notice as JSON from its stdin.
     Command(Vec<String>),
-    /// `notify-send`, where there is one.
+    /// The program `notify-send`, if it is installed.
     Desktop,
 }
 
-/// What is told, and how.
+/// What causes a notification, and how it is delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotifySettings {
-    /// How.
-    pub by: Vec<Telling>,
-    /// How long a question has to have been open, in seconds.
+    /// The ways of delivery; all of them are used.
+    pub by: Vec<NotifyBy>,
+    /// How long an approval must be open before a notification, in seconds.
     pub approval_after_secs: u64,
-    /// Which ends of turns.
-    pub turns: TurnsTold,
+    /// Which finished turns cause one.
+    pub turns: TurnNotices,
 }

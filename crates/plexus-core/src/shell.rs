@@ -1,24 +1,24 @@
-//! The shell that Claude Code runs tool calls with. Both zsh and bash are possible, and by default Claude Code prefers
-//! zsh; the policy's reader is exact for bash, so every child is started with a known bash. This module finds it and
-//! writes it over whatever else the environment says.
+//! The shell in which Claude Code runs tool calls. Claude Code supports zsh and bash and prefers zsh by default. The
+//! policy's parser is exact for bash only, so every child is started with a known bash. This module finds it and
+//! overrides all other shell settings in the environment.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Names the shell of tool calls; Claude Code takes it before `SHELL` and before what it finds in `PATH`.
+/// The variable that names the shell of tool calls. Claude Code prefers it to `SHELL` and to the shells in `PATH`.
 pub(crate) const SHELL_VARIABLE: &str = "CLAUDE_CODE_SHELL";
 
-/// Names a program that Claude Code hands every command line to instead of running it.
+/// The variable that names a program to which Claude Code passes every command line instead of running it.
 pub(crate) const PREFIX_VARIABLE: &str = "CLAUDE_CODE_SHELL_PREFIX";
 
-/// Directories that only the system's administrator writes to. They are searched before `PATH`, whose directories a
-/// child may be able to write to.
+/// Directories that only the system administrator can write to. They are searched before `PATH`, because a child may be
+/// able to write to the directories in `PATH`.
 const SYSTEM_DIRECTORIES: [&str; 4] = ["/bin", "/usr/bin", "/usr/local/bin", "/run/current-system/sw/bin"];
 
-/// Makes bash the shell of the tool calls of a child with this environment. Where the host has no bash, Claude Code
-/// chooses a shell itself, as `SHELL` of the hub and the child's `PATH` have it.
+/// Makes bash the shell of the tool calls of a child with this environment. On a host without bash, Claude Code chooses
+/// a shell itself, by the hub's `SHELL` and the child's `PATH`.
 pub(crate) fn fix_shell(env: &mut BTreeMap<OsString, OsString>) {
     choose(env, find_bash(), std::env::var_os("SHELL"));
 }
@@ -35,7 +35,7 @@ fn choose(env: &mut BTreeMap<OsString, OsString>, bash: Option<PathBuf>, fallbac
     }
 }
 
-/// The bash that agents run their commands with, if this machine has one.
+/// The bash that agents run their commands with; `None` if this machine has none.
 pub fn find_bash() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = SYSTEM_DIRECTORIES.iter().map(PathBuf::from);

@@ -1,6 +1,6 @@
-//! The file that a call is about to change, as it is on disk now, so that the approver sees a diff and not just the new
-//! text. A child chooses the path, so the file is read by the sandboxed helper. Only people get it: an agent that could see
-//! the file behind a call of its child would read files without a `Read` call of its own.
+//! The current content of the file that a call will change, so that the approver sees a diff. The child chooses the
+//! path, so the sandboxed helper reads the file. Agents do not get the content: otherwise an agent could read files
+//! through the calls of its child, without a `Read` call of its own.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use plexus_protocol::{Approval, Object, Principal};
 use crate::access::Admitted;
 use crate::files::{FileError, Files};
 
-/// Larger files are not shown.
+/// The maximum size of a file that is shown, in bytes.
 const MOST_BYTES: u64 = 1024 * 1024;
 
-/// The file that this call is about to change; `None` if it changes none, or if the caller is an agent.
+/// The file that this call will change; `None` if it changes none, or if the caller is an agent.
 pub(crate) async fn target_file(files: &Files, caller: &Admitted, approval: &Approval) -> Option<TargetFile> {
     if !matches!(caller.principal, Principal::Operator | Principal::Token { .. }) {
         return None;
@@ -32,7 +32,7 @@ pub(crate) async fn target_file(files: &Files, caller: &Admitted, approval: &App
     })
 }
 
-/// The path that a call of one of Claude Code's editing tools names.
+/// The path in the input of one of Claude Code's editing tools.
 fn target(tool_name: &str, input: &Object, cwd: &Path) -> Option<PathBuf> {
     if !matches!(tool_name, "Edit" | "MultiEdit" | "Write") {
         return None;

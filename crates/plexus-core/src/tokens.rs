@@ -1,4 +1,4 @@
-//! Whom a token speaks for, and for how long.
+//! Identifies the caller that a token belongs to, and waits for the end of the token's validity.
 
 use std::time::Duration;
 
@@ -12,35 +12,35 @@ use crate::secret::token_hash;
 use plexus_book::now;
 use plexus_book::{Commits, Topic, next};
 
-/// A caller, and by what it is known.
+/// An identified caller, with the token that identifies it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
-    /// Who.
+    /// The caller.
     pub principal: Principal,
-    /// What it showed, if that can come to an end.
+    /// The token, if its validity can end.
     ends: Option<TokenKey>,
 }
 
 impl Known {
-    /// A caller that is known for good: by the operator's own token, or by the system.
+    /// A caller that stays valid forever: identified by the operator's own token, or by the system.
     pub fn for_good(principal: Principal) -> Self {
         Self { principal, ends: None }
     }
 
-    /// Whether that can come to an end.
+    /// Whether the validity can end.
     pub fn can_end(&self) -> bool {
         self.ends.is_some()
     }
 }
 
-/// Whom a token speaks for.
+/// The caller that a token belongs to; `None` for an unknown token.
 pub(crate) async fn known_by(
     store: &dyn Store,
     operator_token: &str,
     token: &str,
 ) -> Result<Option<Known>, Error> {
     let hash = token_hash(token);
-    // Comparing hashes tells an onlooker nothing about the token, however long it takes.
+    // Comparing hashes reveals nothing about the token through timing.
     if hash == token_hash(operator_token) {
         return Ok(Some(Known::for_good(Principal::Operator)));
     }
@@ -58,7 +58,7 @@ pub(crate) async fn known_by(
     }))
 }
 
-/// Waits until what this caller showed is good for nothing any more; for good where that never happens.
+/// Waits until the caller's token is no longer valid; forever if its validity cannot end.
 pub(crate) async fn token_ends(store: &dyn Store, commits: &Commits, known: &Known) {
     let Some(ends) = &known.ends else { return std::future::pending().await };
     let mut signal = commits.signals().subscribe(Topic::Token(ends.to_string()));

@@ -1,6 +1,6 @@
-//! The living sessions as trees: in what order and how deep a caller sees them, and what a session and all below it come
-//! to together. It is worked out from one reading of the store, however many there are; who stands above whom is all it
-//! goes by, what a caller may do with what it sees is left to `access`.
+//! The living sessions as trees: the order and depth in which a caller sees them, and the totals of each session with
+//! its descendants. All of it is computed from one read of the store, however many sessions exist. This module only
+//! considers who is above whom; `access` decides what a caller may do with them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use plexus_protocol::Principal;
 use plexus_protocol::claudecode::TreeView;
 use plexus_store::{LivingSession, TurnStatus};
 
-/// Trees are a few levels deep; this only stops a walk over a damaged store.
+/// Trees are a few levels deep. This limit only stops a walk over a damaged store.
 pub(crate) const MAX_DEPTH: usize = 64;
 
 /// A session as a caller sees it.
@@ -16,13 +16,14 @@ pub(crate) const MAX_DEPTH: usize = 64;
 pub(crate) struct Seen {
     /// The session.
     pub(crate) living: LivingSession,
-    /// How many levels it is below the uppermost that the caller sees.
+    /// Its depth below the topmost session that the caller sees.
     pub(crate) depth: u32,
-    /// It and all below it.
+    /// The totals of the session and its descendants.
     pub(crate) tree: TreeView,
 }
 
-/// What a caller sees of `sessions`, which come oldest first: a parent before its children, siblings as they were made.
+/// The sessions that a caller sees, parents before children, siblings in order of creation. `sessions` must be sorted
+/// oldest first.
 pub(crate) fn seen_by(principal: &Principal, sessions: Vec<LivingSession>) -> Vec<Seen> {
     let ids: HashSet<String> = sessions.iter().map(key).collect();
     let mut below: HashMap<String, Vec<usize>> = HashMap::new();
@@ -30,7 +31,7 @@ pub(crate) fn seen_by(principal: &Principal, sessions: Vec<LivingSession>) -> Ve
         below.entry(session.row.answers_to.key()).or_default().push(at);
     }
     let is_top = |session: &LivingSession| match principal {
-        // Whatever nobody who lives has made begins a tree of its own.
+        // A session without a living parent is the root of its own tree.
         Principal::Operator | Principal::Token { .. } => !ids.contains(&session.row.answers_to.key()),
         Principal::Parent { .. } => session.row.answers_to == principal.asked_as(),
         Principal::Session { id, .. } => session.row.id == *id,
@@ -40,7 +41,7 @@ pub(crate) fn seen_by(principal: &Principal, sessions: Vec<LivingSession>) -> Ve
     let mut sessions: Vec<Option<LivingSession>> = sessions.into_iter().map(Some).collect();
     let mut seen: Vec<Seen> = Vec::new();
     while let Some((at, depth)) = left.pop() {
-        // Nobody comes twice, not even where a damaged store has a session stand above itself.
+        // Each session is visited once, even if a damaged store makes it its own ancestor.
         let Some(living) = sessions[at].take() else { continue };
         let children = below.get(&key(&living)).into_iter().flatten();
         left.extend(children.rev().map(|child| (*child, depth + 1)));
@@ -65,9 +66,10 @@ fn alone(living: &LivingSession) -> TreeView {
     }
 }
 
-/// Adds each to the one it is below: from the last on, so that what is added is whole.
+/// Adds the totals of each session to its parent, last session first, so that they are complete when added.
 fn add_up(seen: &mut [Seen]) {
-    // The last one so far of each level; a child comes right after its parent or after what is below its siblings.
+    // `path` holds the last session so far of each level: a child follows its parent, or the descendants of its
+    // siblings.
     let mut parents = Vec::with_capacity(seen.len());
     let mut path: Vec<usize> = Vec::new();
     for (at, one) in seen.iter().enumerate() {
@@ -96,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// A session with one open approval that has cost a dollar.
+    /// A session with one open approval and a cost of one dollar.
     fn living(name: &str, answers_to: AskedOf) -> LivingSession {
         let config = SessionConfig {
             working_dir: "/".to_owned(),

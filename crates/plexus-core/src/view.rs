@@ -1,4 +1,5 @@
-//! How what is kept is shown: statuses worked out, long texts cut, misleading characters made visible.
+//! Converts stored rows into the views that callers see: derives statuses, truncates long texts and escapes misleading
+//! characters.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +17,10 @@ use crate::keepers::Keepers;
 use crate::session::{trouble_of, waits_for_budget};
 use crate::tree::Seen;
 
-/// How much of a text goes into a line for people.
+/// The maximum bytes of a text in a one-line summary.
 const LINE_BYTES: usize = 200;
 
-/// An approval as readers see it: cut at `max_bytes` a field, and then without its digest.
+/// An approval as callers see it, each field truncated at `max_bytes`. A truncated approval has no digest.
 pub(crate) fn approval(row: ApprovalRow, max_bytes: usize) -> Approval {
     let mut approval = row.approval;
     let mut input = Value::Object(std::mem::take(&mut approval.input));
@@ -44,25 +45,25 @@ pub(crate) fn approval(row: ApprovalRow, max_bytes: usize) -> Approval {
     approval
 }
 
-/// An event as readers see it.
+/// An event as callers see it.
 pub(crate) fn event(row: EventRow, max_bytes: usize) -> NumberedEvent {
     let mut event = row.event;
     let truncated = shorten(&mut event, max_bytes);
     NumberedEvent { seq: row.seq, event, at: row.at, truncated }
 }
 
-/// What in an input says best what a call is about.
+/// The field of an input that best describes the call.
 pub(crate) fn about(input: &Object) -> Option<&str> {
     let telling = ["command", "file_path", "notebook_path", "plan", "url", "limit"];
     telling.iter().find_map(|field| input.get(*field).and_then(Value::as_str))
 }
 
-/// What a call is about, in a line.
+/// A one-line summary of a call.
 pub(crate) fn summary(input: &Object) -> String {
     about(input).map_or_else(|| line(&Value::Object(input.clone()).to_string()), line)
 }
 
-/// The first line of a text, short and with nothing hidden in it; `…` says that there is more.
+/// The first line of a text, truncated and escaped. A trailing `…` means that more text follows.
 pub(crate) fn line(text: &str) -> String {
     let text = text.trim_end();
     let mut first = Value::from(text.lines().next().unwrap_or_default());
@@ -72,7 +73,7 @@ pub(crate) fn line(text: &str) -> String {
     if cut { format!("{first}…") } else { first.to_owned() }
 }
 
-/// How a turn stands, given whether anything waits for an answer.
+/// The status of a session, from its latest turn and whether approvals are open.
 pub(crate) fn status(turn: Option<TurnStatus>, approvals_open: bool) -> Status {
     match turn {
         _ if approvals_open => Status::AwaitingPermission,
@@ -84,7 +85,7 @@ pub(crate) fn status(turn: Option<TurnStatus>, approvals_open: bool) -> Status {
     }
 }
 
-/// What keeps an agent from going on, given how its turn stands, with its progress, and what waits for an answer.
+/// The reasons why an agent cannot continue, from the status and progress of its turn and from its open approvals.
 pub(crate) fn attention(
     turn: Option<(TurnStatus, &Value)>,
     open: impl Iterator<Item = ApprovalKind>,
@@ -123,7 +124,7 @@ pub(crate) fn session_view(seen: Seen, keepers: &Keepers) -> SessionView {
         channel: session.config.channel,
         loopback_enabled: session.config.loopback_enabled,
         policy: session.config.policy,
-        // A child that says otherwise has either changed it or been stopped.
+        // A child that reports another mode has either changed it or been stopped.
         permission_mode: session.config.permission_mode.as_str().to_owned(),
         hub_tools: session.config.hub_tools,
         answers_to: session.answers_to,

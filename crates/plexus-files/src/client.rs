@@ -1,5 +1,5 @@
-//! The hub's end: starts a helper process for one verb, sends it, waits for the answer without blocking a thread, and
-//! kills the process when its time is up.
+//! The hub's side: starts a helper process for one verb, sends the request, waits for the answer without blocking a
+//! thread, and kills the process when its time is up.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::SystemTime;
 
-use plexus_agent::Wall;
+use plexus_agent::Sandbox;
 use serde::{Deserialize, Serialize};
 use tokio::fs::File;
 use tokio::io::AsyncWrite;
@@ -19,20 +19,20 @@ use crate::frame;
 use crate::process::Envelope;
 use crate::request::Verb;
 
-/// What `~/` stands for in a repository's configuration. A helper gets no other variable.
+/// `HOME` resolves `~/` in a repository's configuration. A helper gets no other variable.
 const ENVIRONMENT: [&str; 1] = ["HOME"];
 
 /// Why a helper process gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum HelperError {
-    /// The sandbox could not be set up, and without it nothing is done.
+    /// The sandbox could not be set up. The helper does nothing without it.
     #[error("the file helper cannot enter the sandbox: {0}")]
     NoSandbox(String),
-    /// It took too long and was killed.
+    /// The helper exceeded its time limit and was killed.
     #[error("it took too long")]
     TimedOut,
-    /// It could not be started, ended without an answer, or answered more than is allowed.
+    /// The helper could not be started, exited without an answer, or answered with more than is allowed.
     #[error("the file helper failed: {0}")]
     Failed(String),
 }
@@ -43,22 +43,22 @@ impl From<io::Error> for HelperError {
     }
 }
 
-/// How helper processes are started.
+/// Starts helper processes.
 #[derive(Debug, Clone)]
 pub struct Helper {
     program: PathBuf,
-    hide: Option<Wall>,
+    hide: Option<Sandbox>,
 }
 
 impl Helper {
-    /// Helpers of the program `plexus`. They see the directory of `hide` as empty, or do nothing; with `None` they run
-    /// without a sandbox, for systems that grant agents none either.
-    pub fn new(program: PathBuf, hide: Option<Wall>) -> Self {
+    /// Helpers of the program `plexus`. In the sandbox, they see the directory of `hide` as empty; if the sandbox
+    /// fails, they do nothing. With `None` they run without a sandbox, for systems that provide none for agents either.
+    pub fn new(program: PathBuf, hide: Option<Sandbox>) -> Self {
         Self { program, hide }
     }
 
-    /// Has a new process perform a verb. The body of its answer goes to `body`. The process is killed when its time is up
-    /// or `give_up` completes; when this returns, it has ended.
+    /// Performs a verb in a new process, and writes the body of its answer to `body`. The process is killed when its
+    /// time is up or `give_up` completes. When this returns, the process has ended.
     ///
     /// # Errors
     /// When there is no answer. Errors of the work itself are part of the answer.
@@ -80,7 +80,7 @@ impl Helper {
     }
 
     fn start(&self) -> Result<(Child, UnixStream), HelperError> {
-        // A socket, as a pipe could be opened once more through a link to `/proc/self/fd/0`, and answers forged.
+        // A socket: a link to `/proc/self/fd/0` could reopen a pipe and forge answers.
         let (ours, theirs) = StdUnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let child = Command::new(&self.program)

@@ -1,4 +1,4 @@
-//! Errors of worktrees as they travel from a helper process to the hub: what they are about, and in which words.
+//! Worktree errors in the form that a helper process sends to the hub: the part of the request at fault, and a message.
 
 use plexus_worktree::WorktreeError;
 use serde::{Deserialize, Serialize};
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct WorktreeFault {
-    /// What has to be changed so that it works.
+    /// The part of the request that the caller has to change.
     pub about: FaultAbout,
-    /// In words.
+    /// The error message.
     pub message: String,
 }
 
@@ -19,11 +19,11 @@ pub struct WorktreeFault {
 pub enum FaultAbout {
     /// The working directory, or its repository.
     WorkingDir,
-    /// The revision to begin at.
+    /// The base revision.
     Base,
     /// The files to copy.
     Copy,
-    /// None of it.
+    /// No part of the request.
     Nothing,
 }
 

@@ -1,5 +1,5 @@
-//! The bytes between hub and helper: one message each way. A message is a JSON text and a body of raw bytes, each
-//! preceded by its length, so that neither side reads more than it allows.
+//! The wire format between hub and helper: one message in each direction. A message is a JSON text and a body of raw
+//! bytes, each preceded by its length, so that neither side reads more than it allows.
 
 use std::io::{self, Read, Write};
 
@@ -27,7 +27,7 @@ pub(crate) fn write(to: &mut impl Write, json: &[u8], body: &mut impl Read, leng
     to.write_all(&length.to_le_bytes())?;
     match io::copy(&mut body.take(length), to)? {
         copied if copied == length => Ok(()),
-        // A file that became shorter meanwhile.
+        // The file became shorter meanwhile.
         _ => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }

@@ -1,10 +1,10 @@
-//! File work in directories that agents can write, done by a helper process in the same sandbox as the agents
-//! (`docs/design/24-the-file-helper.md`).
+//! Performs file work in directories that agents can write. A helper process in the same sandbox as the agents does the
+//! work (`docs/design/24-the-file-helper.md`).
 //!
-//! An agent can replace any directory below its working directory with a link to the data directory while the hub works
-//! there. In the sandbox the data directory is empty, so such a link leads nowhere. The hub sends one [`Verb`] to each
-//! helper process ([`Helper::call`]); the process performs it ([`serve`]), answers and exits. The hub kills it when its
-//! time is up.
+//! While the hub works below an agent's working directory, the agent can replace any directory there with a link to the
+//! data directory. In the sandbox the data directory is empty, so such a link leads nowhere. The hub sends one [`Verb`]
+//! to each helper process ([`Helper::call`]); the process performs it ([`serve`]), answers and exits. The hub kills it
+//! when its time is up.
 
 mod client;
 mod fault;

@@ -1,5 +1,5 @@
-//! The helper process, `plexus files`: it gives up everything that the hub has and an agent has not, reads one request from
-//! the socket that is its stdin, performs it and writes the answer. It knows nothing of sessions or approvals.
+//! The helper process, `plexus files`. It drops every privilege that the hub has and an agent lacks, reads one request
+//! from the socket on its stdin, performs it and writes the answer. It knows nothing of sessions or approvals.
 
 use std::fs::{File, FileTimes};
 use std::io::{self, Read as _, Seek as _};
@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::SystemTime;
 
-use plexus_agent::Wall;
+use plexus_agent::Sandbox;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::process::{Resource, Rlimit, geteuid, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
@@ -17,20 +17,20 @@ use crate::HelperError;
 use crate::frame;
 use crate::request::{Input, Request};
 
-/// What the hub sends.
+/// The request message of the hub.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Envelope {
-    /// The data directory, where agents are in a sandbox.
-    pub(crate) hide: Option<Wall>,
+    /// The sandbox of the agents, which hides the data directory; `None` if agents have no sandbox.
+    pub(crate) hide: Option<Sandbox>,
     /// The modification time of the body, which is a copy of a file.
     pub(crate) body_modified: Option<SystemTime>,
     pub(crate) request: Request,
 }
 
-/// Why a helper process ended without an answer.
+/// Why a helper process exited without an answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Its stdin is not the hub's socket, or the hub is gone.
+    /// The stdin is not the hub's socket, or the hub has disconnected.
     #[error("`plexus files` is for the hub alone: {0}")]
     Socket(#[from] io::Error),
 }
@@ -41,11 +41,11 @@ impl From<rustix::io::Errno> for ServeError {
     }
 }
 
-/// Serves one request: all that `plexus files` does. Call it on the main thread, before any other thread starts: the
-/// kernel lets only a process with one thread enter a user namespace.
+/// Serves one request: the whole of `plexus files`. Call it on the main thread, before any other thread starts: the
+/// kernel lets only a single-threaded process enter a user namespace.
 ///
 /// # Errors
-/// When there is no request, or no one to answer.
+/// When there is no request, or the answer cannot be sent.
 pub fn serve() -> Result<(), ServeError> {
     plexus_agent::forbid_tracing()?;
     close_inherited()?;
@@ -73,12 +73,13 @@ pub fn serve() -> Result<(), ServeError> {
     };
     let mut content = output.content.unwrap_or_else(|| Box::new(io::empty()));
     frame::write(&mut socket, &head, &mut content, output.length)?;
-    // The thread that watches the hub would outlive the return from here.
+    // Exits explicitly because the thread that watches the hub still runs.
     std::process::exit(0)
 }
 
-/// A link in an agent's directory can name `/proc/self/fd/N`. Nothing of the hub may be open there: not even its log,
-/// which is why stdout and stderr are `/dev/null`, and stdin a socket, which cannot be opened by a path.
+/// Closes all inherited files. A link in an agent's directory can name `/proc/self/fd/N`, so no file of the hub may be
+/// open there, not even its log. For the same reason stdout and stderr are `/dev/null`, and stdin is a socket, which
+/// cannot be opened by path.
 fn close_inherited() -> io::Result<()> {
     // SAFETY: this process has opened nothing yet. What it inherited beyond the first three belongs to no value of it.
     match unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) } {
@@ -88,12 +89,12 @@ fn close_inherited() -> io::Result<()> {
 }
 
 /// Enters the agents' sandbox and limits the memory of this process.
-fn enclose(hide: Option<&Wall>, memory: u64) -> Result<(), String> {
+fn enclose(hide: Option<&Sandbox>, memory: u64) -> Result<(), String> {
     let said = |error: rustix::io::Errno| error.to_string();
     if let Some(hide) = hide {
-        plexus_agent::enter_wall(hide)?;
-        // A process that enters a new user namespace gets all capabilities in it. An agent loses them at `exec`, unless it is root; a
-        // helper calls no `exec`, so it drops them here.
+        plexus_agent::enter_sandbox(hide)?;
+        // A process that enters a new user namespace gets all capabilities in it. An agent loses them at `exec`, unless
+        // it is root. A helper calls no `exec`, so it drops them here.
         if !geteuid().is_root() {
             let none = CapabilitySet::empty();
             set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
@@ -104,18 +105,18 @@ fn enclose(hide: Option<&Wall>, memory: u64) -> Result<(), String> {
     setrlimit(Resource::Data, Rlimit { current: Some(memory), maximum: Some(memory) }).map_err(said)
 }
 
-/// Ends this process when the hub closes its end: the next hub must not meet a helper that still writes.
+/// Exits when the hub closes its end: the next hub must not meet a helper that still writes.
 fn end_with(socket: &UnixStream) -> io::Result<()> {
     let mut socket = socket.try_clone()?;
     let watch = move || {
-        // The hub sends nothing more.
+        // The hub sends nothing more, so this read ends only when the hub closes the socket.
         let _ = socket.read(&mut [0]);
         std::process::exit(1)
     };
     std::thread::Builder::new().name("hub".to_owned()).spawn(watch).map(drop)
 }
 
-/// The body of the request, as a file of this process that no one can write any more.
+/// Copies the body of the request to a sealed file in memory.
 fn body(socket: &mut UnixStream, length: u64, modified: Option<SystemTime>) -> io::Result<OwnedFd> {
     let mut file = File::from(memfd_create("body", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
     if io::copy(&mut socket.take(length), &mut file)? != length {

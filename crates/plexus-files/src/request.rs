@@ -1,5 +1,5 @@
-//! What a helper process can be asked: one [`Verb`], one file below `verbs`. A verb has an answer of its own type, and may
-//! take and return a body of raw bytes beside it.
+//! The requests to a helper process. Each [`Verb`] has its own file below `verbs` and its own answer type. It may also
+//! take and return a body of raw bytes.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -25,15 +25,15 @@ use crate::verbs::take_baseline::TakeBaseline;
 
 /// One kind of file work.
 pub trait Verb: Into<Request> {
-    /// What comes of it. Errors of the work itself are part of it.
+    /// The result. It includes errors of the work itself.
     type Answer: Serialize + DeserializeOwned;
 
-    /// How much it may use.
+    /// The kind, which determines the limits on time and memory.
     const KIND: Kind;
     /// The largest body that the hub accepts as part of the answer, in bytes.
     const MAX_BODY: u64;
 
-    /// Performs it, in the helper process.
+    /// Performs the verb, in the helper process.
     fn perform(self, input: Input) -> (Self::Answer, Output);
 }
 
@@ -49,7 +49,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The hub kills the helper after this time.
+    /// The time after which the hub kills the helper.
     pub(crate) fn within(self) -> Duration {
         Duration::from_secs(match self {
             Self::Read => 10,
@@ -58,7 +58,7 @@ impl Kind {
         })
     }
 
-    /// How much memory the helper may allocate, in bytes. A checkout holds whole files of the repository.
+    /// The memory that the helper may allocate, in bytes. A checkout holds whole files of the repository.
     pub(crate) fn memory(self) -> u64 {
         const MIB: u64 = 1024 * 1024;
         match self {
@@ -69,7 +69,7 @@ impl Kind {
     }
 }
 
-/// The verbs, as they are sent to a helper process.
+/// The verbs, in the form in which the hub sends them.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
@@ -145,23 +145,23 @@ fn encoded<V: Verb>(verb: V, input: Input) -> io::Result<(Vec<u8>, Output)> {
     Ok((serde_json::to_vec(&answer)?, output))
 }
 
-/// The body that came with a request: a file that has no name in any directory.
+/// The body of a request: a file without a name in any directory.
 #[derive(Debug, Default)]
 pub struct Input(pub(crate) Option<PathBuf>);
 
 impl Input {
-    /// A path to open it by, if there is one.
+    /// A path that opens the body, if the request has one.
     pub fn path(&self) -> Option<&Path> {
         self.0.as_deref()
     }
 
-    /// What a worktree began as, where the body is its index.
+    /// The initial state of a worktree, if the body is its index.
     pub(crate) fn began(self, baseline: Baseline) -> Result<Began, WorktreeError> {
         Ok(Began { index: self.0.ok_or(WorktreeError::NoRecord)?, baseline })
     }
 }
 
-/// The body that goes with an answer.
+/// The body of an answer.
 #[derive(Default)]
 pub struct Output {
     pub(crate) content: Option<Box<dyn Read>>,

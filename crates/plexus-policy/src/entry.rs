@@ -1,5 +1,4 @@
-//! A rule with what follows from it: what it does, and until when. This is what is written in settings, sent over the
-//! wire and kept.
+//! A rule with its effect and expiry. Settings, the wire and the store use this form.
 
 use std::path::Path;
 
@@ -30,7 +29,7 @@ pub struct RuleEntry {
     expires_at: Option<u64>,
 }
 
-/// A line as it is written, before it is looked at.
+/// The serialised form, before validation.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -41,7 +40,7 @@ struct Written {
 }
 
 impl RuleEntry {
-    /// A line of a policy; refused where an allow rule names tools by a wildcard that is not bound to one MCP server.
+    /// Creates an entry. Rejects an allow rule whose tool name has a wildcard that is not bound to one MCP server.
     pub fn new(rule: Rule, effect: RuleEffect, expires_at: Option<u64>) -> Result<Self, RuleError> {
         if effect == RuleEffect::Allow
             && rule.tool != "*"
@@ -58,7 +57,7 @@ impl RuleEntry {
         Ok(Self { rule, effect, expires_at })
     }
 
-    /// An entry without an end.
+    /// Creates an entry without an expiry.
     pub fn parse(rule: &str, effect: RuleEffect) -> Result<Self, RuleError> {
         Self::new(rule.parse()?, effect, None)
     }
@@ -68,23 +67,23 @@ impl RuleEntry {
         &self.rule
     }
 
-    /// What it does.
+    /// The effect of the rule.
     pub fn effect(&self) -> RuleEffect {
         self.effect
     }
 
-    /// When it ceases to count, in seconds since 1970.
+    /// When it expires, in seconds since 1970.
     pub fn expires_at(&self) -> Option<u64> {
         self.expires_at
     }
 
-    /// Whether it still counts.
+    /// Whether it is still in force.
     pub fn counts_at(&self, now: u64) -> bool {
         self.expires_at.is_none_or(|end| now < end)
     }
 
-    /// The entry with its path made absolute, as its effect reads it: a rule that restricts means more than one that
-    /// allows. To be done once, when the rule is made.
+    /// The entry with its path made absolute according to its effect: a rule that restricts matches more than one that
+    /// allows. Call this once, when the rule is created.
     #[must_use]
     pub fn anchored(&self, base: &Path, home: Option<&Path>) -> Self {
         let rule = match (&self.rule.specifier, self.effect) {

@@ -1,23 +1,23 @@
-//! The input of a tool that no rule is written for, such as one of an MCP server: which of its texts may be command lines,
-//! and all of them as possible names of files and hosts. What is found here only restricts; it never allows anything.
+//! Searches the input of a tool without rules of its own, such as an MCP tool. It finds texts that may be command
+//! lines, and treats every text as a possible file or host name. The findings only restrict; they never allow a call.
 
 use serde_json::{Map, Value};
 
 use crate::subject::Command;
 
-/// How many texts and command lines are looked at. With more, every deny and ask rule may match.
+/// The maximum number of texts and command lines to examine. Beyond it, every deny and ask rule may match.
 const MOST: usize = 1_000;
-/// A longer line is not read anyway.
+/// The parser rejects longer lines anyway.
 const LONGEST: usize = 10_000;
 
-/// What was found in an input.
+/// The findings in an input.
 #[derive(Debug, Default)]
 pub(crate) struct Contents<'a> {
-    /// Texts under a name that says command, in the order they were found.
+    /// Texts in fields whose names indicate a command, in the order they were found.
     pub(crate) lines: Vec<Command>,
     /// Every text.
     pub(crate) texts: Vec<&'a str>,
-    /// Whether there is more than was looked at.
+    /// Whether the limit left part of the input unexamined.
     pub(crate) cut: bool,
 }
 
@@ -31,14 +31,14 @@ impl Contents<'_> {
     }
 }
 
-/// Whether the texts below a name are command lines.
+/// Whether the texts below a field name are command lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     Command,
     Unknown,
 }
 
-/// Looks through the input of a tool.
+/// Searches the input of a tool.
 pub(crate) fn search<'a>(tool: &str, input: &'a Value) -> Contents<'a> {
     let mut found = Contents::default();
     collect(input, Meaning::Unknown, &mut found);
@@ -87,8 +87,8 @@ fn object<'a>(fields: &'a Map<String, Value>, meaning: Meaning, found: &mut Cont
     }
 }
 
-/// A command line of a program and its arguments, each of them one word; `None` if they are not all texts. One that is too
-/// long ends in a character that no command line is read with.
+/// Builds a command line from a program and its arguments, each as one word; `None` if they are not all strings. A line
+/// that is too long ends in a character that the parser rejects.
 fn joined(program: Option<&str>, list: &[Value]) -> Option<String> {
     let mut line = program.unwrap_or_default().to_owned();
     for word in list {
@@ -105,7 +105,7 @@ fn joined(program: Option<&str>, list: &[Value]) -> Option<String> {
     Some(line)
 }
 
-/// The words of a name, in small letters: `shellCommand`, `shell_command` and `shell-command` have the same two.
+/// The words of a name, in lower case: `shellCommand`, `shell_command` and `shell-command` have the same two.
 fn words(name: &str) -> impl Iterator<Item = String> {
     let mut words = vec![String::new()];
     let mut after_small = false;
@@ -121,7 +121,7 @@ fn words(name: &str) -> impl Iterator<Item = String> {
     words.into_iter()
 }
 
-/// Whether a word in the name of a field says that its value is run.
+/// Whether a word in a field name indicates that its value is run.
 fn says_command(word: &str) -> bool {
     ["command", "cmd", "script", "shell"].iter().any(|start| word.starts_with(start))
         || word.ends_with("command")
@@ -146,7 +146,7 @@ fn says_command(word: &str) -> bool {
         )
 }
 
-/// Whether a word in the name of a tool says that it runs what it is given, whatever its fields are called.
+/// Whether a word in a tool name indicates that the tool runs its input, whatever its fields are called.
 fn tool_runs_commands(word: &str) -> bool {
     word.starts_with("command")
         || matches!(

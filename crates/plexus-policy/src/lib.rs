@@ -1,6 +1,7 @@
-//! Permission rules in Claude Code's own syntax, and what a chain of them says about a tool call. It owns the grammar of
-//! rules, the reading of Bash command lines, the meaning of paths and the order of deny, ask and allow; who may make rules
-//! and what becomes of a verdict is the hub's. The only thing it asks of the world is where symbolic links lead.
+//! Permission rules in Claude Code's own syntax, and the verdict of a chain of rule lists on a tool call. This crate
+//! owns the grammar of rules, the parsing of Bash command lines, the meaning of paths and the precedence of deny, ask
+//! and allow. The hub decides who may create rules and what happens after a verdict. The only outside state that the
+//! crate queries is where symbolic links lead.
 
 mod bash;
 mod call;

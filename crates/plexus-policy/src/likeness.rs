@@ -1,5 +1,5 @@
-//! What calls of one tool are compared by where somebody wants to know what like ones got before. It is for people who look
-//! back: no rule is matched by it, and nothing is allowed.
+//! Groups similar calls of one tool, to show how earlier ones were decided. It serves people who review the past: no
+//! rule uses it, and it allows nothing.
 
 use std::path::PathBuf;
 
@@ -8,29 +8,29 @@ use crate::call::Call;
 use crate::subject::host;
 use crate::tools::{self, PathField, Takes};
 
-/// How many wrappers are seen through.
+/// The maximum number of wrappers to remove.
 const DEEPEST: usize = 8;
 
-/// What makes a call like another one of the same tool.
+/// What makes two calls of the same tool similar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Likeness {
-    /// The first program of a command line, and the word behind it that says what it is to do, if there is one.
+    /// The first program of a command line, and its subcommand, if any.
     Command {
-        /// Such as `git`.
+        /// For example `git`.
         program: String,
-        /// Such as `push`.
+        /// For example `push`.
         does: Option<String>,
     },
     /// The file.
     File(PathBuf),
     /// The host.
     Host(String),
-    /// That it is the same tool.
+    /// The tool itself.
     Tool,
 }
 
 impl Likeness {
-    /// Of a call; `None` where it cannot be told, and no other call is like it.
+    /// The likeness of a call; `None` if it cannot be determined, so that no other call is similar.
     pub fn of(call: &Call<'_>) -> Option<Self> {
         match tools::takes(call.tool_name) {
             Takes::Command => first(&bash::read(call.text("command")?, 0).ok()?, 0),
@@ -44,7 +44,7 @@ impl Likeness {
     }
 }
 
-/// What the first command is that does not merely change the directory.
+/// The first command that does more than change the directory.
 fn first(script: &Script, depth: usize) -> Option<Likeness> {
     script.parts.iter().find_map(|part| within(part.clone(), depth))
 }
@@ -66,7 +66,7 @@ fn within(mut part: Part, mut depth: usize) -> Option<Likeness> {
     Some(Likeness::Command { program, does: does.map(str::to_owned) })
 }
 
-/// Whether a word is written as programs write what they can do, and not as an option or a file.
+/// Whether a word looks like a subcommand rather than an option or a file.
 fn names_a_deed(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_lowercase())
         && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_:".contains(&b))

@@ -1,5 +1,5 @@
-//! Paths: the patterns of rules, and what a path in a call really names. This is the only part that asks the file system,
-//! and all it asks is where symbolic links lead.
+//! Path patterns of rules, and the files that a path in a call denotes. Only this module accesses the file system, and
+//! it only resolves symbolic links.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use globset::{Glob, GlobBuilder};
 
-/// The pattern of a path rule, in the manner of a `.gitignore` line.
+/// The pattern of a path rule, in the style of a `.gitignore` line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct PathPattern {
     anchor: Anchor,
@@ -22,9 +22,9 @@ enum Anchor {
     Root,
     /// `~/`
     Home,
-    /// `/` or `./`: the project, at just this place.
+    /// `/` or `./`: the project directory itself.
     Base,
-    /// Nothing: the project, and a mere name at any depth in it.
+    /// No prefix: the project directory; a single name matches at any depth in it.
     Below,
 }
 
@@ -52,7 +52,7 @@ impl PathPattern {
             }
             at += component.len() + 1;
         }
-        // A mere `*` in the parentheses would be the whole tool.
+        // A lone `*` in the parentheses would match the whole tool.
         let glob = match rest.trim_matches('/') {
             "*" if anchor == Anchor::Below => "**".to_owned(),
             glob => glob.to_owned(),
@@ -75,7 +75,7 @@ impl PathPattern {
         self.below(base, home, !self.glob.contains('/'))
     }
 
-    /// As Claude Code reads deny and ask rules: `src/**` is any `src`.
+    /// The anchoring that Claude Code uses for deny and ask rules: `src/**` matches any `src`.
     pub(crate) fn anchored_widely(&self, base: &Path, home: Option<&Path>) -> Self {
         let folder = self.glob.strip_suffix("/**").unwrap_or(&self.glob);
         self.below(base, home, !folder.contains('/'))
@@ -87,7 +87,7 @@ impl PathPattern {
             (Anchor::Home, Some(home)) => home,
             (Anchor::Base | Anchor::Below, _) => base,
         };
-        // The folder is given by whoever makes the rule: where it leads now is what is meant.
+        // The creator of the rule chose the folder, so its current target is what the rule refers to.
         let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| lexical(folder));
         let Some(folder) = folder.to_str() else { return self.clone() };
         let mut glob = escape(folder.trim_matches('/'));
@@ -103,7 +103,7 @@ impl PathPattern {
         Self { anchor: Anchor::Root, glob }
     }
 
-    /// The globs that mean this pattern and everything below it; none while it is not anchored.
+    /// The globs for this pattern and everything below it; none while it is not anchored.
     pub(crate) fn globs(&self) -> Result<Vec<Glob>, globset::Error> {
         if !self.is_absolute() {
             return Ok(Vec::new());
@@ -119,7 +119,7 @@ impl PathPattern {
         Ok(globs)
     }
 
-    /// The folder in which all that it means lies.
+    /// The folder that contains every path it matches.
     pub(crate) fn literal_folder(&self) -> PathBuf {
         let mut folder = PathBuf::from("/");
         for component in self.glob.split('/') {
@@ -131,13 +131,13 @@ impl PathPattern {
         folder
     }
 
-    /// The last of its parts that is a plain name: no path without it is meant. Empty where there is none.
+    /// The last component that is a plain name: every matching path contains it. Empty if no component is one.
     pub(crate) fn telling_name(&self) -> String {
         let plain = |part: &&str| !part.contains(['*', '?', '[']);
         self.glob.split('/').rfind(plain).map(|part| part.replace('\\', "")).unwrap_or_default()
     }
 
-    /// The same pattern, below where its literal part leads to now.
+    /// The same pattern, below the current target of its literal part.
     pub(crate) fn resolved(&self) -> Option<Self> {
         let folder = self.literal_folder();
         let real = resolve(&folder).ok().filter(|real| *real != folder)?;
@@ -175,7 +175,7 @@ impl fmt::Display for PathPattern {
     }
 }
 
-/// Braces mean nothing in a `.gitignore`.
+/// Braces have no meaning in a `.gitignore`.
 fn compile(glob: &str) -> Result<Glob, globset::Error> {
     let mut text = String::with_capacity(glob.len());
     let mut escaped = false;
@@ -200,16 +200,16 @@ fn escape(path: &str) -> String {
     text
 }
 
-/// What a path in a call names.
+/// The files that a path in a call denotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {
-    /// As it is written, with `..` taken away.
+    /// The path as written, with `..` removed lexically.
     pub(crate) lexical: PathBuf,
-    /// Where that leads, and where the path leads if `..` follows links, as it does in a shell.
+    /// The target of that path, and the target if `..` follows links, as in a shell.
     pub(crate) real: Vec<PathBuf>,
 }
 
-/// Finds out what `path` names when it is used in `cwd`; nothing where that cannot be known.
+/// Resolves `path` relative to `cwd`; `None` if the target cannot be known.
 pub(crate) fn target(path: &Path, cwd: &Path) -> Option<Target> {
     let raw = cwd.join(path);
     if !raw.is_absolute() || raw.as_os_str().as_encoded_bytes().contains(&0) {
@@ -226,7 +226,7 @@ pub(crate) fn target(path: &Path, cwd: &Path) -> Option<Target> {
     Some(Target { lexical, real })
 }
 
-/// A path without `.` and `..`, by its letters alone.
+/// A path without `.` and `..`, computed lexically.
 pub(crate) fn lexical(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for component in path.components() {
@@ -241,10 +241,10 @@ pub(crate) fn lexical(path: &Path) -> PathBuf {
     clean
 }
 
-/// How many symbolic links are followed.
+/// The maximum number of symbolic links to follow.
 const MAX_LINKS: usize = 40;
 
-/// Where a path leads, also when its last parts do not exist yet; a link that leads nowhere is followed all the same.
+/// The target of a path, even if its last components do not exist yet. A dangling link is followed too.
 pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
     resolve_with(path, MAX_LINKS)
 }
@@ -255,7 +255,7 @@ fn resolve_with(path: &Path, links: usize) -> io::Result<PathBuf> {
         done => return done,
     }
     let (Some(parent), Some(Component::Normal(name))) = (path.parent(), path.components().next_back()) else {
-        // `missing/..` leads nowhere that anybody could name.
+        // `missing/..` has no well-defined target.
         return Err(io::ErrorKind::NotFound.into());
     };
     let place = resolve_with(parent, links)?.join(name);

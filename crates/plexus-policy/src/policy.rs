@@ -1,5 +1,6 @@
-//! A chain of rule lists, from the root of a tree of sessions down to one of them, and what it says about a call. Deny
-//! beats ask beats allow, at whatever level; an allow counts as far as the authority reaches of whoever gave it.
+//! A chain of rule lists, from the root of a session tree down to one session, and its verdict on a call. Deny
+//! overrides ask, and ask overrides allow, at every level. An allow rule applies only within the authority of the level
+//! that gave it.
 
 mod allow;
 mod repositories;
@@ -19,40 +20,40 @@ use crate::subject::Subject;
 
 pub use scope::{Scope, ScopeChain, covers};
 
-/// The rules of one giver, at one place in the chain.
+/// The rules of one level of the chain.
 #[derive(Debug, Clone)]
 pub struct Level {
-    /// What it is called when it is named as a reason, e.g. the session's name.
+    /// The name of the level in reasons, e.g. the session's name.
     pub name: String,
-    /// How far what it allows counts.
+    /// The authority of its allow rules.
     pub authority: Authority,
     /// The rules, anchored.
     pub rules: Vec<RuleEntry>,
 }
 
-/// How far an allow rule counts. Deny and ask rules count whoever gave them.
+/// The authority of a level's allow rules. Deny and ask rules apply at every level.
 #[derive(Debug, Clone)]
 pub enum Authority {
-    /// The operator, or whoever else is the root of the tree: what is allowed is allowed.
+    /// The operator or another root of the tree: every allow rule applies.
     Root,
-    /// A session: nothing that it allows counts, it can only narrow.
+    /// A session that can only restrict: none of its allow rules applies.
     Narrows,
-    /// A session that may allow some calls in advance: those within its scope and every scope above it.
+    /// A session that may allow some calls in advance: those within its own scope and every ancestor's scope.
     Within(ScopeChain),
 }
 
-/// A policy that is ready to be asked.
+/// A compiled policy.
 #[derive(Debug)]
 pub struct Policy {
     levels: Vec<Level>,
-    /// Every rule that can have a say: those that deny, those that ask, those that allow.
+    /// Every rule that can apply: deny, ask and allow rules separately.
     deny: Vec<Place>,
     ask: Vec<Place>,
     allow: Vec<Place>,
     paths: PathIndex,
 }
 
-/// Where a rule stands.
+/// The position of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     level: usize,
@@ -61,49 +62,49 @@ struct Place {
     path: Option<usize>,
 }
 
-/// All path rules at once.
+/// All path rules in one index.
 #[derive(Debug)]
 struct PathIndex {
     globs: GlobSet,
-    /// Which path rule each glob is of.
+    /// The path rule that each glob belongs to.
     owners: Vec<usize>,
-    /// A name for each deny and ask rule that is part of every path it means.
+    /// For each deny and ask rule, a name that occurs in every path it matches.
     telling: HashSet<String>,
 }
 
-/// Why a policy cannot be used. A session whose policy cannot be used may do nothing.
+/// Why a policy cannot be used. A session with an unusable policy may do nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
-    /// The patterns of its path rules are too much to be held.
+    /// The patterns of its path rules are too large to compile.
     #[error("the path rules of this policy cannot be used together: {0}; use fewer or simpler ones")]
     Paths(#[from] globset::Error),
 }
 
-/// What a policy says about a call.
+/// The verdict of a policy on a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict<'p> {
-    /// What is to happen.
+    /// The effect on the call.
     pub effect: VerdictEffect,
-    /// The rules that say so; an allowed command line may need several.
+    /// The rules that caused it. An allowed command line may need several.
     pub by: Vec<Decider<'p>>,
-    /// The reason in words.
+    /// The reason, as text.
     pub why: String,
 }
 
-/// What is to happen to a call, from the narrowest to the widest.
+/// The effect of a verdict, from the most to the least restrictive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum VerdictEffect {
-    /// It does not run.
+    /// The call does not run.
     Deny,
-    /// Somebody is asked.
+    /// The call needs approval.
     Ask,
-    /// No rule says anything: Claude Code takes its own course.
+    /// No rule matches: Claude Code's permission rules decide.
     Unmentioned,
-    /// It runs.
+    /// The call runs.
     Allow,
 }
 
-/// A rule that has decided something.
+/// A rule that caused a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decider<'p> {
     /// The position of its level in the chain, from the root.
@@ -117,7 +118,7 @@ pub struct Decider<'p> {
 }
 
 impl Policy {
-    /// Makes a policy of a chain, root first.
+    /// Compiles a policy from a chain, root first.
     pub fn new(levels: Vec<Level>) -> Result<Self, PolicyError> {
         let (mut deny, mut ask, mut allow) = (Vec::new(), Vec::new(), Vec::new());
         let mut builder = GlobSetBuilder::new();
@@ -135,8 +136,8 @@ impl Policy {
                     if entry.effect() != RuleEffect::Allow {
                         telling.insert(pattern.telling_name());
                     }
-                    // A rule that restricts holds for what its path leads to as well. One that allows does not: links
-                    // change, and who may change them is not who made the rule.
+                    // A rule that restricts also applies to the target of its path. A rule that allows does not: links
+                    // change, and the party that may change them is not the one that created the rule.
                     if let Some(real) = pattern
                         .resolved()
                         .filter(|_| entry.effect() != RuleEffect::Allow && pattern.is_absolute())
@@ -161,7 +162,7 @@ impl Policy {
         Ok(Self { levels, deny, ask, allow, paths: PathIndex { globs: builder.build()?, owners, telling } })
     }
 
-    /// What is to happen to a call, and which rule says so.
+    /// The effect on a call, and the rules that cause it.
     pub fn evaluate(&self, call: &Call<'_>) -> Verdict<'_> {
         let subject = Subject::of(call);
         self.restricts(call, &subject).unwrap_or_else(|| self.allows(call, &subject))
@@ -181,21 +182,21 @@ impl Policy {
         }
     }
 
-    /// The rules of a list that are still in force.
+    /// The rules of a list that have not expired.
     fn in_force<'s>(&'s self, places: &'s [Place], call: &Call<'_>) -> impl Iterator<Item = Place> + use<'s> {
         let now = call.now;
         places.iter().copied().filter(move |place| self.entry(*place).counts_at(now))
     }
 }
 
-/// The names without which no deny or ask rule means a path below some directory.
+/// The names that decide whether a deny or ask rule can match a path below some directory: the path must contain one.
 struct Telling<'p> {
-    /// None where any path may be meant.
+    /// `None` if any path may match.
     names: Option<&'p HashSet<String>>,
 }
 
 impl Telling<'_> {
-    /// Whether a file can be meant at all.
+    /// Whether any rule can match a file.
     fn may_mean(&self, file: &Path) -> bool {
         let Some(names) = self.names else { return true };
         file.components().any(|part| part.as_os_str().to_str().is_none_or(|part| names.contains(part)))
@@ -209,12 +210,12 @@ impl PathIndex {
         Telling { names: if of_cwd || named("") { None } else { Some(&self.telling) } }
     }
 
-    /// The path rules that mean this path.
+    /// The path rules that match this path.
     fn matching(&self, path: &Path) -> Vec<usize> {
         self.globs.matches(path).into_iter().map(|glob| self.owners[glob]).collect()
     }
 
-    /// The path rules that mean a place by its letters or by where it leads.
+    /// The path rules that match a target by its lexical path or by its resolved paths.
     fn matching_any(&self, target: &Target) -> Vec<usize> {
         let mut found = self.matching(&target.lexical);
         for real in target.real.iter().filter(|real| **real != target.lexical) {

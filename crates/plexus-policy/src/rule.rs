@@ -1,5 +1,5 @@
-//! One rule in Claude Code's own syntax: `Tool` or `Tool(specifier)`. It owns the grammar, the canonical text and the
-//! anchoring of relative paths; what a rule does to a call is for `policy` to say.
+//! One rule in Claude Code's own syntax: `Tool` or `Tool(specifier)`. This module owns the grammar, the canonical text
+//! and the anchoring of relative paths. `policy` applies rules to calls.
 
 mod parse;
 mod within;
@@ -15,7 +15,7 @@ use crate::paths::PathPattern;
 use crate::tools::Family;
 use crate::wildcard::{BETWEEN, CommandPattern, Tail};
 
-/// A rule, e.g. `Bash(npm run test:*)`. Two are equal when they say the same about the same tool.
+/// A rule, e.g. `Bash(npm run test:*)`. Two rules are equal if they match the same calls of the same tool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Rule {
@@ -23,16 +23,16 @@ pub struct Rule {
     pub(crate) specifier: Specifier,
 }
 
-/// Which calls of the tool are meant.
+/// Which calls of the tool match.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Specifier {
-    /// All of them.
+    /// All calls.
     Whole,
     Command(CommandPattern),
     Path(Family, PathPattern),
-    /// A host name, or `*.` and one.
+    /// A host name, optionally prefixed with `*.`.
     Domain(String),
-    /// A sub-agent or a skill, perhaps with `*`.
+    /// The name of a sub-agent or a skill, which may contain `*`.
     Name(String),
 }
 
@@ -40,37 +40,37 @@ pub(crate) enum Specifier {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a rule: at byte {at} {expected} is expected")]
 pub struct RuleError {
-    /// What was given.
+    /// The input.
     pub text: String,
-    /// Where in it the fault is, in bytes.
+    /// The byte offset of the error.
     pub at: usize,
-    /// What should stand there.
+    /// What is expected there.
     pub expected: String,
 }
 
 impl Rule {
-    /// The rule with its path made absolute, for use in an allow rule: below `base`, or below `home` where it begins with
-    /// `~`. Without a home such a rule stays as it is, and an unanchored rule never allows anything.
+    /// The rule with its path made absolute, for use in an allow rule: below `base`, or below `home` if it starts with
+    /// `~`. Without a home such a rule stays unchanged. An unanchored rule never allows anything.
     pub fn anchored(&self, base: &Path, home: Option<&Path>) -> Self {
         self.with_path(|path| path.anchored(base, home))
     }
 
-    /// The same for use in a deny or ask rule, which `src/**` takes to mean any `src` below `base`.
+    /// The same for a deny or ask rule, in which `src/**` matches any `src` below `base`.
     pub fn anchored_widely(&self, base: &Path, home: Option<&Path>) -> Self {
         self.with_path(|path| path.anchored_widely(base, home))
     }
 
-    /// Whether it means the same wherever it is applied.
+    /// Whether it matches the same calls wherever it is applied.
     pub fn is_anchored(&self) -> bool {
         !matches!(&self.specifier, Specifier::Path(_, path) if !path.is_absolute())
     }
 
-    /// The name of the tool it is for, perhaps with `*`.
+    /// The name of its tool, which may contain `*`.
     pub fn tool(&self) -> &str {
         &self.tool
     }
 
-    /// The command line that a command rule spells out, with `x` for each `*`; `None` for rules about anything else.
+    /// The command line in a command rule, with `x` for each `*`; `None` for other rules.
     pub(crate) fn spelled_out(&self) -> Option<String> {
         let Specifier::Command(pattern) = &self.specifier else { return None };
         let line = pattern.segments.join("x");
@@ -127,7 +127,7 @@ impl fmt::Display for CommandPattern {
         let mut text = String::new();
         for (at, segment) in self.segments.iter().enumerate() {
             if at > 0 {
-                // `:*` would be read as more words.
+                // `:*` would be parsed as further words.
                 if at + 1 == self.segments.len()
                     && segment.is_empty()
                     && self.tail == Tail::End

@@ -1,5 +1,5 @@
-//! What a call is about, worked out once and then compared with every rule: a command line, a place in the file system, a
-//! host, a name. What cannot be worked out is said to be unknown, never left out.
+//! Determines once what a call acts on, before every rule is matched against it: a command line, a path, a host or a
+//! name. A subject that cannot be determined is reported as unknown and never omitted.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use crate::input;
 use crate::paths::{self, Target};
 use crate::tools::{self, Family, PathField, Shows, Takes, ToolClass};
 
-/// What a call is about.
+/// What a call acts on.
 #[derive(Debug)]
 pub(crate) enum Subject<'a> {
     Command(Command),
     Place(Family, Option<Place>),
     Host(Option<String>),
     Name(Option<&'a str>),
-    /// A program in a language that command rules are not compared with.
+    /// A program in a language that command rules do not cover.
     Program(Command),
-    /// Whatever its input says.
+    /// Another tool; its whole input is searched.
     Other(input::Contents<'a>),
-    /// A call of the hub itself, which checks it.
+    /// A call of the hub's own tools, which the hub checks.
     Hub,
 }
 
-/// A command line, read and followed only when a rule wants to know.
+/// A command line. It is parsed and followed only when a rule needs it.
 #[derive(Debug, Default)]
 pub(crate) struct Command {
     text: Option<String>,
@@ -33,18 +33,18 @@ pub(crate) struct Command {
     reach: OnceCell<Reach>,
 }
 
-/// A place in the file system.
+/// A path in the file system.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) target: Target,
     pub(crate) extent: Extent,
 }
 
-/// How much of it is meant.
+/// How much of a path the call acts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     Itself,
-    /// All that lies below.
+    /// Everything below it.
     Below(Shows),
 }
 
@@ -100,7 +100,7 @@ fn place(call: &Call<'_>) -> Option<Place> {
             };
             if let Some(pattern) = pattern {
                 let pattern = call.text(pattern)?;
-                // A pattern that leads elsewhere is not judged by the folder it begins in.
+                // A pattern that leads elsewhere is not judged by the folder it starts in.
                 if pattern.starts_with(['/', '~'])
                     || pattern.split(['/', '{', ',', '}']).any(|part| part == "..")
                 {
@@ -113,12 +113,12 @@ fn place(call: &Call<'_>) -> Option<Place> {
     Some(Place { target: paths::target(&path, call.cwd)?, extent })
 }
 
-/// A path that means the same to everyone: Claude Code puts the home directory for `~`.
+/// A path that every reader resolves alike: Claude Code replaces `~` with the home directory.
 fn known_path(path: &str) -> Option<&str> {
     if path.starts_with('~') || path.contains('\0') { None } else { Some(path) }
 }
 
-/// The file that a word in a command line names, if that can be known before it runs.
+/// The file that a word of a command line names, if that is known before the command runs.
 pub(crate) fn named_file(word: &Word, home: Option<&Path>) -> Option<PathBuf> {
     match word.pieces() {
         [Piece::Text(path)] if !path.is_empty() => Some(PathBuf::from(path)),
@@ -128,7 +128,7 @@ pub(crate) fn named_file(word: &Word, home: Option<&Path>) -> Option<PathBuf> {
     }
 }
 
-/// The kind of rule that a redirection is subject to.
+/// The family of rules that a redirection is subject to.
 pub(crate) fn family(access: Access) -> Family {
     match access {
         Access::Read => Family::Read,
@@ -136,7 +136,7 @@ pub(crate) fn family(access: Access) -> Family {
     }
 }
 
-/// The host of a URL that everyone reads alike; others are not judged.
+/// The host of a URL that all parsers read alike; other URLs are not judged.
 pub(crate) fn host(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     if !scheme.eq_ignore_ascii_case("https") && !scheme.eq_ignore_ascii_case("http") {
@@ -151,7 +151,7 @@ pub(crate) fn host(url: &str) -> Option<String> {
     Some(host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase())
 }
 
-/// Whether a rule's domain means this host.
+/// Whether a rule's domain matches this host.
 pub(crate) fn domain_matches(domain: &str, host: &str) -> bool {
     match domain.strip_prefix('*') {
         Some(end) => host.len() > end.len() && host.ends_with(end),

@@ -1,36 +1,36 @@
-//! Claude Code's tools, as far as rules tell them apart: which belong together, what their specifier means, and which
-//! field of the input it is about. Every tool of the supported versions is listed here; `input` looks into the input of the
-//! others, and of those that neither run commands nor open files by themselves.
+//! Claude Code's tools, as far as rules distinguish them: their families, the meaning of their specifiers, and the
+//! input field that a specifier refers to. This module lists every tool of the supported versions. `input` searches the
+//! input of other tools, and of tools that neither run commands nor open files by themselves.
 
 use crate::wildcard::name_matches;
 
-/// Tools that one kind of path rule is for.
+/// The tools that one kind of path rule covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Family {
     Read,
     Edit,
 }
 
-/// What a tool does, as far as rules tell tools apart.
+/// What a tool does, as far as rules distinguish tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolClass {
-    /// It runs a command line in the user's shell, like Bash. The line is in the field `command`.
+    /// Runs a command line in the user's shell, like Bash. The line is in the field `command`.
     Shell,
-    /// It runs a program in another language. The program is in this field.
+    /// Runs a program in another language. The program is in this field.
     Program(&'static str),
-    /// It shows files.
+    /// Reads files.
     Reads,
-    /// It changes files.
+    /// Changes files.
     Edits,
-    /// It fetches a URL.
+    /// Fetches a URL.
     Fetches,
-    /// It starts a sub-agent or a skill, whose own calls stop at the gate.
+    /// Starts a sub-agent or a skill, whose own calls stop at the gate.
     Starts,
-    /// It does none of these by itself. Its input is searched for command lines, files and URLs all the same.
+    /// None of these. Its input is still searched for command lines, files and URLs.
     Other,
 }
 
-/// Tools of class [`ToolClass::Other`]: they talk, plan, schedule or look something up.
+/// Tools of class [`ToolClass::Other`], which communicate, plan, schedule or look up information.
 const OTHER: &[&str] = &[
     "Artifact",
     "ArtifactCheck",
@@ -116,7 +116,8 @@ const OTHER: &[&str] = &[
     "self_hosted_runner_tail_log",
 ];
 
-/// The class of a tool of the supported versions of Claude Code; `None` for all others, and for the tools of MCP servers.
+/// The class of a tool of the supported versions of Claude Code; `None` for all other tools, including those of MCP
+/// servers.
 pub fn class_of(tool: &str) -> Option<ToolClass> {
     Some(match tool {
         "Bash" | "Monitor" => ToolClass::Shell,
@@ -132,12 +133,13 @@ pub fn class_of(tool: &str) -> Option<ToolClass> {
     })
 }
 
-/// Whether a tool is one of the hub's own. No other server has its name: the hub says which there are, and checks who calls.
+/// Whether a tool is one of the hub's own. No other server can have that name: the hub defines which servers exist, and
+/// checks the caller.
 pub fn is_hub_tool(tool: &str) -> bool {
     tool.strip_prefix("mcp__plexus__").is_some_and(|tool| !tool.contains("__"))
 }
 
-/// What stands in the parentheses behind a tool's name.
+/// What the parentheses after a tool's name contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Takes {
     Command,
@@ -147,7 +149,7 @@ pub(crate) enum Takes {
     Nothing,
 }
 
-/// What the specifier of this tool means.
+/// The kind of specifier that this tool takes.
 pub(crate) fn takes(tool: &str) -> Takes {
     match class_of(tool) {
         Some(ToolClass::Shell | ToolClass::Program("command")) => Takes::Command,
@@ -159,7 +161,7 @@ pub(crate) fn takes(tool: &str) -> Takes {
     }
 }
 
-/// Whether a rule that names a tool and nothing else covers this tool.
+/// Whether a rule that consists of a tool name covers this tool.
 pub(crate) fn covers(rule: &str, tool: &str) -> bool {
     if rule.contains('*') {
         return name_matches(rule, tool);
@@ -172,8 +174,8 @@ pub(crate) fn covers(rule: &str, tool: &str) -> bool {
         || rule.starts_with("mcp__") && tool.strip_prefix(rule).is_some_and(|rest| rest.starts_with("__"))
 }
 
-/// The same for a rule that denies or asks: `Bash` restricts every tool that runs commands. It allows Bash alone, because
-/// the others run longer, elsewhere or in another language.
+/// The same for a rule that denies or asks: `Bash` restricts every tool that runs commands. As an allow rule it covers
+/// only Bash, because the other tools run longer, elsewhere or in another language.
 pub(crate) fn restricts(rule: &str, tool: &str) -> bool {
     covers(rule, tool) || rule == "Bash" && runs_commands(tool)
 }
@@ -187,12 +189,12 @@ fn runs_commands(tool: &str) -> bool {
     matches!(class_of(tool), Some(ToolClass::Shell | ToolClass::Program(_)))
 }
 
-/// Whether two names are one tool's.
+/// Whether two names denote the same tool.
 pub(crate) fn same(a: &str, b: &str) -> bool {
     a == b || matches!((a, b), ("Agent", "Task") | ("Task", "Agent"))
 }
 
-/// The field of the input that a path rule is about; a tool without one is not about files.
+/// The input field that a path rule refers to; `None` for a tool that does not act on files.
 pub(crate) fn path_field(tool: &str) -> Option<PathField> {
     match tool {
         "Read" | "Edit" | "Write" | "MultiEdit" => Some(PathField::File("file_path")),
@@ -204,16 +206,16 @@ pub(crate) fn path_field(tool: &str) -> Option<PathField> {
     }
 }
 
-/// What a tool's path names.
+/// What a tool's path denotes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PathField {
     /// One file.
     File(&'static str),
-    /// A folder, by default the working directory, all of which is searched.
+    /// A folder to search recursively, by default the working directory.
     Search { path: &'static str, pattern: Option<&'static str>, shows: Shows },
 }
 
-/// What a search tells of the files it finds.
+/// What a search reveals about the files it finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shows {
     Names,

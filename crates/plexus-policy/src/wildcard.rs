@@ -1,11 +1,11 @@
-//! Patterns in which `*` stands for anything: over names, and over the words of a command.
+//! Patterns in which `*` matches anything: for names, and for the words of a command.
 
 use crate::bash::{Piece, Suspect, Word, base_name};
 
-/// What separates the words of a command when they are compared: no word can hold it.
+/// Separates the words of a command during a comparison: no word can contain it.
 pub(crate) const BETWEEN: char = '\0';
 
-/// Whether a text is what the segments say, with anything at all between two of them.
+/// Whether a text consists of the segments, with any text between two of them.
 pub(crate) fn matches(segments: &[impl AsRef<str>], text: &str) -> bool {
     let [first, middle @ .., last] = segments else {
         return segments.first().is_some_and(|only| only.as_ref() == text);
@@ -18,7 +18,7 @@ pub(crate) fn matches(segments: &[impl AsRef<str>], text: &str) -> bool {
     rest.ends_with(last.as_ref())
 }
 
-/// Whether a name fits a pattern with `*` in it.
+/// Whether a name matches a pattern with `*`.
 pub(crate) fn name_matches(pattern: &str, name: &str) -> bool {
     if !pattern.contains('*') {
         return pattern == name;
@@ -27,7 +27,7 @@ pub(crate) fn name_matches(pattern: &str, name: &str) -> bool {
     matches(&segments, name)
 }
 
-/// How surely something is so.
+/// How certain a match is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Certainty {
     No,
@@ -38,7 +38,7 @@ pub(crate) enum Certainty {
 /// The specifier of a Bash rule: words, with `*` for anything.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CommandPattern {
-    /// What stands between the wildcards, words apart by [`BETWEEN`].
+    /// The text between the wildcards, with words separated by [`BETWEEN`].
     pub(crate) segments: Vec<String>,
     pub(crate) tail: Tail,
 }
@@ -52,14 +52,14 @@ pub(crate) enum Tail {
     Words,
 }
 
-/// The words of a command as far as they are known.
+/// The known words of a command.
 #[derive(Debug)]
 pub(crate) struct KnownLine {
     text: String,
     rest: Rest,
 }
 
-/// What follows what is known.
+/// What follows the known part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rest {
     Nothing,
@@ -83,17 +83,17 @@ impl KnownLine {
         Self { text, rest: Rest::Nothing }
     }
 
-    /// Whether something unknown follows.
+    /// Whether an unknown part follows.
     pub(crate) fn is_open(&self) -> bool {
         self.rest == Rest::Unknown
     }
 
-    /// Its words, where all of them are known.
+    /// Its words, if all of them are known.
     pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
         self.text.split(BETWEEN)
     }
 
-    /// The same with the command's bare name, where it is given by its path: `/bin/rm` is `rm`.
+    /// The same with the base name of a command given by its path: `/bin/rm` is `rm`.
     fn by_base_name(&self) -> Option<&str> {
         let name = self.text.split(BETWEEN).next()?;
         name.rfind('/').map(|slash| &self.text[slash + 1..])
@@ -101,7 +101,7 @@ impl KnownLine {
 }
 
 impl CommandPattern {
-    /// Whether every command that the line may turn out to be is meant.
+    /// Whether the pattern matches every command that the line may become.
     pub(crate) fn covers(&self, line: &KnownLine) -> bool {
         self.covers_text(&line.text, line.rest)
     }
@@ -111,7 +111,7 @@ impl CommandPattern {
         let Some(behind) = text.strip_prefix(first.as_str()) else { return false };
         match (self.tail, others) {
             (Tail::End, []) => behind.is_empty() && rest == Rest::Nothing,
-            // What is unknown has to lie within a wildcard at the end.
+            // The unknown part must fall within a wildcard at the end.
             (Tail::End, [.., last]) => {
                 (rest == Rest::Nothing || last.is_empty()) && matches(&self.segments, text)
             }
@@ -123,7 +123,7 @@ impl CommandPattern {
         }
     }
 
-    /// The segments when at least one further word follows.
+    /// The segments if at least one further word follows.
     fn with_more_words(&self) -> Vec<String> {
         let mut segments = self.segments.clone();
         if let Some(last) = segments.last_mut() {
@@ -133,7 +133,7 @@ impl CommandPattern {
         segments
     }
 
-    /// Whether it may be meant by some of the operands of a command that runs them.
+    /// Whether it may match some operands of a command that runs them.
     pub(crate) fn stands_in(&self, suspect: &Suspect) -> bool {
         let Some(first) = self.segments.first().filter(|first| !first.is_empty()) else { return false };
         suspect.starts.iter().any(|start| {
@@ -147,7 +147,7 @@ impl CommandPattern {
         })
     }
 
-    /// Whether it leaves open which command it means, and this word of one as well: `* --version` means no `rm x --version`.
+    /// Whether a wildcard covers both the command name and this word: `* --version` does not match `rm x --version`.
     pub(crate) fn leaves_open(&self, word: &Word) -> bool {
         let spelled =
             |word: &str| self.segments.iter().flat_map(|text| text.split(BETWEEN)).any(|w| w == word);
@@ -155,7 +155,7 @@ impl CommandPattern {
             && word.literal().is_none_or(|word| !word.starts_with('-') && !spelled(word))
     }
 
-    /// How many words it names in full, before any wildcard.
+    /// The number of words it names completely, before any wildcard.
     pub(crate) fn named_words(&self) -> usize {
         let words = self.segments.first().map_or(0, |first| first.matches(BETWEEN).count());
         match (self.segments.len(), self.tail) {
@@ -165,7 +165,7 @@ impl CommandPattern {
         }
     }
 
-    /// Whether some command that the line may turn out to be is meant; `words` are all of its words if it is open.
+    /// Whether the pattern matches some command that the line may become; `words` are all of its words if it is open.
     pub(crate) fn may_match(&self, line: &KnownLine, words: &[Word]) -> Certainty {
         let by_base_name = line.by_base_name();
         if self.covers(line) || by_base_name.is_some_and(|text| self.covers_text(text, line.rest)) {
@@ -187,9 +187,9 @@ impl CommandPattern {
         Certainty::No
     }
 
-    /// Whether what is known of a line does not rule the pattern out at once.
+    /// Whether the known part of a line does not rule the pattern out immediately.
     fn could_begin(&self, text: &str) -> bool {
-        // A word that may come to nothing takes the blank before it along.
+        // A word that may expand to nothing also removes the blank before it.
         let text = text.strip_suffix(BETWEEN).unwrap_or(text);
         self.segments.first().is_some_and(|first| first.starts_with(text) || text.starts_with(first.as_str()))
     }
@@ -200,7 +200,7 @@ impl CommandPattern {
     }
 }
 
-/// How much of a command is compared letter by letter; what follows is taken for anything.
+/// How much of a command is compared exactly; the rest counts as unknown.
 const COMPARED: usize = 1024;
 
 /// One character of a pattern.
@@ -210,7 +210,7 @@ enum Sign {
     Star,
 }
 
-/// Whether words with unknown pieces can become what the segments say.
+/// Whether words with unknown pieces can expand to the segments.
 fn possible(segments: &[String], words: &[Word]) -> bool {
     let mut signs = Vec::new();
     for (at, segment) in segments.iter().enumerate() {
@@ -219,7 +219,7 @@ fn possible(segments: &[String], words: &[Word]) -> bool {
         }
         signs.extend(segment.bytes().map(Sign::Byte));
     }
-    // Which places of the pattern can be reached with what was read so far.
+    // The pattern positions that are reachable with the input so far.
     let mut places = vec![false; signs.len() + 1];
     places[0] = true;
     skip_stars(&signs, &mut places);
@@ -228,7 +228,7 @@ fn possible(segments: &[String], words: &[Word]) -> bool {
         if compared > COMPARED {
             return places.contains(&true);
         }
-        // A word that may come to nothing takes the blank before it along.
+        // A word that may expand to nothing also removes the blank before it.
         if at > 0 && !matches!(word.pieces(), [Piece::Any]) {
             step(&signs, &mut places, 0);
         }

@@ -1,5 +1,6 @@
-//! The life of a connection, the same on every door: it is accepted, opened (TLS), and served as HTTP/1.1 until its peer leaves, takes
-//! too long, or has to make room for another. `axum::serve` waits for peers without limit, so this is written on hyper itself.
+//! The lifecycle of a connection, the same on every door. The door accepts it, performs the TLS handshake if any, and
+//! serves HTTP/1.1 until the peer disconnects, exceeds a time limit, or has to make room for another connection.
+//! `axum::serve` waits for peers without a limit, so this module uses hyper directly.
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,33 +24,33 @@ use crate::connections::{Connection, Waiting};
 use crate::limits::DoorLimits;
 use crate::wire::Wire;
 
-/// What is held of a request head, and of an answer beyond what the body itself holds.
+/// The buffer for a request head, and for the part of a response that the body does not hold.
 const BUFFER: usize = 32 * 1024;
-/// The pause after a connection could not be accepted, such as when too many files are open.
+/// The pause after a failed accept, for example when the process has too many open files.
 const REST: Duration = Duration::from_millis(50);
 
-/// Where connections come from.
+/// A source of connections.
 pub(crate) trait Entrance: Send + 'static {
-    /// A connection before anything was exchanged.
+    /// An accepted connection before the handshake.
     type Raw: Send + 'static;
     /// A connection that carries HTTP.
     type Io: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    /// The next connection.
+    /// Accepts the next connection.
     fn accept(&mut self) -> impl Future<Output = io::Result<Self::Raw>> + Send;
 
-    /// The address of the other end, where it has one.
+    /// The address of the peer, if it has one.
     fn peer(raw: &Self::Raw) -> Option<SocketAddr>;
 
-    /// Does what comes before HTTP.
+    /// Performs the handshake that precedes HTTP.
     fn open(&self, raw: Self::Raw) -> impl Future<Output = io::Result<Self::Io>> + Send + 'static;
 }
 
-/// The address of the other end of a connection, as a request knows it.
+/// The address of the peer, as a request extension.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub(crate) Option<SocketAddr>);
 
-/// Serves a door until `close`; returns when the requests in progress then are answered.
+/// Serves a door until `close`. Returns when all requests that were in progress at that time are answered.
 pub(crate) async fn serve<E: Entrance>(
     mut entrance: E,
     router: Router,
@@ -73,7 +74,7 @@ pub(crate) async fn serve<E: Entrance>(
             Err(error) if is_of_the_peer(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
-                // There may be too many open files.
+                // The process may have too many open files.
                 waiting.close_oldest();
                 tokio::time::sleep(REST).await;
             }
@@ -85,7 +86,7 @@ pub(crate) async fn serve<E: Entrance>(
     Ok(())
 }
 
-/// Whether the connection failed and not the door.
+/// Whether the error concerns one connection and not the door.
 fn is_of_the_peer(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
@@ -113,7 +114,7 @@ async fn attend<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(Arc::clone(&of_this));
         request.extensions_mut().insert(peer);
-        // A router is always ready.
+        // A router is always ready, so it needs no `poll_ready`.
         router.clone().call(request)
     });
     let served = http1::Builder::new()

@@ -1,5 +1,5 @@
-//! The body of an answer and what it keeps until it is written: the caller's place, and the connection. Large pieces are written in small
-//! ones, so that the place is given back when nearly all is written, and not when the writing begins.
+//! A response body that holds resources until it is written: the caller's slot and the connection. Large pieces are
+//! split, so that the resources are released when nearly everything is written, and not when writing starts.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -9,17 +9,17 @@ use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
-/// The largest piece that is handed on at once.
+/// The largest piece that the body yields at once.
 const PIECE: usize = 16 * 1024;
 
-/// The answer, which keeps `kept` until it is written or given up.
+/// A response that holds `kept` until its body is written or dropped.
 pub(crate) fn keeping<K: Send + Unpin + 'static>(response: Response, kept: K) -> Response {
     response.map(|body| Body::new(Keeping { body, piece: Bytes::new(), kept: Some(kept) }))
 }
 
 struct Keeping<K> {
     body: Body,
-    /// What is left of the last piece of `body`.
+    /// The rest of the last piece of `body`.
     piece: Bytes,
     kept: Option<K>,
 }

@@ -1,4 +1,4 @@
-//! A webhook as an anchor of the audit log: each head is sent to it in a POST request.
+//! A webhook as an anchor of the audit log. It receives each head in a POST request.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use plexus_core::AuditAnchor;
 
-/// The time that a webhook has to answer.
+/// The time limit for the webhook's response.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// A webhook that receives heads of the audit log.

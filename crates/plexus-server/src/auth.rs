@@ -1,6 +1,6 @@
-//! Who is calling. On TCP that is settled by a bearer token, after the request was found to be meant for this hub
-//! (Host) and not sent by a foreign page (Origin); on the Unix socket the kernel has vouched for the peer, and a
-//! header tells a parent agent from the operator. Cookies and tokens in URLs are never looked at.
+//! Authenticates callers. On TCP, a request must name this hub (Host), must not come from a foreign page (Origin), and
+//! must carry a bearer token. On the Unix socket, the kernel identifies the peer, and a header distinguishes a parent
+//! agent from the operator. The hub ignores cookies and tokens in URLs.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::refusal::Refusal;
 use crate::site::only;
 use crate::socket::PARENT_HEADER;
 
-/// Lets in only requests that name this hub as their host and, if they come from a page, one of the hub's own.
+/// Accepts only requests that name this hub as their host. A request from a page must come from one of the hub's pages.
 pub(crate) async fn own_site(State(doors): State<Doors>, request: Request, next: Next) -> Response {
     if let Way::Tcp(site) = &doors.way
         && !site.is_meant(request.headers(), request.uri())
@@ -31,8 +31,8 @@ pub(crate) async fn own_site(State(doors): State<Doors>, request: Request, next:
     next.run(request).await
 }
 
-/// Lets in only known callers for whom there is room, and notes on the request who it is. The body is read later: of those who
-/// are not let in, nothing is held.
+/// Accepts only authenticated callers that are within their limits, and attaches the caller to the request. The body is
+/// read later, so the hub holds nothing for rejected callers.
 pub(crate) async fn known_caller(
     State(doors): State<Doors>,
     Extension(connection): Extension<Arc<Connection>>,
@@ -46,7 +46,7 @@ pub(crate) async fn known_caller(
     let call = match doors.callers.enter(&known.principal) {
         Ok(call) => Arc::new(call),
         Err(refusal) => {
-            // The connection waits meanwhile, and makes room for others.
+            // The connection counts as waiting meanwhile, so a newer connection can close it.
             doors.reader().discard(request.into_body()).await;
             return refusal.into_response();
         }
@@ -61,7 +61,7 @@ pub(crate) async fn known_caller(
     keeping(response, (call, occupied))
 }
 
-/// Breaks an answer off, and a stream in its midst, when the token it was asked for with is good for nothing any more.
+/// Ends a response, or a stream in progress, when the token of the request becomes invalid.
 async fn while_good(doors: &Doors, known: Known, answer: impl Future<Output = Response>) -> Response {
     if !known.can_end() {
         return answer.await;
@@ -103,7 +103,7 @@ async fn caller(doors: &Doors, headers: &HeaderMap) -> Result<Known, Refusal> {
     }
 }
 
-/// The one bearer token of these headers; `None` when it is not there, not alone or not a bearer token.
+/// The bearer token of these headers. `None` if it is missing, not unique or not a bearer token.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = only(headers, header::AUTHORIZATION)?;
     let (scheme, token) = value.split_once(' ')?;

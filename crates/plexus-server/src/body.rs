@@ -1,4 +1,4 @@
-//! Reads request bodies within the limits that hold on every door: size, time, and the bytes that the hub holds for a caller.
+//! Reads request bodies within the limits of every door: size, time, and the bytes that the hub holds for a caller.
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
@@ -13,19 +13,19 @@ use crate::limits::DoorLimits;
 use crate::refusal::Refusal;
 use crate::values;
 
-/// How much of a body that is refused is read and thrown away: a client that is cut off while it still writes would
-/// see a broken connection instead of the reason.
+/// The number of bytes of a rejected body to read and discard. A client that is disconnected while it still writes
+/// would see a broken connection instead of the reason.
 const DISCARD_BYTES: usize = 8 * MAX_BODY_BYTES;
-/// The largest body of somebody who is not known.
+/// The largest body of an unauthenticated request.
 pub(crate) const STRANGER_BYTES: usize = 4 * 1024;
 
-/// A body that was read. Its bytes count as held until `charge` is dropped.
+/// A complete body. Its bytes count as held until `charge` is dropped.
 pub(crate) struct Taken {
     pub(crate) bytes: Bytes,
     pub(crate) charge: Charge,
 }
 
-/// Reads bodies within these limits, and counts those that take too long.
+/// Reads bodies within these limits, and counts those that exceed the time limit.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     pub(crate) limits: &'a DoorLimits,
@@ -33,7 +33,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The whole body of a known caller, which is JSON.
+    /// Reads the whole body of an authenticated request. The body is JSON.
     pub(crate) async fn read(self, body: Body, mut charge: Charge) -> Result<Taken, Refusal> {
         let size = Size { most: MAX_BODY_BYTES, discarded: DISCARD_BYTES, refusal: Refusal::TooLarge };
         let bytes = self.collect(body, size, Some(&mut charge)).await?;
@@ -43,7 +43,7 @@ impl Reader<'_> {
         Ok(Taken { bytes, charge })
     }
 
-    /// The whole body of somebody who is not known. What is sent beyond the limit is not waited for.
+    /// Reads the whole body of an unauthenticated request. It does not wait for bytes beyond the limit.
     pub(crate) async fn read_small(self, body: Body) -> Result<Bytes, Refusal> {
         let limits = &DoorLimits { body: self.limits.head, ..*self.limits };
         let most = STRANGER_BYTES;
@@ -51,10 +51,10 @@ impl Reader<'_> {
         Reader { limits, ..self }.collect(body, size, None).await
     }
 
-    /// Throws the body of a refused request away, within the same limits.
+    /// Discards the body of a rejected request, within the same limits.
     pub(crate) async fn discard(self, body: Body) {
         let size = Size { most: 0, discarded: DISCARD_BYTES, refusal: Refusal::TooLarge };
-        // The request was refused for another reason.
+        // The request was rejected for another reason.
         let _ = self.collect(body, size, None).await;
     }
 
@@ -95,11 +95,11 @@ impl Reader<'_> {
     }
 }
 
-/// How large a body may be.
+/// The size limits of a body.
 #[derive(Clone, Copy)]
 struct Size {
     most: usize,
-    /// How much is read in all of one that is larger.
+    /// The total number of bytes to read from a body that exceeds `most`.
     discarded: usize,
     refusal: Refusal,
 }
@@ -123,7 +123,7 @@ mod tests {
         reader.read(body, Arc::new(call).charge()).await.map(|taken| taken.bytes)
     }
 
-    /// So many pieces of a kilobyte, a few milliseconds apart.
+    /// `count` pieces of one kilobyte each, a few milliseconds apart.
     fn pieces(count: usize) -> impl futures::Stream<Item = Result<Bytes, io::Error>> {
         stream::iter(0..count).then(|_| async {
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -1,6 +1,7 @@
-//! What the hub holds for each caller that it knows: requests in progress, streams among them, and bytes of request bodies. The
-//! operator, callers from outside (tokens, parent agents) and sessions draw on pools of their own, so that none of them keeps the
-//! others out. A session has a few calls and bytes besides the pool: whatever other sessions do, its next permit finds room.
+//! Counts what the hub holds for each authenticated caller: requests in progress, including streams, and bytes of
+//! request bodies. The operator, external callers (tokens, parent agents) and sessions use separate pools, so that none
+//! of these classes can block another. Each session also has a few calls and bytes outside the pool, so its next permit
+//! always fits.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,12 +12,12 @@ use plexus_protocol::Principal;
 use crate::limits::DoorLimits;
 use crate::refusal::Refusal;
 
-/// Calls of a session that need no place in the pool.
+/// Calls of one session that do not count against the pool.
 const OWN_CALLS: usize = 4;
-/// Bytes of a session that need no room in the pool.
+/// Bytes of one session that do not count against the pool.
 const OWN_BYTES: usize = 64 * 1024;
 
-/// Which pool a caller draws on.
+/// The pool that a caller uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Class {
     Operator,
@@ -42,7 +43,7 @@ impl Class {
     }
 }
 
-/// Calls and bytes, of one caller or of a pool.
+/// Calls and bytes of one caller or of one pool.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Held {
     calls: usize,
@@ -55,7 +56,7 @@ struct Tally {
     pools: HashMap<Class, Held>,
 }
 
-/// All callers.
+/// The counters of all callers.
 pub(crate) struct Callers {
     limits: DoorLimits,
     figures: DoorFigures,
@@ -67,12 +68,12 @@ impl Callers {
         Arc::new(Self { limits, figures, tally: Mutex::default() })
     }
 
-    /// Makes room for one more call of this caller, until the returned value is dropped.
+    /// Registers one more call of this caller, until the returned value is dropped.
     pub(crate) fn enter(self: &Arc<Self>, principal: &Principal) -> Result<Call, Refusal> {
         let (key, class) = (principal.key(), Class::of(principal));
         let mut tally = self.tally();
         let held = tally.callers.get(&key).copied().unwrap_or_default();
-        // The operator has a pool alone: only its end is a limit.
+        // The operator has its own pool, so only the pool limits it.
         if class != Class::Operator && held.calls >= self.limits.calls_per_caller {
             return Err(self.refuse(Turned::CallerCalls, Refusal::TooManyCalls));
         }
@@ -106,7 +107,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Room for bytes of this call's body; none yet.
+    /// Creates an empty charge for the bytes of this call's body.
     pub(crate) fn charge(self: &Arc<Self>) -> Charge {
         Charge { call: Arc::clone(self), bytes: 0 }
     }
@@ -139,7 +140,7 @@ impl Call {
     }
 }
 
-/// What of a caller's bytes is taken from the pool.
+/// The part of a caller's bytes that counts against the pool.
 fn over(bytes: usize, class: Class) -> usize {
     bytes.saturating_sub(class.own_bytes())
 }
@@ -150,7 +151,7 @@ impl Drop for Call {
         let Some(held) = tally.callers.get_mut(&self.key) else { return };
         let from_pool = held.calls > self.class.own_calls();
         held.calls -= 1;
-        // Charges hold their call: without calls there are no bytes.
+        // Each charge holds its call, so a caller without calls has no bytes.
         if held.calls == 0 {
             tally.callers.remove(&self.key);
         }
@@ -160,21 +161,21 @@ impl Drop for Call {
     }
 }
 
-/// Bytes that are held for a call; given back when this is dropped.
+/// Bytes that the hub holds for a call. Dropping this value releases them.
 pub(crate) struct Charge {
     call: Arc<Call>,
     bytes: usize,
 }
 
 impl Charge {
-    /// Room for so many bytes more.
+    /// Adds bytes to the charge, if they fit.
     pub(crate) fn grow(&mut self, by: usize) -> Result<(), Refusal> {
         self.call.grow(by)?;
         self.bytes += by;
         Ok(())
     }
 
-    /// Gives all bytes back.
+    /// Releases all bytes.
     pub(crate) fn clear(&mut self) {
         self.call.shrink(self.bytes);
         self.bytes = 0;

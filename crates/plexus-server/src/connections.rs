@@ -1,6 +1,7 @@
-//! The connections of one door. A connection is waiting unless it carries a request of an authenticated caller: before its first
-//! request head, between requests, and during unauthenticated requests. The number of waiting connections is limited; a new one
-//! closes the one that has waited longest. So a silent peer cannot block others, and a caller's request is never cut off.
+//! The connections of one door. A connection is waiting unless it carries a request of an authenticated caller: before
+//! its first request head, between requests, and during unauthenticated requests. The number of waiting connections is
+//! limited; a new one closes the one that has waited longest. So a silent peer cannot block others, and a caller's
+//! request is never cut off.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::callers::Charge;
 use crate::refusal::Refusal;
 
-/// The connections of one door that wait.
+/// The waiting connections of one door.
 pub(crate) struct Waiting {
     name: DoorName,
     most: usize,
@@ -21,7 +22,7 @@ pub(crate) struct Waiting {
     queue: Mutex<Queue>,
 }
 
-/// Those that wait, by the order in which they began to.
+/// The waiting connections, in the order in which they started to wait.
 #[derive(Default)]
 struct Queue {
     next: u64,
@@ -33,7 +34,7 @@ impl Waiting {
         Arc::new(Self { name, most, figures, queue: Mutex::default() })
     }
 
-    /// A new connection, which waits.
+    /// Adds a new connection, which waits.
     pub(crate) fn enter(self: &Arc<Self>) -> Arc<Connection> {
         let close = CancellationToken::new();
         let ticket = self.wait(close.clone());
@@ -73,17 +74,17 @@ impl Waiting {
     }
 }
 
-/// One connection, for as long as anything of it is left.
+/// One connection. It lives as long as any part of it is in use.
 pub(crate) struct Connection {
     door: Arc<Waiting>,
     close: CancellationToken,
-    /// Its place among those that wait; `None` while a caller occupies it.
+    /// Its position among the waiting connections; `None` while a caller uses it.
     ticket: Mutex<Option<u64>>,
     meter: Mutex<Option<Meter>>,
     _counted: Connected,
 }
 
-/// What was read of a WebSocket message that is not complete yet.
+/// The bytes read so far of an incomplete WebSocket message.
 struct Meter {
     charge: Charge,
     began: Instant,
@@ -96,7 +97,7 @@ impl Connection {
         self.close.cancelled().await;
     }
 
-    /// Takes it out of those that wait until the returned value is dropped.
+    /// Marks the connection as in use until the returned value is dropped.
     pub(crate) fn occupy(self: &Arc<Self>) -> Occupied {
         if let Some(ticket) = locked(&self.ticket).take() {
             self.door.leave(ticket);
@@ -108,14 +109,14 @@ impl Connection {
         &self.door.figures
     }
 
-    /// Charges what is read from now on; returns the charge for what was read until now.
+    /// Charges subsequent reads to `charge`. Returns the charge for the reads before.
     pub(crate) fn meter(&self, charge: Charge) -> Option<Charge> {
         let now = Instant::now();
         let before = locked(&self.meter).replace(Meter { charge, began: now, last: now });
         before.map(|meter| meter.charge)
     }
 
-    /// So many bytes were read.
+    /// Counts bytes that were read.
     pub(crate) fn count(&self, bytes: usize) -> Result<(), Refusal> {
         match locked(&self.meter).as_mut().filter(|_| bytes > 0) {
             None => Ok(()),
@@ -129,7 +130,8 @@ impl Connection {
         }
     }
 
-    /// Whether a message was begun, and has paused or lasted too long. Only time after `reading_since` counts as a pause.
+    /// Whether a message has started, and has paused or lasted too long. Only time after `reading_since` counts as a
+    /// pause.
     pub(crate) fn is_stalled(&self, reading_since: Instant, stall: Duration, whole: Duration) -> bool {
         locked(&self.meter).as_ref().is_some_and(|meter| {
             let paused = meter.last.max(reading_since).elapsed() > stall;
@@ -147,7 +149,7 @@ impl Drop for Connection {
     }
 }
 
-/// A connection that a known caller uses; it waits again when this is dropped.
+/// A connection that an authenticated caller uses. It waits again when this value is dropped.
 pub(crate) struct Occupied(Arc<Connection>);
 
 impl Drop for Occupied {

@@ -1,5 +1,5 @@
-//! The web console: its files, which anybody may have, and the way in, which takes a code of `plexus console`. The page
-//! may load nothing but these files, run nothing but its own script, and stand in nobody's frame.
+//! The web console: its files, which need no authentication, and its login, which needs a code from `plexus console`.
+//! The page may load only these files and run only its own script, and no other page may frame it.
 
 use axum::Json;
 use axum::body::Body;
@@ -15,13 +15,13 @@ use serde_json::json;
 use crate::doors::{Doors, Way};
 use crate::refusal::Refusal;
 
-/// What the page may do. Svelte creates its templates by one named policy, and one creates the address of the service worker; nothing else becomes markup
-/// or script.
+/// The Content-Security-Policy of the page. Svelte creates its templates with one named Trusted Types policy, and
+/// another creates the URL of the service worker. Nothing else becomes markup or script.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
     connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types svelte-trusted-html plexus-worker";
 
-/// What every file goes out with.
+/// The security headers of every file.
 const GUARDS: [(HeaderName, &str); 6] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_FRAME_OPTIONS, "DENY"),
@@ -31,7 +31,7 @@ const GUARDS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// The page, or one of its files.
+/// Serves the page or one of its files.
 pub(crate) async fn file(State(doors): State<Doors>, uri: Uri, headers: HeaderMap) -> Response {
     if let Way::Tcp(site) = &doors.way
         && let Some(address) = site.instead_of_localhost(&headers)
@@ -58,7 +58,7 @@ fn served(uri: &Uri, headers: &HeaderMap) -> Response {
     }
     out.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     out.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
-    // Names change with contents, and a hub that was updated shows its own page at once.
+    // Asset names change with their contents. Other files are revalidated, so an updated hub serves its page at once.
     let kept = if immutable { "public, max-age=31536000, immutable" } else { "no-cache" };
     out.insert(header::CACHE_CONTROL, HeaderValue::from_static(kept));
     if encoded {
@@ -75,7 +75,7 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
         .any(|coding| matches!(coding.trim(), "gzip" | "x-gzip") || coding.trim().starts_with("gzip;q=1"))
 }
 
-/// Exchanges a code for a token. Only a page of the hub's own may ask: browsers say from where a POST comes.
+/// Exchanges a code for a token. Only the hub's own pages may do so: browsers send the origin of each POST.
 pub(crate) async fn login(State(doors): State<Doors>, headers: HeaderMap, body: Body) -> Response {
     if !headers.contains_key(header::ORIGIN) {
         return Refusal::ForeignSite.into_response();

@@ -1,5 +1,5 @@
-//! `console.link`: a link to the console that signs in the first person who opens it. The link is in a page on disk that only
-//! this user, and no agent, can read; the page is removed with its code.
+//! `console.link`: creates a link to the console that signs in the first person who opens it. The link is in a page on
+//! disk that only this user, and no agent, can read. The page is deleted with its code.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -11,7 +11,7 @@ use plexus_core::{Activation, Admitted, Audience, CODE_VALID_FOR, Hub, Method, N
 use plexus_protocol::console::{LinkParams, LinkResult};
 use plexus_protocol::{Error, ErrorKind};
 
-/// The beginning of the file names of sign-in pages.
+/// The prefix of the file names of sign-in pages.
 const PREFIX: &str = "console-";
 
 /// The namespace `console`.
@@ -73,18 +73,18 @@ impl SignInPage {
 
 impl Drop for SignInPage {
     fn drop(&mut self) {
-        // A page that stays is useless without its code, and the next hub removes it.
+        // A remaining page is useless without its code, and the next hub deletes it.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Removes the pages that a killed hub left.
+/// Deletes the pages that a killed hub left.
 pub(crate) fn remove_old_pages(data_dir: &Path) {
     let entries = fs::read_dir(data_dir).into_iter().flatten().flatten();
     for entry in entries {
         let name = entry.file_name();
         if name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(".html")) {
-            // A page that stays is useless: its code ended with the hub.
+            // A remaining page is useless: its code expired with the hub.
             let _ = fs::remove_file(entry.path());
         }
     }

@@ -1,6 +1,6 @@
-//! The data directory of a hub: made private, held by one process at a time, and home of the operator's token, the
-//! remembered port and the note of where the hub listens. What is in the database and in the folders of the
-//! sessions is others' business.
+//! The data directory of a hub: private, and locked by one process at a time. It contains the operator's token, the
+//! identity key, the last port and the file that announces where the hub listens. This module does not manage the
+//! database or the session directories.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -14,29 +14,29 @@ use thiserror::Error;
 use crate::identity::{HubKey, hex};
 use crate::links::replaceable_link;
 
-/// How long a hub that is gone may seem to hold the lock: what it was starting when it was killed has it, too, until it
-/// has become the program it was to be.
+/// The time for which the lock of a killed hub may persist. A child process that the killed hub was just starting
+/// shares the lock until it calls `exec`.
 const LET_GO_WITHIN: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// The private key with which the hub proves who it is.
+/// The file of the private key with which the hub proves its identity.
 const IDENTITY: &str = "identity.key";
 
-/// Why a data directory cannot be used.
+/// Why a data directory is unusable.
 #[derive(Debug, Error)]
 pub enum DataDirError {
-    /// A living hub has it.
+    /// A running hub uses it.
     #[error("{path} is in use by another hub{}", .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
     Locked {
-        /// The directory.
+        /// The data directory.
         path: PathBuf,
-        /// The hub that has it, if it said so.
+        /// The process id of the running hub, if the lock file contains it.
         pid: Option<u32>,
     },
-    /// It is another user's.
+    /// It belongs to another user.
     #[error("{0} belongs to another user")]
     Foreign(PathBuf),
-    /// An agent could put another directory in its place.
+    /// Its path contains a symbolic link that an agent could replace.
     #[error(
         "{link} is a symbolic link, which an agent could replace; use the directory that it leads to: --data-dir {real} \
          (or PLEXUS_DATA_DIR={real})"
@@ -47,21 +47,21 @@ pub enum DataDirError {
         /// The data directory without links.
         real: PathBuf,
     },
-    /// The token cannot be what we wrote.
+    /// The token file does not contain a token.
     #[error("{0} does not hold a token; remove it and a new one is made at the next start")]
     BadToken(PathBuf),
-    /// The key is not one that we wrote.
+    /// The key file does not contain a key of the hub.
     #[error(
         "{0} does not hold the hub's key; remove it and the next start creates another, for which console pages have to \
          be loaded again and running agents started again"
     )]
     BadKey(PathBuf),
-    /// It, or something in it, cannot be read or written.
+    /// The directory or a file in it cannot be read or written.
     #[error("cannot use {path}: {source}")]
     Io {
-        /// What.
+        /// The path that failed.
         path: PathBuf,
-        /// Why not.
+        /// The I/O error.
         source: io::Error,
     },
 }
@@ -70,15 +70,15 @@ pub enum DataDirError {
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
-    /// Locked; the kernel lets go of it however this process ends.
+    /// The locked file. The kernel releases the lock however this process ends.
     _lock: File,
 }
 
 impl DataDir {
-    /// Makes the directory if need be, makes it private, and takes it.
+    /// Creates the directory if it is missing, makes it private, and locks it.
     ///
     /// # Errors
-    /// When another hub has it or it cannot be used.
+    /// When another hub uses the directory, or it is unusable.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
         Self::check_path(path)?;
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))?;
@@ -94,10 +94,10 @@ impl DataDir {
         Ok(Self { path, _lock: lock })
     }
 
-    /// Refuses a path on which an agent could lead the operator to another directory.
+    /// Rejects a path that an agent could redirect to another directory.
     ///
     /// # Errors
-    /// When it holds such a link, or cannot be followed.
+    /// When the path contains such a link, or cannot be resolved.
     pub fn check_path(path: &Path) -> Result<(), DataDirError> {
         match replaceable_link(path).map_err(at(path))? {
             None => Ok(()),
@@ -105,30 +105,30 @@ impl DataDir {
         }
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The database.
+    /// The path of the database.
     pub fn store(&self) -> PathBuf {
         Self::store_in(&self.path)
     }
 
-    /// Where the store of the hub in `path` is.
+    /// The path of the database of the hub in `path`.
     pub fn store_in(path: &Path) -> PathBuf {
         path.join("plexus.db")
     }
 
-    /// The Unix socket of the hub in `path`.
+    /// The path of the Unix socket of the hub in `path`.
     pub fn socket(path: &Path) -> PathBuf {
         path.join("hub.sock")
     }
 
-    /// The operator's token, made at the first call.
+    /// The operator's token. The first call creates it.
     ///
     /// # Errors
-    /// When it cannot be read or made.
+    /// When the token cannot be read or created.
     pub fn operator_token(&self) -> Result<String, DataDirError> {
         let path = self.path.join("operator.token");
         match std::fs::read_to_string(&path) {
@@ -151,7 +151,7 @@ impl DataDir {
         }
     }
 
-    /// The key of the hub's identity, created by `create` at the first call.
+    /// The key of the hub's identity. The first call creates it with `create`.
     pub(crate) fn identity_key(
         &self,
         create: impl FnOnce() -> io::Result<Vec<u8>>,
@@ -179,13 +179,13 @@ impl DataDir {
         self.path.join(IDENTITY)
     }
 
-    /// Says where the hub listens, for whoever wants to reach it.
+    /// Announces the address of the hub to its clients, in `hub.json`.
     pub(crate) fn announce(&self, url: &str, key: &HubKey) -> Result<(), DataDirError> {
         let note = json!({"url": url, "pid": std::process::id(), "key": key.0});
         self.replace("hub.json", note.to_string().as_bytes()).map_err(at(&self.path.join("hub.json")))
     }
 
-    /// Takes back what [`Self::announce`] said, and the socket with it.
+    /// Removes the file that [`Self::announce`] wrote, and the socket.
     pub(crate) fn retract(&self) {
         for path in [self.path.join("hub.json"), Self::socket(&self.path)] {
             match std::fs::remove_file(&path) {
@@ -205,7 +205,7 @@ impl DataDir {
         self.replace("port", format!("{port}\n").as_bytes())
     }
 
-    /// Writes a file so that a reader, or a crash, finds the old one or the new one and nothing in between.
+    /// Replaces a file atomically: a reader, or a crash, sees either the old content or the new.
     fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
         let draft = self.path.join(format!(".{name}.new"));
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
@@ -215,7 +215,7 @@ impl DataDir {
     }
 }
 
-/// The path with each link followed; components that do not exist stay as they are.
+/// The path with all links resolved. Components that do not exist stay as they are.
 fn without_links(path: &Path) -> PathBuf {
     match (path.canonicalize(), path.parent(), path.file_name()) {
         (Ok(real), ..) => real,
@@ -242,7 +242,7 @@ fn lock(dir: &Path) -> Result<File, DataDirError> {
             Err(TryLockError::Error(error)) => return Err(at(&path)(error)),
         }
     }
-    // Only a note for people: the lock is the kernel's, so a disk that is full must not keep the hub from starting.
+    // The process id is only informative: the kernel holds the lock. The hub must start even on a full disk.
     let noted =
         file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
     if let Err(error) = noted {

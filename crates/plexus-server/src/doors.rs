@@ -1,5 +1,5 @@
-//! Which door leads where. The same routes are served on TCP and on the Unix socket; the differences (who is
-//! believed to be calling, and `/down`, which only the socket has) hang on the [`Way`] a request came.
+//! The routes of the doors. TCP and the Unix socket serve the same routes. Authentication differs, and only the socket
+//! has `/down`; both depend on the [`Way`] of a request.
 
 use std::sync::Arc;
 
@@ -28,13 +28,13 @@ use crate::{auth, console, rpc, sse};
 /// How a request reached the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// Over TCP, at a door that is this site to browsers.
+    /// Over TCP, at a door that browsers see as this site.
     Tcp(Site),
     /// Over `hub.sock`.
     Socket,
 }
 
-/// What every door needs.
+/// The shared state of a door.
 #[derive(Clone)]
 pub(crate) struct Doors {
     pub(crate) hub: Arc<Hub>,
@@ -43,19 +43,19 @@ pub(crate) struct Doors {
     pub(crate) callers: Arc<Callers>,
     pub(crate) identity: Arc<Identity>,
     pub(crate) mcp: McpService,
-    /// Cancelled when the hub stops serving: streams break off then.
+    /// Cancelled when the hub stops serving. All streams end then.
     pub(crate) stop: CancellationToken,
-    /// Where a wish for the end of hub and children goes.
+    /// Receives requests to end the children and the hub.
     pub(crate) down: mpsc::Sender<DownRequest>,
 }
 
 impl Doors {
-    /// Reads request bodies within the limits.
+    /// A reader for request bodies, with the limits of the doors.
     pub(crate) fn reader(&self) -> Reader<'_> {
         Reader { limits: &self.limits, figures: self.hub.door_figures() }
     }
 
-    /// All routes, for this machine.
+    /// All routes, for callers on this machine.
     pub(crate) fn router(self) -> Router {
         let mut guarded = self
             .for_pages()
@@ -82,7 +82,7 @@ impl Doors {
             .route("/events", get(sse::all::get))
     }
 
-    /// These for known callers only, those that anybody may have beside them, and all for this site only.
+    /// Adds authentication to `routes`, then adds the public routes, and checks Host and Origin for all of them.
     fn guarded(self, routes: Router<Self>) -> Router {
         routes
             .route_layer(middleware::from_fn_with_state(self.clone(), auth::known_caller))
@@ -103,7 +103,7 @@ async fn health() -> Response {
     Json(json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")})).into_response()
 }
 
-/// What an operator watches.
+/// Metrics in OpenMetrics format, for the operator and for tokens with the right to read.
 async fn metrics(State(doors): State<Doors>, Extension(principal): Extension<Principal>) -> Response {
     let may = matches!(principal, Principal::Operator | Principal::Token { right: TokenRight::Read, .. });
     if !may {
@@ -113,7 +113,7 @@ async fn metrics(State(doors): State<Doors>, Extension(principal): Extension<Pri
     ([(header::CONTENT_TYPE, kind)], doors.hub.figures().await).into_response()
 }
 
-/// Ends the children and then the hub; answered when the children are gone.
+/// Ends the children and then the hub. Responds when the children have ended.
 async fn down(State(doors): State<Doors>, Extension(principal): Extension<Principal>) -> Response {
     if principal != Principal::Operator {
         return Refusal::NotForYou.into_response();

@@ -1,6 +1,7 @@
-//! Sockets of other programs at the hub's port. A program that bound the port before the hub can still have connections there: those that it accepted,
-//! and those that the kernel pairs with it instead of the hub's listener when both ends connect at once (RFC 9293, simultaneous
-//! open). `/proc/net/tcp` does not list sockets that are only bound, so the kernel is asked by `sock_diag`.
+//! Detects sockets of other programs at the hub's port. A program that bound the port before the hub can still have
+//! connections there: connections that it accepted, and connections that the kernel pairs with it instead of the hub's
+//! listener when both ends connect at once (RFC 9293, simultaneous open). `/proc/net/tcp` does not list sockets that
+//! are only bound, so this module queries the kernel with `sock_diag`.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -17,21 +18,21 @@ const ERROR: u16 = 2;
 const HEADER: usize = 16;
 const TCP: u8 = 6;
 const LISTEN: u8 = 10;
-/// Bound, and neither listening nor connected. Kernels before 6.8 do not list such sockets.
+/// A socket that is bound, and neither listening nor connected. Kernels before 6.8 do not list such sockets.
 const BOUND: u8 = 13;
 
-/// What can be said about a port that was just bound.
+/// The result of the check of a port that was just bound.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Foreign {
     /// No other program has a socket there.
     None,
-    /// Another program has one.
+    /// Another program has a socket there.
     Some,
-    /// None is listed, and this kernel does not list all.
+    /// The kernel lists no such socket, but it does not list all sockets.
     Unknown,
 }
 
-/// Whether another program has a socket at an address at which this process listens and has accepted nothing yet.
+/// Whether another program has a socket at an address where this process listens and has accepted no connection yet.
 pub(crate) fn foreign(address: SocketAddr) -> io::Result<Foreign> {
     let mut sockets = list(AddressFamily::INET)?;
     sockets.extend(list(AddressFamily::INET6)?);
@@ -45,7 +46,7 @@ pub(crate) fn foreign(address: SocketAddr) -> io::Result<Foreign> {
 struct Socket {
     state: u8,
     local: SocketAddr,
-    /// 0 for one that no process has: it waits to be accepted, or is being closed.
+    /// 0 for a socket without a process: it waits to be accepted, or is being closed.
     inode: u32,
 }
 
@@ -59,7 +60,7 @@ impl Socket {
     }
 }
 
-/// Whether the kernel lists a socket that is only bound: one is made to see.
+/// Whether the kernel lists sockets that are only bound. Tests this with a socket of its own.
 fn lists_bound_sockets() -> io::Result<bool> {
     let probe = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     bind(&probe, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?;
@@ -94,7 +95,7 @@ fn request(family: AddressFamily) -> [u8; 72] {
     request[6..8].copy_from_slice(&REQUEST_DUMP.to_ne_bytes());
     request[HEADER] = u8::try_from(family.as_raw()).unwrap_or_default();
     request[HEADER + 1] = TCP;
-    // All states.
+    // Request sockets in all states.
     request[HEADER + 4..HEADER + 8].copy_from_slice(&u32::MAX.to_ne_bytes());
     request
 }
@@ -105,7 +106,7 @@ enum Answer {
     Complete,
 }
 
-/// Reads the messages of one datagram.
+/// Parses the messages of one datagram.
 fn read(mut datagram: &[u8], found: &mut Vec<Socket>) -> io::Result<Answer> {
     while let Some(header) = datagram.get(..HEADER) {
         let length = number(header, 0) as usize;
@@ -125,7 +126,7 @@ fn read(mut datagram: &[u8], found: &mut Vec<Socket>) -> io::Result<Answer> {
     Ok(Answer::Continues)
 }
 
-/// Reads an `inet_diag_msg`.
+/// Parses an `inet_diag_msg`.
 fn socket(message: &[u8]) -> Option<Socket> {
     let inode = number(message.get(..72)?, 68);
     let port = u16::from_be_bytes([message[4], message[5]]);

@@ -1,5 +1,6 @@
-//! How the hub proves that it is the program behind its port. Any program of the user, an agent's command among them, can listen there
-//! while no hub runs. The hub signs a nonce with a key that only it can read; pages and relays demand that before they send a token.
+//! Proves that the hub is the program behind its port. While no hub runs, any program of the user, including a command
+//! of an agent, can listen there. The hub signs a nonce with a key that only it can read. Pages and relays require this
+//! proof before they send a token.
 
 use std::net::SocketAddr;
 
@@ -30,7 +31,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// The identity of the hub of this data directory, created at the first call.
+    /// The identity of the hub of this data directory. The first call creates it.
     pub(crate) fn open(dir: &DataDir) -> Result<Self, DataDirError> {
         let random = SystemRandom::new();
         let pkcs8 = dir.identity_key(|| {
@@ -44,7 +45,7 @@ impl Identity {
         Ok(Self { pair, random })
     }
 
-    /// The key that a relay verifies proofs with.
+    /// The public key with which a relay verifies proofs.
     pub(crate) fn public(&self) -> HubKey {
         HubKey(hex(self.pair.public_key().as_ref()))
     }
@@ -61,12 +62,12 @@ impl Identity {
 pub struct HubKey(pub String);
 
 impl HubKey {
-    /// Where to ask a hub for a proof.
+    /// The path and query with which a client requests a proof.
     pub fn path(nonce: &str) -> String {
         format!("{PATH}?nonce={nonce}")
     }
 
-    /// Whether the holder of this key made the proof, for this nonce and as the hub at `host`.
+    /// Whether the holder of this key signed the proof, for this nonce and as the hub at `host`.
     pub fn proves(&self, proof: &Proof, host: &str, nonce: &str) -> bool {
         let (Some(key), Some(signature)) = (from_hex(&self.0), from_hex(&proof.signature)) else {
             return false;
@@ -77,12 +78,12 @@ impl HubKey {
     }
 }
 
-/// What is signed. The host is part of it: a program on the hub's old port cannot pass on what the hub signs at its new one.
+/// The signed text. It includes the host: a program on the hub's old port cannot relay a signature from the new one.
 fn statement(host: &str, peer: SocketAddr, nonce: &str) -> String {
     format!("plexus hub\n{}\n{peer}\n{nonce}", host.to_ascii_lowercase())
 }
 
-/// `GET /identity?nonce=…`, for everybody.
+/// `GET /identity?nonce=…`, without authentication.
 pub(crate) async fn get(
     State(doors): State<Doors>,
     Extension(Peer(peer)): Extension<Peer>,
@@ -99,15 +100,15 @@ pub(crate) async fn get(
     }
 }
 
-/// Long enough that nobody has seen it before.
+/// Whether the nonce is long enough to be unique.
 fn is_nonce(text: &str) -> bool {
     (32..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// A nonce.
+/// Creates a random nonce.
 ///
 /// # Errors
-/// When the system has no randomness.
+/// When the system provides no randomness.
 pub fn nonce() -> std::io::Result<String> {
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;

@@ -1,8 +1,8 @@
-//! The doors of the hub: JSON-RPC (HTTP and WebSocket), MCP, server-sent events, the web console, and the Unix socket beside
-//! them.
+//! The doors of the hub: JSON-RPC (HTTP and WebSocket), MCP, server-sent events and the web console, over TCP and over
+//! a Unix socket.
 //!
-//! The crate owns who is calling, how each failure looks on each wire, the data directory, and the life of a serving
-//! hub from bind to shutdown. What a method does is `plexus-core`'s; what a person types is the binary's.
+//! This crate owns authentication, the error format of each protocol, the data directory, and the lifecycle of a
+//! serving hub from bind to shutdown. `plexus-core` implements the methods; the binary implements the command line.
 
 mod accept;
 mod answer;

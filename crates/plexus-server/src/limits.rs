@@ -1,29 +1,30 @@
-//! The limits of the doors: how long the hub waits for a peer, and how many connections, calls and bytes it holds for one. The
-//! settings come from `[doors]` in `plexus.toml`; each limit is enforced where the hub waits or holds.
+//! The limits of the doors: how long the hub waits for a peer, and how many connections, calls and bytes it holds for
+//! it. The settings come from `[doors]` in `plexus.toml`. The modules that wait or hold enforce the limits.
 
 use std::time::Duration;
 
 const MIB: usize = 1024 * 1024;
 
-/// The pause after which a silent stream sends a sign of life. A client that hears nothing for more than twice as long is disconnected.
+/// The interval after which a silent stream sends a heartbeat. A client that receives nothing for more than twice as
+/// long is disconnected.
 pub const HEARTBEAT: Duration = Duration::from_secs(3);
 
 /// How long a peer may take, and how much the hub holds for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DoorLimits {
-    /// A TLS handshake.
+    /// The time for a TLS handshake.
     pub handshake: Duration,
-    /// A request head, counted from the connection or from the previous answer; also the first message on a WebSocket.
+    /// The time for a request head, from the connection or the previous response, and for the first WebSocket message.
     pub head: Duration,
     /// The longest pause within a request body or a WebSocket message.
     pub body_stall: Duration,
-    /// A whole request body or WebSocket message.
+    /// The time for a whole request body or WebSocket message.
     pub body: Duration,
-    /// The longest time in which a peer accepts none of the bytes that wait for it.
+    /// The longest time in which a peer accepts none of the pending bytes.
     pub write_stall: Duration,
-    /// The pause after which a silent stream sends a sign of life; at most [`HEARTBEAT`].
+    /// The interval after which a silent stream sends a heartbeat; at most [`HEARTBEAT`].
     pub heartbeat: Duration,
-    /// Connections of one door on which no authenticated request is in progress.
+    /// Connections of one door without an authenticated request in progress.
     pub waiting: usize,
     /// Requests in progress of one caller other than the operator.
     pub calls_per_caller: usize,
@@ -54,7 +55,7 @@ impl Default for DoorLimits {
 }
 
 impl DoorLimits {
-    /// The same limits, lowered so that connections leave most of this many open files to the rest of the hub.
+    /// The same limits, lowered so that connections leave most of the `files` open files to the rest of the hub.
     pub(crate) fn within_open_files(self, files: Option<u64>) -> Self {
         let share = |of: u64| {
             files.map_or(usize::MAX, |files| usize::try_from(files / of).unwrap_or(usize::MAX).max(1))

@@ -1,24 +1,25 @@
-//! Symbolic links on the way to the data directory. A sandbox keeps agents from moving directories, but not from replacing a link, so
-//! such a link would let an agent lead the operator's next command to a directory of its own.
+//! Checks the path of the data directory for symbolic links. The sandbox prevents agents from moving directories, but
+//! not from replacing a link. An agent could use such a link to redirect the operator's next command to a directory of
+//! its own.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// As many links are followed as the kernel follows.
+/// The number of links to follow: the same as the kernel's limit.
 const MOST_LINKS: usize = 40;
 
-/// The first link on the way to `path` that this user, and so an agent, can replace. Links that it cannot replace are followed.
-/// Components that do not exist yet are no links.
+/// The first link in `path` that this user, and so an agent, can replace. Other links are followed. Components that do
+/// not exist yet are not links.
 ///
 /// # Errors
-/// When a directory on the way cannot be searched, or links lead in a circle.
+/// When a directory of the path cannot be searched, or links form a cycle.
 pub(crate) fn replaceable_link(path: &Path) -> io::Result<Option<PathBuf>> {
     first_link(path, |folder| access(folder, Access::WRITE_OK).is_ok())
 }
 
-/// The first link in a folder that `may_write` is true for.
+/// The first link in a directory for which `may_write` returns true.
 fn first_link(path: &Path, may_write: impl Fn(&Path) -> bool) -> io::Result<Option<PathBuf>> {
     let mut walked = PathBuf::new();
     let mut ahead: Vec<PathBuf> = components(path);
@@ -43,13 +44,13 @@ fn first_link(path: &Path, may_write: impl Fn(&Path) -> bool) -> io::Result<Opti
             return Err(io::Error::other("too many symbolic links"));
         }
         ahead.extend(components(&walked.read_link()?));
-        // A target that starts at the root replaces what was walked; any other starts in the folder of the link.
+        // An absolute target replaces the walked path; a relative one starts in the directory of the link.
         walked = here;
     }
     Ok(None)
 }
 
-/// The components of a path, the first one last.
+/// The components of a path, in reverse order.
 fn components(path: &Path) -> Vec<PathBuf> {
     path.components().rev().map(|component| PathBuf::from(component.as_os_str())).collect()
 }

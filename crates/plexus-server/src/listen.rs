@@ -1,5 +1,5 @@
-//! The TCP address of a hub: loopback only, and, where any free port will do, the same one as the last time, since
-//! children and clients remember it.
+//! The TCP address of a hub. It is a loopback address. With port 0, the hub reuses its last port, since children and
+//! clients remember it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,36 +12,36 @@ use crate::DataDir;
 use crate::accept::Entrance;
 use crate::foreign::{Foreign, foreign};
 
-/// How long a hub that was killed may seem to hold connections.
+/// The time for which connections of a killed hub may persist.
 const LET_GO_WITHIN: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Why a hub cannot listen.
 #[derive(Debug, Error)]
 pub enum ListenError {
-    /// An address that others could reach.
+    /// Other machines could reach the address.
     #[error("{0} can be reached from other machines; the hub listens on loopback only (127.0.0.1 or [::1])")]
     NotLoopback(SocketAddr),
-    /// Another program has the port.
+    /// Another program uses the port.
     #[error("{0} is in use by another program; choose another with --listen (127.0.0.1:0 takes a free port)")]
     InUse(SocketAddr),
-    /// Another program has sockets at this port. It could take connections that are meant for the hub, and relay the hub's proof.
+    /// Another program has sockets at this port. It could accept connections meant for the hub and relay its proof.
     #[error(
         "another program has sockets at {0}, which it opened while no hub ran; end that program (`ss -tanpB` names it), or \
          choose another port with --listen"
     )]
     Held(SocketAddr),
-    /// Anything else.
+    /// Another I/O error.
     #[error("cannot listen on {address}: {source}")]
     Io {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The I/O error.
         source: io::Error,
     },
 }
 
-/// Listens on `address`; port 0 stands for the port this data directory had before, else any free one.
+/// Listens on `address`. Port 0 means the last port of this data directory, or else any free port.
 pub(crate) async fn listen(address: SocketAddr, dir: &DataDir) -> Result<TcpListener, ListenError> {
     if !address.ip().is_loopback() {
         return Err(ListenError::NotLoopback(address));
@@ -100,7 +100,7 @@ impl Entrance for TcpListener {
 
     async fn accept(&mut self) -> io::Result<TcpStream> {
         let (stream, _) = Self::accept(self).await?;
-        // Else each event of a stream waits for the acknowledgement of the one before.
+        // With Nagle's algorithm, each event of a stream would wait for the acknowledgement of the previous one.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
         }

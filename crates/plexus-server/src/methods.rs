@@ -1,4 +1,4 @@
-//! The methods of a hub as it is shipped. They are known without a hub, for example to the relay.
+//! The methods of a standard hub. Programs without a hub, such as the relay, can list them too.
 
 use plexus_core::{Registry, standard_methods};
 

@@ -1,5 +1,5 @@
-//! What a door says when it turns a request away before any method is called. All refusals have one shape, a
-//! JSON-RPC error without an id, so that clients of either protocol can read them.
+//! The responses with which a door rejects a request before any method is called. Each is a JSON-RPC error without an
+//! id, so that clients of either protocol can read it.
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
@@ -9,36 +9,36 @@ use serde_json::{Value, json};
 use crate::body::STRANGER_BYTES;
 use crate::values;
 
-/// Why a request did not get in.
+/// Why a door rejected a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// No token, or one that nobody has.
+    /// The token is missing or invalid.
     Unauthorized,
-    /// The request was meant for, or comes from, another site.
+    /// The request names another site, or comes from one.
     ForeignSite,
-    /// The caller is known but this is not for it.
+    /// The caller is authenticated but not authorized.
     NotForYou,
-    /// The body is over the limit.
+    /// The body exceeds the size limit.
     TooLarge,
-    /// The body of somebody who is not known is over the limit for those.
+    /// The body of an unauthenticated request exceeds its size limit.
     StrangerTooLarge,
-    /// The body holds more values than are built.
+    /// The body contains too many JSON values.
     TooManyValues,
-    /// The body did not come in good time.
+    /// The body did not arrive in time.
     BodyTooSlow,
     /// The caller has too many requests in progress.
     TooManyCalls,
-    /// The caller's bodies are too large together.
+    /// The caller's bodies together are too large.
     TooManyBytes,
-    /// All callers of its kind together have too much in progress.
+    /// All callers of this class together have too much in progress.
     Busy,
-    /// The body could not be read to its end.
+    /// The body ended early.
     BrokenBody,
-    /// No stream of this caller has this event id.
+    /// This caller has no stream with this event id.
     UnknownStream,
-    /// Nothing is here.
+    /// No route matches.
     NotFound,
-    /// The store cannot tell who the caller is.
+    /// The store cannot look up the token.
     Unavailable,
 }
 

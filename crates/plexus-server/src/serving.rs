@@ -1,5 +1,5 @@
-//! A hub that serves, from the data directory it takes to the doors it closes. It puts store, core and doors
-//! together; signals, terminals and environments are the binary's.
+//! A serving hub, from opening the data directory to closing the doors. It combines the store, the core and the doors.
+//! The binary handles signals, terminals and the environment.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -31,7 +31,7 @@ use crate::site::{Scheme, Site};
 use crate::socket::CheckedSocket;
 use crate::tls::{TlsDoor, TlsError, TlsListener};
 
-/// How long answers that are on their way may take once the doors are closing.
+/// The time for pending responses once the doors are closing.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The configuration of a serving hub: the hub itself and its doors.
@@ -39,17 +39,17 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub struct Config {
     /// The configuration of the hub.
     pub hub: Settings,
-    /// Where to listen; port 0 takes a free one, the same at every start.
+    /// The address to listen on. Port 0 takes a free port, the same at every start.
     pub listen: SocketAddr,
-    /// How long peers may take, and how much is held for them.
+    /// How long peers may take, and how much the hub holds for them.
     pub doors: DoorLimits,
     /// A URL that receives heads of the audit log.
     pub audit_webhook: Option<String>,
-    /// What a commit survives.
+    /// Which failures a commit survives.
     pub durability: Durability,
-    /// Hosts, besides the loopback ones, by which browsers may reach the hub, as they stand in `Host`.
+    /// Hosts, besides the loopback ones, by which browsers may reach the hub, as they appear in `Host`.
     pub allowed_hosts: Vec<String>,
-    /// A door to the console for other machines; `None` for none.
+    /// A door to the console for other machines, if any.
     pub tls: Option<TlsDoor>,
 }
 
@@ -75,35 +75,35 @@ impl Config {
 /// Why a hub cannot serve.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// Its data directory.
+    /// The data directory is unusable.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    /// Its address.
+    /// The address is unusable.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// Its door for other machines.
+    /// The door for other machines cannot be opened.
     #[error("the console cannot be served to other machines: {0}")]
     Tls(#[from] TlsError),
-    /// Its store.
+    /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Its children, or what is known of them.
+    /// The core cannot be started.
     #[error("the hub cannot be started: {0}")]
     Start(#[from] StartError),
-    /// Its Unix socket.
+    /// The Unix socket cannot be bound.
     #[error("cannot listen on {path}: {source}")]
     Socket {
-        /// Where.
+        /// The path of the socket.
         path: PathBuf,
-        /// Why not.
+        /// The I/O error.
         source: io::Error,
     },
 }
 
-/// Someone asked, through the socket, that hub and children end.
+/// A request, through the socket, to end the children and the hub.
 #[derive(Debug)]
 pub struct DownRequest {
-    /// Told how many children were ended.
+    /// Receives the number of children that were ended.
     pub done: oneshot::Sender<usize>,
 }
 
@@ -113,24 +113,24 @@ pub struct Serving {
     url: String,
     dir: DataDir,
     doors: JoinSet<io::Result<()>>,
-    /// No new connections from here on.
+    /// Cancelled to accept no more connections.
     close: CancellationToken,
-    /// No more waiting either.
+    /// Cancelled to end all waiting requests too.
     stop: CancellationToken,
     down: mpsc::Receiver<DownRequest>,
 }
 
 impl Serving {
-    /// Takes the data directory, listens, finds the children of an earlier hub again, and opens the doors.
+    /// Opens the data directory, listens, recovers the children of an earlier hub, and opens the doors.
     ///
     /// # Errors
-    /// When any of that cannot be done; nothing is left behind then.
+    /// When any of these steps fails; nothing is left behind then.
     pub async fn start(config: Config) -> Result<Self, ServeError> {
         Self::start_with(config, mcp::server).await
     }
 
-    /// The same with another MCP server behind `/mcp`: the conformance suite wants tools that no hub has, behind the
-    /// door that every hub has.
+    /// Starts with another MCP server behind `/mcp`. The conformance suite needs tools that no hub has, behind the door
+    /// that every hub has.
     ///
     /// # Errors
     /// As [`Serving::start`].
@@ -186,7 +186,7 @@ impl Serving {
         Ok(Self { hub, url, dir, doors, close, stop, down })
     }
 
-    /// Where it listens.
+    /// The URL of the hub.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -196,16 +196,16 @@ impl Serving {
         &self.hub
     }
 
-    /// Waits until someone asks, through the socket, that hub and children end.
+    /// Waits for a request, through the socket, to end the children and the hub.
     pub async fn down_asked(&mut self) -> DownRequest {
         match self.down.recv().await {
             Some(request) => request,
-            // The doors hold the other end for as long as they are open.
+            // The doors hold the sender while they are open.
             None => std::future::pending().await,
         }
     }
 
-    /// Closes the doors and ends the hub; says how many children were left, or ended.
+    /// Closes the doors and ends the hub. Returns the number of children that were left or ended.
     pub async fn stop(mut self, how: ShutDown) -> usize {
         self.close.cancel();
         let children = self.hub.shut_down(how).await;
@@ -213,10 +213,10 @@ impl Serving {
         children
     }
 
-    /// Ends children and hub, and tells the one who asked before the doors close.
+    /// Ends the children and the hub, and notifies the requester before the doors close.
     pub async fn go_down(mut self, request: DownRequest) -> usize {
         let children = self.hub.shut_down(ShutDown::EndChildren).await;
-        // Whoever asked may have left meanwhile; the work is done all the same.
+        // The requester may have disconnected meanwhile.
         let _ = request.done.send(children);
         self.close.cancel();
         self.leave().await;
@@ -233,10 +233,10 @@ impl Serving {
     }
 }
 
-/// Ends the children that an earlier hub left, without opening any door; says how many there were.
+/// Ends the children that an earlier hub left, without opening any door. Returns their number.
 ///
 /// # Errors
-/// When a hub is running, or the data directory cannot be used.
+/// When a hub is running, or the data directory is unusable.
 pub async fn end_children(config: Config) -> Result<usize, ServeError> {
     let dir = DataDir::open(&config.hub.data_dir)?;
     let url = format!("http://{}", config.listen);

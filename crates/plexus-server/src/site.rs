@@ -1,28 +1,28 @@
-//! Which site the hub is to a browser: the hosts it is reached by, and with them the pages whose requests it takes. A request
-//! has to name one of its hosts, port included, so that no name that somebody points at this machine leads here; and what a
-//! page sends has to come from such a page.
+//! The site that the hub is to a browser: the hosts that reach it, and the pages whose requests it accepts. A request
+//! must name one of these hosts, including the port, so a foreign DNS name that points at this machine does not work. A
+//! request from a page must come from one of the hub's own pages.
 
 use std::net::SocketAddr;
 
 use http::{HeaderMap, Uri, header};
 
-/// How one of the hub's doors on TCP is reached.
+/// How browsers reach one of the hub's TCP doors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Site {
-    /// Where it listens; its loopback names have the same port.
+    /// The address on which the door listens. Its loopback names have the same port.
     address: SocketAddr,
-    /// How a browser speaks to it.
+    /// The scheme that browsers use.
     scheme: Scheme,
-    /// Other hosts that lead here, as they stand in `Host`: what a person allowed.
+    /// Other hosts that lead here, as they appear in `Host`, allowed by the configuration.
     hosts: Vec<String>,
 }
 
-/// How a browser speaks to a door.
+/// The scheme that browsers use for a door.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scheme {
-    /// Plainly, from this machine; through a tunnel perhaps by TLS, which ends there.
+    /// HTTP, from this machine. A tunnel may add TLS that ends at the tunnel.
     Http,
-    /// By TLS, which ends here.
+    /// TLS that ends here.
     Https,
 }
 
@@ -31,7 +31,7 @@ impl Site {
         Self { address, scheme, hosts }
     }
 
-    /// Whether a request names this site as its host and, if it comes from a page, one of the site's own.
+    /// Whether a request names this site as its host and, if a page sent it, comes from one of the site's own pages.
     pub(crate) fn is_meant(&self, headers: &HeaderMap, uri: &Uri) -> bool {
         let Some(host) = only(headers, header::HOST) else { return false };
         let uri_agrees = uri.authority().is_none_or(|authority| self.is_host(authority.as_str()));
@@ -59,8 +59,8 @@ impl Site {
             .any(|name| host.eq_ignore_ascii_case(&format!("{name}:{}", self.address.port())))
     }
 
-    /// Whether the hub may sign that it is this host. Without TLS, another program may listen at the same port of another loopback
-    /// address: the door signs for the address that it listens at, and for what a person allowed.
+    /// Whether the hub may sign as this host. Without TLS, another program may listen at the same port of another
+    /// loopback address, so the door signs only for its own address and for allowed hosts.
     pub(crate) fn may_sign_for(&self, host: &str) -> bool {
         match self.scheme {
             Scheme::Http => host.eq_ignore_ascii_case(&self.address.to_string()) || self.is_allowed(host),
@@ -68,8 +68,8 @@ impl Site {
         }
     }
 
-    /// The address of this door for a request that names it `localhost`. Another program may listen at the same port of the
-    /// other address that `localhost` stands for, and would share the page's origin.
+    /// The address of this door, for a request that names it `localhost`. Another program may listen at the same port
+    /// of the other address of `localhost`, and would share the page's origin.
     pub(crate) fn instead_of_localhost(&self, headers: &HeaderMap) -> Option<SocketAddr> {
         let localhost = format!("localhost:{}", self.address.port());
         only(headers, header::HOST)
@@ -82,7 +82,7 @@ impl Site {
     }
 }
 
-/// The value of a header that stands there once.
+/// The value of a header that occurs exactly once.
 pub(crate) fn only(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;

@@ -1,5 +1,5 @@
-//! `DIR/hub.sock`: the same doors for the operator's own programs, without a token. The kernel says who connects;
-//! other users, and anything that stems from a child of the hub, are turned away before a byte is read.
+//! `DIR/hub.sock`: the same doors for the operator's own programs, without a token. The kernel identifies the peer.
+//! Other users, and all descendants of the hub's children, are rejected before a byte is read.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,10 +12,10 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::accept::Entrance;
 
-/// Names the parent agent on whose behalf a request on the socket is made.
+/// Names the parent agent for which a request on the socket is sent.
 pub const PARENT_HEADER: &str = "x-plexus-parent";
 
-/// A Unix socket that hands out only connections of peers that may have them.
+/// A Unix socket that accepts only permitted peers.
 pub(crate) struct CheckedSocket {
     listener: UnixListener,
     hub: Arc<Hub>,
@@ -23,7 +23,7 @@ pub(crate) struct CheckedSocket {
 }
 
 impl CheckedSocket {
-    /// Binds the socket; what a hub that was killed left there is replaced.
+    /// Binds the socket, and replaces the one that a killed hub left.
     pub(crate) fn bind(path: &Path, hub: Arc<Hub>) -> io::Result<Self> {
         match std::fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -43,8 +43,8 @@ impl CheckedSocket {
         if self.hub.is_child_process(pid) {
             return Err("it stems from a child of this hub");
         }
-        // The connection may outlive the process that made it. Of one that is gone nobody can say what it stemmed
-        // from, so a child could otherwise connect, hand the connection on, and vanish.
+        // A connection may outlive the process that opened it. The ancestry of an ended process is unknown, so without
+        // this check a child could connect, pass the connection on, and exit.
         if !Path::new(&format!("/proc/{pid}")).exists() {
             return Err("the process that connected is gone");
         }

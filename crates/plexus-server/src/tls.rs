@@ -1,5 +1,5 @@
-//! The door for browsers on other machines: it speaks TLS and nothing else, with the certificate that it is given. Each connection does
-//! its handshake by itself, as one that waits, so that a client that says nothing keeps nobody out.
+//! The door for browsers on other machines. It speaks only TLS, with the configured certificate. Each connection
+//! performs its handshake in its own task and counts as waiting, so a silent client blocks nobody.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,47 +19,47 @@ use tokio_rustls::server::TlsStream;
 
 use crate::accept::Entrance;
 
-/// How long a machine may acknowledge nothing that was sent to it before it counts as gone.
+/// The time after which a peer that acknowledges no sent data is considered gone.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(60);
-/// After how long a silent machine is asked whether it is still there.
+/// The idle time before the first keepalive probe.
 const SILENT: Duration = Duration::from_secs(60);
 
-/// A door that others can reach.
+/// The configuration of the door for other machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsDoor {
-    /// Where it listens.
+    /// The address on which it listens.
     pub listen: SocketAddr,
-    /// The certificate and those that vouch for it, in PEM.
+    /// The certificate chain, in PEM.
     pub certificate: PathBuf,
-    /// Its key, in PEM.
+    /// The private key, in PEM.
     pub key: PathBuf,
 }
 
-/// Why there is no such door.
+/// Why the door cannot be opened.
 #[derive(Debug, Error)]
 pub enum TlsError {
-    /// A file that is not there, or is no such thing.
+    /// A file is missing or invalid.
     #[error("{path}: {why}")]
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// Both are read, and do not fit each other.
+    /// The certificate and the key do not match.
     #[error("certificate and key: {0}")]
     Pair(String),
-    /// It cannot listen.
+    /// The address is unusable.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The I/O error.
         source: io::Error,
     },
 }
 
-/// Connections by TLS.
+/// A listener for TLS connections.
 pub(crate) struct TlsListener {
     tcp: TcpListener,
     acceptor: TlsAcceptor,
@@ -120,9 +120,9 @@ impl Entrance for TlsListener {
     }
 }
 
-/// Sends without delay, and notices a machine that is gone without a word.
+/// Disables Nagle's algorithm, and detects peers that vanish silently.
 fn prepare(stream: &TcpStream) -> io::Result<()> {
-    // Else each event of a stream waits for the acknowledgement of the one before.
+    // With Nagle's algorithm, each event of a stream would wait for the acknowledgement of the previous one.
     stream.set_nodelay(true)?;
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, SILENT)?;

@@ -1,17 +1,17 @@
-//! How many values a JSON text holds, counted without building them: built, small values take many times the bytes they are written
-//! in, and sixteen megabytes of brackets would be hundreds.
+//! Counts the values of a JSON text without parsing it. Small parsed values take many times their size as text: sixteen
+//! megabytes of brackets would take hundreds of megabytes.
 
-/// The most values that are built of one body or message; the same as of a child's line.
+/// The maximum number of values in one body or message; the same as in one line of a child.
 pub(crate) const MOST: usize = 100_000;
 
-/// Whether this text holds no more than that. What is not JSON is not judged.
+/// Whether the text contains at most [`MOST`] values. The text need not be valid JSON.
 pub(crate) fn are_few(text: &[u8]) -> bool {
     let (mut values, mut rest) = (0, text);
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;
         match byte {
             b'"' => rest = after_string(rest),
-            // Every value but the first stands after one of these.
+            // Every value but the first follows one of these bytes.
             b',' | b'[' | b'{' => {
                 values += 1;
                 if values > MOST {
@@ -24,7 +24,7 @@ pub(crate) fn are_few(text: &[u8]) -> bool {
     true
 }
 
-/// What follows a string, of which the opening quote was read.
+/// The rest after a string whose opening quote was read.
 fn after_string(mut rest: &[u8]) -> &[u8] {
     while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')) {
         if rest[at] == b'"' {

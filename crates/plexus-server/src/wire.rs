@@ -1,5 +1,5 @@
-//! The bytes of one connection. A write of which the peer accepts nothing for too long fails, which ends the connection and all that is
-//! held for it. What is read counts against the caller's bytes while the connection is a WebSocket.
+//! The byte stream of one connection. A write fails if the peer accepts nothing for too long, which ends the connection
+//! and releases everything held for it. While the connection is a WebSocket, reads count against the caller's bytes.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use tokio::time::Sleep;
 
 use crate::connections::Connection;
 
-/// A peer that may neither stop reading nor send more than there is room for.
+/// A connection whose peer may neither stop reading nor send more than the limits allow.
 pub(crate) struct Wire<T> {
     inner: T,
     connection: Arc<Connection>,

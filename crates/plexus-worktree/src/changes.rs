@@ -1,5 +1,5 @@
-//! What a session has made of its worktree: in figures for whoever asks, and as a verdict for whoever wants to remove
-//! it. The verdict errs on one side only: whatever is not certainly unchanged is changed.
+//! The changes of a session in its worktree: statistics, and a check whether the worktree can be deleted. The check is
+//! conservative: a worktree that is not certainly unchanged counts as changed.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -13,11 +13,11 @@ use crate::files::read_at_most;
 use crate::look::Look;
 use crate::{Began, Result, WorktreeError, admin_dir, lines, open};
 
-/// How long lines are counted.
+/// The time limit for counting lines.
 const COUNTED_FOR: Duration = Duration::from_secs(10);
-/// How many commits are counted.
+/// The maximum number of commits to count.
 const MOST_COMMITS: usize = 10_000;
-/// What git leaves beside HEAD while something is under way, and to say that a worktree has to stay.
+/// Files that git keeps beside HEAD during an operation, and the marker of a locked worktree.
 const UNDER_WAY: [&str; 8] = [
     "MERGE_HEAD",
     "CHERRY_PICK_HEAD",
@@ -29,7 +29,7 @@ const UNDER_WAY: [&str; 8] = [
     "locked",
 ];
 
-/// What the child has told git of: it is in its own index, and nowhere else before it is committed.
+/// The files in the child's own index. A staged file is nowhere else before it is committed.
 pub(crate) struct Known(Option<Index>);
 
 impl Known {
@@ -42,7 +42,7 @@ impl Known {
     }
 }
 
-/// How the worktree differs from the commit it began at, uncommitted and untracked work included.
+/// The differences from the base commit, including uncommitted and untracked work.
 pub fn changes(worktree: &Worktree, began: &Began) -> Result<WorktreeChanges> {
     let look = Look::at(worktree, began)?;
     let mut changes = WorktreeChanges { commits: commits(worktree, &look)?, ..WorktreeChanges::default() };
@@ -61,8 +61,8 @@ pub fn changes(worktree: &Worktree, began: &Began) -> Result<WorktreeChanges> {
     Ok(changes)
 }
 
-/// Whether nothing would be lost with it but what git ignores, what was copied in and what setup made. Where it is not
-/// known what it began as, only what is gone counts as unchanged.
+/// Whether deleting the worktree would lose nothing but ignored files, copied files and files that setup created. If
+/// its initial state is unknown, only a missing worktree counts as unchanged.
 pub fn is_unchanged(worktree: &Worktree, began: Option<&Began>) -> Result<bool> {
     let base: Oid = worktree.base.parse()?;
     let repo = open(&worktree.repo)?;
@@ -72,7 +72,7 @@ pub fn is_unchanged(worktree: &Worktree, began: Option<&Began>) -> Result<bool> 
         return Ok(false);
     }
     match Path::new(&worktree.path).symlink_metadata() {
-        // Somebody removed it; what its HEAD was went with it.
+        // The directory was deleted, and its HEAD with it.
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
         Err(error) => return Err(at(Path::new(&worktree.path))(error)),
         Ok(_) => {}
@@ -107,7 +107,7 @@ fn branch_tip(repo: &Repository, worktree: &Worktree) -> Result<Option<Oid>> {
     }
 }
 
-/// The commit that HEAD of the worktree names, or `None` when it names a branch that is not born.
+/// The commit that HEAD of the worktree names, or `None` if it names an unborn branch.
 fn head(repo: &Repository, admin: &Path) -> Result<Option<Oid>> {
     let path = admin.join("HEAD");
     let text = read_at_most(&path, 4096).map_err(at(&path))?.unwrap_or_default();
@@ -120,7 +120,7 @@ fn head(repo: &Repository, admin: &Path) -> Result<Option<Oid>> {
     }
 }
 
-/// Whether the child's own index holds anything that the base does not: it may be nowhere else.
+/// Whether the child's own index differs from the base. Staged content may be nowhere else.
 fn is_staged(repo: &Repository, base: Oid, admin: &Path) -> Result<bool> {
     let index = Index::open(&admin.join("index"))?;
     let tree = repo.find_commit(base)?.tree()?;

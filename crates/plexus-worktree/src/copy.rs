@@ -1,6 +1,6 @@
-//! What is copied into a new worktree so that it builds: files and directories of the checkout it is made from that
-//! git does not know of. Nothing is read from outside that checkout, and nothing is written outside the worktree,
-//! whatever links stand in the one or the other.
+//! Copies files and directories into a new worktree so that it builds. They come from the original checkout, and git
+//! does not track them. Whatever links either tree contains, nothing is read from outside that checkout, and nothing is
+//! written outside the worktree.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -13,16 +13,16 @@ use crate::error::at;
 use crate::files::{missing_is_fine, open_regular};
 use crate::{Result, WorktreeError};
 
-/// One thing to copy.
+/// One file or directory to copy.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Copy {
     from: PathBuf,
-    /// From the root of either tree.
+    /// The path relative to the root of either tree.
     within: PathBuf,
 }
 
 impl Copy {
-    /// Checks what a caller asked for.
+    /// Validates a requested copy.
     pub(crate) fn of(root: &Path, given: &str) -> Result<Self> {
         let bad = |why: &str| Err(WorktreeError::Copy { path: given.to_owned(), why: why.to_owned() });
         let mut within = PathBuf::new();
@@ -50,7 +50,7 @@ impl Copy {
         }
     }
 
-    /// Refuses what lies outside of a directory.
+    /// Rejects a copy from outside `dir`.
     pub(crate) fn check_within(&self, dir: &Path) -> Result<()> {
         if self.from.starts_with(dir) {
             return Ok(());
@@ -59,7 +59,7 @@ impl Copy {
         Err(WorktreeError::Copy { path: self.within.display().to_string(), why })
     }
 
-    /// Copies it into another tree.
+    /// Copies the file or directory into another tree.
     pub(crate) fn copy_to(&self, root: &Path) -> Result<()> {
         let mut to = root.to_owned();
         for part in self.within.parent().into_iter().flat_map(Path::components) {
@@ -91,7 +91,7 @@ fn is_copied(metadata: &Metadata) -> bool {
     metadata.is_file() || metadata.is_dir() || metadata.is_symlink()
 }
 
-/// A directory of the worktree itself. The revision may have a link there, which must not be written through.
+/// Ensures a real directory in the worktree. The revision may have a link there, and nothing may be written through it.
 fn real_dir(path: &Path) -> Result<()> {
     match path.symlink_metadata() {
         Ok(metadata) if metadata.is_dir() => Ok(()),
@@ -104,7 +104,7 @@ fn real_dir(path: &Path) -> Result<()> {
     }
 }
 
-/// A file or a link, in place of what is there. Times are kept, since tools that build look at them.
+/// Copies a file or a link, and replaces an existing one. Keeps timestamps, because build tools compare them.
 fn one(from: &Path, metadata: &Metadata, to: &Path) -> io::Result<()> {
     missing_is_fine(std::fs::remove_file(to))?;
     if metadata.is_symlink() {

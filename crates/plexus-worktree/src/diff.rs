@@ -1,5 +1,5 @@
-//! What a session has made of its worktree, file by file, as text to read. It compares what `changes` counts, by the same
-//! look, and never holds more than two files and as much text as it hands out.
+//! The changes of a session in its worktree, file by file, as text. It covers the same changes as `changes`, and holds
+//! at most two files and the returned text in memory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,25 +16,24 @@ use crate::lines::{Contents, LARGEST};
 use crate::look::{Difference, Look};
 use crate::{Began, Result};
 
-/// How many files are told of.
+/// The maximum number of files in a diff.
 const MOST_FILES: usize = 500;
-/// How much text is shown of one file among others, of all of them together, and of one that is asked for by itself.
+/// The maximum text of one file among several; and of all files together, or of a single requested file.
 const OF_ONE: usize = 128 * 1024;
 const OF_ALL: usize = 1024 * 1024;
-/// How long contents are compared; of the files after that only their names are told.
+/// The time limit for comparing contents. Files beyond it are listed without their contents.
 const COMPARED_FOR: Duration = Duration::from_secs(10);
 
-/// How a worktree differs from the commit it began at.
+/// The differences of a worktree from its base commit.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct WorktreeDiff {
-    /// By path.
+    /// The files that differ, by path.
     pub files: Vec<FileDiff>,
-    /// Whether there are more.
+    /// Whether the diff omits further files.
     pub truncated: bool,
 }
 
-/// How the worktree differs from the commit it began at, uncommitted, untracked and committed work alike; of `only` this
-/// file, if one is named.
+/// The differences from the base commit: committed, uncommitted and untracked work. With `only`, just this file.
 pub fn diff(worktree: &Worktree, began: &Began, only: Option<&str>) -> Result<WorktreeDiff> {
     let look = Look::at(worktree, began)?;
     let differences = look.differences()?;
@@ -83,7 +82,7 @@ pub fn diff(worktree: &Worktree, began: &Began, only: Option<&str>) -> Result<Wo
     Ok(found)
 }
 
-/// Fills in how the contents differ, in text of at most `most` bytes.
+/// Compares the contents, and adds a patch of at most `most` bytes.
 fn compare(file: &mut FileDiff, contents: Option<Contents>, most: usize) -> Result<()> {
     let Some(contents) = contents else {
         file.truncated = true;
@@ -93,7 +92,7 @@ fn compare(file: &mut FileDiff, contents: Option<Contents>, most: usize) -> Resu
         file.binary = true;
         return Ok(());
     }
-    // Without their names, by which a child could have had them treated in its own way.
+    // The buffers have no names, because a child could configure a diff driver for a name.
     let mut options = DiffOptions::new();
     options.context_lines(3);
     let patch = Patch::from_buffers(&contents.old, None, &contents.new, None, Some(&mut options))?;
@@ -107,7 +106,7 @@ fn compare(file: &mut FileDiff, contents: Option<Contents>, most: usize) -> Resu
     Ok(())
 }
 
-/// A patch as text of at most `most` bytes, and whether it is cut; no text where there is no room for any.
+/// A patch as text of at most `most` bytes, and whether it is truncated. The text is `None` if no text fits.
 fn written(patch: &Patch<'_>, file: &FileDiff, most: usize) -> Result<(Option<String>, bool)> {
     let name = file.path.replace(['\n', '\t'], " ");
     let nothing = "/dev/null".to_owned();
@@ -139,7 +138,7 @@ fn written(patch: &Patch<'_>, file: &FileDiff, most: usize) -> Result<(Option<St
     Ok((Some(text), false))
 }
 
-/// The new files that hold, to the byte, what one that is gone held: by their path, that of the other.
+/// New files with exactly the content of a deleted file: their paths, and the path of the deleted file.
 fn renamed(
     look: &Look,
     root: &Path,
@@ -165,7 +164,7 @@ fn renamed(
         if !gone.values().any(|(gone, _)| *gone == size) {
             continue;
         }
-        // What cannot be read is new, and that is said of it later.
+        // An unreadable file counts as new; a later step reports that it cannot be read.
         let Ok(Some(content)) = read_at_most(&path, LARGEST) else { continue };
         if let Some((_, from)) = gone.remove(&Oid::hash_object(ObjectType::Blob, &content)?) {
             renamed.insert(difference.path.clone(), from.clone());
@@ -174,7 +173,7 @@ fn renamed(
     Ok(renamed)
 }
 
-/// A path as it is shown, and asked for.
+/// A path in the form in which it is displayed and requested.
 fn shown(path: &Path) -> String {
     let path = path.to_string_lossy();
     visible(&path).unwrap_or_else(|| path.into_owned())

@@ -1,65 +1,65 @@
-//! Why a worktree could not be planned, made, read or removed, in words its maker can act on.
+//! The errors of planning, creating, reading and deleting a worktree, in words that the session's creator can act on.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a worktree could not be planned, made, read or removed.
+/// Why a worktree could not be planned, created, read or deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum WorktreeError {
-    /// There is no repository to make one from.
+    /// The directory is not in a repository.
     #[error("{0} is not in a git repository")]
     NoRepository(PathBuf),
     /// The repository cannot be opened.
     #[error("the git repository of {path} cannot be used: {why}")]
     BadRepository {
-        /// Where it was looked for.
+        /// The path where the repository was searched.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// The repository has no files of its own to work in.
+    /// The repository has no working tree.
     #[error("the git repository of {0} is bare; give a directory of a working tree")]
     Bare(PathBuf),
-    /// There is nothing to begin at.
+    /// The repository has no commit to start from.
     #[error("the git repository of {0} has no commits yet")]
     NoCommits(PathBuf),
-    /// The directory to work in is not part of what is checked out.
+    /// The working directory does not exist in the checked-out revision.
     #[error("{0} is not part of the working tree at that revision")]
     NotInTree(PathBuf),
-    /// The revision to begin at is not there.
+    /// The base revision does not exist.
     #[error("`{base}` names no commit of the repository: {why}")]
     NoSuchBase {
-        /// As it was given.
+        /// The revision, as given.
         base: String,
-        /// What git says.
+        /// The message of git.
         why: String,
     },
-    /// Something to copy cannot be.
+    /// A requested file cannot be copied.
     #[error("`{path}` {why}")]
     Copy {
-        /// As it was given.
+        /// The path, as given.
         path: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// What stands at its path is not the directory that was made there.
+    /// The path of the worktree no longer leads to the created directory.
     #[error("{0} is not the directory that was made there")]
     Moved(PathBuf),
-    /// It was never finished, or what the hub knew of it is gone.
+    /// The worktree was never completed, or the hub's record of it is missing.
     #[error("what it began as is not known")]
     NoRecord,
-    /// There is more in it than can be compared in a reasonable time.
+    /// The worktree has too many files to compare in a reasonable time.
     #[error("there is too much in it to compare")]
     TooMuch,
-    /// What git says.
+    /// An error of git.
     #[error("git: {}", .0.message())]
     Git(#[from] git2::Error),
-    /// What the system says.
+    /// An I/O error.
     #[error("{path}: {source}")]
     Io {
-        /// Of what.
+        /// The path that failed.
         path: PathBuf,
-        /// What it says.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

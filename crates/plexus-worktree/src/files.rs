@@ -1,5 +1,5 @@
-//! Files as they have to be handled where a child works: never through a link, never waiting for a FIFO, never more
-//! memory than was asked for; and the hub's own, written so that a crash leaves the old or the new.
+//! File operations for directories where a child works: they follow no links, never wait for a FIFO, and limit their
+//! memory. Also atomic, crash-safe writes of the hub's own files.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -10,14 +10,14 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// A regular file to read from; a link, a FIFO or anything else is an error.
+/// Opens a regular file for reading. A link, a FIFO or any other type is an error.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 
-/// What a file, or the target of a link, holds; `None` when that is more than `limit`.
+/// The content of a file, or the target of a link; `None` if the content is larger than `limit`.
 pub(crate) fn read_at_most(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     use std::os::unix::ffi::OsStringExt;
     if path.symlink_metadata()?.is_symlink() {
@@ -29,7 +29,7 @@ pub(crate) fn read_at_most(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>
     Ok((content.len() as u64 <= limit).then_some(content))
 }
 
-/// What tells a file from another one at the same place.
+/// Identifies the type and content of a file at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fingerprint {
     kind: Kind,
@@ -46,7 +46,7 @@ enum Kind {
 }
 
 impl Fingerprint {
-    /// Of what is there now.
+    /// The fingerprint of the current file.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let mut hash = Sha256::new();
         let metadata = path.symlink_metadata()?;
@@ -64,7 +64,7 @@ impl Fingerprint {
         Ok(Self { kind, size, sha256 })
     }
 
-    /// Whether that is still there. One of another size is not read.
+    /// Whether the file still has this fingerprint. A file of another size is not read.
     pub(crate) fn is_of(&self, path: &Path) -> bool {
         let same_size = path.symlink_metadata().is_ok_and(|metadata| metadata.len() == self.size);
         same_size && Self::of(path).is_ok_and(|now| now == *self)
@@ -87,13 +87,12 @@ fn feed(hash: &mut Sha256, file: &mut File) -> io::Result<u64> {
     }
 }
 
-/// Makes a directory, and those above it that are missing, for its user alone.
+/// Creates a directory and its missing parents, accessible only to the user.
 pub(crate) fn private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Makes a directory that is not there yet, and those above it that are missing; another removal may at the same time
-/// take away the one it goes into, as empty.
+/// Creates a new directory and its missing parents. Retries, because a concurrent removal may delete the empty parent.
 pub(crate) fn new_dir(path: &Path, mode: u32) -> io::Result<()> {
     let mut tries = 10;
     loop {
@@ -107,7 +106,7 @@ pub(crate) fn new_dir(path: &Path, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Replaces a file of the hub's in one step that survives a crash.
+/// Replaces a file of the hub atomically and crash-safely.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let draft = path.with_extension("new");
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
@@ -117,12 +116,12 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     path.parent().map_or(Ok(()), sync_dir)
 }
 
-/// Has the names in a directory survive a crash.
+/// Syncs a directory, so that its entries survive a crash.
 pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// Whether an error only says that there is nothing.
+/// Ignores the error that a file does not exist.
 pub(crate) fn missing_is_fine(outcome: io::Result<()>) -> io::Result<()> {
     match outcome {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -1,10 +1,11 @@
-//! A session's own git worktree: planned, made, compared with what it began as, and removed.
+//! Git worktrees of sessions. This crate plans and creates them, compares them with their initial state and deletes
+//! them.
 //!
-//! A child can write the repository's configuration, so no program is ever run here, neither git nor anything that
-//! git would start: libgit2 knows no hooks, no external filters, no fsmonitor and no lazy fetching. For the same
-//! reason nothing a child can write says which directory is meant: paths come from the hub's own record. All of it blocks,
-//! and works by path in directories that children can change meanwhile: `plexus-files` runs it in a process of its own,
-//! where there is nothing of the hub to be found. Only [`Record`] and [`Notes`] are the hub's own files.
+//! A child can write the repository's configuration, so this crate never runs a program, neither git nor anything that
+//! git would start: libgit2 has no hooks, no external filters, no fsmonitor and no lazy fetching. For the same reason,
+//! paths come from the hub's own record and never from files that a child can write. All functions block, and use paths
+//! in directories that children can change concurrently. `plexus-files` therefore runs them in a separate process
+//! without access to the hub's files. Only [`Record`] and [`Notes`] are the hub's own files.
 
 mod changes;
 mod configuration;
@@ -35,18 +36,18 @@ pub use remove::remove;
 
 type Result<T> = std::result::Result<T, WorktreeError>;
 
-/// What git itself keeps of a worktree: its HEAD and its index.
+/// The directory where git keeps the HEAD and the index of a worktree.
 fn admin_dir(worktree: &Worktree) -> Result<PathBuf> {
     Ok(Path::new(&worktree.repo).join("worktrees").join(name(worktree)?))
 }
 
-/// The last part of its path, under which git knows it as well.
+/// The last component of its path, which is also its name in git.
 fn name(worktree: &Worktree) -> Result<&str> {
     let name = Path::new(&worktree.path).file_name().and_then(|name| name.to_str());
     name.ok_or_else(|| WorktreeError::Moved(worktree.path.clone().into()))
 }
 
-/// The repository in exactly this directory.
+/// Opens the repository in exactly this directory.
 fn open(repo: &str) -> Result<Repository> {
     let nowhere_else = RepositoryOpenFlags::NO_SEARCH;
     Ok(Repository::open_ext(repo, nowhere_else, std::iter::empty::<&str>())?)

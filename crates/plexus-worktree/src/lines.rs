@@ -1,6 +1,6 @@
-//! What a file held and holds, and how many of its lines are new and how many are gone. The contents are fetched here, up to a limit, and handed
-//! to libgit2 without a name: by its name a file would be treated by whatever attributes and diff drivers a child
-//! has set up for it.
+//! Reads the old and new content of a file, and counts its added and deleted lines. It reads the contents here, up to a
+//! limit, and passes them to libgit2 without a name: with a name, libgit2 would apply attributes and diff drivers that
+//! a child configured for it.
 
 use std::path::Path;
 
@@ -10,19 +10,19 @@ use crate::Result;
 use crate::files::read_at_most;
 use crate::look::{Difference, Look};
 
-/// Of a larger file no lines are counted, as of one that is not text.
+/// The largest file whose lines are counted. Larger files are treated like binary files.
 pub(crate) const LARGEST: u64 = 1024 * 1024;
-/// Where git, too, looks for a zero byte to know what is not text.
+/// The number of bytes to search for a zero byte, which marks a binary file. Git uses the same number.
 const LOOKED_AT: usize = 8000;
 
-/// Lines of one file.
+/// The line counts of one file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Lines {
     pub(crate) new: u64,
     pub(crate) gone: u64,
 }
 
-/// What a file held and holds.
+/// The old and new content of a file.
 #[derive(Debug)]
 pub(crate) struct Contents {
     pub(crate) old: Vec<u8>,
@@ -30,7 +30,7 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Of one difference; `None` where it is too large, or gone by now, or no file.
+    /// The contents of one difference; `None` if a content is too large, or the path is missing by now or not a file.
     pub(crate) fn of(look: &Look, root: &Path, difference: &Difference) -> Result<Option<Self>> {
         let old = match difference.old {
             None => Vec::new(),

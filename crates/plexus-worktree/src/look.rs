@@ -1,6 +1,5 @@
-//! One look at a worktree: which files differ from the commit it began at and from the record. The repository is
-//! opened by the path the hub remembers and the files by the path the hub made, so that nothing a child writes into
-//! either can lead the look astray; and before libgit2 walks the files, they are counted.
+//! Compares a worktree with its base commit and its record. It opens the repository and the files by the paths that the
+//! hub recorded, so that nothing a child writes can redirect it. It counts the files before libgit2 walks them.
 
 use std::path::PathBuf;
 
@@ -11,10 +10,10 @@ use crate::error::at;
 use crate::record::{Baseline, Began};
 use crate::{Result, WorktreeError, open};
 
-/// How many files git does not know of are looked at.
+/// The maximum number of untracked files.
 const MOST_UNTRACKED: usize = 100_000;
 
-/// A worktree being looked at.
+/// A worktree that is opened for comparison.
 pub(crate) struct Look {
     pub(crate) repo: Repository,
     pub(crate) base: Oid,
@@ -26,13 +25,13 @@ pub(crate) struct Look {
 /// A file that differs.
 #[derive(Debug)]
 pub(crate) struct Difference {
-    /// From the root of the worktree.
+    /// The path relative to the root of the worktree.
     pub(crate) path: PathBuf,
-    /// What the base has there.
+    /// The object in the base, if any.
     pub(crate) old: Option<Oid>,
-    /// Whether there is a file now.
+    /// Whether the file exists now.
     pub(crate) there: bool,
-    /// Whether git does not know of it.
+    /// Whether git does not track the file.
     pub(crate) untracked: bool,
 }
 
@@ -50,12 +49,12 @@ impl Look {
         let repo = open(&worktree.repo)?;
         repo.set_workdir(&root, false)?;
         let mut index = Index::open(&began.index)?;
-        // Attributes are looked up in it as well.
+        // libgit2 also looks up attributes in the index.
         repo.set_index(&mut index)?;
         Ok(Self { base: worktree.base.parse()?, repo, root, index, baseline: began.baseline.clone() })
     }
 
-    /// What differs from the base and is not as the record has it.
+    /// The files that differ from both the base and the record.
     pub(crate) fn differences(&self) -> Result<Vec<Difference>> {
         let inner = self.walk()?;
         let mut options = DiffOptions::new();
@@ -69,7 +68,7 @@ impl Look {
         let diff = self.repo.diff_index_to_workdir(Some(&self.index), Some(&mut options))?;
         let mut differences: Vec<Difference> =
             diff.deltas().filter_map(|delta| self.difference(&delta)).collect();
-        // libgit2 passes over these.
+        // libgit2 skips these repositories.
         for path in inner {
             let is_submodule = self.index.get_path(&path, 0).is_some();
             if !is_submodule && differences.iter().all(|difference| !difference.path.starts_with(&path)) {
@@ -100,7 +99,7 @@ impl Look {
         })
     }
 
-    /// Whether a submodule was filled, of whose changes nothing is seen here.
+    /// Whether a submodule was initialised. This comparison does not see changes in submodules.
     pub(crate) fn has_submodules(&self) -> bool {
         let filled = |path: PathBuf| path.read_dir().is_ok_and(|mut entries| entries.next().is_some());
         self.index
@@ -109,8 +108,7 @@ impl Look {
             .any(|entry| filled(self.root.join(String::from_utf8_lossy(&entry.path).as_ref())))
     }
 
-    /// Goes through what libgit2 is about to go through, and gives up where that would take too long. Hands back the
-    /// repositories inside.
+    /// Walks the files that libgit2 would walk, and fails if they are too many. Returns the nested repositories.
     fn walk(&self) -> Result<Vec<PathBuf>> {
         let limit = self.index.len() + MOST_UNTRACKED;
         let mut seen = 0;
@@ -118,7 +116,7 @@ impl Look {
         let mut waiting = vec![PathBuf::new()];
         while let Some(dir) = waiting.pop() {
             let full = self.root.join(&dir);
-            // What cannot be entered is no work; libgit2 says of it that it cannot be read.
+            // An inaccessible directory contains no work; libgit2 reports it as unreadable.
             let Ok(entries) = full.read_dir() else { continue };
             for entry in entries {
                 let entry = entry.map_err(at(&full))?;
@@ -130,7 +128,7 @@ impl Look {
                 if entry.file_name() == ".git" {
                     inner.extend((!dir.as_os_str().is_empty()).then(|| dir.clone()));
                 } else if entry.file_type().is_ok_and(|kind| kind.is_dir())
-                    // With the slash that tells a directory from a file of the same name.
+                    // The trailing slash distinguishes a directory from a file of the same name.
                     && !self.repo.is_path_ignored(path.join(""))?
                 {
                     waiting.push(path);

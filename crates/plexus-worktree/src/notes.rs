@@ -1,5 +1,6 @@
-//! Notes of worktrees that may have no owner: written before one is made and before its session is deleted, erased
-//! when that has been seen through. A hub that was killed in between finds by them what is its own to remove.
+//! Notes about worktrees that may have no owner. The hub writes a note before it creates a worktree and before it
+//! deletes its session, and erases it when the operation is complete. After a crash, the next hub finds the worktrees
+//! to clean up by them.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,24 +13,24 @@ use crate::Result;
 use crate::error::at;
 use crate::files::{missing_is_fine, private_dir, replace};
 
-/// What was going on.
+/// The operation in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// It was being made; its session was not there yet.
+    /// The worktree was being created; its session did not exist yet.
     Making,
-    /// Its session was being deleted.
+    /// The session was being deleted.
     Deleting,
 }
 
 /// One note.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// Whose it is, or would have been.
+    /// The session that owns the worktree, or would have owned it.
     pub session: SessionId,
-    /// What was going on.
+    /// The operation in progress.
     pub stage: Stage,
-    /// What it is.
+    /// The worktree.
     pub worktree: Worktree,
 }
 
@@ -40,12 +41,12 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// The notes in this directory, which need not be there yet.
+    /// The notes in this directory, which need not exist yet.
     pub fn new(dir: PathBuf) -> Self {
         Self { dir }
     }
 
-    /// Writes a note; it survives a crash from here on.
+    /// Writes a note. On return, it survives a crash.
     pub fn write(&self, note: &Note) -> Result<()> {
         let path = self.path(note.session);
         let write = || {
@@ -55,13 +56,13 @@ impl Notes {
         write().map_err(at(&path))
     }
 
-    /// Erases the note of a session, if there is one.
+    /// Erases the note of a session, if it exists.
     pub fn erase(&self, session: SessionId) -> Result<()> {
         let path = self.path(session);
         missing_is_fine(std::fs::remove_file(&path)).map_err(at(&path))
     }
 
-    /// All that can be read; one that cannot is somebody else's, and left alone.
+    /// All readable notes. Unreadable files are not the hub's, and are left alone.
     pub fn all(&self) -> Result<Vec<Note>> {
         let entries = match self.dir.read_dir() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,5 +1,5 @@
-//! From what a caller asked for to a worktree that is there: all that can be refused is refused before anything is
-//! made, and what will be made is known by name before the first of it is.
+//! Turns a request into a worktree. All checks happen before anything is created, and the plan names everything that
+//! will be created.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -15,24 +15,24 @@ use crate::error::at;
 use crate::files::{new_dir, open_regular, private_dir};
 use crate::{Baseline, Result, WorktreeError, admin_dir, open};
 
-/// What a worktree is to be.
+/// The parameters of a worktree.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Request {
-    /// Where the session would work without one.
+    /// The directory where the session would work without a worktree.
     pub working_dir: PathBuf,
-    /// Where worktrees are made.
+    /// The directory for worktrees.
     pub worktrees_dir: PathBuf,
-    /// What is to be its name; no other worktree has had it.
+    /// The name of the worktree. No other worktree has ever had it.
     pub name: String,
-    /// The revision to begin at; HEAD unless said.
+    /// The base revision; HEAD by default.
     pub base: Option<String>,
-    /// Files and directories to copy, from the root of the repository.
+    /// Files and directories to copy, relative to the root of the repository.
     pub copy: Vec<String>,
-    /// The directory outside of which nothing is copied; the whole repository unless said.
+    /// The directory outside which nothing is copied; by default the whole repository.
     pub copy_within: Option<PathBuf>,
 }
 
-/// A worktree that can be made.
+/// A worktree that can be created.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Plan {
     worktree: Worktree,
@@ -40,17 +40,17 @@ pub struct Plan {
     copies: Vec<Copy>,
 }
 
-/// What a worktree that was made began as.
+/// The initial state of a created worktree.
 #[derive(Debug)]
 pub struct Made {
     /// The index of the fresh checkout.
     pub index: File,
-    /// What copying changed.
+    /// The differences that copying caused.
     pub baseline: Baseline,
 }
 
 impl Plan {
-    /// Looks at the repository and settles what is to be made. Nothing is made but the directory it goes into.
+    /// Inspects the repository and plans the worktree. Creates nothing but the directory for worktrees.
     pub fn of(request: &Request) -> Result<Self> {
         let given = &request.working_dir;
         let repo = discover(given)?;
@@ -85,17 +85,17 @@ impl Plan {
         Ok(Self { worktree, working_dir, copies })
     }
 
-    /// What will be made.
+    /// The planned worktree.
     pub fn worktree(&self) -> &Worktree {
         &self.worktree
     }
 
-    /// Where the session will work.
+    /// The working directory of the session.
     pub fn working_dir(&self) -> &Path {
         &self.working_dir
     }
 
-    /// Makes it, and takes down what it began as. One that fails leaves things to be removed.
+    /// Creates the worktree and records its initial state. After a failure, the caller must delete what was created.
     pub fn make(&self) -> Result<Made> {
         let worktree = &self.worktree;
         let path = Path::new(&worktree.path);
@@ -111,19 +111,19 @@ impl Plan {
         for copy in &self.copies {
             copy.copy_to(path)?;
         }
-        // The revision may have no such directory, or a link in its place.
+        // The revision may lack this directory, or have a link in its place.
         match self.working_dir.canonicalize() {
             Ok(real) if real.starts_with(path) && real.is_dir() => {}
             _ => return Err(WorktreeError::NotInTree(self.working_dir.clone())),
         }
-        // By its descriptor, so that it is the one which is handed over.
+        // Uses the descriptor, so that it reads the same file that it returns.
         let path = PathBuf::from(format!("/proc/self/fd/{}", index.as_raw_fd()));
         Ok(Made { baseline: Baseline::take(worktree, &path)?, index })
     }
 }
 
-/// Makes the two directories and what ties them together, as git lays it out. libgit2 would do it as well, but only
-/// after it has opened every other worktree of the repository; one that a child has broken would be in the way.
+/// Creates the two directories and the links between them, in git's layout. libgit2 could do this too, but it would
+/// first open every other worktree of the repository, and fail if a child has broken one.
 fn link(worktree: &Worktree, admin: &Path) -> Result<()> {
     let path = Path::new(&worktree.path);
     new_dir(admin, 0o777).map_err(at(admin))?;
@@ -163,7 +163,7 @@ fn base(repo: &Repository, path: &Path, given: Option<&str>) -> Result<git2::Oid
     }
 }
 
-/// What people call the repository whose git directory this is.
+/// The common name of the repository with this git directory.
 fn repo_name(common: &Path) -> String {
     let last = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = match last(common) {
@@ -174,7 +174,7 @@ fn repo_name(common: &Path) -> String {
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| "repository".to_owned())
 }
 
-/// A session's name as part of a branch's, where dots may stand neither first nor together.
+/// A session's name as part of a branch name. Branch names may not have a leading dot or two consecutive dots.
 fn ref_name(name: &str) -> String {
     let mut plain = name.replace("..", "--");
     if plain.starts_with('.') {

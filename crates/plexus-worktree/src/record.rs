@@ -1,7 +1,7 @@
-//! What a worktree began as: the index as it was when everything was checked out, so that later comparisons neither trust a
-//! child's index nor have to read every file, and what copying and setup had changed by the time the session was handed
-//! over. The hub keeps both in its data directory ([`Record`]); where worktrees are compared there is no data directory, so
-//! they are handed over as data ([`Began`]).
+//! The initial state of a worktree: the index of the fresh checkout, and the differences that copying and setup caused
+//! before the session started. With this index, later comparisons neither trust a child's index nor read every file.
+//! The hub keeps both in its data directory ([`Record`]). The helper process that compares worktrees cannot read the
+//! data directory, so it receives them as data ([`Began`]).
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,27 +17,27 @@ use crate::files::{Fingerprint, private_dir, replace, sync_dir};
 use crate::look::Look;
 use crate::{Result, WorktreeError};
 
-/// Of more differences than these nothing is taken down: then all of them count as the session's.
+/// The maximum number of differences to record. If it is exceeded, all differences count as the session's.
 const MOST_DIFFERENCES: usize = 10_000;
-/// Nor when their paths together are longer than this, in bytes.
+/// The maximum total length of their paths, in bytes.
 const MOST_PATH_BYTES: usize = 4 * 1024 * 1024;
 
-/// What differed from the base when the session was handed over, by path; `None` is a file that was gone.
+/// The differences from the base when the session started, by path; `None` for a missing file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Baseline(pub(crate) BTreeMap<String, Option<Fingerprint>>);
 
-/// What a worktree began as.
+/// The initial state of a worktree.
 #[derive(Debug, Clone)]
 pub struct Began {
-    /// A file that holds the index of the fresh checkout.
+    /// The file with the index of the fresh checkout.
     pub index: PathBuf,
-    /// What differed from it.
+    /// The differences from the index.
     pub baseline: Baseline,
 }
 
 impl Baseline {
-    /// What differs from the index now.
+    /// Records the current differences from the index.
     pub fn take(worktree: &Worktree, index: &Path) -> Result<Self> {
         let began = Began { index: index.to_owned(), baseline: Self::default() };
         let look = Look::at(worktree, &began)?;
@@ -58,7 +58,7 @@ impl Baseline {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     baseline.0.insert(path.to_owned(), None);
                 }
-                // What cannot be told again counts as the session's.
+                // A file without a fingerprint counts as the session's.
                 Err(_) => {}
             }
         }
@@ -66,31 +66,31 @@ impl Baseline {
     }
 }
 
-/// The hub's record of one worktree, by its directory.
+/// The hub's record of one worktree, in its own directory.
 #[derive(Debug, Clone)]
 pub struct Record {
     dir: PathBuf,
 }
 
 impl Record {
-    /// The record in this directory, which need not be there yet.
+    /// The record in this directory, which need not exist yet.
     pub fn new(dir: PathBuf) -> Self {
         Self { dir }
     }
 
-    /// Whether anyone but the hub can have written in the worktree: nobody before the record was taken.
+    /// Whether the record was taken. Before that, only the hub can have written to the worktree.
     pub fn is_taken(&self) -> bool {
         self.baseline_file().exists()
     }
 
-    /// A file to write the index of a fresh checkout into; it counts once it is kept by [`Record::begin`].
+    /// A file for the index of a fresh checkout. It takes effect when [`Record::begin`] keeps it.
     pub fn draft(&self) -> Result<File> {
         private_dir(&self.dir).map_err(at(&self.dir))?;
         File::create(self.draft_file()).map_err(at(&self.draft_file()))
     }
 
-    /// Keeps the index that was written into the draft. Its time says from when on a file may have changed without looking
-    /// it.
+    /// Keeps the index in the draft. Its modification time is the time from which a file may have changed without
+    /// appearing changed.
     pub fn begin(&self, modified: SystemTime) -> Result<()> {
         let keep = || {
             let draft = File::options().write(true).open(self.draft_file())?;
@@ -102,13 +102,13 @@ impl Record {
         keep().map_err(at(&self.index_file()))
     }
 
-    /// Keeps what differed from the base; called again when setup has run.
+    /// Stores the differences from the base. Called again after setup.
     pub fn take(&self, baseline: &Baseline) -> Result<()> {
         let text = serde_json::to_vec(baseline).map_err(|error| at(&self.baseline_file())(error.into()))?;
         replace(&self.baseline_file(), &text).map_err(at(&self.baseline_file()))
     }
 
-    /// What was kept.
+    /// The stored initial state.
     pub fn began(&self) -> Result<Began> {
         let path = self.baseline_file();
         let baseline = match std::fs::read(&path) {
@@ -122,7 +122,7 @@ impl Record {
         Ok(Began { index: self.index_file(), baseline })
     }
 
-    /// Where the index is kept.
+    /// The path of the stored index.
     pub fn index_file(&self) -> PathBuf {
         self.dir.join("index")
     }

@@ -1,6 +1,6 @@
-//! The end of a worktree: its files, what git keeps of it, and its branch. Only paths the hub itself remembers are
-//! touched. The files are set aside in one step before the first of them goes, so that a hub that dies on the way
-//! leaves nothing that looks like somebody's changes.
+//! Deletes a worktree: its files, git's data about it, and its branch. It touches only paths that the hub recorded. It
+//! first renames the directory in one step, so that a crash during deletion leaves nothing that looks like changes of a
+//! session.
 
 use std::fs::Permissions;
 use std::io;
@@ -13,7 +13,7 @@ use crate::error::at;
 use crate::files::missing_is_fine;
 use crate::{Result, admin_dir, name, open};
 
-/// Removes a worktree with its branch, whatever is in it; what is gone already is no error.
+/// Deletes a worktree with its branch, whatever its content. Missing parts are not an error.
 pub fn remove(worktree: &Worktree) -> Result<()> {
     let path = Path::new(&worktree.path);
     let aside = path.with_file_name(format!(".removing-{}", name(worktree)?));
@@ -27,7 +27,7 @@ pub fn remove(worktree: &Worktree) -> Result<()> {
         Err(error) => return Err(error.into()),
     }
     for emptied in [path.parent(), admin.parent()].into_iter().flatten() {
-        // Others may be in it.
+        // The directory may contain other worktrees.
         let _ = std::fs::remove_dir(emptied);
     }
     Ok(())

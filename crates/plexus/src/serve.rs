@@ -43,7 +43,7 @@ async fn serve(config: Config) -> Result<(), ExpectedError> {
     if let Err(error) = editor::sweep(&config.hub.data_dir) {
         tracing::warn!(%error, "cannot delete drafts of an earlier edit");
     }
-    if let Some(warning) = serving.hub().wall_warning() {
+    if let Some(warning) = serving.hub().sandbox_warning() {
         output::say(&format!("plexus: warning: {warning}"));
     }
     output::print(&format!("plexus listening on {}", serving.url()));

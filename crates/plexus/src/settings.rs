@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use plexus_core::{ChildMcp, Limits, Retention, Settings, Tracing, WallSetting};
+use plexus_core::{ChildMcp, Limits, Retention, Settings, Tracing, SandboxSetting};
 use plexus_server::{Config, DataDir, ServeError};
 use plexus_store::Durability;
 use serde::Deserialize;
@@ -212,10 +212,10 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
             session_env: file.session_env,
             user_settings: users_own(file.clean_env, file.user_settings),
             hubs_list: hubs_list(),
-            wall: match file.wall {
-                WallName::Wanted => WallSetting::Wanted,
-                WallName::Required => WallSetting::Required,
-                WallName::Off => WallSetting::Off,
+            sandbox: match file.wall {
+                WallName::Wanted => SandboxSetting::Wanted,
+                WallName::Required => SandboxSetting::Required,
+                WallName::Off => SandboxSetting::Off,
             },
             tracing: file.tracing,
             child_mcp: match file.child_mcp {
@@ -377,7 +377,7 @@ mod tests {
         assert_eq!(from_file.listen.to_string(), "127.0.0.1:5000");
         assert_eq!(from_file.hub.progress_every, Duration::from_millis(500));
         assert_eq!(from_file.hub.child_mcp, ChildMcp::Http);
-        assert_eq!(from_file.hub.wall, WallSetting::Required);
+        assert_eq!(from_file.hub.wall, SandboxSetting::Required);
         assert_eq!((from_file.hub.tracing, from_file.hub.orphan_after), (Tracing::Allowed, None));
         let flagged = ServeArgs { listen: Some("127.0.0.1:0".parse().unwrap()), ..args(dir.path()) };
         assert_eq!(config(flagged).unwrap().listen.to_string(), "127.0.0.1:0");

@@ -1,28 +1,29 @@
-//! The journal as the keeper writes it: up to a size, and only while the disk has more room than is kept in reserve for
-//! the hub's decisions. Beyond either it takes no more, as a full disk does, and the child is not read from.
+//! The journal as the keeper writes it. It grows up to a maximum size, and only while the disk has more free space than
+//! the reserve for the hub's decisions. Beyond either limit, writes fail as on a full disk, and the keeper stops
+//! reading from the child.
 
 use std::fs::File;
 use std::io::{self, Write};
 
 use crate::disk::free_bytes;
 
-/// A file that takes no more than it may.
+/// A file with a maximum size.
 pub(super) struct Bounded {
     file: File,
-    /// What it may still grow by.
+    /// How many bytes may still be written.
     left: u64,
-    /// What the disk must have left.
+    /// The free disk space to leave.
     reserve: u64,
 }
 
 impl Bounded {
-    /// Appends to `file` until it has `most` bytes, and only above `reserve` free ones.
+    /// Appends to `file` up to a size of `most` bytes, and only while more than `reserve` bytes are free.
     pub(super) fn new(file: File, most: u64, reserve: u64) -> io::Result<Self> {
         let left = most.saturating_sub(file.metadata()?.len());
         Ok(Self { file, left, reserve })
     }
 
-    /// A child's last words may use the reserve: there are few of them.
+    /// Lets the child's last output use the reserve, because it is small.
     pub(super) fn use_reserve(&mut self) {
         self.reserve = 0;
     }

@@ -1,5 +1,5 @@
-//! The child: how it is started so that nobody can talk in its place, and how its end is noticed, and that of
-//! all that stems from it.
+//! Starts the child so that no other process can impersonate it, and detects the end of the child and of its
+//! descendants.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,35 +15,35 @@ use rustix::process::{
 
 use crate::exit::Exit;
 use crate::launch::{Launch, Streams};
-use crate::wall::{Enclosure, Failed, Handle, Init, Plan, SandboxPart, Then, Wall, Walled};
+use crate::sandbox::{Enclosure, Failed, Handle, Init, Plan, SandboxPart, Then, Sandbox, SandboxState};
 
-/// Our ends of the child's streams; reading from one never waits.
+/// The keeper's ends of the child's streams. Reading from them never blocks.
 pub(super) struct Ends {
     pub(super) stdin: Option<OwnedFd>,
     pub(super) stdout: Option<OwnedFd>,
     pub(super) stderr: OwnedFd,
 }
 
-/// The child, while it runs and after.
+/// The child, while it is running and afterwards.
 pub(super) struct Child {
     pid: Pid,
     ended: Option<WaitStatus>,
-    /// Process 1 of its PID namespace, where it has one.
+    /// Process 1 of the child's PID namespace, if it has one.
     init: Option<Init>,
 }
 
-/// A child that was started, and what stands around it where something was to.
+/// A started child, and its sandbox state if a sandbox was requested.
 pub(super) struct Started {
     pub(super) child: Child,
     pub(super) ends: Ends,
-    pub(super) walled: Option<Walled>,
+    pub(super) walled: Option<SandboxState>,
 }
 
 impl Child {
-    /// Starts it, or says in words why not.
+    /// Starts the child, or returns the reason for the failure.
     ///
-    /// The streams of one that is spoken with are socketpairs: a pipe or a file could be opened once more
-    /// through `/proc/<child>/fd` by any command of the child, and fed with answers that nobody gave.
+    /// A child with line streams gets socketpairs. Any command of the child could open a pipe or a file again through
+    /// `/proc/<child>/fd` and inject forged answers.
     pub(super) fn start(launch: &Launch) -> Result<Started, String> {
         if !launch.cwd.is_dir() {
             return Err(format!("the working directory {} cannot be entered", launch.cwd.display()));
@@ -60,22 +60,22 @@ impl Child {
                 )
             }
         };
-        let Some(wall) = &launch.wall else {
+        let Some(sandbox) = &launch.sandbox else {
             let (child, ends) = spawn(launch, None).map_err(said)?;
             return Ok(Started { child, ends, walled: None });
         };
-        let enclosure = Enclosure::all(launch.tracing, &wall.required);
-        let started = enclosure.attempt(|enclosure| spawn(launch, Some((wall, enclosure))));
+        let enclosure = Enclosure::all(launch.tracing, &sandbox.required);
+        let started = enclosure.attempt(|enclosure| spawn(launch, Some((sandbox, enclosure))));
         let ((child, ends), walled) = match started {
-            Err(Failed::Sandbox(fault)) if fault.part == SandboxPart::Files && wall.required.is_empty() => {
-                (spawn(launch, None).map_err(said)?, Walled::None { reason: fault.reason })
+            Err(Failed::Sandbox(fault)) if fault.part == SandboxPart::Files && sandbox.required.is_empty() => {
+                (spawn(launch, None).map_err(said)?, SandboxState::None { reason: fault.reason })
             }
             started => started.map_err(said)?,
         };
         Ok(Started { child, ends, walled: Some(walled) })
     }
 
-    /// Takes in what has ended: the child, and orphans that were handed to us. Tells whether any are left.
+    /// Reaps the child and adopted orphans that have ended. Returns whether any are left.
     pub(super) fn reap(&mut self) -> Left {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -94,7 +94,7 @@ impl Child {
         self.ended.is_some()
     }
 
-    /// How it ended.
+    /// How the child ended.
     pub(super) fn exit(&self) -> Exit {
         match self.ended {
             Some(status) => Exit::now(status.exit_status(), status.terminating_signal(), None),
@@ -103,29 +103,29 @@ impl Child {
     }
 }
 
-/// Whether there are processes below us.
+/// Whether this process still has descendants.
 pub(super) enum Left {
     Some,
     None,
 }
 
-fn spawn(launch: &Launch, sandbox: Option<(&Wall, &Enclosure)>) -> Result<(Child, Ends), Failed> {
+fn spawn(launch: &Launch, sandbox: Option<(&Sandbox, &Enclosure)>) -> Result<(Child, Ends), Failed> {
     let keeper = getpid();
     let mut command = Command::new(&launch.program);
     command.args(&launch.args).current_dir(&launch.cwd);
     let ends = streams(launch.streams, &mut command).map_err(Failed::Start)?;
     let (raising, handle) = match sandbox {
         None => (None, None),
-        Some((wall, enclosure)) => {
-            let plan = Plan::of(wall, &launch.cwd).and_then(|plan| enclosure.add_to(plan));
+        Some((sandbox, enclosure)) => {
+            let plan = Plan::of(sandbox, &launch.cwd).and_then(|plan| enclosure.add_to(plan));
             let (plan, handle) = plan.map_err(Failed::files)?;
             (Some(plan.enclose(&mut command, Then::GoOn).map_err(Failed::files)?), handle)
         }
     };
     let prepare = move || {
-        // A child without its keeper could be neither answered nor stopped.
+        // A child without its keeper could receive no answers and could not be stopped.
         set_parent_process_death_signal(Some(Signal::KILL))?;
-        // In a PID namespace of its own it cannot see its parent, and process 1 there ends it with the keeper.
+        // In its own PID namespace the child cannot see its parent. There, process 1 ends it when the keeper ends.
         if getppid().is_some_and(|parent| parent != keeper) {
             return Err(Errno::SRCH.into());
         }
@@ -133,15 +133,15 @@ fn spawn(launch: &Launch, sandbox: Option<(&Wall, &Enclosure)>) -> Result<(Child
         close_on_exec();
         Ok(())
     };
-    // SAFETY: between fork and exec the closure makes system calls and nothing else: it takes no
-    // lock, allocates nothing and touches no memory but its own copy of `keeper`.
+    // SAFETY: between fork and exec the closure only makes system calls. It takes no lock, allocates nothing and
+    // touches no memory but its own copy of `keeper`.
     unsafe { command.pre_exec(prepare) };
     let spawned =
         command.spawn().map_err(|error| match raising.and_then(|raising| raising.failed(&error)) {
             Some(fault) => Failed::Sandbox(fault),
             None => Failed::Start(error),
         })?;
-    // With a PID namespace, the process that was spawned has started the child and ended.
+    // With a PID namespace, the spawned process has started the child and exited.
     let (pid, init) = match handle.map(Handle::started).transpose().map_err(Failed::Start)? {
         Some((pid, init)) => (pid, Some(init)),
         None => (Pid::from_child(&spawned), None),
@@ -149,13 +149,13 @@ fn spawn(launch: &Launch, sandbox: Option<(&Wall, &Enclosure)>) -> Result<(Child
     Ok((Child { pid, ended: None, init }, ends))
 }
 
-/// Has the child's program start with its three streams only. The hub may itself have inherited others, from a shell or a
-/// service manager; one that leads to the data directory would lead out of the sandbox.
+/// Closes all descriptors except the three standard streams when the child's program starts. The hub may have inherited
+/// others from a shell or a service manager, and one that leads to the data directory would bypass the sandbox.
 fn close_on_exec() {
     const FIRST: libc::c_int = 3;
-    // What a process may have open at most on a system without the call.
+    // The upper bound for descriptors on a system without the call.
     const LAST: libc::c_int = 65_535;
-    // SAFETY: the calls take numbers only; descriptors stay open until the process becomes its program.
+    // SAFETY: the calls take only numbers, and descriptors stay open until the process executes its program.
     unsafe {
         if libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) != 0 {
             for descriptor in FIRST..=LAST {
@@ -165,7 +165,7 @@ fn close_on_exec() {
     }
 }
 
-/// Connects the child's streams to us.
+/// Connects the child's streams to the keeper.
 fn streams(streams: Streams, command: &mut Command) -> io::Result<Ends> {
     let ends = match streams {
         Streams::Lines => {
@@ -177,7 +177,7 @@ fn streams(streams: Streams, command: &mut Command) -> io::Result<Ends> {
             Ends { stdin: Some(stdin), stdout: Some(stdout), stderr }
         }
         Streams::Log => {
-            // A pipe, as scripts open `/dev/stderr` to write to it, which a socket does not let them.
+            // A pipe, because scripts open `/dev/stderr` to write to it, which fails with a socket.
             let (log, child_log) = pipe_with(PipeFlags::CLOEXEC)?;
             command.stdin(Stdio::null()).stdout(child_log.try_clone()?).stderr(child_log);
             Ends { stdin: None, stdout: None, stderr: log }

@@ -1,6 +1,6 @@
-//! From the outbox to the child's stdin: whole lines only, in order, each once. All it remembers is the
-//! offset of the last line it passed on; a line is read in pieces while it is being written, so that one of
-//! 16 MB takes no more memory than a short one.
+//! Copies the outbox to the child's stdin: complete lines only, in order, each once. Its only state is the offset of
+//! the last delivered line. A line is read in pieces while it is written, so a line of 16 MB needs no more memory than
+//! a short one.
 
 use std::fs::File;
 use std::io;
@@ -14,9 +14,9 @@ use rustix::net::{SendFlags, send};
 use serde::Deserialize;
 
 const PIECE: usize = 64 * 1024;
-/// Pieces in one go, before the other streams have their turn.
+/// Pieces to copy per call, before other streams get their turn.
 const PIECES_AT_ONCE: usize = 16;
-/// What the hub says to the keeper itself is short.
+/// The longest command from the hub to the keeper itself.
 const LONGEST_WORD: usize = 1024;
 
 /// What the feeder waits for.
@@ -24,7 +24,7 @@ const LONGEST_WORD: usize = 1024;
 pub(super) enum Feed {
     /// Another line in the outbox.
     WaitsForLines,
-    /// Room in the socket.
+    /// Space in the socket.
     WaitsForRoom,
 }
 
@@ -38,12 +38,12 @@ enum Word {
 
 pub(super) struct Feeder {
     outbox: File,
-    /// The end of the last whole line that was dealt with.
+    /// The end of the last complete line that was processed.
     offset: u64,
-    /// What is still to be written of the line after it.
+    /// The part of the following line that is not written yet.
     passing: Option<Range<u64>>,
     stdin: Option<OwnedFd>,
-    /// Whether a prompt was passed on since that was asked last.
+    /// Whether a prompt was delivered since the last [`Feeder::take_prompted`].
     prompted: bool,
 }
 
@@ -52,7 +52,7 @@ impl Feeder {
         Ok(Self { outbox: File::open(outbox)?, offset: 0, passing: None, stdin: None, prompted: false })
     }
 
-    /// What the first line says in `{"go":…}`; empty when it says something else, `None` before it is there.
+    /// The nonce of the first line, `{"go":…}`; empty if the line says something else, `None` before the line exists.
     pub(super) fn first_word(&mut self) -> io::Result<Option<String>> {
         let Some(line) = self.next_line()? else { return Ok(None) };
         self.offset = line.end;
@@ -62,7 +62,7 @@ impl Feeder {
         }
     }
 
-    /// Where lines go from now on.
+    /// Sets the stdin that receives the lines from now on.
     pub(super) fn connect(&mut self, stdin: OwnedFd) {
         self.stdin = Some(stdin);
     }
@@ -71,7 +71,7 @@ impl Feeder {
         self.stdin.as_ref().map(AsFd::as_fd)
     }
 
-    /// Passes on what it can without waiting.
+    /// Copies lines until it would block.
     pub(super) fn feed(&mut self) -> io::Result<Feed> {
         let mut buffer = [0; PIECE];
         for _ in 0..PIECES_AT_ONCE {
@@ -93,19 +93,19 @@ impl Feeder {
                 Ok(sent) => self.passing = Some(rest.start + sent as u64..rest.end),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(Feed::WaitsForRoom),
-                // The child reads no more. That it ends is noticed elsewhere.
+                // The child no longer reads. Other code detects its end.
                 Err(_) => self.stdin = None,
             }
         }
         Ok(Feed::WaitsForRoom)
     }
 
-    /// Whether a prompt was passed on since this was asked last.
+    /// Whether a prompt was delivered since the last call.
     pub(super) fn take_prompted(&mut self) -> bool {
         std::mem::take(&mut self.prompted)
     }
 
-    /// A line is the child's, or the keeper's, or nobody's.
+    /// Decides whether a line is for the child, for the keeper, or for neither.
     fn take_up(&mut self, line: Range<u64>) -> io::Result<()> {
         const MESSAGE: &[u8] = br#"{"type":"#;
         const PROMPT: &[u8] = br#"{"type":"user""#;
@@ -134,8 +134,8 @@ impl Feeder {
         Ok(serde_json::from_slice(&bytes).ok())
     }
 
-    /// The next whole line, newline included. It is looked for from its start each time: of half a line
-    /// nothing is remembered, as a hub that comes back cuts it off and writes another.
+    /// The next complete line, including its newline. The search always starts at the beginning of the line: a partial
+    /// line is not remembered, because a restarted hub truncates it and writes another.
     fn next_line(&self) -> io::Result<Option<Range<u64>>> {
         let mut buffer = [0; PIECE];
         let mut at = self.offset;

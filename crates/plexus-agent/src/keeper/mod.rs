@@ -1,7 +1,7 @@
-//! The keeper: the small process between the hub and one child, `plexus keep DIR`. It is the child's parent,
-//! moves whole lines from the outbox to the child's stdin and the child's stdout to the journal, adopts all
-//! that stems from the child, and says at the end how it ended. It outlives the hub and knows nothing of
-//! approvals or databases; one thread, one `poll`, and no memory of its own but an offset.
+//! The keeper: the small process between the hub and one child, `plexus keep DIR`. It is the child's parent. It copies
+//! complete lines from the outbox to the child's stdin and the child's stdout to the journal, adopts the child's
+//! descendants, and reports how the child ended. It outlives the hub and does not handle approvals or databases. It has
+//! one thread and one `poll`, and its only state is an offset.
 
 mod bounded;
 mod child;
@@ -30,48 +30,49 @@ use crate::exit::Exit;
 use crate::launch::{JournalLimits, Launch};
 use crate::run_dir::{RunDir, append_to};
 use crate::tree::signal_below;
-use crate::wall::forbid_tracing;
+use crate::sandbox::forbid_tracing;
 
-/// How often what is left is killed again.
+/// The interval at which remaining processes are killed again.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// Why a keeper gave up. The same words stand in `exit.json` and on its stderr.
+/// Why a keeper failed. `exit.json` and the keeper's stderr carry the same message.
 #[derive(Debug, thiserror::Error)]
 pub enum KeepError {
-    /// There is nothing to start.
+    /// `launch.json` cannot be read.
     #[error("launch.json cannot be read: {0}")]
     Launch(#[source] io::Error),
-    /// A file or a system call that the keeper cannot do without.
+    /// A required file or system call failed.
     #[error("the keeper could not be set up: {0}")]
     Setup(#[source] io::Error),
-    /// The hub that started it is gone, or gave this run up.
+    /// The hub that started the keeper has ended, or abandoned this run.
     #[error("no word to start came within {0:?}; nothing was started")]
     NeverTold(Duration),
     /// The outbox belongs to another run.
     #[error("the first line of the outbox is not this run's word to start; nothing was started")]
     WrongWord,
-    /// A SIGTERM came before the word to start.
+    /// SIGTERM arrived before the go line.
     #[error("ended before the word to start; nothing was started")]
     Ended,
-    /// What the child is to read cannot be read any more, so the child was ended.
+    /// The outbox can no longer be read, so the keeper stopped the child.
     #[error("the outbox cannot be read: {0}")]
     Outbox(#[source] io::Error),
-    /// The run directory was deleted, renamed or replaced, so nobody can talk to the child any more, and it was ended.
+    /// The run directory was deleted, renamed or replaced. The hub can no longer reach the child, so the keeper stopped
+    /// it.
     #[error("the run directory is gone")]
     Gone,
-    /// How the child ended could not be written down.
+    /// `exit.json` could not be written.
     #[error("exit.json cannot be written: {0}")]
     Exit(#[source] io::Error),
 }
 
-/// How long the keeper waits for what may never come.
+/// The keeper's timeouts.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// For the word to start.
+    /// For the go line.
     pub go: Duration,
-    /// For the tree after SIGINT, again after SIGTERM, and then once more for a full disk.
+    /// For the process tree after SIGINT, again after SIGTERM, and once more for a full disk.
     pub grace: Duration,
-    /// For killed processes to be gone: one that hangs in the kernel must not hold the keeper for good.
+    /// For killed processes to disappear. A process that hangs in the kernel must not block the keeper forever.
     pub tree: Duration,
 }
 
@@ -81,24 +82,24 @@ impl Default for Limits {
     }
 }
 
-/// Keeps the run in `dir` from the word to start to the child's end: all that `plexus keep DIR` does.
+/// Supervises the run in `dir` from the go line until the child has ended. This is all that `plexus keep DIR` does.
 ///
-/// It belongs on the main thread of a process of its own: the child dies with the thread that started it,
-/// and everything below this process is killed at the end.
+/// Call it on the main thread of a dedicated process: the child dies with the thread that started it, and all
+/// descendants of this process are killed at the end.
 pub fn keep(dir: &Path) -> Result<(), KeepError> {
     keep_within(dir, Limits::default())
 }
 
 /// [`keep`] with other limits.
 pub fn keep_within(dir: &Path, limits: Limits) -> Result<(), KeepError> {
-    // What it holds open is what a child must not reach.
+    // A child must not reach the keeper's open descriptors.
     forbid_tracing().map_err(KeepError::Setup)?;
     let dir = RunDir::new(std::path::absolute(dir).map_err(KeepError::Setup)?);
     let signals = Signals::catch().map_err(KeepError::Setup)?;
     let home = DirWatch::new(dir.path()).map_err(KeepError::Setup)?;
     let outcome = run(&dir, &home, &limits, &signals);
     if home.state() == DirState::Gone {
-        // Another one in its place is not this run's to write to.
+        // A directory that replaced it does not belong to this run, so nothing is written there.
         return Err(KeepError::Gone);
     }
     let exit = match &outcome {
@@ -111,7 +112,7 @@ pub fn keep_within(dir: &Path, limits: Limits) -> Result<(), KeepError> {
 
 fn run(dir: &RunDir, home: &DirWatch, limits: &Limits, signals: &Signals) -> Result<Exit, KeepError> {
     let launch = Launch::read(dir).map_err(KeepError::Launch)?;
-    // A terminal's Ctrl-C is meant for the hub. It fails only where we lead a session already.
+    // A terminal's Ctrl-C is meant for the hub. `setsid` fails only if this process already leads a session.
     let _ = setsid();
     set_child_subreaper(Some(getpid())).map_err(|error| KeepError::Setup(error.into()))?;
     let wake = Wake::open(dir).map_err(KeepError::Setup)?;
@@ -129,7 +130,7 @@ fn run(dir: &RunDir, home: &DirWatch, limits: &Limits, signals: &Signals) -> Res
         Err(reason) => return Ok(Exit::now(None, None, Some(reason))),
     };
     if let Some(walled) = walled {
-        // Before the first line of the child. Where it cannot be written, there counts as being none.
+        // Written before the child's first line. If it cannot be written, the run counts as not sandboxed.
         let _ = walled.write(dir);
     }
     if let Some(stdin) = ends.stdin {
@@ -154,8 +155,8 @@ fn run(dir: &RunDir, home: &DirWatch, limits: &Limits, signals: &Signals) -> Res
     Ok(keeper.child.exit())
 }
 
-/// Waits for the word to start. Until it came, the hub may not know of this keeper, and must be free to
-/// start another one for the same session.
+/// Waits for the go line. Until it arrives, the hub may not know of this keeper and must be free to start another one
+/// for the same session.
 fn held_start(
     feeder: &mut Feeder,
     nonce: &str,
@@ -192,7 +193,7 @@ struct Keeper<'a> {
     stderr: StderrLog,
     wake: Wake,
     home: &'a DirWatch,
-    /// Since when there is no hub.
+    /// When the hub disconnected.
     hub_left: Option<Instant>,
     idle_without_hub: Option<Duration>,
     signals: &'a Signals,
@@ -200,11 +201,11 @@ struct Keeper<'a> {
 }
 
 impl Keeper<'_> {
-    /// Moves lines both ways until the child has ended, or is to: for a SIGTERM, without its run directory, or because it
-    /// has no turn and there has been no hub for too long.
+    /// Copies lines in both directions until the child has ended or must be stopped: after SIGTERM, when the run
+    /// directory is gone, or when the child has no turn and the hub has been disconnected for too long.
     fn until_the_end(&mut self) -> Result<(), KeepError> {
         loop {
-            // What wakes us is emptied before what it speaks of is looked at, so that nothing is slept over.
+            // Wake sources are drained before the state they announce is checked, so that no wake is lost.
             self.signals.drain();
             self.wake.drain();
 
@@ -229,7 +230,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// When the child is to be ended if no hub comes; `None` while there is one, or a turn.
+    /// When to stop the child unless a hub connects; `None` while a hub is connected or a turn is open.
     fn orphaned_at(&mut self) -> Option<Instant> {
         match self.wake.hub() {
             Hub::Present => self.hub_left = None,
@@ -241,11 +242,11 @@ impl Keeper<'_> {
         }
     }
 
-    /// Ends all that is left below this process: asked first, then told, then killed. Lines are moved meanwhile, so
-    /// that nobody is stuck in the middle of a last word.
+    /// Stops all remaining descendants of this process: first SIGINT, then SIGTERM, then SIGKILL. Lines are still
+    /// copied meanwhile, so that no process blocks while writing its last output.
     fn end_tree(&mut self) {
         let (ask, tell) = ((Signal::INT, self.limits.grace), (Signal::TERM, self.limits.grace));
-        // A child that has ended of itself leaves only what it forgot, and much of that never hears a SIGINT.
+        // A child that exited by itself leaves only stray descendants, and many of those ignore SIGINT.
         let ask = (!self.child.has_ended()).then_some(ask);
         for (signal, patience) in ask.into_iter().chain([tell, (Signal::KILL, self.limits.tree)]) {
             let until = Instant::now() + patience;
@@ -258,10 +259,11 @@ impl Keeper<'_> {
                 }
                 if Instant::now() >= tell_at {
                     signal_below(signal);
-                    // What is told to end may take its time; what is killed may have had a child a moment before.
+                    // A terminated process gets time to exit. A killed process may have forked just before, so SIGKILL
+                    // is repeated.
                     tell_at = if signal == Signal::KILL { Instant::now() + LOOK_AGAIN } else { until };
                 }
-                // An outbox that cannot be read was reported; here only the end counts.
+                // An unreadable outbox was already reported. Here only the end of the tree matters.
                 let feed = self.feeder.feed().unwrap_or(Feed::WaitsForLines);
                 self.stdout.move_on();
                 self.stderr.move_on();
@@ -270,14 +272,14 @@ impl Keeper<'_> {
         }
     }
 
-    /// What is still in the sockets. Nobody is left to write into them, so empty means done.
+    /// Copies the data that remains in the sockets. No process is left to write, so an empty socket is complete.
     fn drain(&mut self) {
         self.stdout.file_mut().file_mut().use_reserve();
         let mut give_up_at = None;
         while self.stdout.move_on().more_to_come() {
             self.signals.drain();
             if self.home.state() == DirState::Gone {
-                // Nobody will read them.
+                // Nothing will read the output.
                 break;
             }
             let now = Instant::now();
@@ -304,7 +306,7 @@ impl Keeper<'_> {
     }
 }
 
-/// Waits for one of `fds`, or until a moment. It may return early: whoever waits looks again anyway.
+/// Waits for one of `fds` or for a deadline. May return early, because every caller checks again.
 fn wait(fds: &mut [PollFd<'_>], until: Option<Instant>) {
     let timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
@@ -315,7 +317,7 @@ fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     one.into_iter().chain(other).min()
 }
 
-/// The keeper's last act. A full disk is waited for, though not against a SIGTERM.
+/// Writes `exit.json`, as the keeper's last action. Waits while the disk is full, unless SIGTERM arrives.
 fn write_exit(exit: &Exit, dir: &RunDir, limits: &Limits, signals: &Signals) -> io::Result<()> {
     let mut give_up_at = None;
     let mut pause = mover::FIRST_PAUSE;

@@ -1,9 +1,9 @@
-//! From the child's stdout to the journal, and from its stderr to a short log.
+//! Copies the child's stdout to the journal and its stderr to a short log.
 //!
-//! The journal gets the bytes as they come: a line may be 64 MB long, and holding it back until it is whole
-//! would take that much memory for each child. Whoever reads the journal takes whole lines only, so nobody
-//! ever sees half of one. Not a byte is lost or doubled: what a full disk does not take is held, and the
-//! child is not read from until there is room.
+//! The journal receives the bytes as they arrive. A line may be 64 MB long, and buffering it until it is complete would
+//! take that much memory for each child. Readers of the journal consume only complete lines, so they never see a
+//! partial one. No byte is lost or duplicated: data that a full disk rejects stays in the buffer, and the keeper stops
+//! reading from the child until space is available.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use rustix::io::{Errno, read};
 
 const PIECE: usize = 64 * 1024;
-/// Pieces in one go, before the other streams have their turn.
+/// Pieces to copy per call, before other streams get their turn.
 const PIECES_AT_ONCE: usize = 16;
-/// The log may grow to twice this before its older half is dropped.
+/// The log may grow to twice this size before its older half is dropped.
 const LOG_KEPT: u64 = 512 * 1024;
 
-/// The pause after a first failed write; each further one is twice as long, up to the longest.
+/// The pause after the first failed write. It doubles with each further failure, up to the longest pause.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -26,16 +26,16 @@ pub(super) fn longer(pause: Duration) -> Duration {
     (pause * 2).min(LONGEST_PAUSE)
 }
 
-/// Where a stream stands after a go.
+/// The state of a stream after a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stream {
-    /// There may be more right now.
+    /// More data may be available now.
     More,
-    /// What came from it could not be written yet.
+    /// Data from it could not be written yet.
     Held,
-    /// Nothing for the moment.
+    /// No data is available at the moment.
     Empty,
-    /// Nothing ever again.
+    /// The stream has ended.
     Ended,
 }
 
@@ -45,12 +45,12 @@ impl Stream {
     }
 }
 
-/// Moves a stream into an append-only file.
+/// Copies a stream to an append-only file.
 pub(super) struct Mover<F> {
     source: Option<OwnedFd>,
     file: F,
     buffer: Box<[u8]>,
-    /// The part of the buffer that the file has not taken yet.
+    /// The part of the buffer that is not written yet.
     held: std::ops::Range<usize>,
     retry: Option<Retry>,
 }
@@ -61,27 +61,27 @@ struct Retry {
 }
 
 impl<F: Write> Mover<F> {
-    /// Of a source from which reading never waits, or of none.
+    /// Creates a mover for a nonblocking source, or for none.
     pub(super) fn new(source: Option<OwnedFd>, file: F) -> Self {
         Self { source, file, buffer: vec![0; PIECE].into(), held: 0..0, retry: None }
     }
 
-    /// Where it goes.
+    /// The destination.
     pub(super) fn file_mut(&mut self) -> &mut F {
         &mut self.file
     }
 
-    /// What to wait for before the next go; nothing while the file takes no more.
+    /// The descriptor to poll before the next call; `None` while the file accepts no data.
     pub(super) fn readable_end(&self) -> Option<BorrowedFd<'_>> {
         if self.retry.is_some() { None } else { self.source.as_ref().map(AsFd::as_fd) }
     }
 
-    /// When the file is tried again, if it took no more.
+    /// When to try the file again after a failed write.
     pub(super) fn retry_at(&self) -> Option<Instant> {
         self.retry.as_ref().map(|retry| retry.at)
     }
 
-    /// Moves what there is, without waiting.
+    /// Copies the available data without blocking.
     pub(super) fn move_on(&mut self) -> Stream {
         for _ in 0..PIECES_AT_ONCE {
             if self.retry_at().is_some_and(|at| Instant::now() < at) || !self.write_held() {
@@ -95,7 +95,7 @@ impl<F: Write> Mover<F> {
         if self.write_held() { Stream::More } else { Stream::Held }
     }
 
-    /// Writes on at the very byte where the last write stopped.
+    /// Continues at the byte where the last write stopped.
     fn write_held(&mut self) -> bool {
         while !self.held.is_empty() {
             match self.file.write(&self.buffer[self.held.clone()]) {
@@ -115,7 +115,7 @@ impl<F: Write> Mover<F> {
     }
 }
 
-/// Keeps the last part of a stream in a file. It never holds the child up: what cannot be written is gone.
+/// Keeps the tail of a stream in a file. It never blocks the child: data that cannot be written is dropped.
 pub(super) struct StderrLog {
     source: Option<OwnedFd>,
     file: File,
@@ -130,7 +130,7 @@ impl StderrLog {
         self.source.as_ref().map(AsFd::as_fd)
     }
 
-    /// Moves what there is, without waiting.
+    /// Copies the available data without blocking.
     pub(super) fn move_on(&mut self) -> Stream {
         let mut buffer = [0; PIECE];
         for _ in 0..PIECES_AT_ONCE {
@@ -144,7 +144,7 @@ impl StderrLog {
         Stream::More
     }
 
-    /// In place, since the keeper's own stderr is open on the same file.
+    /// Shortens the file in place, because the keeper's own stderr is open on the same file.
     fn shorten(&mut self) -> io::Result<()> {
         let length = self.file.metadata()?.len();
         if length <= 2 * LOG_KEPT {
@@ -159,7 +159,7 @@ impl StderrLog {
     }
 }
 
-/// Takes what is there, without waiting; forgets a source that has come to its end.
+/// Reads the available data without blocking, and drops a source that has ended.
 fn receive(source: &mut Option<OwnedFd>, buffer: &mut [u8]) -> Result<usize, Stream> {
     loop {
         let Some(open) = source else { return Err(Stream::Ended) };
@@ -179,7 +179,7 @@ mod tests {
 
     use super::*;
 
-    /// A disk that takes `room` bytes, a few at a time, and then is full.
+    /// A disk that accepts `room` bytes, a few at a time, and is full afterwards.
     struct Disk {
         taken: Vec<u8>,
         room: usize,
@@ -231,7 +231,7 @@ mod tests {
         ours.set_nonblocking(true).unwrap();
         let mut log = StderrLog::new(ours.into(), file);
         for number in 0..40_000 {
-            // In one write and read at once, so that the socket is never full.
+            // Written and read alternately, so that the socket is never full.
             child.write_all(format!("line {number} {}\n", "x".repeat(80)).as_bytes()).unwrap();
             log.move_on();
         }

@@ -1,4 +1,4 @@
-//! The signals the keeper hears, turned into something `poll` can wait for.
+//! Turns the keeper's signals into a descriptor that `poll` can wait for.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGIO, SIGTERM};
 use signal_hook::low_level::pipe;
 
-/// Readable whenever a signal has come.
+/// Readable after a signal has arrived.
 pub(super) struct Signals {
     pipe: UnixStream,
     terminate: Arc<AtomicBool>,
@@ -17,17 +17,17 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// From here on SIGTERM, SIGCHLD and SIGIO wake the keeper, SIGHUP and SIGINT do nothing.
+    /// From now on SIGTERM, SIGCHLD and SIGIO wake the keeper, and SIGHUP and SIGINT have no effect.
     ///
-    /// The last two are caught rather than ignored: a signal that is ignored stays so in the child and in
-    /// every command it runs, one that is caught does not.
+    /// The last two are caught rather than ignored: the child and all its commands inherit an ignored signal, but not a
+    /// caught one.
     pub(super) fn catch() -> io::Result<Self> {
         let (reader, writer) = UnixStream::pair()?;
         reader.set_nonblocking(true)?;
         let terminate = Arc::new(AtomicBool::new(false));
-        // Before the pipe: whoever is woken by it finds the flag set.
+        // Registered before the pipe, so that the flag is set when the pipe wakes the keeper.
         signal_hook::flag::register(SIGTERM, Arc::clone(&terminate))?;
-        // Set, so that it is looked at once: it may have gone before it was watched.
+        // Initially set, so that the directory is checked once: it may have disappeared before it was watched.
         let directory_changed = Arc::new(AtomicBool::new(true));
         signal_hook::flag::register(SIGIO, Arc::clone(&directory_changed))?;
         for signal in [SIGTERM, SIGCHLD, SIGHUP, SIGINT, SIGIO] {
@@ -36,18 +36,18 @@ impl Signals {
         Ok(Self { pipe: reader, terminate, directory_changed })
     }
 
-    /// Forgets that it was woken.
+    /// Clears pending wakes.
     pub(super) fn drain(&self) {
         let mut bytes = [0; 512];
         while (&self.pipe).read(&mut bytes).is_ok_and(|read| read > 0) {}
     }
 
-    /// Whether a SIGTERM has come, now or before.
+    /// Whether SIGTERM has arrived at any time.
     pub(super) fn terminate(&self) -> bool {
         self.terminate.load(Ordering::Relaxed)
     }
 
-    /// Whether a watched directory may have changed since this was asked last.
+    /// Whether a watched directory may have changed since the last call.
     pub(super) fn take_directory_changed(&self) -> bool {
         self.directory_changed.swap(false, Ordering::Relaxed)
     }

@@ -1,19 +1,20 @@
-//! Whether a child has a turn, as far as a keeper needs to know: without a hub, only a child without one is ended. A turn
-//! begins with a prompt or any work of the child, and ends with its `result` line. A child that waits at the gate has one.
+//! Tracks whether a child has a turn, as far as a keeper needs to know: while the hub is disconnected, the keeper stops
+//! only a child without a turn. A turn starts with a prompt or any work of the child, and ends with its `result` line.
+//! A child that waits for an approval has a turn.
 
 use std::io::{self, Write};
 
-/// More than any word has that is looked for.
+/// Longer than any word that is searched for.
 const LONGEST_WORD: usize = 32;
 
-/// Whether there is a turn.
+/// Whether a turn is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
     Open,
     None,
 }
 
-/// A writer that watches the lines that pass.
+/// A writer that inspects the lines it forwards.
 pub(super) struct Turns<F> {
     file: F,
     line: Line,
@@ -33,7 +34,7 @@ impl<F> Turns<F> {
         self.turn
     }
 
-    /// A prompt was passed to the child.
+    /// Records that a prompt was delivered to the child.
     pub(super) fn prompted(&mut self) {
         self.turn = Turn::Open;
     }
@@ -53,7 +54,7 @@ impl<F> Turns<F> {
     }
 }
 
-/// Finds the `type` of a JSON object, wherever it stands in the line, without holding the line.
+/// Finds the `type` of a JSON object at any position in the line, without buffering the line.
 #[derive(Default)]
 struct Line {
     depth: usize,
@@ -73,7 +74,7 @@ enum Text {
     Escaped,
 }
 
-/// What the next string of the outermost object is.
+/// The role of the next string in the outermost object.
 #[derive(Default, PartialEq, Eq)]
 enum Member {
     #[default]

@@ -1,5 +1,5 @@
-//! The `wake` FIFO as the keeper reads it. A byte in it means that the outbox may have grown. A hub keeps it open for writing
-//! as long as it has the run, so the keeper also learns from it whether there is a hub.
+//! The keeper's end of the `wake` FIFO. A byte in it means that the outbox may have grown. The hub keeps the FIFO open
+//! for writing while it owns the run, so the keeper also detects whether a hub is connected.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,17 +12,17 @@ use rustix::fs::OFlags;
 
 use crate::run_dir::RunDir;
 
-/// Whether a hub has the run.
+/// Whether a hub is connected to the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hub {
     Present,
     Absent,
 }
 
-/// Readable when a byte has come, or the hub has gone.
+/// Readable when a byte has arrived or the hub has disconnected.
 pub(super) struct Wake {
     fifo: File,
-    /// Reports each change once: the FIFO itself stays readable for as long as there is no hub.
+    /// Reports each change once. The FIFO itself stays readable while no hub is connected.
     changes: OwnedFd,
 }
 
@@ -40,7 +40,7 @@ impl Wake {
         Ok(Self { fifo, changes })
     }
 
-    /// Forgets that it was woken.
+    /// Clears pending wakes.
     pub(super) fn drain(&self) {
         let mut events = Vec::with_capacity(1);
         let _ = epoll::wait(&self.changes, spare_capacity(&mut events), Some(&Timespec::default()));
@@ -48,7 +48,7 @@ impl Wake {
         while (&self.fifo).read(&mut bytes).is_ok_and(|read| read > 0) {}
     }
 
-    /// Whether there is a hub. Before the first one came, it counts as present.
+    /// Whether a hub is connected. Before the first one connects, it counts as present.
     pub(super) fn hub(&self) -> Hub {
         let mut fds = [PollFd::new(&self.fifo, PollFlags::IN)];
         let _ = poll(&mut fds, Some(&Timespec::default()));

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use plexus_agent::{
     Entry, Exit, Journal, JournalLimits, JournalWatch, Keeper, Launch, Outbox, ProcessIdentity, RunDir,
-    SandboxPart, Streams, Tracing, Wall, descends_from, read_exit,
+    SandboxPart, Streams, Tracing, Sandbox, descends_from, read_exit,
 };
 
 pub const NONCE: &str = "a nonce";
@@ -76,12 +76,12 @@ impl Run {
 
     /// A child that is `sh -c SCRIPT`, in a sandbox that hides what keeper and hub have.
     pub fn start_walled(script: &str, required: &[SandboxPart], hide: Option<&Path>) -> Self {
-        let wall = |home: &Path| {
+        let sandbox = |home: &Path| {
             let hide = hide.map_or_else(|| home.join("data"), Path::to_owned);
             let show = hide.starts_with(home).then(|| hide.join("runs/1/mcp.json"));
-            Some(Wall { show, hide, required: required.iter().copied().collect(), inode: None, hubs: None })
+            Some(Sandbox { show, hide, required: required.iter().copied().collect(), inode: None, hubs: None })
         };
-        let mut run = Self::prepare_behind(Path::new("/bin/sh"), &["-c", script], Streams::Lines, wall);
+        let mut run = Self::prepare_behind(Path::new("/bin/sh"), &["-c", script], Streams::Lines, sandbox);
         run.outbox.go(NONCE).unwrap();
         run
     }
@@ -96,15 +96,15 @@ impl Run {
         Self::start_hiding(user, prefix, script, |home| {
             let hide = home.join("data");
             let required = required.iter().copied().collect();
-            Wall { show: Some(hide.join("runs/1/mcp.json")), hide, required, inode: None, hubs: None }
+            Sandbox { show: Some(hide.join("runs/1/mcp.json")), hide, required, inode: None, hubs: None }
         })
     }
 
     /// As `start_under`, with a sandbox around another directory.
-    pub fn start_hiding(user: User, prefix: &str, script: &str, wall: impl FnOnce(&Path) -> Wall) -> Self {
-        let wall = |home: &Path| Some(wall(home));
+    pub fn start_hiding(user: User, prefix: &str, script: &str, sandbox: impl FnOnce(&Path) -> Sandbox) -> Self {
+        let sandbox = |home: &Path| Some(sandbox(home));
         let under = Under { user, prefix: prefix.to_owned() };
-        let mut run = Self::prepare_under(&under, &["-c", script], wall);
+        let mut run = Self::prepare_under(&under, &["-c", script], sandbox);
         run.outbox.go(NONCE).unwrap();
         run
     }
@@ -117,16 +117,16 @@ impl Run {
         program: &Path,
         args: &[&str],
         streams: Streams,
-        wall: impl FnOnce(&Path) -> Option<Wall>,
+        sandbox: impl FnOnce(&Path) -> Option<Sandbox>,
     ) -> Self {
         let (home, dir, session) = Self::directory();
-        let launch = launch(&home, program, args, streams, wall(home.path()));
+        let launch = launch(&home, program, args, streams, sandbox(home.path()));
         Self::begin(&keep_program(), home, dir, session, &launch)
     }
 
-    fn prepare_under(under: &Under, args: &[&str], wall: impl FnOnce(&Path) -> Option<Wall>) -> Self {
+    fn prepare_under(under: &Under, args: &[&str], sandbox: impl FnOnce(&Path) -> Option<Sandbox>) -> Self {
         let (home, dir, session) = Self::directory();
-        let launch = launch(&home, Path::new("/bin/sh"), args, Streams::Lines, wall(home.path()));
+        let launch = launch(&home, Path::new("/bin/sh"), args, Streams::Lines, sandbox(home.path()));
         let keep = provide(&keep_program(), home.path());
         provide(&keep_program().with_file_name("reach"), home.path());
         let keeper = home.path().join("keeper.sh");
@@ -270,7 +270,7 @@ fn launch(
     program: &Path,
     args: &[&str],
     streams: Streams,
-    wall: Option<Wall>,
+    sandbox: Option<Sandbox>,
 ) -> Launch {
     Launch {
         program: program.to_owned(),
@@ -279,7 +279,7 @@ fn launch(
         nonce: NONCE.to_owned(),
         journal: JournalLimits::default(),
         streams,
-        wall,
+        sandbox,
         tracing: Tracing::Denied,
         idle_without_hub: None,
     }

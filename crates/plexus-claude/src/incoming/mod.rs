@@ -1,7 +1,7 @@
-//! What a child writes on its stdout, one message per line.
+//! The messages that a child writes to its stdout, one per line.
 //!
-//! The types here are what the hub works with; how they are read stands in `read` (messages), `request` (what the
-//! child asks) and `oversized` (lines that are not held in memory). Reading never fails: see [`parse`].
+//! This module defines the types that the hub uses. `read` reads messages, `request` reads requests of the child, and
+//! `oversized` reads lines that are not loaded into memory. Reading never fails: see [`parse`].
 
 mod oversized;
 mod read;
@@ -18,48 +18,48 @@ pub use request::{CanUseTool, PreToolUse, Request, RequestBody};
 /// One line of a child's stdout.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Incoming {
-    /// The child asks, and waits for exactly one reply.
+    /// The child sends a request and waits for exactly one reply.
     Request(Request),
-    /// The answer to a request of ours. With `--replay-user-messages` the CLI also repeats the replies it was given:
-    /// those carry the request id of the child's own request.
+    /// The response to a request of the hub. With `--replay-user-messages` the CLI also repeats the replies it
+    /// received; those carry the request id of the child's own request.
     Response(Response),
-    /// The child withdraws a request it made.
+    /// The child cancels one of its requests.
     Cancel {
-        /// The request that needs no answer any more.
+        /// The request that no longer needs a reply.
         request_id: String,
     },
     /// `system` messages of all subtypes.
     System(System),
-    /// What the model said or wants done, one message per content block.
+    /// Text, thinking and tool calls of the model, one message per content block.
     Assistant(Assistant),
-    /// Tool results, and prompts that are repeated as a receipt.
+    /// Tool results, and prompts repeated as an acknowledgement.
     User(User),
     /// A model loop has ended.
     Result(TurnResult),
     /// A `stream_event`, whole.
     Delta(Object),
-    /// Sent so that the line is not idle.
+    /// Keeps the connection from being idle.
     KeepAlive,
-    /// A message of a type that is not known here, or of a known one in a form that is not.
+    /// A message of an unknown type, or of a known type in an unknown form.
     Other {
-        /// Its `type`, empty if there is none that can be read.
+        /// Its `type`; empty if it is missing or unreadable.
         kind: String,
         /// The whole message.
         data: Object,
     },
     /// A line that is not a JSON object.
     Rubbish {
-        /// The line, cut at 4 KiB, what is not UTF-8 replaced.
+        /// The line, truncated to 4 KiB, with invalid UTF-8 replaced.
         text: String,
     },
-    /// A line of nothing but white space.
+    /// A line of white space only.
     Blank,
 }
 
-/// The answer to a request of ours.
+/// The response to a request of the hub.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Response {
-    /// The request that is answered.
+    /// The request that it responds to.
     pub request_id: String,
     /// The payload of a success (empty if there is none), or the text of an error.
     pub outcome: Result<Object, String>,
@@ -68,55 +68,55 @@ pub struct Response {
 /// A `system` message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct System {
-    /// What kind of notice it is, empty if it cannot be read.
+    /// The kind of notice; empty if it cannot be read.
     pub subtype: String,
     /// The whole message.
     pub data: Object,
 }
 
-/// What the model said or wants done.
+/// Output of the model: text, thinking or tool calls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assistant {
-    /// Where Claude Code's transcript has it.
+    /// Its id in Claude Code's transcript.
     pub uuid: Option<String>,
-    /// The model's message, of which this may be one block of several.
+    /// The id of the model's message, of which this may be one block of several.
     pub message_id: Option<String>,
     /// Its content.
     pub blocks: Vec<Block>,
-    /// The call of the sub-agent that this comes from.
+    /// The sub-agent's tool call that this message comes from.
     pub parent_tool_use_id: Option<String>,
-    /// The sub-agent that this comes from, where the CLI tells.
+    /// The sub-agent that this message comes from, if the CLI reports it.
     pub agent_id: Option<String>,
-    /// Why the model could not be asked.
+    /// Why the request to the model failed.
     pub error: Option<String>,
 }
 
-/// A message in the user's place.
+/// A message with the role `user`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct User {
-    /// Its id: for a repeated prompt the one it was sent with.
+    /// Its id. A repeated prompt has the id it was sent with.
     pub uuid: Option<String>,
     /// Its content; plain text is one text block.
     pub blocks: Vec<Block>,
-    /// The call of the sub-agent that this comes from.
+    /// The sub-agent's tool call that this message comes from.
     pub parent_tool_use_id: Option<String>,
-    /// Whether this repeats a prompt as a receipt.
+    /// Whether this message repeats a prompt as an acknowledgement.
     pub is_replay: bool,
-    /// Whether the CLI made it up.
+    /// Whether the CLI generated it.
     pub is_synthetic: bool,
 }
 
-/// One piece of a message.
+/// One content block of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
-    /// Words.
+    /// Text.
     Text {
-        /// The words.
+        /// The text.
         text: String,
     },
-    /// The model's thoughts.
+    /// The model's thinking.
     Thinking {
-        /// The thoughts.
+        /// The text of the thinking.
         text: String,
     },
     /// A tool call.
@@ -125,23 +125,23 @@ pub enum Block {
         id: String,
         /// The tool.
         name: String,
-        /// What it is called with; empty when it came in an oversized line.
+        /// The input; empty if it came in an oversized line.
         input: Object,
     },
-    /// What came of a tool call.
+    /// The result of a tool call.
     ToolResult {
         /// The id of the call.
         tool_use_id: String,
         /// Text or content blocks; null if there is none.
         content: Value,
-        /// Whether the call failed or was refused. A result that does not say so counts as having run.
+        /// Whether the call failed or was denied. If the field is missing, the call counts as having run.
         is_error: bool,
     },
-    /// A block of a kind that is not known here, or of a known one in a form that is not.
+    /// A block of an unknown type, or of a known type in an unknown form.
     Other {
-        /// Its `type`, empty if there is none that can be read.
+        /// Its `type`; empty if it is missing or unreadable.
         kind: String,
-        /// The whole block; what is no object stands under `value`.
+        /// The whole block. A block that is not an object is stored under `value`.
         data: Object,
     },
 }
@@ -151,36 +151,37 @@ pub enum Block {
 pub struct TurnResult {
     /// `success` or a kind of error; empty if it cannot be read.
     pub subtype: String,
-    /// Whether it failed; an API failure has the subtype `success`. Where the CLI does not say, all but `success` is
-    /// an error.
+    /// Whether it failed. An API failure has the subtype `success`. If the CLI omits the field, every subtype except
+    /// `success` is an error.
     pub is_error: bool,
     /// The final text.
     pub result: Option<String>,
-    /// What went wrong.
+    /// The error messages.
     pub errors: Vec<String>,
-    /// Tokens of this loop.
+    /// The token usage of this loop.
     pub usage: Object,
-    /// What the process has cost so far.
+    /// The cost of the process so far.
     pub total_cost_usd: Option<f64>,
-    /// Model calls of this loop.
+    /// The number of model calls in this loop.
     pub num_turns: Option<u64>,
     /// Why the model stopped.
     pub stop_reason: Option<String>,
     /// Why the loop stopped.
     pub terminal_reason: Option<String>,
-    /// What started the loop when it was not a prompt: `task-notification`.
+    /// The origin of a loop that no prompt started: `task-notification`.
     pub origin_kind: Option<String>,
-    /// The calls that were refused.
+    /// The denied tool calls.
     pub permission_denials: Vec<Value>,
-    /// The prompt that this answers, where the CLI tells.
+    /// The prompt that this result belongs to, if the CLI reports it.
     pub user_message_uuid: Option<String>,
 }
 
-/// Reads one line. Never fails: what cannot be read is [`Incoming::Rubbish`], what is not known [`Incoming::Other`].
+/// Parses one line. Never fails: an unreadable line becomes [`Incoming::Rubbish`], an unknown message
+/// [`Incoming::Other`].
 ///
-/// A line that is JSON but that serde_json cannot build (nested too deeply, a number out of range), or that would take
-/// many times its size in memory (more than 100,000 values), is read as if it were oversized, so that a question in it
-/// is still seen and can be refused.
+/// Some JSON lines cannot be built by serde_json (nested too deeply, a number out of range) or would take many times
+/// their size in memory (more than 100,000 values). These are read like oversized lines, so that a request in them is
+/// still recognised and can be denied.
 pub fn parse(line: &[u8]) -> Incoming {
     if line.trim_ascii().is_empty() {
         return Incoming::Blank;
@@ -199,11 +200,11 @@ pub fn parse(line: &[u8]) -> Incoming {
     }
 }
 
-/// A value takes some hundred bytes once it is built, however short it is written.
+/// A value takes about a hundred bytes in memory, however short its text is.
 const MAX_VALUES: usize = 100_000;
 
 fn has_too_many_values(line: &[u8]) -> bool {
-    // A value that is not the first is two bytes long with its comma.
+    // Every value except the first takes at least two bytes including its comma.
     if line.len() < 2 * MAX_VALUES {
         return false;
     }
@@ -222,7 +223,7 @@ fn has_too_many_values(line: &[u8]) -> bool {
 
 fn rubbish(bytes: &[u8]) -> Incoming {
     let mut text = String::from_utf8_lossy(&bytes[..bytes.len().min(HEAD)]).into_owned();
-    // A character that the cut went through has grown to a replacement of three bytes.
+    // A truncated character became a replacement character of three bytes.
     text.truncate(text.floor_char_boundary(HEAD));
     Incoming::Rubbish { text }
 }

@@ -1,7 +1,7 @@
-//! Lines that are too large to be held in memory, read as they stream by.
+//! Reads lines that are too large for memory, while streaming.
 //!
-//! What is kept of one is its skeleton: enough to see which call a result belongs to and to refuse a question, and of
-//! bounded size whatever the line holds.
+//! Only the skeleton of a line is kept. It has a bounded size, and is enough to match a result to its call and to deny
+//! a request.
 
 use std::io::Read;
 
@@ -26,13 +26,14 @@ static MESSAGE: Shape = Shape::Object(&[
     ("permission_denials", Shape::List(&DENIAL)),
 ]);
 
-/// Reads a line of `len` bytes without holding it in memory.
+/// Parses a line of `len` bytes without loading it into memory.
 ///
-/// Texts over 1 KiB become a short marker, ids over 1 KiB count as missing, tool inputs are empty, and a tool result's
-/// content is kept only if it is a short text. A question becomes [`RequestBody::BadAsk`] or
-/// [`RequestBody::BadGate`]; a success keeps no payload but `oversized`, the length of the line; a `system` message keeps
-/// its short fields and gains `oversized`; of all other kinds only `oversized` is left. What cannot be read, be it not
-/// JSON or a failure of `reader`, is [`Incoming::Rubbish`].
+/// Texts over 1 KiB become a short marker, ids over 1 KiB count as missing, tool inputs are empty, and the content of a
+/// tool result is kept only if it is a short text. A permission request becomes
+/// [`RequestBody::BadAsk`] and a gate callback [`RequestBody::BadGate`]. A successful response keeps only `oversized`,
+/// the length of the line. A `system` message keeps its short fields and gains `oversized`. A `stream_event` and
+/// an unknown message keep only `oversized`. Input that is not JSON, or a failure of `reader`, becomes
+/// [`Incoming::Rubbish`].
 pub fn parse_oversized(reader: impl Read, len: u64) -> Incoming {
     parse_slim(reader.take(len), len)
 }

@@ -1,14 +1,14 @@
-//! A JSON object into a message.
+//! Converts a JSON object to a message.
 //!
-//! Fields are read by name and type; one of another type counts as missing. A message that lacks what makes it one of
-//! its kind is kept whole as [`Incoming::Other`].
+//! Fields are read by name and type; a field of another type counts as missing. A message without the required fields
+//! of its kind is kept whole as [`Incoming::Other`].
 
 use serde_json::Value;
 
 use super::{Assistant, Block, Incoming, Response, System, TurnResult, User, request};
 use crate::Object;
 
-/// The message that an object is.
+/// Converts an object to a message.
 pub(super) fn message(mut object: Object) -> Incoming {
     let kind = object.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
     let known = match kind.as_str() {
@@ -120,7 +120,7 @@ fn block(value: Value) -> Block {
 }
 
 fn tool_use(data: &mut Object) -> Option<Block> {
-    // All is looked at before anything is taken: a block that is not understood is kept whole.
+    // All fields are checked before any is taken, so that an unrecognised block is kept whole.
     data.get("id")?.as_str()?;
     data.get("name")?.as_str()?;
     if data.get("input").is_some_and(|input| !input.is_object()) {

@@ -1,7 +1,7 @@
-//! What a child asks and waits for: may this tool run, and the gate's callback.
+//! Reads the requests that a child waits on: permission to run a tool, and the gate's callback.
 //!
-//! The two steps of a tool call are read strictly, since the hub decides by them: what is missing, contradictory or of
-//! the wrong type makes the request one that has to be refused. All else about it is read as tolerantly as elsewhere.
+//! Both steps of a tool call are read strictly, because the hub bases its decision on them. A field that is missing,
+//! contradictory or of the wrong type makes the request one that must be denied. All other fields are read tolerantly.
 
 use serde_json::Value;
 
@@ -11,81 +11,81 @@ use crate::{GATE_CALLBACK, Object};
 /// A request of the child, which waits for exactly one reply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// What the reply has to name.
+    /// The id that the reply must carry.
     pub request_id: String,
-    /// What is asked.
+    /// The content of the request.
     pub body: RequestBody,
 }
 
-/// What a child asks.
+/// The content of a child's request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RequestBody {
-    /// `can_use_tool`: may this call run? Answered with [`reply_ask`](crate::reply_ask).
+    /// `can_use_tool`: asks for permission to run a tool call. Answered with [`reply_ask`](crate::reply_ask).
     Ask(Box<CanUseTool>),
     /// The gate's callback before a tool call. Answered with [`reply_gate`](crate::reply_gate), never with an error,
-    /// which would let the tool run.
+    /// because an error would let the tool run.
     Gate(Box<PreToolUse>),
-    /// A `can_use_tool` that cannot be read: to be denied.
+    /// A `can_use_tool` that cannot be read. It must be denied.
     BadAsk {
-        /// What is wrong with it.
+        /// Why it cannot be read.
         why: String,
     },
-    /// A callback that is not a readable PreToolUse of ours, or a request that does not say what it is and so might
-    /// be one: to be denied with [`reply_gate`](crate::reply_gate).
+    /// A callback that is not a readable PreToolUse of the hub, or a request of unknown kind that might be one. It must
+    /// be denied with [`reply_gate`](crate::reply_gate).
     BadGate {
-        /// What is wrong with it.
+        /// Why it cannot be read.
         why: String,
     },
-    /// A request that is not known here: to be answered with [`reply_error`](crate::reply_error).
+    /// An unknown request. It is answered with [`reply_error`](crate::reply_error).
     Unknown {
-        /// What it calls itself.
+        /// Its `subtype`.
         subtype: String,
     },
 }
 
-/// A tool call that needs a decision.
+/// A tool call that needs approval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CanUseTool {
     /// The tool.
     pub tool_name: String,
     /// The id of the call.
     pub tool_use_id: String,
-    /// What it is called with.
+    /// The input of the call.
     pub input: Object,
     /// Rules that Claude Code offers to remember. Some of them write settings files.
     pub permission_suggestions: Option<Value>,
-    /// The path that made it ask.
+    /// The path that caused the request.
     pub blocked_path: Option<String>,
-    /// Why it asks. May hold terminal escapes and text that the child chose.
+    /// Why Claude Code requests approval. May contain terminal escapes and text chosen by the child.
     pub decision_reason: Option<String>,
-    /// What kind of reason that is: `safetyCheck` and others.
+    /// The type of that reason: `safetyCheck` and others.
     pub decision_reason_type: Option<String>,
-    /// The sub-agent that calls.
+    /// The sub-agent that makes the call.
     pub agent_id: Option<String>,
-    /// A rule of the user that says to ask, whatever its form.
+    /// The user's ask rule that matched, in any form.
     pub matched_ask_rule: Option<Value>,
     /// Whether only a person can answer it.
     pub requires_user_interaction: Option<bool>,
 }
 
-/// A tool call at the gate, before Claude Code's own rules.
+/// A tool call at the gate, before Claude Code applies its own rules.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PreToolUse {
     /// The tool.
     pub tool_name: String,
     /// The id of the call.
     pub tool_use_id: String,
-    /// What it is called with.
+    /// The input of the call.
     pub input: Object,
-    /// Where the child stands at this moment.
+    /// The child's current working directory.
     pub cwd: Option<String>,
-    /// The mode the child is in at this moment.
+    /// The child's current permission mode.
     pub permission_mode: Option<String>,
-    /// The sub-agent that calls.
+    /// The sub-agent that makes the call.
     pub agent_id: Option<String>,
 }
 
-/// Reads a `control_request`; `None` if nothing names it, so that it cannot be answered.
+/// Reads a `control_request`; `None` without a request id, because it then cannot be answered.
 pub(super) fn request(object: &mut Object) -> Option<Request> {
     let request_id = text(object, "request_id")?;
     let mut body = map(object, "request").unwrap_or_default();
@@ -142,7 +142,7 @@ fn gate(mut body: Object) -> Result<PreToolUse, &'static str> {
     })
 }
 
-/// A string that names something, which an empty one does not.
+/// A nonempty string.
 fn name(object: &mut Object, key: &str) -> Option<String> {
     text(object, key).filter(|name| !name.is_empty())
 }

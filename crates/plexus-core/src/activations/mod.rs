@@ -1,4 +1,4 @@
-//! The namespaces of methods. One verb is one file; an activation lists its verbs.
+//! The namespaces of methods. Each verb has its own file; an activation lists the verbs of its namespace.
 
 mod arbor;
 mod audit;

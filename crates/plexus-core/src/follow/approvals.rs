@@ -1,4 +1,4 @@
-//! Following the approvals asked of one caller, or, for the operator, of anyone.
+//! Follows the approvals that are addressed to one caller; for the operator, all approvals.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::metrics::{Raised, Stream};
 use crate::view;
 use plexus_book::{Topic, next};
 
-/// An approval that was asked, or came to its end.
+/// An approval that was created or resolved.
 #[derive(Debug)]
-pub struct ApprovalTold {
-    /// Its number, to go on from.
+pub struct ApprovalUpdate {
+    /// The number of this update, to continue from.
     pub number: u64,
     /// Whether it was created or resolved.
     pub change: ApprovalChange,
@@ -27,10 +27,10 @@ pub struct ApprovalTold {
     pub approval: Approval,
 }
 
-/// Follows the approvals asked of one caller, or, for the operator, of anyone.
+/// Follows the approvals that are addressed to one caller; for the operator, all approvals.
 pub struct ApprovalFollower {
     store: Arc<dyn Store>,
-    /// `None` for all.
+    /// The addressee; `None` for all.
     to: Option<String>,
     after: u64,
     signal: watch::Receiver<()>,
@@ -39,7 +39,7 @@ pub struct ApprovalFollower {
 }
 
 impl Follow {
-    /// Follows the approvals after number `after`; from now on where none is given.
+    /// Follows the approvals after number `after`, by default from now on.
     pub(crate) async fn follow_approvals(
         &self,
         caller: Caller,
@@ -62,17 +62,17 @@ impl Follow {
 }
 
 impl ApprovalFollower {
-    /// The number that it goes on after.
+    /// The number of the last entry that was read.
     pub fn after(&self) -> u64 {
         self.after
     }
 
-    /// What comes next, however long that takes. Cancel safe.
-    pub async fn next(&mut self) -> Result<Vec<ApprovalTold>, Error> {
+    /// Waits for the next updates, without a time limit. Cancel safe.
+    pub async fn next(&mut self) -> Result<Vec<ApprovalUpdate>, Error> {
         self.behalf.clone().perform(self.told()).await
     }
 
-    async fn told(&mut self) -> Result<Vec<ApprovalTold>, Error> {
+    async fn told(&mut self) -> Result<Vec<ApprovalUpdate>, Error> {
         loop {
             let store = &self.store;
             let rows = match &self.to {
@@ -90,7 +90,7 @@ impl ApprovalFollower {
                 };
                 if let Some(approval) = store.approval(id).await.map_err(store_error)? {
                     let approval = view::approval(approval, MAX_TEXT_BYTES);
-                    told.push(ApprovalTold { number: row.number, change, approval });
+                    told.push(ApprovalUpdate { number: row.number, change, approval });
                 }
             }
             self.after = newest.unwrap_or(self.after);

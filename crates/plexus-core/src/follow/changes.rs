@@ -1,5 +1,5 @@
-//! Following that something changed, in whatever session: for those who show all of them and would otherwise have to ask
-//! again and again. It tells only that it is time to look; what there is to see, `claudecode.list` says.
+//! Signals that something changed in any session, for clients that show all sessions and would otherwise poll. The
+//! signal carries no data; `claudecode.list` returns the current state.
 
 use std::time::Duration;
 
@@ -14,22 +14,23 @@ use crate::caller::Caller;
 use crate::metrics::{Raised, Stream};
 use plexus_book::{Topic, next};
 
-/// How long changes are gathered: a hub whose agents are all busy is looked at a few times a second, not at each commit.
+/// How long changes are collected into one signal, so that clients of a busy hub refresh a few times per second and not
+/// at each commit.
 const GATHER: Duration = Duration::from_millis(200);
 
-/// Follows that something changed.
+/// Signals changes in any session.
 pub struct ChangeFollower {
     signal: watch::Receiver<()>,
     _counted: Raised,
 }
 
 impl Follow {
-    /// Follows that something changed, from now on. For those who see every session.
+    /// Follows changes from now on. Only for callers that see every session.
     pub(crate) async fn follow_changes(&self, caller: Caller) -> Result<ChangeFollower, Error> {
         let behalf = on_behalf_of(&caller.principal);
         let admitted = behalf.perform(access::admit(&*self.store, caller, Needs::Read)).await?;
         if !matches!(admitted.principal, Principal::Operator | Principal::Token { .. }) {
-            // When others are busy is nothing that an agent has to know.
+            // An agent must not learn when other agents are busy.
             return Err(Error::new(ErrorKind::Forbidden, "this is for whoever sees every session"));
         }
         let signal = self.commits.signals().subscribe(Topic::AnyCommit);
@@ -38,7 +39,8 @@ impl Follow {
 }
 
 impl ChangeFollower {
-    /// Waits for the next change, and for those that come with it. Cancel safe: what is not told yet is told next time.
+    /// Waits for the next change, and collects those that follow it closely. Cancel safe: a change that was not
+    /// reported is reported by the next call.
     pub async fn next(&mut self) {
         let mut looked = self.signal.clone();
         next(&mut looked).await;

@@ -1,5 +1,5 @@
-//! The latest events of a session that someone follows, read once for all who do. A task reads the store as it grows;
-//! followers take from what it read last, and go to the store themselves only where they are further behind.
+//! The latest events of a followed session, read once for all followers. One task reads the store as it grows.
+//! Followers take the events from memory, and read the store themselves only if they are further behind.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -9,12 +9,12 @@ use plexus_protocol::{Error, SessionId};
 use plexus_store::Store;
 use tokio::sync::watch;
 
-use super::{Follow, Followed, PAGE, Place, page};
+use super::{Follow, FollowedEvent, PAGE, EventCursor, page};
 use plexus_book::{Topic, next};
 
-/// How much is kept for those who are not far behind.
+/// The bytes of events that are kept in memory for followers that are not far behind.
 const KEPT_BYTES: usize = 512 * 1024;
-/// How long a store that fails is left alone.
+/// The pause before a failed read is retried.
 const BEFORE_ANOTHER_TRY: Duration = Duration::from_millis(200);
 
 /// The latest events of one session.
@@ -26,23 +26,23 @@ pub(super) struct Live {
 
 #[derive(Debug)]
 struct Latest {
-    /// From here on nothing is missing.
-    from: Place,
-    events: VecDeque<Arc<Followed>>,
+    /// All events from this position on are in `events`.
+    from: EventCursor,
+    events: VecDeque<Arc<FollowedEvent>>,
     bytes: usize,
 }
 
-/// What the latest events hold for a follower.
+/// The result of a lookup in the latest events.
 pub(super) enum Found {
-    /// The next ones, none at the present end.
-    Next(Vec<Arc<Followed>>),
-    /// It is too far behind: they are in the store.
+    /// The next events; empty if the follower has read them all.
+    Next(Vec<Arc<FollowedEvent>>),
+    /// The follower is too far behind and must read the store.
     Past,
 }
 
 impl Live {
-    /// What comes after a place.
-    pub(super) fn after(&self, place: Place) -> Found {
+    /// The events from a position on.
+    pub(super) fn after(&self, place: EventCursor) -> Found {
         let latest = self.latest();
         if place < latest.from {
             return Found::Past;
@@ -51,12 +51,12 @@ impl Live {
         Found::Next(latest.events.range(first..).take(PAGE as usize).cloned().collect())
     }
 
-    /// Told whenever there is more.
+    /// Signals whenever more events are available.
     pub(super) fn subscribe(&self) -> watch::Receiver<()> {
         self.grown.subscribe()
     }
 
-    fn add(&self, events: &[Arc<Followed>]) {
+    fn add(&self, events: &[Arc<FollowedEvent>]) {
         let mut latest = self.latest();
         for followed in events {
             latest.bytes += followed.data.len();
@@ -73,19 +73,19 @@ impl Live {
     }
 
     fn latest(&self) -> MutexGuard<'_, Latest> {
-        // It is whole at every step, so a panic elsewhere has not harmed it.
+        // Every step leaves the data consistent, so a panic elsewhere has not damaged it.
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The sessions that someone follows.
+/// The sessions that have followers.
 #[derive(Debug, Default)]
 pub(crate) struct LiveSessions {
     sessions: Mutex<HashMap<SessionId, Weak<Live>>>,
 }
 
 impl LiveSessions {
-    /// The latest events of a session, kept for as long as someone holds them.
+    /// The latest events of a session. They stay in memory for as long as a follower holds them.
     pub(super) async fn of(
         &self,
         follow: &Follow,
@@ -95,10 +95,10 @@ impl LiveSessions {
         if let Some(live) = self.known(session) {
             return Ok(live);
         }
-        // Subscribed before the end is looked for: what comes after it is never missed.
+        // Subscribed before the events are counted, so that no later event is missed.
         let signal = follow.commits.signals().subscribe(Topic::Session(session));
         let count = follow.store.event_count(session, turn).await.map_err(crate::errors::store_error)?;
-        let from = Place { turn, seq: count };
+        let from = EventCursor { turn, seq: count };
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(live) = sessions.get(&session).and_then(Weak::upgrade) {
             return Ok(live);
@@ -118,12 +118,12 @@ impl LiveSessions {
     }
 }
 
-/// Reads the store as it grows, until nobody follows the session any more.
+/// Reads the store as it grows, until the session has no follower.
 async fn read(
     store: Arc<dyn Store>,
     live: Weak<Live>,
     session: SessionId,
-    mut place: Place,
+    mut place: EventCursor,
     mut signal: watch::Receiver<()>,
 ) {
     loop {

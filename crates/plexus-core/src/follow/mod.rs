@@ -1,6 +1,6 @@
-//! Following what happens: the events of a session, or the approvals, from any position on and then live. A follower
-//! reads the store when its reader is ready for more, so a slow one holds up nobody and misses nothing; only deltas,
-//! which are not stored, are for those who listen at the time.
+//! Following: the events of a session, or approvals, from any position and then live. A follower reads the store when
+//! its reader is ready for more, so a slow reader delays nobody and misses nothing. Deltas are the exception: they are
+//! not stored, so only current listeners receive them.
 
 mod approvals;
 mod changes;
@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::sync::{broadcast, watch};
 
-pub use approvals::{ApprovalFollower, ApprovalTold};
+pub use approvals::{ApprovalFollower, ApprovalUpdate};
 pub use changes::ChangeFollower;
 pub(crate) use live::LiveSessions;
 use live::{Found, Live};
@@ -31,40 +31,40 @@ use crate::tasks::Tasks;
 use crate::view;
 use plexus_book::{Commits, next};
 
-/// How many are read at a time.
+/// The maximum number of rows per read.
 const PAGE: u64 = 200;
-/// How much is told at a time: what a reader that never reads keeps in memory.
+/// The maximum size of one update in bytes. It bounds the memory for a reader that never reads.
 const TOLD_BYTES: usize = 64 * 1024;
 
-/// A place in a session: before event `seq` of turn `turn`.
+/// A position in a session: before event `seq` of turn `turn`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct EventCursor {
     /// The turn.
     pub turn: u64,
-    /// The first event wanted.
+    /// The number of the next event to read.
     pub seq: u64,
 }
 
-impl Place {
+impl EventCursor {
     fn next(self) -> Self {
         Self { seq: self.seq.saturating_add(1), ..self }
     }
 }
 
-/// An event with its place.
+/// An event with its position.
 #[derive(Debug)]
-pub struct Followed {
-    /// Where it stands.
-    pub place: Place,
-    /// `{turn, seq, event, at}` as JSON, made once for all who follow.
+pub struct FollowedEvent {
+    /// The position of the event.
+    pub place: EventCursor,
+    /// `{turn, seq, event, at}` as JSON, serialised once for all followers.
     pub data: String,
 }
 
-/// What a follower of a session is told.
+/// An update for a follower of a session.
 #[derive(Debug)]
-pub enum Told {
+pub enum SessionUpdate {
     /// Events, in order.
-    Events(Vec<Arc<Followed>>),
+    Events(Vec<Arc<FollowedEvent>>),
     /// A delta, as Claude Code sent it.
     Delta(Arc<Object>),
 }
@@ -73,19 +73,19 @@ pub enum Told {
 pub struct SessionFollower {
     store: Arc<dyn Store>,
     session: SessionId,
-    place: Place,
+    place: EventCursor,
     live: Arc<Live>,
     grown: watch::Receiver<()>,
     deltas: broadcast::Receiver<Arc<Object>>,
-    /// Events that were read and wait for the deltas before them.
-    read: Vec<Arc<Followed>>,
-    /// There was more to read than it took.
+    /// Events that were read, but must wait for the deltas before them.
+    read: Vec<Arc<FollowedEvent>>,
+    /// Whether the follower is behind the latest events.
     behind: bool,
     behalf: OnBehalf,
     _counted: Raised,
 }
 
-/// Followers of sessions, approvals and changes, and what they read from.
+/// Creates followers of sessions, approvals and changes, and holds their sources.
 pub(crate) struct Follow {
     store: Arc<dyn Store>,
     commits: Arc<Commits>,
@@ -106,12 +106,12 @@ impl Follow {
         Self { store, commits, metrics, deltas, tasks, live: LiveSessions::default() }
     }
 
-    /// Follows a session from a place on; from the beginning of its latest turn where none is given.
+    /// Follows a session from a position, by default from the start of its latest turn.
     pub(crate) async fn follow_session(
         &self,
         caller: Caller,
         session: SessionId,
-        from: Option<Place>,
+        from: Option<EventCursor>,
     ) -> Result<SessionFollower, Error> {
         let follow = async {
             let caller = access::admit(&*self.store, caller.clone(), Needs::Read).await?;
@@ -124,10 +124,10 @@ impl Follow {
     pub(crate) async fn follow_found(
         &self,
         row: &SessionRow,
-        from: Option<Place>,
+        from: Option<EventCursor>,
     ) -> Result<SessionFollower, Error> {
         let session = row.id;
-        let place = from.unwrap_or(Place { turn: row.latest_turn, seq: 0 });
+        let place = from.unwrap_or(EventCursor { turn: row.latest_turn, seq: 0 });
         check_kept(self.store.turn(session, place.turn).await.map_err(store_error)?.as_ref())?;
         let live = self.live.of(self, session, row.latest_turn).await?;
         let grown = live.subscribe();
@@ -151,42 +151,43 @@ impl Follow {
 }
 
 impl SessionFollower {
-    /// What comes next, however long that takes. Cancel safe.
-    pub async fn next(&mut self) -> Result<Told, Error> {
+    /// Waits for the next update, without a time limit. Cancel safe.
+    pub async fn next(&mut self) -> Result<SessionUpdate, Error> {
         loop {
             if self.read.is_empty() {
                 self.read = self.more().await?;
             }
             if self.behind {
-                // Who is behind does not listen at the time.
+                // A follower that is behind is not a current listener, so it gets no deltas.
                 self.deltas = self.deltas.resubscribe();
             }
-            // Deltas are told before what they make up is stored, so whatever was read has its deltas here by now.
+            // Deltas are published before the event they make up is stored, so the deltas of every event in `read` have
+            // arrived.
             match self.deltas.try_recv() {
-                Ok(delta) => return Ok(Told::Delta(delta)),
+                Ok(delta) => return Ok(SessionUpdate::Delta(delta)),
                 Err(TryRecvError::Lagged(_)) => continue,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => {}
             }
             if !self.read.is_empty() {
-                return Ok(Told::Events(std::mem::take(&mut self.read)));
+                return Ok(SessionUpdate::Events(std::mem::take(&mut self.read)));
             }
             tokio::select! {
                 biased;
                 () = next(&mut self.grown) => {}
-                Ok(delta) = self.deltas.recv() => return Ok(Told::Delta(delta)),
+                Ok(delta) = self.deltas.recv() => return Ok(SessionUpdate::Delta(delta)),
             }
         }
     }
 
-    /// Goes on from another place.
-    pub(crate) fn go_to(&mut self, place: Place) {
+    /// Continues from another position.
+    pub(crate) fn go_to(&mut self, place: EventCursor) {
         self.place = place;
     }
 
-    /// What comes next of one turn; `None` once its last event was told.
-    pub(crate) async fn next_of(&mut self, turn: u64) -> Result<Option<Told>, Error> {
+    /// Waits for the next update of one turn; `None` after its last event.
+    pub(crate) async fn next_of(&mut self, turn: u64) -> Result<Option<SessionUpdate>, Error> {
         if self.read.is_empty() && self.place.seq > 0 {
-            // In this order: a turn that is over has all its events.
+            // The turn is read before the count, because a finished turn has all its events.
             let store = &self.store;
             let row = store.turn(self.session, turn).await.map_err(store_error)?;
             let over = row.is_none_or(|row| row.ended_at.is_some());
@@ -198,7 +199,7 @@ impl SessionFollower {
         self.next().await.map(Some)
     }
 
-    async fn more(&mut self) -> Result<Vec<Arc<Followed>>, Error> {
+    async fn more(&mut self) -> Result<Vec<Arc<FollowedEvent>>, Error> {
         self.grown.mark_unchanged();
         let (mut events, past) = match self.live.after(self.place) {
             Found::Next(events) => (events, false),
@@ -223,10 +224,10 @@ impl SessionFollower {
     }
 }
 
-/// Reads the store from a place on, into the next turn if need be, and moves the place.
-async fn page(store: &dyn Store, session: SessionId, place: &mut Place) -> Result<Vec<Arc<Followed>>, Error> {
+/// Reads the next page from the store, continues into the next turn if necessary, and advances the position.
+async fn page(store: &dyn Store, session: SessionId, place: &mut EventCursor) -> Result<Vec<Arc<FollowedEvent>>, Error> {
     loop {
-        // Read first: a later turn begins only when all events of the one before are there.
+        // The latest turn is read first, because a turn starts only after all events of the previous one are stored.
         let latest = store.session(session).await.map_err(store_error)?.map_or(0, |row| row.latest_turn);
         let rows = store.events(session, place.turn, place.seq, PAGE).await.map_err(store_error)?;
         if rows.first().is_some_and(|first| first.seq > place.seq) {
@@ -240,13 +241,13 @@ async fn page(store: &dyn Store, session: SessionId, place: &mut Place) -> Resul
             return Ok(Vec::new());
         }
         check_kept(store.turn(session, place.turn).await.map_err(store_error)?.as_ref())?;
-        *place = Place { turn: place.turn + 1, seq: 0 };
+        *place = EventCursor { turn: place.turn + 1, seq: 0 };
     }
 }
 
-fn followed(row: EventRow) -> Followed {
-    let place = Place { turn: row.turn, seq: row.seq };
+fn followed(row: EventRow) -> FollowedEvent {
+    let place = EventCursor { turn: row.turn, seq: row.seq };
     let shown = view::event(row, usize::MAX);
     let frame = SessionFrame { turn: place.turn, seq: place.seq, event: shown.event, at: shown.at };
-    Followed { place, data: json!(frame).to_string() }
+    FollowedEvent { place, data: json!(frame).to_string() }
 }

@@ -12,7 +12,7 @@ use super::Hub;
 use crate::access;
 use crate::caller::Caller;
 use crate::door_figures::DoorFigures;
-use crate::follow::{ApprovalFollower, ChangeFollower, Place, SessionFollower};
+use crate::follow::{ApprovalFollower, ChangeFollower, EventCursor, SessionFollower};
 use crate::metrics::Present;
 use crate::permit::PermitTicket;
 use crate::tokens::{self, Known};
@@ -56,8 +56,8 @@ impl Hub {
     }
 
     /// A warning for a person who wants agents in a sandbox that this system does not grant.
-    pub fn wall_warning(&self) -> Option<String> {
-        self.parts.walls.warning()
+    pub fn sandbox_warning(&self) -> Option<String> {
+        self.parts.sandbox.warning()
     }
 
     /// Follows a session from a place on; from the beginning of its latest turn if none is given.
@@ -65,7 +65,7 @@ impl Hub {
         &self,
         caller: Caller,
         session: SessionId,
-        from: Option<Place>,
+        from: Option<EventCursor>,
     ) -> Result<SessionFollower, Error> {
         self.follow.follow_session(caller, session, from).await
     }

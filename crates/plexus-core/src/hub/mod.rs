@@ -29,11 +29,11 @@ use crate::notify::Notifier;
 use crate::parts::Parts;
 use crate::permit::Permits;
 use crate::policy::{Policies, Policy};
-use crate::positions::Positions;
+use crate::read_positions::ReadPositions;
 use crate::session::{SessionHandle, Sessions};
 use crate::sign_in::SignInCodes;
 use crate::tasks::Tasks;
-use crate::wall::Walls;
+use crate::sandbox::SandboxSetup;
 use crate::worktrees::Worktrees;
 use crate::{Address, Settings};
 use plexus_book::{Book, Commits, Meter};
@@ -67,7 +67,7 @@ pub struct Hub {
     permits: Arc<Permits>,
     follow: Follow,
     worktrees: Arc<Worktrees>,
-    positions: Positions,
+    positions: ReadPositions,
     rendering: Places,
     audit_anchors: AuditAnchors,
     sign_in_codes: Arc<SignInCodes>,
@@ -80,7 +80,7 @@ impl Hub {
         address: Address,
         store: Arc<dyn Store>,
         registry: Registry,
-        walls: Walls,
+        walls: SandboxSetup,
         audit_anchors: Vec<Box<dyn AuditAnchor>>,
     ) -> io::Result<Arc<Self>> {
         let settings = Arc::new(settings);
@@ -148,7 +148,7 @@ impl Hub {
                 tasks.clone(),
             ),
             worktrees: Worktrees::new(Arc::clone(&parts)),
-            positions: Positions::default(),
+            positions: ReadPositions::default(),
             rendering: Places::new(RENDERED_AT_ONCE.0, RENDERED_AT_ONCE.1),
             audit_anchors: AuditAnchors::new(settings.audit_head_file.clone(), audit_anchors),
             sign_in_codes: Arc::default(),
@@ -210,7 +210,7 @@ impl Hub {
         &self.worktrees
     }
 
-    pub(crate) fn positions(&self) -> &Positions {
+    pub(crate) fn positions(&self) -> &ReadPositions {
         &self.positions
     }
 

@@ -1,22 +1,23 @@
-//! Agent definitions of a project, `.claude/agents/*.md`: a head of `key: value` lines between two `---`, and the prompt.
-//! Only what says what an agent is and what it may use is taken; what would give it permissions or run programs is not.
+//! Parses the agent definitions of a project, `.claude/agents/*.md`: a head of `key: value` lines between two `---`
+//! lines, and the prompt. It loads the keys that describe an agent and its tools. It leaves out keys that would grant
+//! permissions or run programs.
 
 use plexus_protocol::Object;
 use serde_json::{Value, json};
 
-/// An agent, and the keys of its head that were not taken up.
+/// An agent, and the keys of its head that were left out.
 #[derive(Debug)]
 pub(super) struct Agent {
     pub(super) name: String,
-    /// As Claude Code is told of it.
+    /// The definition that Claude Code receives.
     pub(super) definition: Value,
     pub(super) left_out: Vec<String>,
 }
 
-/// What cannot be read: the line, and what is wrong with it.
+/// A parse error: the line number and the reason.
 pub(super) type Fault = (usize, String);
 
-/// Reads a definition; `stem` is the file's name, for one that does not say its own.
+/// Parses a definition. `stem` is the file name, for a definition without a name.
 pub(super) fn parse(text: &str, stem: &str) -> Result<Agent, Fault> {
     let (head, prompt) = split(text)?;
     let (mut name, mut definition, mut left_out) = (stem.to_owned(), Object::new(), Vec::new());
@@ -44,7 +45,7 @@ pub(super) fn parse(text: &str, stem: &str) -> Result<Agent, Fault> {
     Ok(Agent { name, definition: Value::Object(definition), left_out })
 }
 
-/// The head and what follows it.
+/// Splits a definition into its head and its prompt.
 fn split(text: &str) -> Result<(&str, &str), Fault> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let rest =
@@ -60,7 +61,7 @@ fn split(text: &str) -> Result<(&str, &str), Fault> {
     Err((rest.lines().count() + 1, "expected `---` at the end of the head".to_owned()))
 }
 
-/// One key with what stands behind it and, further in, below it.
+/// One key, with the value on its line and the indented lines below it.
 struct Field {
     line: usize,
     key: String,

@@ -1,6 +1,6 @@
-//! What a child loads besides Claude Code itself: MCP servers that it was given by name, what of its project's own files the
-//! operator trusts, and a little of the user's settings. All of it is handed over by the hub, from what it keeps; Claude Code
-//! looks for none of it by itself.
+//! The configuration that a child loads in addition to Claude Code's own: MCP servers that the session was given by
+//! name, project files that the operator trusts, and a few of the user's settings. The hub passes all of it to the
+//! child from its own copies. Claude Code discovers none of it by itself.
 
 mod agents;
 mod project;
@@ -23,17 +23,17 @@ pub(crate) use user_file::FromUser;
 use crate::access::Admitted;
 use crate::files::Files;
 
-/// Whether a session is to load what its project brings along.
+/// Whether a session loads the configuration of its project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trust {
-    /// What is there now.
+    /// Loads the project's current configuration.
     Project,
-    /// Nothing of it.
+    /// Loads nothing.
     Nothing,
 }
 
 impl Trust {
-    /// What this caller asks for; only the operator can say that files of the working directory may be trusted.
+    /// The trust that the caller requests. Only the operator can trust files in the working directory.
     pub(crate) fn asked(caller: &Admitted, trust_project: Option<bool>) -> Result<Self, Error> {
         match (trust_project, &caller.principal) {
             (Some(true), Principal::Operator) => Ok(Self::Project),
@@ -46,20 +46,20 @@ impl Trust {
     }
 }
 
-/// What one run of a session is started with.
+/// The configuration with which one run of a session starts.
 pub(crate) struct Loaded {
-    /// The model, unless Claude Code's own choice will do.
+    /// The model; `None` for Claude Code's default.
     pub(crate) model: Option<String>,
-    /// Environment on top of what it inherits.
+    /// Variables in addition to the inherited environment.
     pub(crate) env: BTreeMap<String, String>,
-    /// MCP servers besides the hub's own.
+    /// MCP servers in addition to the hub's own.
     pub(crate) mcp_servers: BTreeMap<String, McpServer>,
-    /// The user's program that gives out the key to the model.
+    /// The user's program that returns the API key of the model.
     pub(crate) api_key_helper: Option<String>,
 }
 
 impl Loaded {
-    /// What was said to the session itself stands before what its project says, and that before what the user says.
+    /// The session's own configuration overrides the project's, and the project's overrides the user's.
     pub(crate) fn of(config: &SessionConfig, user: FromUser) -> Self {
         let FromUser { model, api_key_helper, env, deny: _ } = user;
         let mut loaded = Self { model, env, mcp_servers: BTreeMap::new(), api_key_helper };
@@ -75,12 +75,12 @@ impl Loaded {
     }
 }
 
-/// The agents of its project that a session has, by name.
+/// The agents that a session loads from its project, by name.
 pub(crate) fn agents_of(config: &SessionConfig) -> Object {
     config.project.as_ref().map(|project| project.agents.clone()).unwrap_or_default()
 }
 
-/// What a session loads, by name; `None` for nothing.
+/// The names of everything that a session loads; `None` if it loads nothing.
 pub(crate) async fn shown(
     files: &Files,
     user_settings: &UserSettings,

@@ -1,8 +1,9 @@
-//! A project's own files, taken up because the operator trusts them: read once, kept as a copy with the hash of each file.
-//! Claude Code is handed the copy and never reads them itself; before each start the files are compared with it.
+//! A project's own configuration files, loaded because the operator trusts them. The hub reads them once and keeps a
+//! copy, with the hash of each file. Claude Code receives the copy and never reads the files itself. Before each start,
+//! the hub compares the files with the hashes.
 //!
-//! What would decide in the place of whoever is asked, or run programs at every step, is not taken up: hooks, skills,
-//! commands, permission modes. What the project allows, asks and denies becomes rules of the hub.
+//! Hooks, skills, commands and permission modes are not loaded: they would make decisions in place of the approver, or
+//! run programs at every step. The project's allow, ask and deny entries become rules of the hub.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,17 +23,17 @@ use crate::files::{FileError, Files};
 use crate::secret::content_hash;
 use plexus_book::now;
 
-/// So that nobody has a hub keep a disk full.
+/// The size limit of a project's configuration, so that nobody can fill the hub's disk with it.
 const LARGEST: usize = 256 * 1024;
 
-/// What of a project is taken up, and the rules that come with it.
+/// The loaded configuration of a project, and its rules.
 pub(crate) struct Taken {
     pub(crate) project: TrustedProject,
     rules: Vec<Value>,
 }
 
 impl Taken {
-    /// The project in `dir` as it is now; variables that `may_be_given` refuses are left out.
+    /// Reads the current project in `dir`. Leaves out environment variables that `may_be_given` rejects.
     pub(crate) async fn read(
         files: &Files,
         dir: &Path,
@@ -57,7 +58,7 @@ impl Taken {
                 _ => take_agent(path, text, &mut project)?,
             }
         }
-        // A program of the project is part of what is trusted: an approved command may write another in its place.
+        // Programs of the project are part of the trusted files: an approved command could overwrite them.
         let found = named(files, dir, words.clone()).await.map_err(|error| bad(SERVERS, error))?;
         for (word, file) in words.iter().zip(found) {
             if let Some(NamedFile { path, sha256 }) = file.map_err(|error| bad(word, error))? {
@@ -71,7 +72,8 @@ impl Taken {
         Ok(Self { project, rules })
     }
 
-    /// Its rules, for a session and all below it. They are the hub's, so that they are known from those that people made.
+    /// The project's rules, for a session and its descendants. The hub is their author, which distinguishes them from
+    /// rules that people created.
     pub(crate) fn rules(&self, session: SessionId) -> impl Iterator<Item = Change> {
         self.rules.iter().map(move |entry| {
             Change::CreateRule(Box::new(NewRule {
@@ -85,7 +87,7 @@ impl Taken {
     }
 }
 
-/// Which files are not as they were trusted. What cannot be read is not.
+/// The files that differ from their trusted state. Unreadable files count as changed.
 pub(crate) async fn changed(files: &Files, project: &TrustedProject, dir: &Path) -> Vec<String> {
     let now = match project_files(files, dir).await {
         Ok((contents, _)) => contents,
@@ -96,7 +98,7 @@ pub(crate) async fn changed(files: &Files, project: &TrustedProject, dir: &Path)
     let all: BTreeSet<&String> = project.files.keys().chain(now.keys()).collect();
     let programs: Vec<String> =
         all.iter().filter(|path| !now.contains_key(**path)).map(|path| (*path).clone()).collect();
-    // What cannot be looked at is not as it was.
+    // Files that cannot be read count as changed.
     let found = named(files, dir, programs.clone()).await.unwrap_or_default();
     let found: BTreeMap<String, NamedFile> =
         programs.into_iter().zip(found).filter_map(|(path, file)| Some((path, file.ok()??))).collect();
@@ -110,7 +112,7 @@ pub(crate) async fn changed(files: &Files, project: &TrustedProject, dir: &Path)
     all.into_iter().filter(|path| !is_same(path)).cloned().collect()
 }
 
-/// A trusted project as it is shown.
+/// The view of a trusted project.
 pub(crate) async fn view(files: &Files, project: &TrustedProject, dir: &Path) -> ProjectView {
     ProjectView {
         files: project.files.keys().cloned().collect(),
@@ -140,7 +142,7 @@ async fn project_files(files: &Files, dir: &Path) -> Result<(BTreeMap<String, Ve
     Ok((split, left_out))
 }
 
-/// The files of the project that words name, for each word.
+/// For each word, the project file that it names.
 async fn named(
     files: &Files,
     dir: &Path,
@@ -203,7 +205,7 @@ fn effect_of(key: &str) -> Option<RuleEffect> {
     }
 }
 
-/// A rule that cannot be read is refused with its place, never passed over.
+/// Converts permission entries to rules. Rejects an invalid rule with its position, and never skips one.
 fn take_rules(
     key: &str,
     effect: RuleEffect,
@@ -225,7 +227,7 @@ fn take_rules(
     Ok(())
 }
 
-/// Loads the servers and returns the words of their command lines.
+/// Loads the servers. Returns the words of their command lines.
 fn take_servers(text: &str, project: &mut TrustedProject) -> Result<Vec<String>, Error> {
     #[derive(Deserialize)]
     struct File {

@@ -1,5 +1,6 @@
-//! MCP servers of a child: who may give which, and what cannot be one. A server is a program that runs beside the gate, or
-//! an address that the agent's words go to, so a session can only pass on what it has itself.
+//! The MCP servers of a child: who may give which servers, and which definitions are valid. A server is a program that
+//! runs beside the gate, or a URL that receives the agent's data, so a session can only pass on servers that it has
+//! itself.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +10,21 @@ use plexus_protocol::{Error, ErrorKind};
 use plexus_store::Store;
 
 use crate::access::Admitted;
-use crate::bounds::own_config;
+use crate::inheritance::own_config;
 
-/// The name of the hub's own server, which no other can have: the gate lets the hub's tools pass.
+/// The name of the hub's own server. No other server may use it, because the gate allows the hub's tools.
 pub(crate) const HUB_SERVER: &str = "plexus";
 
 const FIELD: &str = "mcp_servers";
 
-/// All that is kept with a session is read with each `list`.
+/// These limits exist because each `list` reads everything stored with a session.
 const MOST: usize = 32;
 const LARGEST: usize = 64 * 1024;
 
-/// Names that Claude Code keeps for servers of its own.
+/// Server names that Claude Code reserves.
 const RESERVED: [&str; 4] = ["workspace", "ide", "claude-in-chrome", "computer-use"];
 
-/// The servers that this caller gives to a session it makes.
+/// The servers that this caller gives to a session it creates.
 pub(crate) async fn given(
     store: &dyn Store,
     caller: &Admitted,
@@ -52,7 +53,7 @@ pub(crate) async fn given(
     Ok(kept)
 }
 
-/// Not more of them than can be kept.
+/// Checks the number of servers and their total size.
 fn check_size(servers: &BTreeMap<String, McpServer>, field: &str) -> Result<(), Error> {
     let size = serde_json::to_string(servers).map_or(usize::MAX, |text| text.len());
     if servers.len() > MOST || size > LARGEST {
@@ -62,7 +63,7 @@ fn check_size(servers: &BTreeMap<String, McpServer>, field: &str) -> Result<(), 
     Ok(())
 }
 
-/// A server, if it can be one; `field` is how to call it where it cannot.
+/// Validates a server. `field` names it in error messages.
 pub(super) fn checked(name: &str, given: McpServerGiven, field: &str) -> Result<McpServer, Error> {
     check_name(name, field)?;
     let McpServerGiven { kind, command, args, env, url, headers, timeout } = given;
@@ -104,7 +105,8 @@ pub(super) fn checked(name: &str, given: McpServerGiven, field: &str) -> Result<
     }
 }
 
-/// Tools are called `mcp__<server>__<tool>`, in rules too: what could be read in two ways, or as the hub's own, is refused.
+/// Tool names have the form `mcp__<server>__<tool>`, in rules too. Rejects names that are ambiguous or could pass as
+/// the hub's own.
 fn check_name(name: &str, field: &str) -> Result<(), Error> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let refuse = |why: String| Err(Error::invalid(field, why));
@@ -139,7 +141,7 @@ fn check_program(
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
             return Err(Error::invalid(&field, "cannot be an environment variable"));
         }
-        // Its mark is how everything that stems from a session is found again.
+        // The hub finds all processes of a session by a marker variable with this prefix.
         if name.starts_with("PLEXUS_") {
             return Err(Error::invalid(&field, "is set by Plexus itself"));
         }
@@ -163,7 +165,7 @@ fn check_endpoint(url: &str, headers: &BTreeMap<String, String>, field: &str) ->
     Ok(())
 }
 
-/// What is inherited is inherited as it is.
+/// An inherited server is passed on unchanged.
 fn check_only_named(server: &McpServerGiven, field: &str) -> Result<(), Error> {
     let McpServerGiven { kind: _, command, args, env, url, headers, timeout } = server;
     let more = command.is_some() || args.is_some() || env.is_some() || url.is_some() || headers.is_some();

@@ -1,8 +1,8 @@
-//! The user's own Claude Code settings, as far as children get them, and since when. They are read when the hub starts and
-//! when the operator says so, never in between.
+//! The part of the user's own Claude Code settings that children receive. The hub reads them when it starts and when
+//! the operator requests it, never in between.
 //!
-//! A command of a child can write that file. So what was taken up is kept in the data directory, and of what has changed
-//! since only that counts which denies more, until the operator accepts the rest.
+//! A command of a child can write the settings file. The hub therefore keeps the accepted settings in the data
+//! directory. Of later changes, only additional denials take effect until the operator accepts the rest.
 
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -15,20 +15,20 @@ use super::user_file::{FromUser, differences, read};
 use crate::files::Files;
 use crate::policy::Restriction;
 
-/// What of the user's settings counts, or why none of it can be used.
+/// The user's settings in effect, or the reason why they are unusable.
 pub(crate) type Counting = Result<FromUser, String>;
 
 /// The user's settings of one hub.
 pub(crate) struct UserSettings {
-    /// Where they stand; `None` where they are not wanted.
+    /// The settings file; `None` if the hub does not use it.
     file: Option<PathBuf>,
-    /// Where is kept what was taken up.
+    /// The file with the accepted settings.
     kept: PathBuf,
     counting: Mutex<Counting>,
 }
 
 impl UserSettings {
-    /// What counts from the start of a hub on.
+    /// Determines the settings in effect when a hub starts.
     pub(crate) async fn at_start(file: Option<PathBuf>, data_dir: &Path, files: &Files) -> Self {
         let now = match &file {
             Some(file) => read(files, file).await,
@@ -37,7 +37,7 @@ impl UserSettings {
         Self::with(file, data_dir, now)
     }
 
-    /// What counts from the start of a hub on that finds `now` in the file.
+    /// Determines the settings in effect when a hub starts and the file contains `now`.
     fn with(file: Option<PathBuf>, data_dir: &Path, now: Counting) -> Self {
         let kept = data_dir.join("user-settings.json");
         let counting = match &file {
@@ -59,17 +59,17 @@ impl UserSettings {
         user
     }
 
-    /// The file; `None` where it is not wanted.
+    /// The settings file; `None` if the hub does not use it.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 
-    /// What counts now.
+    /// The settings in effect.
     pub(crate) fn counting(&self) -> Counting {
         self.lock().clone()
     }
 
-    /// What is in the file now.
+    /// The current content of the file.
     pub(crate) async fn now(&self, files: &Files) -> Counting {
         match &self.file {
             Some(file) => read(files, file).await,
@@ -77,13 +77,13 @@ impl UserSettings {
         }
     }
 
-    /// What in the file waits to be accepted, where `now` is in it.
+    /// The names of the changes in `now` that the operator has not accepted.
     pub(crate) fn changed(&self, now: Counting) -> Result<Vec<String>, String> {
         let (now, counting) = (now?, self.counting()?);
         Ok(differences(&counting, &now))
     }
 
-    /// Takes up what is in the file now, all of it.
+    /// Accepts the whole current content of the file.
     pub(crate) fn accept(&self, now: Counting) -> Result<(), String> {
         if self.file.is_none() {
             return Ok(());
@@ -94,7 +94,7 @@ impl UserSettings {
         Ok(())
     }
 
-    /// What the gate heeds for every session.
+    /// The restriction that the gate applies to every session.
     pub(crate) fn restriction(&self) -> Restriction {
         match self.rules() {
             Ok(rules) => {
@@ -117,7 +117,7 @@ impl UserSettings {
     }
 }
 
-/// What counts when a hub starts. What denies more than before counts at once, and for good.
+/// The settings in effect when a hub starts. New denials take effect immediately and permanently.
 fn taken_up(now: &FromUser, kept: &Path) -> Counting {
     let before = match std::fs::read(kept) {
         Ok(text) => Some(
@@ -140,7 +140,7 @@ fn taken_up(now: &FromUser, kept: &Path) -> Counting {
     Ok(counting)
 }
 
-/// Keeps what was taken up, in one step.
+/// Stores the accepted settings atomically.
 fn keep(kept: &Path, taken: &FromUser) -> Result<(), String> {
     let write = || -> io::Result<()> {
         let draft = kept.with_extension("tmp");
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::loading::user_file::parse;
 
-    /// What is in a file, if it is there.
+    /// The content of the file, if it exists.
     fn now(file: &Path) -> Counting {
         parse(file, std::fs::read(file).ok().as_deref())
     }
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(counting.deny, ["Bash(rm:*)", "WebFetch"].map(str::to_owned).into());
         assert!(FromUser { deny: first.deny.clone(), ..counting } == first, "the rest is as it was");
         assert_eq!(user.changed(now(&file)).unwrap(), ["apiKeyHelper", "permissions.deny"]);
-        // What denied once goes on denying, also when the file forgets it.
+        // A denial stays in effect, even when the file no longer contains it.
         std::fs::remove_file(&file).unwrap();
         assert_eq!(start().rules().unwrap().len(), 2);
         user.accept(now(&file)).unwrap();

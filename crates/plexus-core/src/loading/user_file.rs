@@ -1,4 +1,4 @@
-//! What is taken from the user's own Claude Code settings, and what is not; when it counts is for others to say.
+//! Parses the user's Claude Code settings and selects what children may receive. `user` decides when it takes effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::files::{FileError, Files};
 
-/// Variables that say where the model is, which one, and how to be let in there.
+/// Variables for the model provider: its address, the model and the credentials.
 const PROVIDER: [&str; 38] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -52,25 +52,25 @@ const PROVIDER: [&str; 38] = [
     "no_proxy",
 ];
 
-/// What is taken from the user's settings.
+/// The selected settings of the user.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct FromUser {
     pub(crate) model: Option<String>,
     pub(crate) api_key_helper: Option<String>,
     pub(crate) env: BTreeMap<String, String>,
-    /// Rules, as they are written.
+    /// Deny rules, as written in the file.
     pub(crate) deny: BTreeSet<String>,
 }
 
 impl FromUser {
-    /// What there is, by name.
+    /// The names of the settings that are present.
     pub(crate) fn names(&self) -> Vec<String> {
         differences(&Self::default(), self)
     }
 }
 
-/// The names of what is not the same.
+/// The names of the settings that differ.
 pub(super) fn differences(one: &FromUser, other: &FromUser) -> Vec<String> {
     let mut names = Vec::new();
     if one.model != other.model {
@@ -91,7 +91,7 @@ pub(super) fn differences(one: &FromUser, other: &FromUser) -> Vec<String> {
 /// The largest settings file, in bytes.
 const LARGEST: u64 = 4 * 1024 * 1024;
 
-/// Reads the file, as a child would find it. One that is not there says nothing; one that cannot be read is an error.
+/// Reads the file as a child would see it. A missing file has no settings; an unreadable one is an error.
 pub(super) async fn read(files: &Files, file: &Path) -> Result<FromUser, String> {
     match files.read(file, LARGEST).await {
         Ok(read) if read.truncated => Err(format!("{}: too large", file.display())),
@@ -101,8 +101,7 @@ pub(super) async fn read(files: &Files, file: &Path) -> Result<FromUser, String>
     }
 }
 
-/// What a file with this content says; `None` where there is none. One that cannot be used is an error that names the
-/// place.
+/// Parses the content of a file; `None` if it is missing. An error names the position of the invalid setting.
 pub(super) fn parse(file: &Path, content: Option<&[u8]>) -> Result<FromUser, String> {
     let at = |place: &str, why: &dyn std::fmt::Display| format!("{}: {place}{why}", file.display());
     let Some(content) = content else { return Ok(FromUser::default()) };

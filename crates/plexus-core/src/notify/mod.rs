@@ -1,10 +1,10 @@
-//! Telling a person who is not looking: a command of their choice, or the desktop, when a question of theirs has been open
-//! for some time, a turn of theirs ended, or a limit ran low. It owns what is still to be told and what was told already;
-//! it never holds up what it tells of.
+//! Notifies an operator who is not looking, by a configured command or on the desktop: when an approval has been open
+//! for some time, a turn finished, or a budget runs low. This module owns the pending notifications and the list of
+//! delivered ones. It never delays the work that it reports.
 
 mod notice;
-mod teller;
-mod told;
+mod programs;
+mod delivered;
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -13,30 +13,30 @@ use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, UnixSeconds};
 use plexus_store::{ApprovalRow, FeedEntry, FeedKind, FeedRow, Store, TurnStatus};
 
 use crate::tasks::Tasks;
-use crate::{NotifySettings, TurnsTold};
+use crate::{NotifySettings, TurnNotices};
 use notice::{EndedTurn, Notice};
 use plexus_book::{Commits, Deadlines, Topic, next};
-use teller::Tellers;
-use told::Told;
+use programs::Programs;
+use delivered::Delivered;
 
-/// How much of the feed is read at a time.
+/// The maximum number of feed entries per read.
 const PAGE: u64 = 200;
 
-/// What is still to be told, and what was.
+/// The pending and the delivered notifications.
 pub(crate) struct Notifier {
     settings: NotifySettings,
     questions: Deadlines,
-    told: Mutex<Told>,
-    tellers: Tellers,
+    told: Mutex<Delivered>,
+    programs: Programs,
 }
 
 impl Notifier {
     pub(crate) fn new(settings: NotifySettings, data_dir: &Path, tasks: &Tasks) -> Self {
-        let tellers = Tellers::new(settings.by.clone(), tasks.clone());
-        Self { settings, questions: Deadlines::default(), told: Mutex::new(Told::in_dir(data_dir)), tellers }
+        let programs = Programs::new(settings.by.clone(), tasks.clone());
+        Self { settings, questions: Deadlines::default(), told: Mutex::new(Delivered::in_dir(data_dir)), programs }
     }
 
-    /// An approval is open, and asked of somebody.
+    /// Schedules the notification for an open approval, if it is addressed to the operator.
     pub(crate) fn open(&self, row: &ApprovalRow) {
         let approval = &row.approval;
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).holds(approval.id);
@@ -45,22 +45,22 @@ impl Notifier {
         self.questions.set(approval.id, wanted.then_some(at));
     }
 
-    /// An approval has come to its end.
+    /// Cancels the notification for a resolved approval.
     pub(crate) fn ended(&self, id: ApprovalId) {
         self.questions.set(id, None);
         self.told.lock().unwrap_or_else(PoisonError::into_inner).forget(id);
     }
 
-    /// Notes first that it is told, then tells it: better untold after a crash than told twice.
-    fn tell(&self, note: impl FnOnce(&mut Told), notices: Vec<Notice>) {
+    /// Stores notices as delivered before it delivers them: after a crash, a lost notice is better than a repeated one.
+    fn tell(&self, note: impl FnOnce(&mut Delivered), notices: Vec<Notice>) {
         self.note(note);
         for notice in notices {
-            self.tellers.tell(&notice);
+            self.programs.tell(&notice);
         }
     }
 
-    /// One task alone notes; whoever commits waits for no file.
-    fn note<T>(&self, note: impl FnOnce(&mut Told) -> T) -> T {
+    /// Only one task writes the file, so a commit never waits for it.
+    fn note<T>(&self, note: impl FnOnce(&mut Delivered) -> T) -> T {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         let noted = note(&mut told);
         let page = told.page();
@@ -75,9 +75,9 @@ impl Notifier {
         match &row.entry {
             FeedEntry::Finished { turn, status, summary } => {
                 let wanted = match self.settings.turns {
-                    TurnsTold::All => true,
-                    TurnsTold::Failed => *status == TurnStatus::Failed,
-                    TurnsTold::Off => false,
+                    TurnNotices::All => true,
+                    TurnNotices::Failed => *status == TurnStatus::Failed,
+                    TurnNotices::Off => false,
                 };
                 let (session, summary) = (row.session, summary.as_deref());
                 let ended = EndedTurn { session, turn: *turn, status: *status, summary };
@@ -90,10 +90,10 @@ impl Notifier {
 }
 
 impl Notifier {
-    /// Tells what there is to tell, for as long as it is polled.
+    /// Delivers notifications, for as long as it is polled.
     pub(crate) async fn run(&self, store: &dyn Store, commits: &Commits) {
         let head = commits.retry(|| store.feed_head()).await;
-        // Noted at once: what happens while the hub is away is told by the next.
+        // Stored at once, so that the next hub reports what happens while no hub runs.
         let mut cursor = self.note(|told| told.begin(head));
         let operator = AskedOf::Operator.key();
         let mut signal = commits.signals().subscribe(Topic::Feed(operator.clone()));
@@ -120,7 +120,7 @@ impl Notifier {
                 notices.extend(self.notice_of(&row, &name));
             }
         }
-        // What tells of nothing is read again after a crash, and again tells of nothing.
+        // Entries without a notice need not be stored: after a crash they are read again, again without a notice.
         if !notices.is_empty() {
             self.tell(|told| told.read_to(newest), notices);
         }
@@ -129,7 +129,7 @@ impl Notifier {
     async fn notify_of_approval(&self, store: &dyn Store, commits: &Commits, id: ApprovalId) {
         self.questions.set(id, None::<UnixSeconds>);
         let Some(row) = commits.retry(|| store.approval(id)).await else { return };
-        // It may have been answered, or have gone elsewhere, since its time came.
+        // The approval may have been resolved or escalated since it became due.
         if row.approval.status == ApprovalStatus::Pending && row.approval.asked_of == AskedOf::Operator {
             self.tell(|told| told.add(id), vec![Notice::question(row)]);
         }

@@ -1,5 +1,5 @@
-//! What is told: a title and a text for people, and all of it as JSON for programs. Whatever a child wrote is cut and made
-//! visible here, before any program sees it.
+//! The content of a notification: a title and a text for people, and all data as JSON for programs. Text from a child
+//! is truncated and escaped here, before any program gets it.
 
 use plexus_protocol::{ApprovalKind, MAX_TEXT_BYTES, SessionId, shorten};
 use plexus_store::{ApprovalRow, BudgetNotice, TurnStatus};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::view::{self, about, line};
 use plexus_book::now;
 
-/// A turn that ended.
+/// A finished turn.
 pub(super) struct EndedTurn<'a> {
     pub(super) session: SessionId,
     pub(super) turn: u64,
@@ -16,23 +16,23 @@ pub(super) struct EndedTurn<'a> {
     pub(super) summary: Option<&'a str>,
 }
 
-/// One thing to tell.
+/// One notification.
 #[derive(Debug)]
 pub(super) struct Notice {
     /// `approval`, `turn` or `limit`.
     pub(super) kind: &'static str,
     /// The session it is about.
     pub(super) session: String,
-    /// In a few words.
+    /// A title of a few words.
     pub(super) title: String,
-    /// In a line.
+    /// The text, in one line.
     pub(super) text: String,
-    /// All of it.
+    /// All data, as JSON.
     pub(super) data: Value,
 }
 
 impl Notice {
-    /// A question has been open for some time.
+    /// An approval has been open for some time.
     pub(super) fn question(row: ApprovalRow) -> Self {
         let approval = view::approval(row, MAX_TEXT_BYTES);
         let name = approval.session_name.to_string();
@@ -48,7 +48,7 @@ impl Notice {
         Self { kind: "approval", session: name, title: line(&title), text, data }
     }
 
-    /// A turn ended.
+    /// A turn finished.
     pub(super) fn turn(ended: &EndedTurn<'_>, name: &str) -> Self {
         let EndedTurn { session, turn, status, summary } = ended;
         let mut result = json!(summary);
@@ -63,7 +63,7 @@ impl Notice {
         Self { kind: "turn", session: name.to_owned(), title: format!("{name}: turn {status}"), text, data }
     }
 
-    /// A limit ran low.
+    /// A budget runs low.
     pub(super) fn limit(budget: &BudgetNotice, name: &str) -> Self {
         let mut data = budget.to_json();
         data["type"] = json!("limit");

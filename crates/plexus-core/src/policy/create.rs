@@ -1,5 +1,5 @@
-//! Creating rules: parsing them, and checking who may create them. Which open approvals a new rule resolves is in
-//! `matching`.
+//! Creates rules: parses them and checks that the caller may create them. The `matching` module finds the open
+//! approvals that a new rule resolves.
 
 use std::path::Path;
 use std::slice;
@@ -19,24 +19,25 @@ use crate::errors::store_error;
 use crate::lineage::{JudgedCall, Lineage, known_lineage};
 use plexus_book::now;
 
-/// How many rules may be given at once, and how long one may be: a policy is looked at for each call.
+/// The maximum number of rules in one request, and the maximum length of one rule in bytes. Every call is evaluated
+/// against the rules, so both are bounded.
 const MOST_AT_ONCE: usize = 1_000;
 const LONGEST: usize = 10_000;
 
-/// What a rule is made with, besides its text.
+/// The context in which a rule is created.
 pub(crate) struct Giver<'a> {
-    /// Who makes it.
+    /// The caller that creates the rule.
     pub(crate) principal: &'a Principal,
-    /// The session it is for, and all below it.
+    /// The session that the rule applies to, with its descendants; `None` for all sessions.
     pub(crate) session: Option<SessionId>,
-    /// What its relative paths are relative to.
+    /// The base directory of relative paths in the rule.
     pub(crate) base: &'a str,
-    /// What `~` in it means.
+    /// The directory that `~` in the rule stands for.
     pub(crate) home: Option<&'a Path>,
 }
 
 impl Giver<'_> {
-    /// How far the rules of this caller count: a session's can only narrow.
+    /// The authority of this caller's rules. Rules of a session can only restrict.
     fn authority(&self) -> RuleAuthority {
         match self.principal {
             Principal::Session { .. } => RuleAuthority::Narrows,
@@ -73,7 +74,7 @@ impl Giver<'_> {
         })
     }
 
-    /// The rules that were given in `field`; one that cannot be read is refused with its place.
+    /// Parses the rules given in `field`. The error for an invalid rule names its position.
     pub(crate) fn rules(&self, given: &[RuleGiven], field: &str) -> Result<Vec<Change>, Error> {
         if given.len() > MOST_AT_ONCE {
             return Err(Error::invalid(field, format!("are more than {MOST_AT_ONCE}")));
@@ -84,7 +85,7 @@ impl Giver<'_> {
 }
 
 impl Policy {
-    /// What the rules in force say to a call of a session.
+    /// The ruling of the rules in force on a call of a session.
     pub(crate) async fn ruling(
         &self,
         session: SessionRow,
@@ -95,7 +96,7 @@ impl Policy {
         self.ruling_by(&self.in_force, session, tool_name, input, cwd).await
     }
 
-    /// What these rules say to a call of a session.
+    /// The ruling of `policies` on a call of a session.
     pub(crate) async fn ruling_by(
         &self,
         policies: &Policies,
@@ -111,7 +112,7 @@ impl Policy {
         Ok(judge.judge(tool_name, &input, Path::new(cwd), Some(mode.as_str())))
     }
 
-    /// Nobody can allow what a rule denies, not by another input either.
+    /// Checks that no rule denies the call, with the edited input if one is given: nobody can allow what a rule denies.
     pub(crate) async fn check_not_denied(
         &self,
         row: &ApprovalRow,
@@ -129,7 +130,7 @@ impl Policy {
         Ok(())
     }
 
-    /// A session allows no more than it was given to allow.
+    /// Checks that a calling session allows only what its scope covers.
     pub(crate) async fn check_in_scope(
         &self,
         caller: &Admitted,
@@ -150,19 +151,19 @@ impl Policy {
         Err(Error::new(ErrorKind::BeyondScope, message))
     }
 
-    /// A call of the session that this is the lineage of.
+    /// A call of the last session in this lineage.
     pub(crate) fn call_of(&self, of: &Lineage, tool_name: &str, input: &Object, cwd: &str) -> JudgedCall {
         JudgedCall::new(tool_name, Value::Object(input.clone()), cwd.into(), of.home(&self.settings))
     }
 
-    /// What bounds the calls that a session may allow; `None` where it may allow nothing.
+    /// The scopes that limit which calls a session may allow; `None` if it may allow nothing.
     pub(crate) async fn scopes_of(&self, session: SessionId) -> Result<Option<ScopeChain>, Error> {
         let Some(row) = self.store.session(session).await.map_err(store_error)? else { return Ok(None) };
         let lineage = known_lineage(&*self.store, row).await.map_err(store_error)?;
         Ok(lineage.scopes_of(session))
     }
 
-    /// The rule that is to be made with an answer; `within` is what stands before its fields where they were given.
+    /// The rule to create with an answer. Error messages name its fields with the prefix `within`.
     pub(crate) async fn remembered(
         &self,
         caller: &Admitted,
@@ -198,8 +199,8 @@ impl Policy {
     }
 }
 
-/// A session gives no rule that spells out what it could not allow when asked. What the rule then allows is decided by the
-/// same scopes, on each call.
+/// Rejects a rule of a session that names calls the session could not allow by an answer. The same scopes are checked
+/// again whenever the rule allows a call.
 fn check_rule_in_scope(scopes: Option<ScopeChain>, rule: &NewRule, field: &str) -> Result<(), Error> {
     let entry: Option<RuleEntry> = serde_json::from_value(rule.entry.clone()).ok();
     match (entry, scopes) {

@@ -1,9 +1,9 @@
-//! The gate: what is said to a tool call before Claude Code takes its own course.
+//! The gate: decides about each tool call before Claude Code applies its own permission rules.
 //!
-//! The gate sees every call of every child. What it says is for the rules in force (`policies`) and, where none of them
-//! says anything, for a [`NamedPolicy`], which is data: a list of which the first line that fits counts. What nobody
-//! mentions takes Claude Code's own course (reading in the working directory runs, the rest asks). Whatever goes wrong here, a panic included, is a denial and never an error reply: an error reply
-//! would let the tool run.
+//! The gate sees every call of every child. The rules in force (`in_force`) decide first. If none matches, a
+//! [`NamedPolicy`] decides, which is data: the first matching line of a list applies. If that has no opinion either,
+//! Claude Code's permission rules decide (reads in the working directory run, other calls need approval). Every failure
+//! here, including a panic, is a denial and never an error reply, because an error reply would let the tool run.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -15,51 +15,50 @@ use serde_json::Value;
 
 use super::in_force::{Judge, Ruling};
 
-/// What is said to a call, from the narrowest to the widest.
+/// The gate's decision about a call, ordered from most to least restrictive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Say {
-    /// It does not run.
+    /// The call does not run.
     Deny,
-    /// Whoever may decide is asked.
+    /// The call needs approval.
     Ask,
-    /// Nothing: Claude Code's own course.
+    /// No opinion: Claude Code's permission rules decide.
     Nothing,
-    /// It runs.
+    /// The call runs.
     Allow,
 }
 
-/// Which tools a rule is about.
+/// The tools that a rule matches.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Tools {
-    /// These.
+    /// Only these.
     These(&'static [&'static str]),
     /// All but these.
     AllBut(&'static [&'static str]),
 }
 
-/// One rule.
+/// One line of a named policy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rule {
     tools: Tools,
-    /// Only while the child is in this mode.
+    /// Applies only while the child is in this mode; `None` for every mode.
     mode: Option<PermissionMode>,
     say: Say,
 }
 
-/// What is said at the gate.
+/// A built-in policy, selected by name when a session is created.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NamedPolicy {
-    /// Its name.
     pub(crate) name: PolicyName,
-    /// The mode a session with this policy starts in, unless said otherwise.
+    /// The initial mode of a session with this policy, if none is given.
     pub(crate) starts_in: PermissionMode,
     rules: &'static [Rule],
 }
 
-/// Tools that only read, or only start what stops at the gate itself.
+/// Tools that only read, or only start work whose calls pass the gate themselves.
 const READING: &[&str] =
     &["Read", "Glob", "Grep", "LS", "NotebookRead", "TodoWrite", "Task", "Agent", "TaskOutput", "ToolSearch"];
-/// What planning is made of: writing the plan down, asking about it, showing it.
+/// Tools for planning: they write the plan, ask about it, and present it.
 const PLANNING: &[&str] = &["Write", "Edit", "AskUserQuestion", "ExitPlanMode", "EnterPlanMode"];
 
 const fn rule(tools: Tools, say: Say) -> Rule {
@@ -83,7 +82,7 @@ static POLICIES: [NamedPolicy; 5] = [
         starts_in: PermissionMode::Plan,
         rules: &[
             rule(Tools::These(READING), Say::Allow),
-            // Newer versions let a classifier decide about other tools while they plan.
+            // In plan mode, newer versions of Claude Code let a classifier decide about other tools.
             Rule { tools: Tools::AllBut(PLANNING), mode: Some(PermissionMode::Plan), say: Say::Ask },
         ],
     },
@@ -91,7 +90,7 @@ static POLICIES: [NamedPolicy; 5] = [
         name: PolicyName::AllowAll,
         starts_in: PermissionMode::Default,
         rules: &[
-            // These are answered, not allowed.
+            // A person answers these; they are not simply allowed.
             rule(Tools::These(&["AskUserQuestion", "ExitPlanMode"]), Say::Nothing),
             rule(Tools::AllBut(&[]), Say::Allow),
         ],
@@ -99,7 +98,7 @@ static POLICIES: [NamedPolicy; 5] = [
 ];
 
 impl NamedPolicy {
-    /// The policy of this name.
+    /// The policy with this name.
     pub(crate) fn of(name: PolicyName) -> &'static Self {
         POLICIES.iter().find(|policy| policy.name == name).unwrap_or(&POLICIES[0])
     }
@@ -117,7 +116,7 @@ impl NamedPolicy {
     }
 }
 
-/// What is said to this call, whatever goes wrong in finding it out.
+/// Decides about a call. Any failure is a denial.
 pub(crate) fn decide(judge: &Judge, call: &PreToolUse, cwd: &str) -> GateAnswer {
     closed_on_panic(|| {
         let input = if judge.has_rules() { Value::Object(call.input.clone()) } else { Value::Null };
@@ -145,7 +144,7 @@ fn closed_on_panic(judge: impl FnOnce() -> GateAnswer) -> GateAnswer {
     })
 }
 
-/// A gate's answer as it is stored with the call.
+/// Converts a gate answer to the verdict that is stored with the call.
 pub fn to_verdict(answer: &GateAnswer) -> Verdict {
     match answer.clone() {
         GateAnswer::NoOpinion => Verdict::OwnCourse,
@@ -155,7 +154,7 @@ pub fn to_verdict(answer: &GateAnswer) -> Verdict {
     }
 }
 
-/// The answer that a stored verdict stands for. A held call has none yet: it is denied.
+/// Converts a stored verdict to the gate answer. A held call has no answer yet, so it is denied.
 pub fn from_verdict(verdict: &Verdict) -> GateAnswer {
     match verdict.clone() {
         Verdict::OwnCourse => GateAnswer::NoOpinion,

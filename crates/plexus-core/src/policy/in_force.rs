@@ -1,5 +1,5 @@
-//! The rules in force, and what they say to a call of one session. They are kept in memory as they are in the store:
-//! read at the start, and changed when a commit is told. What cannot be read denies.
+//! The rules in force, and their ruling on a call of one session. They are a copy of the store in memory, loaded at the
+//! start and updated after each commit. A rule that cannot be read denies every call.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::restriction::Restriction;
 use crate::lineage::Lineage;
 use plexus_book::now;
 
-/// All rules, and the policies made of them.
+/// All rules in force, with the judges built from them.
 #[derive(Default)]
 pub(crate) struct Policies {
     state: Mutex<State>,
@@ -25,15 +25,15 @@ pub(crate) struct Policies {
 #[derive(Default)]
 struct State {
     rules: BTreeMap<u64, RuleRow>,
-    /// What the user's own settings deny to all sessions.
+    /// The deny rules of the user's own settings, for all sessions.
     user: Arc<Restriction>,
-    /// Moves on whenever the rules change.
+    /// Incremented whenever the rules change.
     version: u64,
-    /// Of those sessions that were asked about since the rules last changed.
+    /// The judges built since the rules last changed, by session.
     made: HashMap<SessionId, Arc<Judge>>,
 }
 
-/// What judges the calls of one session.
+/// Judges the calls of one session.
 pub(crate) struct Judge {
     named: Vec<&'static NamedPolicy>,
     rules: Rules,
@@ -41,21 +41,21 @@ pub(crate) struct Judge {
 }
 
 enum Rules {
-    /// There are none.
+    /// No rule applies to the session.
     None,
     /// The policy, and the numbers of the rules at each of its levels.
     Some { policy: Box<Policy>, numbers: Vec<Vec<u64>> },
-    /// They cannot be used, and why.
+    /// The rules cannot be used, for this reason.
     Broken(String),
 }
 
-/// What is said to a call.
+/// The decision about a call, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ruling {
     pub(crate) say: Say,
-    /// Why.
+    /// The reason, in words.
     pub(crate) why: String,
-    /// The rules that say so.
+    /// The numbers of the rules that decided.
     pub(crate) rules: Vec<u64>,
 }
 
@@ -68,7 +68,7 @@ impl Policies {
         state.version += 1;
     }
 
-    /// Applies changes that have become durable.
+    /// Applies committed changes.
     pub(crate) fn on_commit(&self, changes: &[RuleChange]) {
         if changes.is_empty() {
             return;
@@ -84,7 +84,7 @@ impl Policies {
         state.version += 1;
     }
 
-    /// The same with one more rule, as if it had been made: what is asked of these, nobody else notices.
+    /// A copy with one more rule, as if it had been created. It does not affect the rules in force.
     pub(crate) fn supposing(&self, rule: RuleRow) -> Self {
         let (rules, user) = {
             let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,7 +95,7 @@ impl Policies {
         supposed
     }
 
-    /// The user's own settings deny this from now on.
+    /// Sets the deny rules of the user's own settings.
     pub(crate) fn restricted_by(&self, user: Restriction) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.user = Arc::new(user);
@@ -103,38 +103,38 @@ impl Policies {
         state.version += 1;
     }
 
-    /// Whether there is no rule at all.
+    /// Whether no rule is in force.
     pub(crate) fn is_empty(&self) -> bool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).rules.is_empty()
     }
 
-    /// The rules in force for a session and those it inherits; all there are for `None`.
+    /// The rules for a session, including those it inherits; all rules for `None`.
     pub(crate) fn list(&self, of: Option<&Lineage>) -> Vec<RuleView> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = |row: &&RuleRow| of.is_none_or(|of| is_for(row, of));
         state.rules.values().filter(wanted).filter_map(view).collect()
     }
 
-    /// The rules for one session itself, and not those it inherits.
+    /// The rules of one session itself, without those it inherits.
     pub(crate) fn of_session(&self, session: SessionId) -> Vec<NewRule> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let own = state.rules.values().filter(|row| row.rule.session == Some(session));
         own.map(|row| row.rule.clone()).collect()
     }
 
-    /// One rule in force.
+    /// The rule with this number, if it is in force.
     pub(crate) fn rule(&self, number: u64) -> Option<RuleRow> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).rules.get(&number).cloned()
     }
 
-    /// The rules in force that a session's project brought along: the hub makes no others.
+    /// The numbers of the rules from a session's project: the hub creates no other rules.
     pub(crate) fn of_project(&self, session: SessionId) -> Vec<u64> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let brought = |row: &&RuleRow| row.rule.session == Some(session) && row.rule.made_by == Decider::Hub;
         state.rules.values().filter(brought).map(|row| row.number).collect()
     }
 
-    /// Who judges the calls of a session.
+    /// The judge of a session's calls.
     pub(crate) fn judge(&self, of: &Lineage, home: impl FnOnce() -> Option<PathBuf>) -> Arc<Judge> {
         let Some(id) = of.itself().map(|session| session.id) else {
             return Arc::new(Judge::broken("nobody knows whose call this is"));
@@ -147,7 +147,7 @@ impl Policies {
             let rows: Vec<RuleRow> = state.rules.values().filter(|row| is_for(row, of)).cloned().collect();
             (rows, Arc::clone(&state.user), state.version)
         };
-        // Links are followed for this: nobody else is to wait for it.
+        // Building a judge follows symbolic links, so it runs without the lock.
         let judge = Arc::new(Judge::of(of, &rows, &user, home()));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.version == version {
@@ -161,7 +161,7 @@ fn is_for(row: &RuleRow, of: &Lineage) -> bool {
     row.rule.session.is_none_or(|id| of.sessions().iter().any(|session| session.id == id))
 }
 
-/// A rule as it is shown; `None` where it cannot be read.
+/// A rule as callers see it; `None` if it cannot be read or has expired.
 pub(crate) fn view(row: &RuleRow) -> Option<RuleView> {
     let entry: RuleEntry = serde_json::from_value(row.rule.entry.clone()).ok()?;
     if !entry.counts_at(now()) {
@@ -187,7 +187,7 @@ pub(crate) fn view(row: &RuleRow) -> Option<RuleView> {
     })
 }
 
-/// How far an allow rule that a session gave counts: as far as that session's own answer would.
+/// The authority of an allow rule that a session created: the same as that of the session's own answers.
 fn within(of: &Lineage, made_by: &Decider) -> Authority {
     let maker = of.sessions().iter().find(|session| *made_by == Decider::Session { id: session.id });
     maker.and_then(|maker| of.scopes_of(maker.id)).map_or(Authority::Narrows, Authority::Within)
@@ -238,12 +238,12 @@ impl Judge {
         Self { named: Vec::new(), rules: Rules::Broken(why.to_owned()), home: None }
     }
 
-    /// Whether it has to look at what a tool is given.
+    /// Whether judging a call needs its input.
     pub(crate) fn has_rules(&self) -> bool {
         matches!(self.rules, Rules::Some { .. })
     }
 
-    /// What is said to a call: what a rule says, or else the narrowest of what the named policies from the root down say.
+    /// Decides about a call. If no rule matches, the most restrictive of the named policies from the root down applies.
     pub(crate) fn judge(&self, tool_name: &str, input: &Value, cwd: &Path, mode: Option<&str>) -> Ruling {
         let verdict = match &self.rules {
             Rules::None => return self.by_name(tool_name, mode),
@@ -259,7 +259,7 @@ impl Judge {
                 let say = match verdict.effect {
                     VerdictEffect::Deny => Say::Deny,
                     VerdictEffect::Ask => Say::Ask,
-                    // A question is answered and a plan is agreed to; neither is just let through.
+                    // A person answers a question and approves a plan; a rule cannot allow either.
                     VerdictEffect::Allow if ApprovalKind::of_tool(tool_name) == ApprovalKind::Tool => {
                         Say::Allow
                     }

@@ -1,5 +1,5 @@
-//! The open approvals that rules resolve: those that match a new rule, and those that would match a rule if it were created.
-//! One function decides both. Creating rules is in `create`.
+//! Finds the open approvals that rules resolve: those that match a new rule, and, for a preview, those that would
+//! match. Both use the same function. The `create` module creates rules.
 
 use plexus_protocol::policy::{AnswerEffect, Remember};
 use plexus_protocol::{
@@ -19,15 +19,16 @@ use plexus_book::{Book, Resolved};
 pub(crate) struct Preview {
     /// The rule as it would be stored.
     pub(crate) rule: String,
-    /// Whether it matches the call that is asked about.
+    /// Whether it matches the call of the approval that is being answered.
     pub(crate) covers: bool,
-    /// The other open approvals that it would resolve.
+    /// The other open approvals that the rule would resolve.
     pub(crate) settles: Vec<ApprovalId>,
 }
 
 impl Policy {
-    /// Resolves the open approvals that the rules in force allow or deny: after rules were created for `session` and all
-    /// its descendants, or for all sessions, and when a hub starts, because the last one may have been killed in between.
+    /// Resolves the open approvals that the rules in force allow or deny. It runs after rules are created for `session`
+    /// and its descendants, or for all sessions. It also runs when a hub starts, because the previous hub may have been
+    /// killed in between.
     pub(crate) async fn resolve_matching(&self, book: &Book, session: Option<SessionId>) -> Vec<ApprovalId> {
         let open = match self.open_below(session).await {
             Ok(open) => open,
@@ -48,8 +49,8 @@ impl Policy {
         resolved
     }
 
-    /// What a rule would do to open approvals if it were made with the answer to `row`, and what it would be kept as.
-    /// It goes the way that an answer goes, up to where something would be written.
+    /// Previews a rule as if it were created with the answer to `row`. It performs the same checks as an answer, and
+    /// writes nothing.
     pub(crate) async fn preview(
         &self,
         caller: &Admitted,
@@ -81,7 +82,7 @@ impl Policy {
         Ok(Preview { rule: view.rule, covers, settles })
     }
 
-    /// The open approvals of a session and all below it; of all sessions for `None`.
+    /// The open approvals of a session and its descendants; of all sessions for `None`.
     async fn open_below(&self, session: Option<SessionId>) -> Result<Vec<ApprovalRow>, Error> {
         let Some(session) = session else {
             return self.store.open_approvals(Open::All).await.map_err(store_error);
@@ -94,10 +95,10 @@ impl Policy {
         Ok(open)
     }
 
-    /// How these rules bring an open approval to its end, if they do.
+    /// How these rules resolve an open approval; `None` if they do not.
     async fn outcome(&self, row: &ApprovalRow, policies: &Policies) -> Option<(ApprovalStatus, Decision)> {
         let approval = &row.approval;
-        // Rules are about calls; what may be used is given by someone who has it.
+        // Rules match tool calls. Only an approver who has a budget can grant some of it.
         if approval.kind == ApprovalKind::Budget {
             return None;
         }
@@ -122,7 +123,8 @@ impl Policy {
             by: Decider::Hub,
             right: Right::Rule,
         };
-        // What a named policy says now it said at the gate as well, and the question was asked all the same.
+        // The named policies already applied at the gate, and the approval was created all the same. Only a numbered
+        // rule can resolve it.
         decision.rule.is_some().then_some((status, decision))
     }
 }

@@ -21,7 +21,7 @@ pub(crate) use in_force::{Judge, Policies, view};
 pub(crate) use matching::Preview;
 pub(crate) use restriction::Restriction;
 
-/// Decides about calls of any session, and creates rules.
+/// Decides about the calls of all sessions, and creates rules.
 pub(crate) struct Policy {
     pub(crate) in_force: Arc<Policies>,
     store: Arc<dyn Store>,

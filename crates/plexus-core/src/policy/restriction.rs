@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use plexus_policy::RuleEntry;
 
-/// What the user's settings deny to every session.
+/// The calls that the user's settings deny to every session.
 pub(crate) enum Restriction {
-    /// These calls are denied. A path that begins with `/` is relative to the directory of the settings file, any other
-    /// path to the working directory of the session.
+    /// These calls are denied. A path that starts with `/` is relative to the directory of the settings file
+    /// (`beside`), any other path to the working directory of the session.
     Rules { rules: Vec<RuleEntry>, beside: Option<PathBuf> },
-    /// The settings cannot be used, for this reason: nothing is allowed.
+    /// The settings cannot be used, for this reason: no call is allowed.
     Broken(String),
 }
 
@@ -20,7 +20,7 @@ impl Default for Restriction {
 }
 
 impl Restriction {
-    /// The rules for a session that works in `dir`. A path denies in both readings.
+    /// The rules for a session with working directory `dir`. Each path is resolved against both bases and denies both.
     pub(crate) fn rules_in(&self, dir: &Path, home: Option<&Path>) -> Result<Vec<RuleEntry>, String> {
         match self {
             Self::Broken(why) => Err(why.clone()),

@@ -1,5 +1,5 @@
-//! Property tests: in random trees with random scopes and rules, whatever a session allows lies within its own scope and
-//! every scope above it.
+//! Property tests: in random trees with random scopes and rules, every call that a session allows lies within its own
+//! scope and the scopes of all its ancestors.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ const COMMANDS: &[&str] = &[
     "ls '",
 ];
 
-/// A session's place in a random lineage.
+/// One session of a random lineage.
 #[derive(Debug, Clone)]
 struct Drawn {
     scope: Vec<&'static str>,
@@ -65,7 +65,7 @@ struct Drawn {
     deleted: bool,
 }
 
-/// A random rule: who gave it, the operator where there is no such session, and for which session.
+/// A random rule, its creator (the operator if `maker` is no session) and the session it applies to.
 #[derive(Debug, Clone)]
 struct Given {
     rule: &'static str,

@@ -1,4 +1,4 @@
-//! A conversation as a page: all that anybody wrote is text in it, and can neither run nor load anything.
+//! Renders a conversation as an HTML page. All content is escaped text, which can neither run nor load anything.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use plexus_protocol::visible;
 
 use super::{blocks, decision, kind, name, outcome, ran, requested, result, result_word, said};
 
-/// What a page begins with.
+/// The start of a page.
 pub(crate) fn page_begin(title: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -20,7 +20,7 @@ pub(crate) fn page_begin(title: &str) -> String {
     )
 }
 
-/// What it ends with.
+/// The end of a page.
 pub(crate) const PAGE_END: &str = "</body>\n</html>\n";
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1b1b;\
@@ -30,7 +30,7 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;mar
     pre,p{unicode-bidi:plaintext}.decision{font-weight:600}.error pre{background:#fbe9e7}\
     @media (prefers-color-scheme:dark){body{color:#eee;background:#1b1b1b}pre{background:#2b2b2b}.error pre{background:#4a2320}}";
 
-/// The nodes of a page.
+/// Renders the nodes of a page.
 pub(crate) fn html(nodes: &[Node]) -> String {
     let requested = requested(nodes);
     let mut out = String::new();
@@ -93,7 +93,7 @@ fn paragraph(text: &str) -> String {
     format!("<p>{}</p>", escaped(text))
 }
 
-/// Text, whatever is in it: markup is shown, control and direction characters as well.
+/// Escapes text: markup, control characters and direction characters become visible.
 fn escaped(text: &str) -> String {
     let shown = visible(text).map_or(Cow::Borrowed(text), Cow::Owned);
     let mut out = String::with_capacity(shown.len());

@@ -1,5 +1,5 @@
-//! Conversations to be read: as text, as Markdown, or as messages that a model can be given. Works on a page of a path, so
-//! that the pages of a conversation, put together, are the whole of it.
+//! Renders conversations as text, as Markdown, or as messages for a model. Each function renders one page of a path.
+//! The pages of a conversation, concatenated, are the whole conversation.
 
 mod html;
 
@@ -14,7 +14,7 @@ use crate::edited::{answers, input_change};
 
 pub(crate) use html::{PAGE_END, html, page_begin};
 
-/// As plain text.
+/// Renders plain text.
 pub(crate) fn text(nodes: &[Node]) -> String {
     let requested = requested(nodes);
     let mut out = String::new();
@@ -48,7 +48,7 @@ pub(crate) fn text(nodes: &[Node]) -> String {
     out
 }
 
-/// As Markdown.
+/// Renders Markdown.
 pub(crate) fn markdown(nodes: &[Node]) -> String {
     let requested = requested(nodes);
     let mut out = String::new();
@@ -95,8 +95,8 @@ pub(crate) fn markdown(nodes: &[Node]) -> String {
     out
 }
 
-/// As messages of the Claude API: those of one speaker in a row are one. What only the hub knows is left out, and so is
-/// thinking, which the API takes back only with its signature.
+/// Renders messages of the Claude API. Consecutive messages of one role are merged. It omits nodes that only the hub
+/// knows, and thinking, which the API accepts only with its signature.
 pub(crate) fn messages(nodes: &[Node]) -> Vec<Object> {
     let mut messages: Vec<(Role, Vec<Value>)> = Vec::new();
     for node in nodes.iter().filter(|node| matches!(node.summary.role, Role::User | Role::Assistant)) {
@@ -143,7 +143,7 @@ fn result_word(block: &Value) -> &'static str {
     if block["is_error"] == true { "error" } else { "result" }
 }
 
-/// What a tool gave back, as text where it is text.
+/// The result of a tool, as plain text if all its parts are text.
 fn result(block: &Value) -> String {
     match &block["content"] {
         Value::String(text) => text.clone(),
@@ -154,19 +154,19 @@ fn result(block: &Value) -> String {
     }
 }
 
-/// The inputs that were requested, by call.
+/// The requested inputs, by tool call.
 fn requested(nodes: &[Node]) -> HashMap<&str, &Object> {
     let calls = nodes.iter().flat_map(blocks).filter(|block| kind(block) == "tool_use");
     calls.filter_map(|block| Some((block["id"].as_str()?, block["input"].as_object()?))).collect()
 }
 
-/// The input that a call ran with, where somebody replaced the one that was requested.
+/// The input with which a tool call ran, if an answer replaced the requested input.
 enum Ran {
-    /// It was edited: what changed, as lines of a diff.
+    /// An edited input: the changes, as lines of a diff.
     Edited(Vec<String>),
-    /// It was edited, and the page does not hold what was requested: what ran.
+    /// An edited input whose original is not on the page: the whole input.
     Whole(String),
-    /// The questions in it were answered.
+    /// The answers to the questions in the input.
     Answered(Vec<(String, String)>),
 }
 
@@ -208,7 +208,7 @@ fn ran(block: &Value, requested: &HashMap<&str, &Object>) -> Option<Ran> {
         return Some(Ran::Answered(answers));
     }
     let change = input_change(before, after);
-    // One that was sent back as it came is no edit.
+    // An input that was returned unchanged is not an edit.
     if change.fields.is_empty() {
         return None;
     }
@@ -220,7 +220,7 @@ fn ran(block: &Value, requested: &HashMap<&str, &Object>) -> Option<Ran> {
     Some(Ran::Edited(lines))
 }
 
-/// Who let a call run or not, in a sentence.
+/// The decision about a tool call and its author, as one sentence.
 pub(crate) fn decision(block: &Value) -> Option<String> {
     let approval = &block["decision"]["approval"];
     if let Some(status) = approval["status"].as_str() {
@@ -245,7 +245,7 @@ pub(crate) fn decision(block: &Value) -> Option<String> {
     }
 }
 
-/// How a turn ended, in a sentence.
+/// The outcome of a turn, as one sentence.
 pub(crate) fn outcome(content: &Value) -> String {
     let mut out = content["status"].as_str().unwrap_or("ended").to_owned();
     if let Some(cost) = content["cost_usd"].as_f64() {
@@ -270,7 +270,7 @@ fn quoted(text: &str) -> String {
     text.lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Between fences that nothing in the text can close.
+/// Encloses text in a fence that nothing in the text can close.
 fn fenced(text: &str, language: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use plexus_agent::{Walled, read_wall};
+use plexus_agent::{SandboxState, read_sandbox};
 use plexus_book::{Meter as _, kill_point};
 use plexus_claude::Incoming;
 use plexus_protocol::AskedOf;
@@ -138,7 +138,7 @@ impl Owner {
 
     fn report_sandbox(&self) {
         if let Some(child) = &self.child
-            && let Some(Walled::None { reason }) = read_wall(&child.dir)
+            && let Some(SandboxState::None { reason }) = read_sandbox(&child.dir)
         {
             tracing::warn!(session = %self.machine.id(), reason, "an agent was started without a sandbox");
         }

@@ -150,7 +150,7 @@ impl Owner {
                 most_bytes: settings.limits.journal_bytes,
                 reserve_bytes: settings.limits.reserve_bytes,
             },
-            wall: self.parts.walls.around(Some(&dir.mcp_config())),
+            sandbox: self.parts.sandbox.around(Some(&dir.mcp_config())),
             tracing: settings.tracing,
             idle_without_hub: settings.orphan_after,
         };

@@ -1,5 +1,5 @@
-//! What becomes of a worktree without a session: unchanged it goes, otherwise it stays and is named. A note outlives
-//! a hub that is killed on the way, so that the next one finds what was its predecessor's to remove, and that alone.
+//! Handles the worktrees of deleted sessions: an unchanged worktree is deleted, a changed one is kept and reported. A
+//! note survives a crash of the hub, so that the next hub finds exactly the worktrees that it has to clean up.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::setup::end_left_over;
 use super::{WorkError, Worktrees, notes, off_thread, record, told};
 use plexus_book::kill_point;
 
-/// What can be said of a worktree that nobody has.
+/// The state of a worktree without a session.
 enum Verdict {
     Unchanged,
     Changed,
@@ -23,17 +23,17 @@ enum Verdict {
 }
 
 impl Worktrees {
-    /// Notes that the session of a worktree is about to be deleted.
+    /// Writes a note that the session of a worktree is about to be deleted.
     pub(crate) async fn about_to_leave(&self, session: SessionId, worktree: &Worktree) {
         let note = Note { session, stage: Stage::Deleting, worktree: worktree.clone() };
         let notes = notes(&self.parts.settings);
-        // Without it a hub that is killed now leaves a worktree that nobody has; nothing is lost.
+        // Without the note, a hub that is killed now leaves a worktree without an owner. No work is lost.
         if let Err(error) = off_thread(move || notes.write(&note)).await {
             tracing::warn!(%session, error = told(&error), "a worktree could not be noted");
         }
     }
 
-    /// The session is deleted: removes its worktree, or leaves it.
+    /// Deletes or keeps the worktree of a deleted session.
     pub(crate) async fn leave(&self, session: SessionId, worktree: Worktree) -> LeftWorktree {
         if self.is_worked_in(&worktree).await {
             erase_note(&self.parts, session);
@@ -54,7 +54,7 @@ impl Worktrees {
         LeftWorktree { kept: false, ..left(worktree, error) }
     }
 
-    /// Whether another session was made to work there. What cannot be read is not known to be otherwise.
+    /// Whether another session works in the worktree. If the store cannot be read, the answer is yes.
     async fn is_worked_in(&self, worktree: &Worktree) -> bool {
         let works_there =
             |session: &SessionRow| Path::new(&session.config.working_dir).starts_with(&worktree.path);
@@ -71,7 +71,7 @@ impl Worktrees {
 
     async fn is_unchanged(&self, session: SessionId, worktree: Worktree) -> Result<bool, WorkError> {
         let record = record(&self.parts.settings, session);
-        // One without a record may be gone.
+        // A worktree without a record may already be deleted.
         let began = off_thread(move || record.began()).await.ok();
         let (index, baseline) = began.map(|began| (began.index, began.baseline)).unzip();
         let verb = IsUnchanged { worktree, baseline };
@@ -85,8 +85,8 @@ impl Worktrees {
         Ok(())
     }
 
-    /// Finds what a hub that was killed left half made or half removed. What ran there is ended before any door opens;
-    /// the rest has time.
+    /// Finds worktrees that a killed hub left partly created or partly deleted. Processes that ran there are ended
+    /// before any door opens; the rest happens in the background.
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
         let notes = notes(&self.parts.settings);
         let noted = off_thread(move || notes.all()).await.unwrap_or_else(|error| {
@@ -116,7 +116,7 @@ impl Worktrees {
 
     async fn tidy_up(&self, note: Note) {
         let Note { session, stage, worktree } = note;
-        // Before its record was taken nobody but the hub had been in it.
+        // Before its record was taken, only the hub had written to the worktree.
         let untouched = stage == Stage::Making && !record(&self.parts.settings, session).is_taken();
         let verdict = if untouched { Verdict::Unchanged } else { self.verdict(session, &worktree).await };
         let path = worktree.path.clone();
@@ -131,7 +131,7 @@ impl Worktrees {
             Verdict::Unchanged => match self.remove(session, worktree).await {
                 Ok(()) => {
                     if stage == Stage::Making {
-                        // There never was a session that anything in it could be of.
+                        // The session never existed, so its directory contains nothing of value.
                         let _ = std::fs::remove_dir_all(self.parts.settings.session_dir(session));
                     }
                     tracing::info!(%session, path, "a worktree without a session was removed");

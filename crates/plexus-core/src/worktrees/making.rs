@@ -1,5 +1,6 @@
-//! A worktree on its way to being a session's: noted, made, set up, and handed over; or undone wholly. Until the
-//! session is committed nobody but the hub and the setup command has been in it, so undoing asks no questions.
+//! Creates the worktree of a new session: writes a note, creates it, runs the setup command, and hands it over; or
+//! undoes everything. Until the session is committed, only the hub and the setup command have used the worktree, so
+//! undoing deletes it without any check.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +14,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::setup::Setup;
 use super::{WorkError, notes, off_thread, record, told};
-use crate::bounds::place_of;
+use crate::inheritance::place_of;
 use crate::errors::shutting_down;
 use crate::parts::Parts;
 use plexus_book::kill_point;
 
-/// How long a setup command may take unless said.
+/// The default time limit of a setup command.
 const SETUP_WITHIN: Duration = Duration::from_secs(600);
 
-/// A worktree that is ready, and whose session is not there yet. It has to be handed over or undone.
+/// A worktree that is ready, but whose session does not exist yet. It must be handed over or undone.
 pub(crate) struct Making {
     parts: Arc<Parts>,
     session: SessionId,
@@ -30,8 +31,8 @@ pub(crate) struct Making {
 }
 
 impl Making {
-    /// Makes a worktree for `session` and everything in it ready. On an error there is none, or will be none when the
-    /// next hub starts; the same when `gone` says that nobody wants it any more.
+    /// Creates a worktree for `session` and runs its setup command. After an error, or after `gone` is cancelled
+    /// because the caller disconnected, the worktree is deleted, at the latest when the next hub starts.
     pub(crate) async fn ready(
         parts: &Arc<Parts>,
         session: &NewSession,
@@ -84,7 +85,7 @@ impl Making {
         kill_point("worktree", "made");
         if let Some(setup) = setup {
             setup.run(parts, self.session, gone).await?;
-            // What setup made is no work of the session's.
+            // Files that setup created are not work of the session.
             self.take(record).await.map_err(|error| refusal(&error))?;
         }
         kill_point("worktree", "set up");
@@ -97,7 +98,7 @@ impl Making {
         Ok(())
     }
 
-    /// Takes down what differs from the checkout now.
+    /// Records the current differences from the checkout.
     async fn take(&self, record: Record) -> Result<(), WorkError> {
         let verb = TakeBaseline { worktree: self.worktree.clone() };
         let index = record.index_file();
@@ -105,28 +106,28 @@ impl Making {
         off_thread(move || record.take(&baseline)).await
     }
 
-    /// What the session is to have.
+    /// The worktree of the future session.
     pub(crate) fn worktree(&self) -> &Worktree {
         &self.worktree
     }
 
-    /// Where the session is to work.
+    /// The working directory of the future session.
     pub(crate) fn working_dir(&self) -> &str {
         &self.working_dir
     }
 
-    /// The session is committed: the worktree is its own.
+    /// The session is committed and owns the worktree.
     pub(crate) fn handed_over(self) {
         kill_point("worktree", "committed");
         erase_note(&self.parts, self.session);
     }
 
-    /// There will be no session.
+    /// Deletes the worktree: the session will not be created.
     pub(crate) async fn undo(&self) {
         match removed(&self.parts, self.worktree.clone()).await {
             Ok(()) => {
                 let dir = self.parts.settings.session_dir(self.session);
-                // Nothing is lost with what is left of it: there never was a session.
+                // The session never existed, so nothing is lost if its directory remains.
                 let _ = tokio::fs::remove_dir_all(dir).await;
                 erase_note(&self.parts, self.session);
             }
@@ -146,7 +147,7 @@ async fn plan(parts: &Parts, request: Request) -> Result<Plan, WorkError> {
     Ok(parts.files.call(PlanWorktree { request }, None, &mut tokio::io::sink()).await??)
 }
 
-/// Makes a worktree, and keeps what it began as.
+/// Creates a worktree, and stores its initial state.
 async fn checked_out(parts: &Parts, plan: Plan, record: &Record) -> Result<(), WorkError> {
     let drafting = record.clone();
     let mut draft = tokio::fs::File::from_std(off_thread(move || drafting.draft()).await?);
@@ -156,7 +157,7 @@ async fn checked_out(parts: &Parts, plan: Plan, record: &Record) -> Result<(), W
     off_thread(move || record.begin(modified).and_then(|()| record.take(&baseline))).await
 }
 
-/// Removes a worktree with its branch, whatever is in it.
+/// Deletes a worktree with its branch, whatever its content.
 pub(super) async fn removed(parts: &Parts, worktree: Worktree) -> Result<(), WorkError> {
     Ok(parts.files.call(RemoveWorktree { worktree }, None, &mut tokio::io::sink()).await??)
 }
@@ -167,7 +168,7 @@ pub(super) fn erase_note(parts: &Parts, session: SessionId) {
     }
 }
 
-/// What the maker of a session is told.
+/// The error for the creator of the session.
 fn refusal(error: &WorkError) -> Error {
     let message = told(error);
     let about = match error {

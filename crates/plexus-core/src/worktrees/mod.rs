@@ -1,7 +1,7 @@
-//! Worktrees of sessions, from the hub's side: made ready before a session exists, looked at when someone asks, left
-//! or removed when it is deleted, and tidied up after a hub that was killed. What a worktree is, and what counts as a
-//! change of it, is `plexus-worktree`'s; all work on its files is done by helper processes (`files`). The hub itself only
-//! touches its own record of it and its notes.
+//! The hub's management of session worktrees: creates them before their sessions exist, compares them on request,
+//! deletes or keeps them when their sessions are deleted, and recovers after a crash. `plexus-worktree` defines what a
+//! worktree is and what counts as a change. Helper processes (`files`) do all work on its files. The hub itself only
+//! touches its own record and its notes.
 
 mod leave;
 mod making;
@@ -20,44 +20,44 @@ use crate::parts::Parts;
 
 pub(crate) use making::Making;
 
-/// How much is said of what went wrong.
+/// The maximum length of an error message.
 const ERROR_BYTES: usize = 500;
 
-/// Why work on a worktree has no result. Nothing of it goes on any more.
+/// Why work on a worktree failed. The work has stopped completely.
 #[derive(Debug, thiserror::Error)]
 enum WorkError {
-    /// It failed.
+    /// The work itself failed.
     #[error(transparent)]
     Failed(#[from] WorktreeFault),
-    /// The helper process failed, or took too long and was killed.
+    /// The helper process failed, or exceeded its time limit and was killed.
     #[error(transparent)]
     Helper(#[from] HelperError),
-    /// The hub's own files.
+    /// The hub's own files failed.
     #[error(transparent)]
     Own(#[from] WorktreeError),
-    /// It could not be begun, or broke down.
+    /// The work could not start, or panicked.
     #[error("the hub could not do it")]
     Broken,
 }
 
-/// Work on the hub's own files, on a thread that may wait for the disk.
+/// Runs work on the hub's own files on a blocking thread.
 async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, WorktreeError> + Send + 'static,
 ) -> Result<T, WorkError> {
     Ok(tokio::task::spawn_blocking(work).await.map_err(|_| WorkError::Broken)??)
 }
 
-/// What the hub keeps of a session's worktree.
+/// The hub's record of a session's worktree.
 fn record(settings: &Settings, session: SessionId) -> Record {
     Record::new(settings.session_dir(session).join("worktree"))
 }
 
-/// Worktrees that may have no owner.
+/// The notes about worktrees that may have no owner.
 fn notes(settings: &Settings) -> Notes {
     Notes::new(settings.data_dir.join("worktrees"))
 }
 
-/// What went wrong, fit to be shown: names of files are a child's to choose.
+/// The error message, shortened and made safe to display: a child can choose file names.
 fn told(error: &WorkError) -> String {
     let mut text = Value::String(error.to_string());
     shorten(&mut text, ERROR_BYTES);
@@ -74,7 +74,7 @@ impl Worktrees {
         Arc::new(Self { parts })
     }
 
-    /// How a worktree differs from what it began as, file by file; or of one file.
+    /// The differences from the worktree's initial state, file by file, or for one file.
     pub(crate) async fn worktree_diff(
         &self,
         session: SessionId,
@@ -88,7 +88,7 @@ impl Worktrees {
         })
     }
 
-    /// A worktree as `get` shows it: with what the session has made of it.
+    /// The view of a worktree for `get`, with the session's changes.
     pub(crate) async fn worktree_view(&self, session: SessionId, worktree: Worktree) -> WorktreeView {
         let count = |baseline| CountChanges { worktree: worktree.clone(), baseline };
         let (changes, error) = match self.compare(session, count).await {
@@ -99,7 +99,7 @@ impl Worktrees {
         WorktreeView { path, branch, base: Some(base), changes, error }
     }
 
-    /// Compares a worktree with what the hub knows that it began as.
+    /// Compares a worktree with its recorded initial state.
     async fn compare<V, T>(
         &self,
         session: SessionId,

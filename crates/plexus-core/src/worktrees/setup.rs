@@ -1,5 +1,5 @@
-//! The command that makes a worktree ready. It is run by a keeper, as a child is: whatever it started has ended when
-//! it is over, and nothing of it finds a door of the hub open.
+//! The setup command of a worktree. A keeper runs it, as it runs a child: all processes that it started end with it,
+//! and none of them can use a door of the hub.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,10 +18,10 @@ use crate::environment::environment;
 use crate::errors::shutting_down;
 use crate::parts::Parts;
 
-/// How many lines of its output a failure shows.
+/// The number of output lines in a failure report.
 const LINES: usize = 20;
 
-/// A command to run.
+/// A setup command.
 pub(super) struct Setup {
     pub(super) command: String,
     pub(super) within: Duration,
@@ -29,7 +29,7 @@ pub(super) struct Setup {
     pub(super) working_dir: PathBuf,
 }
 
-/// Why a command that is not over is ended.
+/// Why a running command is ended.
 enum Cut {
     TooLong,
     Closing,
@@ -37,7 +37,7 @@ enum Cut {
 }
 
 impl Setup {
-    /// Runs it to its end. When this returns, nothing that it started is left.
+    /// Runs the command to its end. When this returns, none of its processes remain.
     pub(super) async fn run(
         self,
         parts: &Arc<Parts>,
@@ -90,21 +90,22 @@ impl Setup {
             nonce: session.to_string(),
             streams: Streams::Log,
             journal: JournalLimits::default(),
-            wall: parts.walls.around(None),
+            sandbox: parts.sandbox.around(None),
             tracing: parts.settings.tracing,
-            // It is at work for as long as it runs, and nothing of it waits for a hub.
+            // The keeper is busy for its whole life, and nothing in it waits for a hub.
             idle_without_hub: None,
         };
         let env = environment(&parts.settings, session, &self.env);
         let keeper = Keeper::start(&parts.own_program, dir, &launch, &env)?;
-        // Before it starts anything: what stems from it is to find no door open, and the next hub is to find it.
+        // Registers the keeper before it starts anything: the doors must reject its descendants, and the next hub must
+        // find it.
         parts.keepers.insert(session, keeper.identity().pid);
         let told = std::fs::write(keeper_file(dir), serde_json::to_vec(keeper.identity())?)
             .and_then(|()| Outbox::open(dir))
             .and_then(|(mut outbox, _)| outbox.go(&launch.nonce));
         if let Err(error) = told {
             parts.keepers.remove(session);
-            // It waits for a word that never comes, and then leaves.
+            // The keeper waits for a start signal that never comes, and then exits.
             let _ = keeper.kill();
             return Err(error);
         }
@@ -112,11 +113,11 @@ impl Setup {
     }
 }
 
-/// Ends a setup command that a hub which was killed left running, with all that it started.
+/// Ends a setup command that a killed hub left running, with all its descendants.
 pub(super) async fn end_left_over(parts: &Parts, session: SessionId) {
     let dir = setup_dir(parts, session);
     let known = std::fs::read(keeper_file(&dir)).ok().and_then(|text| serde_json::from_slice(&text).ok());
-    // A keeper reaches more than the mark in the environment does, so it is asked first.
+    // A keeper reaches more processes than the marker in the environment does, so it goes first.
     match known.as_ref().map(Keeper::attach) {
         Some(Ok(Some(keeper))) => keeper.stop(&dir, &session.to_string()).await,
         _ => sweep_all(&session.to_string()).await,
@@ -127,7 +128,7 @@ fn setup_dir(parts: &Parts, session: SessionId) -> RunDir {
     RunDir::new(parts.settings.session_dir(session).join("setup"))
 }
 
-/// Which process keeps the command.
+/// The file that identifies the keeper process of the command.
 fn keeper_file(dir: &RunDir) -> PathBuf {
     dir.path().join("keeper.json")
 }

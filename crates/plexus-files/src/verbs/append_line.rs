@@ -1,4 +1,4 @@
-//! Appends a line to a file that the operator named, which may lie where agents can write.
+//! Appends a line to a file that the operator configured. The file may be in a directory that agents can write.
 
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use super::read_file::FileError;
 use crate::request::{Input, Kind, Output, Request, Verb};
 
-/// Appends a line to a file, which is created if it is missing.
+/// Appends a line to a file. Creates the file if it is missing.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct AppendLine {
     /// An absolute path.
     pub path: PathBuf,
-    /// Without its end.
+    /// The line, without its line break.
     pub line: String,
 }
 
@@ -26,7 +26,7 @@ impl From<AppendLine> for Request {
 }
 
 impl Verb for AppendLine {
-    /// When it succeeds, the line is on the disk.
+    /// On success, the line is on disk.
     type Answer = Result<(), FileError>;
 
     const KIND: Kind = Kind::Read;
@@ -48,7 +48,7 @@ fn append(path: &Path, line: &str) -> Result<(), FileError> {
     if !metadata.is_file() {
         return Err(FileError::NotRegular);
     }
-    // A line that broke off, on a full disk for instance, must not spoil this one.
+    // An incomplete last line, for example after a full disk, must not corrupt this line.
     let mut last = [b'\n'];
     if metadata.len() > 0 {
         file.seek(SeekFrom::End(-1))?;

@@ -1,4 +1,4 @@
-//! Counts what a session has changed in its worktree. The index it began with is the body of the request.
+//! Counts the changes of a session in its worktree. The body of the request is the worktree's initial index.
 
 use plexus_protocol::worktree::{Worktree, WorktreeChanges};
 use plexus_worktree::{Baseline, changes};
@@ -10,9 +10,9 @@ use crate::request::{Input, Kind, Output, Request, Verb};
 /// Counts the changes in a worktree.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CountChanges {
-    /// Which worktree.
+    /// The worktree.
     pub worktree: Worktree,
-    /// What does not count as changed.
+    /// The initial differences, which do not count as changes.
     pub baseline: Baseline,
 }
 

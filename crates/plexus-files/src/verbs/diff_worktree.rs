@@ -1,4 +1,4 @@
-//! Compares a worktree with what it began as, file by file. The index it began with is the body of the request.
+//! Compares a worktree with its initial state, file by file. The body of the request is the worktree's initial index.
 
 use plexus_protocol::worktree::Worktree;
 use plexus_worktree::{Baseline, WorktreeDiff, diff};
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use crate::fault::WorktreeFault;
 use crate::request::{Input, Kind, Output, Request, Verb};
 
-/// Compares a worktree with what it began as.
+/// Compares a worktree with its initial state.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DiffWorktree {
-    /// Which worktree.
+    /// The worktree.
     pub worktree: Worktree,
-    /// What does not count as changed.
+    /// The initial differences, which do not count as changes.
     pub baseline: Baseline,
-    /// One file of it, if not all.
+    /// The one file to compare; `None` for all.
     pub only: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Looks for Claude Code's transcripts and for what they say the conversation has cost. Only the end of a transcript is
-//! read, and of a line only what can be a cost: an agent can write a transcript of any size.
+//! Finds Claude Code's transcripts, and the cost of each conversation in them. It reads only the end of a transcript,
+//! and only lines that can contain a cost, because an agent can write a transcript of any size.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -11,28 +11,28 @@ use serde_json::Value;
 use super::read_file::{FileError, open_regular};
 use crate::request::{Input, Kind, Output, Request, Verb};
 
-/// How much of the end of a transcript is read, in bytes.
+/// The number of bytes to read from the end of a transcript.
 const END: u64 = 64 * 1024 * 1024;
-/// The longest line that can tell a cost, in bytes.
+/// The longest line that can contain a cost, in bytes.
 const LONGEST_LINE: usize = 256 * 1024;
-/// How many projects are looked at.
+/// The maximum number of projects to search.
 const MOST_PROJECTS: usize = 100_000;
-/// What a line begins with that tells what a conversation has cost. A process writes one when it ends.
+/// The start of a line that contains the cost of a conversation. A process writes one when it exits.
 const COST: &[u8] = br#"{"type":"cost-state""#;
 
-/// Looks for the transcripts of conversations.
+/// Finds the transcripts of conversations.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct FindTranscripts {
-    /// The folder `projects` of Claude Code.
+    /// The directory `projects` of Claude Code.
     pub projects: PathBuf,
-    /// Ids of conversations.
+    /// The ids of the conversations.
     pub ids: Vec<String>,
 }
 
-/// A transcript that is there.
+/// An existing transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Transcript {
-    /// What the conversation had cost when its last process ended, in dollars; 0 where the transcript does not say.
+    /// The cost of the conversation when its last process exited, in dollars; 0 if the transcript does not contain it.
     pub spent_usd: f64,
 }
 
@@ -43,7 +43,7 @@ impl From<FindTranscripts> for Request {
 }
 
 impl Verb for FindTranscripts {
-    /// For each id its transcript, if there is one.
+    /// The transcript of each id, if it exists.
     type Answer = Vec<Option<Transcript>>;
 
     const KIND: Kind = Kind::Read;
@@ -63,12 +63,12 @@ fn find(projects: &Path, name: &str) -> Option<File> {
     projects.map(|project| project.path().join(name)).find_map(|path| open_regular(&path).ok())
 }
 
-/// What the last process that ended had counted up to.
+/// The cost that the last exited process reported.
 fn spent(mut transcript: File) -> Result<f64, FileError> {
     let from = transcript.metadata()?.len().saturating_sub(END);
     transcript.seek(SeekFrom::Start(from))?;
     let mut transcript = transcript.take(END);
-    // The first line is part of one where the beginning is left out.
+    // If the read starts inside the file, the first line is incomplete.
     let mut lines = Lines { line: Vec::new(), too_long: from > 0, last: 0.0 };
     let mut piece = vec![0; 64 * 1024];
     loop {
@@ -81,7 +81,7 @@ fn spent(mut transcript: File) -> Result<f64, FileError> {
     Ok(lines.last)
 }
 
-/// The lines of a transcript, of which only the current one is kept.
+/// A line reader for transcripts. It buffers only the current line.
 struct Lines {
     line: Vec<u8>,
     too_long: bool,

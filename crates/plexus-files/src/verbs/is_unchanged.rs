@@ -1,5 +1,5 @@
-//! Says whether a worktree can be deleted without a loss. The index it began with, if it is known, is the body of the
-//! request.
+//! Checks whether a worktree can be deleted without losing work. The body of the request is the worktree's initial
+//! index, if it is known.
 
 use plexus_protocol::worktree::Worktree;
 use plexus_worktree::{Baseline, is_unchanged};
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::fault::WorktreeFault;
 use crate::request::{Input, Kind, Output, Request, Verb};
 
-/// Asks whether nothing was changed in a worktree.
+/// Checks whether a worktree is unchanged.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct IsUnchanged {
-    /// Which worktree.
+    /// The worktree.
     pub worktree: Worktree,
-    /// What does not count as changed, if that is known.
+    /// The initial differences, which do not count as changes, if they are known.
     pub baseline: Option<Baseline>,
 }
 

@@ -1,4 +1,4 @@
-//! Makes a worktree: branch, checkout, copies. The index of the fresh checkout is the body of the answer.
+//! Creates a worktree: branch, checkout, copies. The body of the answer is the index of the fresh checkout.
 
 use std::time::SystemTime;
 
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 use crate::fault::{FaultAbout, WorktreeFault};
 use crate::request::{Input, Kind, Output, Request, Verb};
 
-/// Makes a planned worktree.
+/// Creates a planned worktree.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct MakeWorktree {
-    /// What is to be made.
+    /// The plan of the worktree.
     pub plan: Plan,
 }
 
-/// What a new worktree began as; its index is the body of the answer.
+/// The initial state of a new worktree. The body of the answer is its index.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct MadeWorktree {
     /// The modification time of the index.
     pub modified: SystemTime,
-    /// What copying changed.
+    /// The differences that copying caused.
     pub baseline: Baseline,
 }
 
@@ -34,7 +34,7 @@ impl Verb for MakeWorktree {
     type Answer = Result<MadeWorktree, WorktreeFault>;
 
     const KIND: Kind = Kind::Make;
-    /// The index of some millions of files.
+    /// Enough for the index of some millions of files.
     const MAX_BODY: u64 = 512 * 1024 * 1024;
 
     fn perform(self, _input: Input) -> (Self::Answer, Output) {

@@ -1,4 +1,4 @@
-//! Says which words of a command line name a file of the project, and hashes those files.
+//! Finds the project files that words of a command line name, and hashes them.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use sha2::{Digest as _, Sha256};
 use super::read_file::{FileError, open_regular};
 use crate::request::{Input, Kind, Output, Request, Verb};
 
-/// The largest file that is hashed, in bytes.
+/// The largest file to hash, in bytes.
 const LARGEST: u64 = 64 * 1024 * 1024;
-/// How many words are looked at.
+/// The maximum number of words to check.
 const MOST_WORDS: usize = 10_000;
 
-/// Looks for files of the project that words name.
+/// Finds the project files that words name.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct NamedFiles {
     /// The working directory of a session, without links in its path.
@@ -39,7 +39,7 @@ impl From<NamedFiles> for Request {
 }
 
 impl Verb for NamedFiles {
-    /// For each word the file that it names, if it names one; an error for one that cannot be read.
+    /// For each word, the file that it names, if any; an error if that file cannot be read.
     type Answer = Vec<Result<Option<NamedFile>, FileError>>;
 
     const KIND: Kind = Kind::Read;

@@ -1,4 +1,4 @@
-//! Looks at a repository and says what worktree can be made from it. Only the directory for worktrees is created.
+//! Inspects a repository and plans a worktree. It creates only the directory for worktrees.
 
 use plexus_worktree::Plan;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::request::{Input, Kind, Output, Request, Verb};
 /// Plans a worktree.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PlanWorktree {
-    /// What it is to be.
+    /// The parameters of the worktree.
     pub request: plexus_worktree::Request,
 }
 

@@ -1,5 +1,5 @@
-//! Reads the beginning of one regular file. Links are followed: in the sandbox they lead to what an agent could read
-//! itself. A FIFO, a device or a directory is an error, and nothing here waits for another process.
+//! Reads the start of one regular file. It follows links: in the sandbox they lead only to files that an agent could
+//! read itself. A FIFO, a device or a directory is an error, and no read waits for another process.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -21,14 +21,14 @@ pub struct ReadFile {
     pub limit: u64,
 }
 
-/// What was read of a file.
+/// The result of reading a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRead {
-    /// From the beginning of the file.
+    /// The bytes from the start of the file.
     pub content: Vec<u8>,
     /// The size of the whole file in bytes.
     pub size: u64,
-    /// Whether the file has more than `content`.
+    /// Whether the file is longer than `content`.
     pub truncated: bool,
 }
 
@@ -36,16 +36,16 @@ pub struct FileRead {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum FileError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("no such file")]
     NotFound,
-    /// It is a directory, a device, a socket or a FIFO.
+    /// The path leads to a directory, a device, a socket or a FIFO.
     #[error("not a regular file")]
     NotRegular,
     /// The path is relative.
     #[error("not an absolute path")]
     Relative,
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("{0}")]
     Io(String),
     /// The helper process failed.
@@ -89,19 +89,19 @@ pub(crate) fn read(path: &Path, limit: u64) -> Result<(Vec<u8>, u64), FileError>
     let file = open_regular(path)?;
     let mut content = Vec::new();
     (&file).take(limit).read_to_end(&mut content)?;
-    // Asked for after reading: a file that grows meanwhile is larger than what was read of it.
+    // The size is read after the content: a file that grows meanwhile is larger than the content.
     let size = file.metadata()?.len().max(content.len() as u64);
     Ok((content, size))
 }
 
-/// Opens a regular file without waiting for anyone; the kind is asked of what was opened, not of the path.
+/// Opens a regular file without blocking. The file type is checked on the open file, not on the path.
 pub(crate) fn open_regular(path: &Path) -> Result<File, FileError> {
     if !path.is_absolute() {
         return Err(FileError::Relative);
     }
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
-    // Sockets cannot be opened by path, nor a device whose driver is missing.
+    // A socket cannot be opened by path, nor can a device without a driver.
     let no_device = rustix::io::Errno::NXIO.raw_os_error();
     let file = file.map_err(|error| match error.raw_os_error() {
         Some(code) if code == no_device => FileError::NotRegular,

@@ -1,5 +1,5 @@
-//! Reads the files of a project that the operator can trust: its settings, its MCP servers and its agents. What they mean
-//! is for the hub to say. The contents, one after the other, are the body of the answer.
+//! Reads the files of a project that the operator can trust: its settings, its MCP servers and its agents. The hub
+//! interprets them. The body of the answer is the concatenated contents.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,36 +15,36 @@ pub const SETTINGS: &str = ".claude/settings.json";
 /// The project's MCP servers.
 pub const SERVERS: &str = ".mcp.json";
 const AGENTS: &str = ".claude/agents";
-/// Folders that are never loaded, but named where they are found.
+/// Directories that are never loaded, but are reported if they exist.
 const LEFT_OUT: [&str; 2] = [".claude/skills", ".claude/commands"];
 
 const MOST_AGENTS: usize = 100;
-/// The largest file, and all of them together, in bytes.
+/// The maximum size of one file, and of all files together, in bytes.
 const LARGEST: u64 = 4 * 1024 * 1024;
 const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Reads what a project brings along.
+/// Reads the configuration files of a project.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ReadProject {
     /// The working directory of a session.
     pub dir: PathBuf,
 }
 
-/// What a project brings along; the contents are in the body of the answer, in this order.
+/// The configuration files of a project. The body of the answer contains their contents in this order.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ProjectFiles {
-    /// Files by their path in the project, and their sizes.
+    /// The files by their path in the project, with their sizes.
     pub files: Vec<(String, u64)>,
-    /// Folders that are not loaded.
+    /// Directories that are not loaded.
     pub left_out: Vec<String>,
 }
 
-/// A file of a project that cannot be read.
+/// A project file that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProjectFault {
     /// Its path in the project.
     pub file: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
@@ -75,7 +75,7 @@ impl Verb for ReadProject {
     }
 }
 
-/// The files, as far as they are there.
+/// The configuration files that exist.
 fn project_files(dir: &Path) -> Result<BTreeMap<String, Vec<u8>>, ProjectFault> {
     let mut found = Found { dir, files: BTreeMap::new(), bytes: 0 };
     for path in [SETTINGS, SERVERS] {

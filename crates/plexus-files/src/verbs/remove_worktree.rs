@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::fault::WorktreeFault;
 use crate::request::{Input, Kind, Output, Request, Verb};
 
-/// Deletes a worktree, whatever is in it.
+/// Deletes a worktree, whatever its content.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RemoveWorktree {
-    /// Which worktree.
+    /// The worktree.
     pub worktree: Worktree,
 }
 

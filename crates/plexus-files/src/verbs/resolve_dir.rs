@@ -13,17 +13,17 @@ pub struct ResolveDir {
     pub path: PathBuf,
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resolved {
-    /// A directory, by the path that has no links in it.
+    /// A directory, with its path without links.
     Directory(String),
     /// A directory whose path is not UTF-8.
     NotUtf8,
-    /// Something else than a directory.
+    /// Not a directory.
     NotADirectory,
-    /// Nothing, and why.
+    /// The path cannot be resolved, with the reason.
     Nothing(String),
 }
 

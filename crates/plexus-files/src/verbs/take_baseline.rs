@@ -1,4 +1,4 @@
-//! Takes down what differs from the index of the fresh checkout after setup has run. The index is the body of the request.
+//! Records the differences from the index of the fresh checkout after setup. The body of the request is that index.
 
 use plexus_protocol::worktree::Worktree;
 use plexus_worktree::{Baseline, WorktreeError};
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::fault::WorktreeFault;
 use crate::request::{Input, Kind, Output, Request, Verb};
 
-/// Takes down what differs from the index.
+/// Records the differences from the index.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TakeBaseline {
-    /// Which worktree.
+    /// The worktree.
     pub worktree: Worktree,
 }
 

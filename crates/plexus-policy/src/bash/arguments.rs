@@ -1,5 +1,5 @@
-//! Compares the words of a command with its option table: getopt, but with the result "which words are not known to be
-//! harmless". It fails closed: a word that the table does not explain is a hazard, whatever it may turn out to be.
+//! Compares the words of a command with its option table, like getopt, and returns the words that are not known to be
+//! harmless. It fails closed: a word that the table does not explain is a hazard, whatever it may expand to.
 
 mod option;
 
@@ -14,12 +14,12 @@ use super::repository;
 use super::script::{Expansion, Piece, Word};
 use super::values::ValueCheck;
 
-/// The words of a command that has no table: operands are covered, options are not.
+/// Judges a command without a table: operands are covered, options are not.
 pub(super) fn without_table(words: &[Word]) -> Vec<Hazard> {
     Arguments::new(words, 1).against(&Table::default())
 }
 
-/// The words of a command that has one.
+/// Judges a command with a table.
 pub(super) fn with_table(words: &[Word], table: &Table) -> Vec<Hazard> {
     Arguments::new(words, 1).against(table)
 }
@@ -30,23 +30,23 @@ struct Arguments<'w> {
     words: &'w [Word],
     at: usize,
     found: Vec<Hazard>,
-    /// An option was not recognised: whether the word behind it is its value cannot be known.
+    /// An option was not recognised, so it is unknown whether the next word is its value.
     lost: bool,
-    /// There was an option with which the command takes no code from its input.
+    /// An option was present with which the command reads no code from its input.
     alone: bool,
     judge: OperandJudge,
-    /// How many subcommands were entered.
+    /// The number of subcommands entered.
     level: usize,
-    /// An option stood behind the last of them.
+    /// An option followed the last subcommand.
     opted: bool,
 }
 
-/// What to do with the word after this one.
+/// How to treat the next word.
 enum Next {
     Word,
-    /// All others are the arguments of the program that is run.
+    /// All further words are arguments of the program that is run.
     Own,
-    /// A program stands here, and its arguments follow.
+    /// A program is at this index, followed by its arguments.
     Program(usize),
 }
 
@@ -113,7 +113,7 @@ impl<'w> Arguments<'w> {
         self.found
     }
 
-    /// A word that is not known before it runs.
+    /// Judges a word that is unknown before the command runs.
     fn unknown(&mut self, table: &Table, word: &Word, at: usize) -> ControlFlow<()> {
         let start = start_of(word);
         let stays = word.expansion() != Expansion::Many;
@@ -140,7 +140,7 @@ impl<'w> Arguments<'w> {
         ControlFlow::Continue(())
     }
 
-    /// What stands behind `--`: no options.
+    /// Judges the words after `--`, where no options follow.
     fn behind_dashes(self, table: &Table) -> Vec<Hazard> {
         match table.after_dashes {
             AfterDashes::Own | AfterDashes::NotKnown => self.found,
@@ -152,7 +152,7 @@ impl<'w> Arguments<'w> {
         }
     }
 
-    /// Nothing but operands follows.
+    /// Judges the remaining words, all of which are operands.
     fn only_operands(mut self, table: &Table) -> Vec<Hazard> {
         while let Some(word) = self.words.get(self.at) {
             let at = self.at;
@@ -169,7 +169,7 @@ impl<'w> Arguments<'w> {
         self.end(table)
     }
 
-    /// An operand; the result where it gives all later words another meaning.
+    /// Judges an operand; returns the result if it changes the meaning of all later words.
     fn operand(&mut self, table: &Table, word: &Word, at: usize) -> Option<Vec<Hazard>> {
         if table.has_subcommands() {
             return Some(self.subcommand(table, word, at));
@@ -196,7 +196,8 @@ impl<'w> Arguments<'w> {
         None
     }
 
-    /// An operand that leads into a repository's own folder: what is written there runs at git's next command.
+    /// Judges an operand that leads into a repository's own folder: git runs what is written there with its next
+    /// command.
     fn repository(&mut self, table: &Table, word: &Word, at: usize) {
         let leads_there = match table.access {
             OperandAccess::Reads => false,
@@ -211,7 +212,7 @@ impl<'w> Arguments<'w> {
     fn subcommand(&mut self, table: &Table, word: &Word, at: usize) -> Vec<Hazard> {
         let Some(inner) = word.literal().and_then(|name| table.subcommand(name)).filter(|_| !self.lost)
         else {
-            // Nothing is known of it: it has to be named, and its options have to be.
+            // An unknown subcommand: a rule must name it, and its options.
             self.hazard(at, HazardKind::Reaches);
             let rest = std::mem::take(self);
             return rest.against(&Table::default());
@@ -230,7 +231,7 @@ impl<'w> Arguments<'w> {
         std::mem::take(self).against(inner)
     }
 
-    /// A program that a rule has to name, judged with its own table.
+    /// Judges a program that a rule must name, with its own table.
     fn program(mut self, at: usize) -> Vec<Hazard> {
         let inner = hazards(self.words.get(at..).unwrap_or_default());
         self.found
@@ -243,7 +244,7 @@ impl<'w> Arguments<'w> {
         if text.starts_with('-') || text.is_empty() {
             return;
         }
-        // Each letter that takes a value takes one of the following words, in their order.
+        // Each letter with a value takes one of the following words, in order.
         self.at = 2;
         for letter in text.chars() {
             match table.option(&format!("-{letter}")) {
@@ -270,7 +271,7 @@ fn is_option(table: &Table, text: &str) -> bool {
     }
 }
 
-/// The text that a word begins with; of `~` it is known that it is a path.
+/// The text that a word starts with; `~` is known to be a path.
 fn start_of(word: &Word) -> &str {
     if word.pieces().first() == Some(&Piece::Home) { "/" } else { word.known_start() }
 }

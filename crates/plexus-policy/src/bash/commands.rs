@@ -1,5 +1,5 @@
-//! The names that the reader of command lines knows: shells, commands that run others, variables that do no harm. Tables
-//! and nothing else.
+//! The command and variable names that the parser knows: shells, commands that run others, and harmless variables. This
+//! module contains only tables.
 
 /// Shells, which read a command line from an argument or their input.
 pub(super) const SHELLS: [&str; 22] = [
@@ -7,7 +7,7 @@ pub(super) const SHELLS: [&str; 22] = [
     "pdksh", "posh", "rbash", "rksh", "rzsh", "sh", "tcsh", "yash", "zsh",
 ];
 
-/// Commands with another command somewhere among their arguments.
+/// Commands that have another command somewhere among their arguments.
 pub(super) const RUNNERS: &[&str] = &[
     "-",
     "abduco",
@@ -150,7 +150,7 @@ pub(super) const RUNNERS: &[&str] = &[
     "zsh",
 ];
 
-/// Commands that run another one behind a word of theirs.
+/// Commands that run another command after one of these words.
 pub(super) const RUN_BEHIND: &[(&str, &[&str])] = &[
     ("docker", &["exec", "run"]),
     ("podman", &["exec", "run"]),
@@ -162,7 +162,7 @@ pub(super) const RUN_BEHIND: &[(&str, &[&str])] = &[
     ("fdfind", &["-x", "-X", "--exec", "--exec-batch"]),
 ];
 
-/// Variables that change how a program talks, not what it does; others a rule has to name.
+/// Variables that change a program's output, not its actions. A rule must name all others.
 pub(super) const HARMLESS: [&str; 20] = [
     "CI",
     "CLICOLOR",

@@ -1,4 +1,4 @@
-//! Reads `if`, `while`, `for` and `case`: what runs in them may or may not, and all of it counts.
+//! Parses `if`, `while`, `for` and `case`. Their commands may or may not run, so all of them count.
 
 use super::cursor::{Cursor, Read, Unreadable};
 use super::reader::is_name;
@@ -81,7 +81,7 @@ impl Cursor<'_> {
     }
 }
 
-/// A part that does nothing but give a variable some value.
+/// A part that only assigns some value to a variable.
 fn assigns(name: &str) -> Part {
     Part {
         assignments: vec![Assignment { name: name.to_owned(), value: Word::unknown() }],

@@ -1,37 +1,37 @@
-//! A place in the text of a command line, and the bounds on what is read at all. It owns the looking ahead and the
-//! line continuations; what the characters mean is for `reader`, `words` and `dollar` to say.
+//! A position in the text of a command line, and the limits of what is parsed. This module owns lookahead and line
+//! continuations; `reader`, `words` and `dollar` interpret the characters.
 
 use super::script::{Doubt, Script};
 
-/// Longer commands are not read; Claude Code draws the line at the same place.
+/// Longer commands are rejected; Claude Code uses the same limit.
 pub(super) const MAX_BYTES: usize = 10_000;
 
-/// How deep substitutions and compound commands may be nested.
+/// The maximum nesting of substitutions and compound commands.
 const MAX_DEPTH: usize = 40;
 
-/// A command line that cannot be read, and why. What a shell would make of it is unknown.
+/// A command line that cannot be parsed, and why. What a shell would do with it is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unreadable(pub(crate) &'static str);
 
 pub(super) type Read<T> = Result<T, Unreadable>;
 
-/// A here-document that was announced and whose body is still to come.
+/// A here-document whose body follows later.
 #[derive(Debug)]
 pub(super) struct Announced {
     pub(super) delimiter: String,
     pub(super) quoted: bool,
     pub(super) strip_tabs: bool,
-    /// Which part reads it.
+    /// The part that reads it.
     pub(super) part: Option<usize>,
 }
 
-/// The text, where we are in it, and what was found so far.
+/// The text, the position in it, and the results so far.
 #[derive(Debug)]
 pub(super) struct Cursor<'a> {
     pub(super) src: &'a str,
     pub(super) pos: usize,
     pub(super) depth: usize,
-    /// How many `$( )` are open here: some shells read `case` and comments differently in there.
+    /// The number of open `$( )`: some shells parse `case` and comments differently inside.
     pub(super) substitutions: usize,
     pub(super) announced: Vec<Announced>,
     pub(super) script: Script,
@@ -42,7 +42,7 @@ impl<'a> Cursor<'a> {
         Self { src, pos: 0, depth, substitutions: 0, announced: Vec::new(), script: Script::default() }
     }
 
-    /// The next byte, as it stands.
+    /// The next byte, uninterpreted.
     pub(super) fn raw(&self) -> Option<u8> {
         self.src.as_bytes().get(self.pos).copied()
     }
@@ -51,7 +51,7 @@ impl<'a> Cursor<'a> {
         self.src.as_bytes().get(self.pos + ahead).copied()
     }
 
-    /// The next byte outside quotes, where a backslash at the end of a line joins it to the next.
+    /// The next byte outside quotes. A backslash at the end of a line joins it to the next line.
     pub(super) fn peek(&mut self) -> Option<u8> {
         while self.src[self.pos..].starts_with("\\\n") {
             self.pos += 2;
@@ -59,7 +59,7 @@ impl<'a> Cursor<'a> {
         self.raw()
     }
 
-    /// Takes the next byte if it is this one.
+    /// Consumes the next byte if it is this one.
     pub(super) fn eat(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.pos += usize::from(found);
@@ -76,7 +76,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The next character, whole, and the cursor behind it.
+    /// Consumes and returns the next character.
     pub(super) fn take_char(&mut self) -> &'a str {
         let rest = &self.src[self.pos..];
         let len = rest.chars().next().map_or(0, char::len_utf8);
@@ -84,7 +84,7 @@ impl<'a> Cursor<'a> {
         &rest[..len]
     }
 
-    /// Runs `read` one level further in.
+    /// Runs `read` one nesting level deeper.
     pub(super) fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
         if self.depth >= MAX_DEPTH {
             return Err(Unreadable("it is nested too deeply"));
@@ -102,7 +102,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Refuses text that shells, terminals and people read differently.
+/// Rejects text that shells, terminals and people read differently.
 pub(super) fn check_text(text: &str) -> Read<()> {
     if text.len() > MAX_BYTES {
         return Err(Unreadable("it is too long"));
@@ -124,7 +124,7 @@ pub(super) fn check_text(text: &str) -> Read<()> {
     Ok(())
 }
 
-/// Characters that take no room or turn the text around.
+/// Characters that have no width or change the text direction.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }

@@ -1,10 +1,10 @@
-//! Commands that take their operands for data, for deny and ask rules: a denied name among such operands is a text, a file
-//! or a package, and no command. Every other command may be a wrapper.
+//! Commands that treat their operands as data, for deny and ask rules. A denied name among such operands is a text, a
+//! file or a package, not a command. Every other command may be a wrapper.
 
 use super::script::{Word, base_name};
 
-/// Commands whose operands are files, texts, patterns, packages or names, and never commands. Options of theirs that run
-/// something are in `hazards`.
+/// Commands whose operands are files, texts, patterns, packages or names, and never commands. `hazards` covers their
+/// options that run a program.
 const DATA: &[&str] = &[
     ":",
     "[",
@@ -222,7 +222,7 @@ const DATA: &[&str] = &[
     "zypper",
 ];
 
-/// Commands that run programs of a project's own unless one of these words follows the name.
+/// Commands that run a project's own programs unless one of these words follows the name.
 const DATA_BEHIND: &[(&str, &[&str])] = &[
     ("bun", &["add", "install", "pm", "remove", "rm", "test", "update"]),
     ("bundle", &["add", "info", "install", "remove", "show", "update"]),
@@ -310,7 +310,7 @@ const DATA_BEHIND: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Words of these commands behind which a command may stand.
+/// Words of these commands that a command may follow.
 const RUN_WORDS: &[(&str, &[&str])] = &[
     ("apt", &["-o"]),
     ("apt-get", &["-o"]),
@@ -343,13 +343,13 @@ const RUN_WORDS: &[(&str, &[&str])] = &[
     ("swift", &["run"]),
 ];
 
-/// What the name of an option holds that names a program.
+/// Substrings of the names of options that name a program.
 const PROGRAM_OPTIONS: [&str; 15] = [
     "askpass", "cmd", "command", "editor", "exec", "hook", "invoke", "pager", "prog", "render", "rsh", "run",
     "script", "shell", "wrapper",
 ];
 
-/// Whether a command is known to take all its operands for data.
+/// Whether a command is known to treat all its operands as data.
 pub(super) fn takes_data(words: &[Word]) -> bool {
     let Some(name) = words.first().and_then(Word::literal).map(base_name) else { return false };
     let mut rest = words[1..].iter().filter_map(Word::literal);
@@ -365,7 +365,7 @@ pub(super) fn takes_data(words: &[Word]) -> bool {
     (DATA.contains(&name) || matches!(name, "git" | "command")) && !rest.any(|word| runs.contains(&word))
 }
 
-/// Interpreters of languages in which a program can put the name of a command together.
+/// Interpreters of languages in which a program can compose the name of a command.
 const INTERPRETERS: [&str; 29] = [
     "Rscript",
     "bun",
@@ -398,7 +398,7 @@ const INTERPRETERS: [&str; 29] = [
     "tsx",
 ];
 
-/// What a program has to call to run a command, in one of these languages.
+/// The functions that a program calls to run a command, in these languages.
 const CALLS: [&str; 18] = [
     "`",
     "%x",
@@ -420,7 +420,7 @@ const CALLS: [&str; 18] = [
     "shell",
 ];
 
-/// Whether a command runs programs in a language of its own; `python3.12` is a `python`.
+/// Whether a command runs programs in its own language; `python3.12` counts as `python`.
 pub(super) fn is_interpreter(name: &str) -> bool {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     INTERPRETERS.contains(&plain)
@@ -434,7 +434,7 @@ pub(super) fn may_run_commands(word: &Word) -> bool {
     })
 }
 
-/// Whether an option or a variable takes a program for its value.
+/// Whether an option or a variable takes a program as its value.
 fn names_program(word: &str) -> bool {
     let option = word.split('=').next().unwrap_or(word);
     let program = |name: &str| PROGRAM_OPTIONS.iter().any(|part| name.contains(part));
@@ -443,7 +443,7 @@ fn names_program(word: &str) -> bool {
         || option.len() < word.len() && tells_program(option)
 }
 
-/// Whether other programs run what a variable of this name says.
+/// Whether other programs run the value of a variable with this name.
 pub(super) fn tells_program(name: &str) -> bool {
     let is_plain = name.bytes().all(|b| b == b'_' || b.is_ascii_uppercase() || b.is_ascii_digit());
     let small = name.to_ascii_lowercase();
@@ -454,7 +454,7 @@ pub(super) fn tells_program(name: &str) -> bool {
             .any(|part| small.contains(part)))
 }
 
-/// The parts of a text that could be names or operands of a command, with where each begins.
+/// The substrings of a text that could be names or operands of a command.
 pub(super) fn tokens(text: &str) -> impl Iterator<Item = &str> {
     let splits = |c: char| !(c.is_alphanumeric() || "_-./+@%~*".contains(c));
     text.split(splits).filter(|token| !token.is_empty())

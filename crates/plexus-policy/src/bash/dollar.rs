@@ -1,5 +1,5 @@
-//! Reads what begins with `$` or a backtick: substitutions, parameters, arithmetic, `$'…'`. The commands inside become
-//! parts of the script; the value is unknown. Forms that shells disagree about are not read at all.
+//! Parses what starts with `$` or a backtick: substitutions, parameters, arithmetic, `$'…'`. The commands inside become
+//! parts of the script; the value is unknown. Syntax that shells disagree about is rejected.
 
 use super::cursor::{Cursor, Read, Unreadable};
 use super::script::{Doubt, Expansion, Piece, Word};
@@ -7,7 +7,7 @@ use super::words::{Quoting, ends_word};
 use super::{ARITHMETIC, SHELLS_DISAGREE};
 
 impl Cursor<'_> {
-    /// Reads from a `$` on.
+    /// Parses an expansion, cursor on the `$`.
     pub(super) fn dollar(&mut self, word: &mut Word, quoting: Quoting) -> Read<()> {
         self.pos += 1;
         match self.raw() {
@@ -24,7 +24,7 @@ impl Cursor<'_> {
                 self.nested(Self::parameter)?;
             }
             Some(b'\'') if quoting == Quoting::None => return self.ansi_c_quoted(word),
-            // `$"…"` may be exchanged for a translation.
+            // `$"…"` may be replaced by a translation.
             Some(b'"') if quoting == Quoting::None => self.double_quoted(word)?,
             Some(byte) if byte == b'_' || byte.is_ascii_alphanumeric() => {
                 self.name();
@@ -37,7 +37,7 @@ impl Cursor<'_> {
                 self.pos += 1;
                 return self.after_parameter(word, quoting);
             }
-            // A dollar sign that means itself.
+            // A literal dollar sign.
             None => {
                 word.push_str("$");
                 return Ok(());
@@ -54,8 +54,8 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Looks at what follows `$name`. zsh takes more for a part of it: a subscript, which it computes, a modifier as in
-    /// `$name:h`, and letters of any script.
+    /// Checks what follows `$name`. zsh includes more in the expansion: a subscript, which it evaluates, a modifier as
+    /// in `$name:h`, and letters of any script.
     fn after_parameter(&mut self, word: &mut Word, quoting: Quoting) -> Read<()> {
         let mut rest = self.src[self.pos..].chars();
         word.push(Piece::Any, quoting.expansion());
@@ -70,7 +70,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Reads the name of a variable.
+    /// Parses the name of a variable.
     pub(super) fn name(&mut self) -> &str {
         let from = self.pos;
         while self.raw().is_some_and(|b| b == b'_' || b.is_ascii_alphanumeric()) {
@@ -79,7 +79,7 @@ impl Cursor<'_> {
         &self.src[from..self.pos]
     }
 
-    /// Reads `… )`: the commands of a substitution.
+    /// Parses `… )`: the commands of a substitution.
     pub(super) fn substitution_body(&mut self) -> Read<()> {
         self.nested(|cursor| {
             let announced = cursor.announced.len();
@@ -93,7 +93,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// Reads `` `…` ``: its text is taken out first, whatever stands in it, and then read as a script of its own.
+    /// Parses `` `…` ``: extracts its text first, whatever it contains, and then parses it as a separate script.
     pub(super) fn backticks(&mut self, word: &mut Word, quoting: Quoting) -> Read<()> {
         self.pos += 1;
         let mut inner = String::new();
@@ -126,7 +126,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Reads `…))`. A name in it is evaluated, and what its value holds may run commands.
+    /// Parses `…))`. The shell evaluates names in it, and the value of a variable may run commands.
     pub(super) fn arithmetic(&mut self) -> Read<()> {
         self.nested(|cursor| {
             let mut open = 0_usize;
@@ -157,7 +157,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// Reads `…}`: a parameter and what is done to it.
+    /// Parses `…}`: a parameter and its modifications.
     fn parameter(&mut self) -> Read<()> {
         match self.raw() {
             Some(b'#') if self.raw_at(1) != Some(b'}') => self.pos += 1,
@@ -193,7 +193,7 @@ impl Cursor<'_> {
             Some(b':' | b'-' | b'+' | b'?' | b'%' | b'#' | b'/' | b'^' | b',') => {}
             _ => return Err(Unreadable("a parameter is written in a way that shells disagree about")),
         }
-        // Quotes mean one thing or another in here, depending on what is around it.
+        // The meaning of quotes in here depends on the context.
         loop {
             match self.raw() {
                 Some(b'}') => {
@@ -211,13 +211,13 @@ impl Cursor<'_> {
         }
     }
 
-    /// Whether only numbers stand before the closing brace.
+    /// Whether only numbers precede the closing brace.
     fn plain_range(&self) -> bool {
         let inside = self.src[self.pos..].bytes().take_while(|b| *b != b'}');
         inside.into_iter().all(|b| b.is_ascii_digit() || matches!(b, b':' | b' ' | b'-'))
     }
 
-    /// Reads `[…]` behind a name: an expression, unless it is a number or all of them.
+    /// Parses `[…]` after a name: an expression, unless it is a number or selects all elements.
     fn index(&mut self) -> Read<()> {
         self.pos += 1;
         let from = self.pos;
@@ -233,7 +233,7 @@ impl Cursor<'_> {
         self.expect(b']', "an index cannot be followed")
     }
 
-    /// Reads `$'…'`, cursor on the quote.
+    /// Parses `$'…'`, cursor on the quote.
     fn ansi_c_quoted(&mut self, word: &mut Word) -> Read<()> {
         self.pos += 1;
         word.push_str("");
@@ -248,7 +248,7 @@ impl Cursor<'_> {
                     self.pos += 1;
                     match self.ansi_c_escape()? {
                         Some(c) => word.push_str(c.encode_utf8(&mut [0; 4])),
-                        // A NUL ends the text, a lone byte may be anything in the locale.
+                        // A NUL ends the text, and a single byte may be any character in the locale.
                         None => word.push(Piece::Any, Expansion::One),
                     }
                 }
@@ -257,7 +257,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Reads one escape of `$'…'`; none for what is not plainly a character.
+    /// Parses one escape of `$'…'`; `None` if it is not clearly a character.
     fn ansi_c_escape(&mut self) -> Read<Option<char>> {
         let letter = self.raw().ok_or(Unreadable("a quote is not closed"))?;
         let (radix, most) = match letter {

@@ -1,14 +1,15 @@
-//! What makes the arguments of a command do more than its name says. A wildcard vouches for operands and for the options
-//! that a table knows to be harmless; for every other word a rule vouches only by naming it.
+//! Finds arguments that make a command do more than its name says. A wildcard covers operands and the options that a
+//! table lists as harmless; a rule covers any other word only by naming it.
 
 use super::arguments;
 use super::options::table;
 use super::script::{Word, base_name};
 
-/// A word that a wildcard does not vouch for.
+/// A word that a wildcard does not cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hazard {
-    /// Which word; a rule has to name all up to it. `usize::MAX`: only a rule without a wildcard vouches for it.
+    /// The index of the word; a rule must name all words up to it. `usize::MAX`: only a rule without a wildcard covers
+    /// it.
     pub(crate) at: usize,
     pub(crate) kind: HazardKind,
 }
@@ -18,11 +19,11 @@ pub(crate) struct Hazard {
 pub(crate) enum HazardKind {
     /// It runs something that is not among the parts of the script.
     Runs,
-    /// It writes a file, changes what other words mean, or is simply not known.
+    /// It writes a file, changes the meaning of other words, or is unknown.
     Reaches,
 }
 
-/// Builtins whose every argument matters to what comes after them.
+/// Builtins whose every argument affects later commands.
 const SHIFTING: [&str; 33] = [
     ".",
     "alias",
@@ -59,7 +60,7 @@ const SHIFTING: [&str; 33] = [
     "wait",
 ];
 
-/// The words of a command that only a rule that names them vouches for.
+/// The words of a command that a rule covers only by naming them.
 pub(crate) fn hazards(words: &[Word]) -> Vec<Hazard> {
     let Some(name) = words.first().and_then(Word::literal) else { return Vec::new() };
     let name = base_name(name);
@@ -91,7 +92,7 @@ pub(crate) fn hazards(words: &[Word]) -> Vec<Hazard> {
     }
 }
 
-/// `set -e` and its kin, which change no word.
+/// `set -e` and similar options, which change no word.
 fn is_plain_set(word: &str) -> bool {
     let letters = word.strip_prefix(['-', '+']).unwrap_or_default();
     matches!(word, "pipefail" | "errexit" | "nounset" | "xtrace")

@@ -1,5 +1,5 @@
-//! Bash command lines: read into the commands they are made of, and seen through wrappers. It owns what a line *is*;
-//! what a rule says about it is in `wildcard` and `policy`. A line that cannot be read is never guessed at.
+//! Bash command lines: parses them into simple commands and looks inside wrappers. This module owns the structure of a
+//! line; `wildcard` and `policy` match rules against it. It never guesses at a line that it cannot parse.
 
 mod arguments;
 mod commands;
@@ -30,8 +30,8 @@ pub(crate) use script::{Access, Part, Piece, Redirect, Script, Word, base_name};
 pub(crate) use suspects::Suspect;
 pub(crate) use unwrap::{Alone, Inner, is_harmless, must_be_named, unwrap};
 
-/// Why a line in which something is computed is in doubt.
+/// Why a line with arithmetic is in doubt.
 const ARITHMETIC: &str = "arithmetic evaluates what a variable holds";
 
-/// Why a line is not read that bash and zsh read differently.
+/// Why a line that bash and zsh parse differently is rejected.
 const SHELLS_DISAGREE: &str = "bash and zsh read it differently";

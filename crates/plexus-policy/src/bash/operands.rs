@@ -1,5 +1,5 @@
-//! Operands that are more than data: outputs, scripts, assignments, response files. Which kind a command has stands in its
-//! table.
+//! Judges operands that are more than data: outputs, scripts, assignments, response files. The table of a command
+//! defines the kind.
 
 use super::hazards::HazardKind;
 use super::options::Operands;
@@ -12,24 +12,24 @@ use super::values::ValueCheck;
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Operand<'w> {
     Known(&'w str),
-    /// Not known before it runs, but certainly no option.
+    /// Unknown before it runs, but certainly not an option.
     Unknown(&'w Word),
 }
 
-/// Judges the operands of one command, in their order.
+/// Judges the operands of one command, in order.
 #[derive(Debug, Default)]
 pub(super) struct OperandJudge {
     seen: usize,
     scripted: bool,
     reads_setting: bool,
-    /// The database is no file.
+    /// The database is not a file.
     in_memory: bool,
 }
 
 type Judged = Result<(), HazardKind>;
 
 impl OperandJudge {
-    /// An option had a value of this kind: a script given by an option is none of the operands.
+    /// Records that an option had a value of this kind: a script supplied by an option is not among the operands.
     pub(super) fn saw_value(&mut self, check: ValueCheck) {
         self.scripted |= check == ValueCheck::Sed;
     }
@@ -39,7 +39,7 @@ impl OperandJudge {
         self.seen > 0
     }
 
-    /// Whether all that the command needs stood among its operands.
+    /// Whether the operands include everything that the command needs.
     pub(super) fn is_complete(&self, operands: Operands) -> bool {
         operands != Operands::Sql || self.seen > 1
     }
@@ -59,7 +59,7 @@ impl OperandJudge {
         let runs = |harmless: bool| if harmless { Ok(()) } else { Err(HazardKind::Runs) };
         match operands {
             Operands::Any | Operands::Program => Ok(()),
-            // `@file` is a list of arguments to many commands.
+            // For many commands `@file` is a list of arguments.
             Operands::Script => runs(!start.starts_with('@') && !is_input(start)),
             Operands::AtMost(most) => {
                 let several = matches!(operand, Operand::Unknown(word) if word.expansion() != Expansion::One);
@@ -74,7 +74,8 @@ impl OperandJudge {
             }
             Operands::Sed if self.scripted => Ok(()),
             Operands::Sed => runs(nth > 0 || known.is_some_and(scripts::is_plain_sed)),
-            // An operand such as `a=b` is an assignment to awk, and a program in another place: all are looked at.
+            // awk treats an operand such as `a=b` as an assignment, and as a program in another position, so all are
+            // checked.
             Operands::Awk => runs(known.map_or(nth > 0, scripts::is_plain_awk)),
             Operands::Sql if nth == 0 => {
                 self.in_memory = known == Some(":memory:");
@@ -97,7 +98,7 @@ impl OperandJudge {
     }
 }
 
-/// Whether a file is the standard input, or another one that is open already.
+/// Whether a file is the standard input, or another one that is already open.
 fn is_input(name: &str) -> bool {
     name == "-" || name.starts_with("/dev/") || name.starts_with("/proc/")
 }

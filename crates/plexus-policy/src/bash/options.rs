@@ -1,5 +1,6 @@
-//! Option tables of well-known commands: which options are harmless, which take a value, what the operands are. The tables
-//! are text (`tables/*.txt`, format in `tables/README.md`), read once; `arguments` compares a command's words with them.
+//! Option tables of well-known commands: which options are harmless, which take a value, and what the operands are. The
+//! tables are text (`tables/*.txt`, format in `tables/README.md`), parsed once; `arguments` compares a command's words
+//! with them.
 
 mod read;
 
@@ -13,7 +14,7 @@ use super::values::ValueCheck;
 static BOOK: LazyLock<Book> = LazyLock::new(|| {
     let mut book = Book::default();
     for text in TEXTS {
-        // A faulty line adds nothing, so that what it should have said is asked about; a test finds it.
+        // A faulty line adds nothing, so that its options need approval; a test finds it.
         read::read(&mut book, text);
     }
     book
@@ -37,7 +38,7 @@ const TEXTS: [&str; 14] = [
     include_str!("tables/system.txt"),
 ];
 
-/// The table of a command, by its bare name.
+/// The table of a command, by its base name.
 pub(super) fn table(command: &str) -> Option<&'static Table> {
     BOOK.by_name.get(command).and_then(|at| BOOK.tables.get(*at))
 }
@@ -49,10 +50,10 @@ struct Book {
     by_name: HashMap<&'static str, usize>,
 }
 
-/// What is known of a command, or of a subcommand.
+/// The options and operands of a command or a subcommand.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Table {
-    /// By their names as written, dashes included.
+    /// Keyed by the name as written, including dashes.
     options: HashMap<&'static str, OptionSpec>,
     subcommands: HashMap<&'static str, usize>,
     pub(super) style: Style,
@@ -63,45 +64,45 @@ pub(super) struct Table {
     pub(super) after_dashes: AfterDashes,
     pub(super) trust: Trust,
     pub(super) input: Input,
-    /// Options with which the command takes no code from its input and writes no file by itself.
+    /// Options with which the command reads no code from its input and writes no file by itself.
     pub(super) alone: Vec<&'static str>,
 }
 
-/// How options are written.
+/// The option syntax.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Style {
     /// `-abc`, `-n5`, `--long=value`.
     #[default]
     Gnu,
-    /// The same, and the first word may be a cluster without a dash, as for tar.
+    /// The same, but the first word may be a cluster without a dash, as in tar.
     OldCluster,
-    /// `-long value`, `-long=value`; two dashes mean the same; no clusters.
+    /// `-long value`, `-long=value`; two dashes have the same meaning; no clusters.
     SingleDash,
-    /// Only words exactly as the table has them, perhaps with `=value`.
+    /// Only the exact words in the table, optionally with `=value`.
     Exact,
 }
 
 /// Whether the rest of a cluster is the value of a short option, as in `-n5`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Attached {
-    /// Most probably: where the rest could be options that are not harmless, it is not covered.
+    /// Probably: if the rest could be options that are not harmless, it is not covered.
     #[default]
     Probably,
-    /// Certainly: the command reads its options as getopt does.
+    /// Certainly: the command parses its options like getopt.
     Getopt,
-    /// No: every letter is an option, and a value stands in the next word. A number is harmless as either.
+    /// Never: every letter is an option, and a value is in the next word. A number is harmless as either.
     Never,
 }
 
-/// What the command does with the files that its operands name.
+/// How the command accesses the files that its operands name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum OperandAccess {
-    /// It may write them: none may certainly lead into a repository's own folder.
+    /// It may write them: no operand may certainly lead into a repository's own folder.
     #[default]
     May,
     /// It reads them.
     Reads,
-    /// It is there to write them: none may lead there, whatever a variable in it holds.
+    /// Its purpose is to write them: no operand may lead there, whatever a variable in it contains.
     Writes,
 }
 
@@ -114,73 +115,73 @@ pub(super) enum Order {
     OptionsFirst,
 }
 
-/// What is known to be harmless as a whole.
+/// How much of a command line counts as harmless.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Trust {
     /// What the table lists.
     #[default]
     Listed,
-    /// Every word: the command only ever reads and prints.
+    /// Every word: the command only reads and prints.
     Everything,
-    /// What the table lists, once a rule names the subcommand.
+    /// What the table lists, if a rule names the subcommand.
     NamedWrites,
-    /// The same; the subcommand runs other programs.
+    /// The same, but the subcommand runs other programs.
     NamedRuns,
 }
 
-/// What the command takes its standard input for, and whether it writes a file by itself.
+/// How the command uses its standard input, and whether it writes a file by itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Input {
     #[default]
     Data,
     /// Code, or commands.
     Code,
-    /// The same, unless an operand names a script.
+    /// Code, unless an operand names a script.
     CodeWithoutOperand,
-    /// Data; but the command writes a file that its operands choose, unless one of the options in `alone` is given.
+    /// Data, but the command writes a file that its operands choose, unless one of the options in `alone` is present.
     WritesOutput,
 }
 
 /// What the operands are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Operands {
-    /// Data, or files that the command by its nature works on.
+    /// Data, or files that are the normal subject of the command.
     #[default]
     Any,
-    /// This many are read; a later one is written, or means something else.
+    /// This many are read; a later one is written, or has another meaning.
     AtMost(usize),
-    /// Each begins with this character, or does more.
+    /// Each starts with this character; otherwise it does more.
     Beginning(char),
-    /// None begins with one of these characters: `@file`, `+command`.
+    /// None starts with one of these characters: `@file`, `+command`.
     NotBeginning(&'static str),
-    /// None holds one of these characters: `name=value`.
+    /// None contains one of these characters: `name=value`.
     Without(&'static str),
-    /// The first is a program that a rule has to name; the others are its arguments.
+    /// The first is a program that a rule must name; the others are its arguments.
     Program,
-    /// The first is a script that the command is there to run; the others are the script's own.
+    /// The first is a script that the command runs; the others are arguments of the script.
     Script,
-    /// The first is a sed script, unless an option gave one.
+    /// The first is a sed script, unless an option supplied one.
     Sed,
     /// The first is an awk program.
     Awk,
-    /// The first is a database, the others are SQL; without any the SQL is read from somewhere else.
+    /// The first is a database, the others are SQL. Without SQL operands, the SQL is read from elsewhere.
     Sql,
     /// Revisions and files of git: none may name a transport that runs a program.
     Git,
-    /// The same, and these are repositories: only a remote's name or an address on the network is harmless.
+    /// The same, and these are repositories: only a remote's name or a network address is harmless.
     Remote(RemoteAt),
     /// `git config KEY` reads, `git config KEY VALUE` writes.
     GitConfig,
 }
 
-/// What stands behind `--`.
+/// What follows `--`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum AfterDashes {
     #[default]
     Operands,
-    /// The command does not take `--` for the end of its options.
+    /// The command does not treat `--` as the end of its options.
     NotKnown,
-    /// The arguments of the program that the command is there to run.
+    /// The arguments of the program that the command runs.
     Own,
     /// The arguments of a command with this table.
     Table(&'static str),
@@ -210,9 +211,9 @@ pub(super) enum Takes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Harmless,
-    /// It writes, reads configuration, or changes what other words mean.
+    /// It writes, reads configuration, or changes the meaning of other words.
     Reaches,
-    /// It runs something.
+    /// It runs a program.
     Runs,
 }
 
@@ -220,7 +221,7 @@ pub(super) enum Effect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Then {
     Words,
-    /// The arguments of what the option runs.
+    /// The arguments of the program that the option runs.
     Own,
     /// The value names a program, and its arguments follow.
     Arguments,
@@ -239,14 +240,14 @@ impl Table {
         self.subcommands.get(name).and_then(|at| BOOK.tables.get(*at))
     }
 
-    /// Whether some word could make the command run something.
+    /// Whether some word could make the command run a program.
     pub(super) fn can_run(&self) -> bool {
         self.has_subcommands()
             || matches!(self.operands, Operands::Sed | Operands::Awk | Operands::Without(_))
             || self.options.values().any(|option| option.effect == Effect::Runs)
     }
 
-    /// Whether a long option may be the abbreviation of one that runs something.
+    /// Whether a long option may be the abbreviation of one that runs a program.
     pub(super) fn may_abbreviate_a_runner(&self, given: &str) -> bool {
         given.len() > 2
             && self

@@ -1,5 +1,5 @@
-//! Wrappers, for deny and ask rules: finds every command that a command line may run through them, and errs towards too
-//! many. Where more may run than it can find, it reports the reason.
+//! Follows wrappers for deny and ask rules. It finds every command that a command line may run through them, and in
+//! doubt includes too many. If more may run than it can find, it reports the reason.
 
 use super::commands::SHELLS;
 use super::data::{is_interpreter, may_run_commands, takes_data, tells_program};
@@ -11,25 +11,25 @@ use super::unwrap::{Alone, Inner, is_harmless, unwrap};
 use super::wrappers::{Inside, insides, may_take_next};
 use crate::wildcard::KnownLine;
 
-/// How far into a runner's arguments its command is looked for.
+/// How many of a runner's arguments are searched for its command.
 pub(super) const LOOKED_THROUGH: usize = 40;
 
-/// How many commands are looked at.
+/// The maximum number of commands to examine.
 const MAX_LINES: usize = 200;
 
 const TOO_MANY: &str = "it runs too many commands to look at";
 
-/// How deep command lines inside arguments are followed.
+/// The maximum nesting depth of command lines inside arguments.
 pub(super) const MAX_DEPTH: usize = 6;
 
-/// Everything that a script may run, as far as it can be seen.
+/// Everything that a script may run, as far as it is visible.
 #[derive(Debug, Default)]
 pub(crate) struct Reach {
-    /// Each command that may run.
+    /// Every command that may run.
     pub(crate) lines: Vec<Line>,
-    /// Words that stand among the operands of a command which may run them.
+    /// Words among the operands of a command that may run them.
     pub(crate) suspects: Vec<Suspect>,
-    /// Why more may run than that.
+    /// Why further commands may run.
     pub(crate) unseen: Option<&'static str>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Reach {
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) known: KnownLine,
-    /// Its words, where not all of them are known.
+    /// Its words, if not all of them are known.
     pub(crate) words: Vec<Word>,
 }
 
@@ -66,7 +66,7 @@ impl Reach {
         }
     }
 
-    /// Variables that name code which is loaded before the command, set before it or by it.
+    /// Finds variables that name code to load before the command, set before it or by it.
     fn scripts_named(&mut self, part: &Part) {
         let set = part.assignments.iter().map(|assignment| assignment.name.as_str());
         let sets = |word: &Word| {
@@ -80,7 +80,7 @@ impl Reach {
                 "BASH_ENV" | "ENV" | "LD_PRELOAD" | "ZDOTDIR" => {
                     self.unseen = self.unseen.or(Some("a variable names a script that a shell runs"));
                 }
-                // A shell that traces computes this one before each command.
+                // A shell that traces expands this variable before each command.
                 "PS4" | "PROMPT4" => {
                     self.unseen = self.unseen.or(Some("a variable may hold a command that a shell runs"));
                 }
@@ -118,7 +118,7 @@ impl Reach {
         if name == "git" && (has("for-each-repo") || has("subtree") && has("push")) {
             self.unseen = self.unseen.or(Some("git runs another of its commands"));
         }
-        // A copy of a program is run under another name.
+        // A copy of a program may run under another name.
         if matches!(name, "cp" | "ln" | "mv" | "install" | "link" | "rsync") {
             self.suspect(part.words[1..].iter().filter(|word| word.known_start().contains("bin/")), depth);
         }
@@ -130,7 +130,7 @@ impl Reach {
             };
         }
         let insides = insides(&part.words);
-        // What these run is followed below.
+        // The commands that these run are followed below.
         let followed =
             !insides.is_empty() || matches!(name, "find" | "fd" | "fdfind" | "trap" | "eval" | "exec");
         if !followed && hazards(&part.words).iter().any(|hazard| hazard.kind == HazardKind::Runs) {
@@ -149,7 +149,7 @@ impl Reach {
         for (from, inside) in &insides {
             self.runner(part, *from, *inside, depth);
         }
-        // A program may run what a variable says: a pager, an editor, a compiler.
+        // A program may run the value of a variable: a pager, an editor, a compiler.
         let told = part.assignments.iter().filter(|assignment| !is_harmless(assignment, Alone::No));
         self.suspect(told.map(|assignment| &assignment.value), depth);
         if !takes_data(&part.words) {
@@ -158,7 +158,7 @@ impl Reach {
         }
     }
 
-    /// A shell that is given neither a command nor a file reads its input.
+    /// A shell without a command or a file reads its input.
     fn shell(&mut self, part: &Part, depth: usize) {
         if let Some(text) = part.stdin.as_ref().and_then(Word::literal) {
             self.text(text, depth);
@@ -176,7 +176,8 @@ impl Reach {
         }
     }
 
-    /// What stands from there on, up to the first word that can be nothing but a command, may be what it runs.
+    /// Follows a runner: the words from `from` on, up to the first word that can only be a command, may be what it
+    /// runs.
     fn runner(&mut self, part: &Part, from: usize, inside: Inside, depth: usize) {
         if depth >= MAX_DEPTH {
             self.unseen = self.unseen.or(Some("it is nested too deeply"));
@@ -204,7 +205,7 @@ impl Reach {
                 }
                 Some(text) if text.starts_with('-') => {
                     self.suspect(std::iter::once(&part.words[at]), depth);
-                    // `--exec=rm -rf`: a command behind the option itself.
+                    // `--exec=rm -rf`: a command attached to the option itself.
                     if let Some((_, value)) = text.split_once('=') {
                         self.text(value, depth);
                     }
@@ -212,7 +213,7 @@ impl Reach {
                 Some(text) => {
                     let mut words: Vec<Word> =
                         part.words[at..].iter().take(LOOKED_THROUGH).cloned().collect();
-                    // What follows may be many things: it is unknown, as far as this command is concerned.
+                    // What follows is ambiguous, so it counts as unknown for this command.
                     if inside == Inside::Anywhere || adds_operands(name) {
                         words.push(Word::unknown());
                     }
@@ -237,7 +238,7 @@ impl Reach {
         }
     }
 
-    /// A command line inside an argument.
+    /// Follows a command line inside an argument.
     fn text(&mut self, text: &str, depth: usize) {
         if depth >= MAX_DEPTH {
             self.unseen = self.unseen.or(Some("it is nested too deeply"));
@@ -250,7 +251,7 @@ impl Reach {
     }
 }
 
-/// What `xargs` puts a line of its input for.
+/// The placeholder that `xargs` replaces by a line of its input.
 fn replacement<'w>(name: &str, words: &'w [Word]) -> Option<&'w str> {
     let text = |at: usize| words.get(at).and_then(Word::literal);
     let at = (1..words.len()).find(|at| text(*at).is_some_and(|word| word.starts_with("-I")))?;
@@ -258,12 +259,12 @@ fn replacement<'w>(name: &str, words: &'w [Word]) -> Option<&'w str> {
     (name == "xargs" && !mark.is_empty()).then_some(mark)
 }
 
-/// Wrappers that give the command more operands than are written.
+/// Wrappers that add operands to the command.
 fn adds_operands(name: &str) -> bool {
     matches!(name, "xargs" | "entr" | "sem" | "zrun")
 }
 
-/// Wrappers that make one line of their operands and have a shell read it.
+/// Wrappers that join their operands to one line for a shell.
 fn joins(name: &str) -> bool {
     matches!(name, "ssh" | "watch" | "su" | "sg" | "entr" | "autossh" | "nodemon" | "watchexec" | "reflex")
 }

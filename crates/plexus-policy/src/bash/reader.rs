@@ -1,18 +1,19 @@
-//! Reads the structure of a command line: lists, pipelines, simple and compound commands. It reads what every common
-//! shell reads alike and refuses the rest, in one pass and to a bounded depth; what a word holds is in `words`, loops and cases are in `compound`.
+//! Parses the structure of a command line: lists, pipelines, simple and compound commands. It accepts only syntax that
+//! all common shells parse alike, in one pass and to a bounded depth. `words` parses words; `compound` parses loops and
+//! cases.
 
 use super::cursor::{Cursor, Read, Unreadable, check_text};
 use super::script::{Assignment, Doubt, Part, Script, Word};
 use super::words::Written;
 use super::{SHELLS_DISAGREE, zsh};
 
-/// Words that mean something where a command begins.
+/// Words that are special at the start of a command.
 const KEYWORDS: [&str; 22] = [
     "!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
     "function", "if", "in", "select", "then", "time", "until", "while",
 ];
 
-/// Reads a whole command line, `depth` levels inside another.
+/// Parses a whole command line, nested `depth` levels inside another.
 pub(crate) fn read(text: &str, depth: usize) -> Result<Script, Unreadable> {
     check_text(text)?;
     let mut cursor = Cursor::new(text, depth);
@@ -22,7 +23,7 @@ pub(crate) fn read(text: &str, depth: usize) -> Result<Script, Unreadable> {
 }
 
 impl Cursor<'_> {
-    /// Reads up to the end of the text.
+    /// Parses to the end of the text.
     pub(super) fn whole(&mut self) -> Read<()> {
         self.list(&[])?;
         if self.raw().is_some() {
@@ -34,7 +35,7 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Reads commands up to one of these keywords, a closing parenthesis, `;;` or the end.
+    /// Parses commands up to one of these keywords, a closing parenthesis, `;;` or the end.
     pub(super) fn list(&mut self, until: &[&str]) -> Read<()> {
         loop {
             self.skip_lines()?;
@@ -50,7 +51,7 @@ impl Cursor<'_> {
             self.skip_blanks();
             match self.peek() {
                 Some(b';') if matches!(self.raw_at(1), Some(b';' | b'&')) => return Ok(()),
-                // zsh: run it in the background and forget it.
+                // zsh: run it in the background and disown it.
                 Some(b'&') if matches!(self.raw_at(1), Some(b'!' | b'|')) => {
                     return Err(Unreadable(SHELLS_DISAGREE));
                 }
@@ -95,7 +96,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Skips blanks, comments and ends of lines, and reads the here-documents that follow the latter.
+    /// Skips blanks, comments and line ends, and reads the here-documents after each line end.
     pub(super) fn skip_lines(&mut self) -> Read<()> {
         loop {
             self.skip_blanks();
@@ -110,11 +111,11 @@ impl Cursor<'_> {
         }
     }
 
-    /// Skips a comment up to the end of its line.
+    /// Skips a comment to the end of its line.
     pub(super) fn comment(&mut self) -> Read<()> {
         let rest = &self.src[self.pos..];
         let end = rest.find('\n').unwrap_or(rest.len());
-        // Where a substitution ends, shells of different age see different comments.
+        // Shells of different versions disagree about comments before the end of a substitution.
         if self.substitutions > 0 && rest[..end].contains([')', '\'', '"', '`', '(']) {
             return Err(Unreadable("a comment inside a substitution"));
         }
@@ -122,13 +123,13 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Whether one of these words stands here, just as it is.
+    /// Whether one of these words follows here, unquoted.
     pub(super) fn at_keyword(&mut self, words: &[&str]) -> bool {
         self.skip_blanks();
         self.keyword().is_some_and(|found| words.contains(&found))
     }
 
-    /// The keyword that stands here.
+    /// The keyword at the cursor.
     fn keyword(&mut self) -> Option<&'static str> {
         self.peek();
         let rest = &self.src[self.pos..];
@@ -187,7 +188,7 @@ impl Cursor<'_> {
         self.redirects_after()
     }
 
-    /// Reads the body behind `name ()`.
+    /// Parses the body after `name ()`.
     fn function_body(&mut self) -> Read<()> {
         self.doubt(Doubt::Shifted("it defines a function, which may bear any command's name"));
         self.skip_lines()?;
@@ -207,7 +208,7 @@ impl Cursor<'_> {
     }
 
     fn simple(&mut self) -> Read<()> {
-        // The place is taken at once: a here-document's body is read later and has to find its command.
+        // The slot is reserved immediately: the body of a here-document is read later and must find its command.
         let place = self.script.parts.len();
         self.script.parts.push(Part::default());
         let mut part = Part::default();
@@ -243,7 +244,7 @@ impl Cursor<'_> {
         if !any {
             return Err(Unreadable("a command is missing"));
         }
-        // Only `$(<file)` means the same everywhere.
+        // Without a command, only `$(<file)` has the same meaning in all shells.
         if part.words.is_empty() && part.assignments.is_empty() {
             let reads_file = self.src[..start].ends_with("$(") && self.peek() == Some(b')');
             if !reads_file {
@@ -257,7 +258,8 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Whether the word is the name in `name ()`; takes the parentheses. Nothing else may follow a word so.
+    /// Whether the word is the name in `name ()`; consumes the parentheses. No other syntax allows a parenthesis after
+    /// a word.
     fn function_follows(&mut self, written: &Written) -> Read<bool> {
         self.skip_blanks();
         if self.peek() != Some(b'(') {
@@ -271,7 +273,7 @@ impl Cursor<'_> {
         Ok(true)
     }
 
-    /// Reads `name=value` or `name=(…)`, if it stands here.
+    /// Parses `name=value` or `name=(…)`, if present.
     fn assignment(&mut self, part: &mut Part) -> Read<bool> {
         self.peek();
         let start = self.pos;
@@ -308,8 +310,8 @@ impl Cursor<'_> {
     }
 }
 
-/// Whether a command's name would have been read as something else, had a line continuation not stood in it. zsh also
-/// assigns to `1=a` and to names in any script.
+/// Whether a command's name would have been parsed differently without a line continuation in it. zsh also assigns to
+/// `1=a` and to names in any script.
 fn is_torn(name: &str) -> bool {
     let assigned = |name: &str| {
         let name = name.trim_end_matches('+');

@@ -1,4 +1,4 @@
-//! Reads redirections, here-documents and `[[ … ]]`: the places where a word names a file or holds a text instead of
+//! Parses redirections, here-documents and `[[ … ]]`: the places where a word names a file or holds a text instead of
 //! being an argument.
 
 use super::cursor::{Announced, Cursor, Read, Unreadable};
@@ -7,7 +7,7 @@ use super::words::Quoting;
 use super::{ARITHMETIC, SHELLS_DISAGREE, zsh};
 
 impl Cursor<'_> {
-    /// Reads one redirection, if one stands here; `part` is the command it belongs to.
+    /// Parses one redirection, if present; `part` is the command it belongs to.
     pub(super) fn redirect(&mut self, part: Option<usize>) -> Read<bool> {
         self.peek();
         let digits = self.src[self.pos..].bytes().take_while(u8::is_ascii_digit).count();
@@ -48,7 +48,7 @@ impl Cursor<'_> {
                 self.script.redirects.push(Redirect { access: Access::Read, target: target.clone() });
                 self.script.redirects.push(Redirect { access: Access::Write, target });
             }
-            // `2>&1` and `3>&-` open nothing; `>& name` does.
+            // `2>&1` and `3>&-` open no file; `>& name` does.
             Kind::Duplicate => {
                 let descriptor = target
                     .literal()
@@ -72,14 +72,14 @@ impl Cursor<'_> {
         Ok(true)
     }
 
-    /// Notes what a command reads.
+    /// Records the text that a command reads.
     fn give(&mut self, part: Option<usize>, text: Word) {
         if let Some(part) = part.and_then(|place| self.script.parts.get_mut(place)) {
             part.stdin = Some(text);
         }
     }
 
-    /// Reads the word that will end a here-document, and whether it is quoted.
+    /// Parses the delimiter of a here-document, and whether it is quoted.
     fn delimiter(&mut self) -> Read<(String, bool)> {
         let from = self.pos;
         let written = self.word()?.ok_or(Unreadable("a here-document has no end"))?;
@@ -101,7 +101,7 @@ impl Cursor<'_> {
         Ok((delimiter.to_owned(), quoted))
     }
 
-    /// Reads the bodies of the here-documents that were announced on the line that just ended.
+    /// Reads the bodies of the here-documents announced on the line that just ended.
     pub(super) fn documents(&mut self) -> Read<()> {
         for announced in std::mem::take(&mut self.announced) {
             let text = self.document(&announced)?;
@@ -123,7 +123,7 @@ impl Cursor<'_> {
                 let body = &self.src[start..line_start];
                 return if announced.quoted { Ok(Word::text(body)) } else { self.expanded(body) };
             }
-            // Some shells take `EOF)` for the end as well.
+            // Some shells also accept `EOF)` as the end.
             let tail = stripped.strip_prefix(announced.delimiter.as_str()).unwrap_or_default();
             if tail.starts_with([')', '`', ' ', '\t']) || end == rest.len() {
                 return Err(Unreadable("a here-document does not end"));
@@ -132,7 +132,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Reads a body in which substitutions are carried out.
+    /// Parses a body in which substitutions are expanded.
     fn expanded(&mut self, body: &str) -> Read<Word> {
         // A backslash at the end of a line could hide the delimiter.
         if body.contains("\\\n") {
@@ -160,13 +160,13 @@ impl Cursor<'_> {
         Ok(word)
     }
 
-    /// Reads `… ]]` and what follows it. Numeric comparisons evaluate their operands.
+    /// Parses `… ]]` and what follows it. Numeric comparisons evaluate their operands.
     pub(super) fn test_then_redirects(&mut self) -> Read<()> {
         let mut computes_next = false;
         loop {
             self.skip_blanks();
             match self.peek() {
-                // zsh reads qualifiers into parentheses behind a word.
+                // zsh parses parentheses after a word as glob qualifiers.
                 Some(b'(') if !matches!(self.src.as_bytes()[self.pos - 1], b' ' | b'\t' | b'(' | b'!') => {
                     return Err(Unreadable(SHELLS_DISAGREE));
                 }

@@ -1,5 +1,5 @@
-//! Git repositories among the operands of a command. A file written below `.git` (a hook, a setting) runs at git's next
-//! command, and so do the settings of another local repository that git is pointed to.
+//! Finds Git repositories among the operands of a command. A file written below `.git` (a hook, a setting) can run a
+//! program at git's next command. The settings of another local repository can do the same if git is directed to it.
 
 use super::script::{Piece, Word};
 
@@ -46,7 +46,7 @@ pub(super) fn is_remote(text: &str) -> bool {
 
 /// Whether a word names a repository's own folder or a file in it, as far as can be known.
 pub(super) fn leads_into(word: &Word) -> bool {
-    // Unknown text becomes a character that no name holds.
+    // Unknown text becomes a character that no name contains.
     let text: String = word
         .pieces()
         .iter()
@@ -64,13 +64,13 @@ pub(super) fn leads_into(word: &Word) -> bool {
             .any(|name| names_repository(name) || !is_address && is_bare_repository(name))
 }
 
-/// Whether braces may put `.git` together.
+/// Whether brace expansion may produce `.git`.
 fn may_compose(text: &str) -> bool {
     let small = text.to_ascii_lowercase();
     small.contains("..") || ".git".chars().all(|c| small.contains(c))
 }
 
-/// `.git`, as file systems spell it: in any case, with characters that HFS+ ignores, with endings that NTFS drops, or
+/// `.git` as file systems accept it: in any case, with characters that HFS+ ignores, with suffixes that NTFS drops, or
 /// by its short name.
 fn names_repository(name: &str) -> bool {
     let seen: String =
@@ -81,7 +81,7 @@ fn names_repository(name: &str) -> bool {
     seen == ".git" || seen.starts_with("git~") || may_match || start.is_empty() && pattern == "git"
 }
 
-/// `project.git`, as bare repositories are called.
+/// `project.git`, the usual name of a bare repository.
 fn is_bare_repository(name: &str) -> bool {
     name.len() > 4 && name.to_ascii_lowercase().ends_with(".git")
 }

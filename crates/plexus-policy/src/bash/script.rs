@@ -1,19 +1,19 @@
-//! What a command line comes to once it is read: the simple commands in it, the files it opens, and the doubts that
-//! remain. Plain data; `reader` makes it, `unwrap` and `reach` look at it.
+//! The result of parsing a command line: its simple commands, the files it opens, and the remaining doubts. It is plain
+//! data; `reader` creates it, `unwrap` and `reach` examine it.
 
-/// Everything that a command line may do, in the order it is written.
+/// Everything that a command line may do, in source order.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
-    /// Every simple command, however deep it stands.
+    /// Every simple command, at any nesting depth.
     pub(crate) parts: Vec<Part>,
-    /// Every file that is opened by a redirection.
+    /// Every file that a redirection opens.
     pub(crate) redirects: Vec<Redirect>,
-    /// What keeps the words above from being the whole story.
+    /// Why the fields above may be incomplete.
     pub(crate) doubts: Vec<Doubt>,
 }
 
 impl Script {
-    /// How many of its commands may change the directory that relative paths begin in.
+    /// The number of its commands that may change the directory that relative paths start in.
     pub(crate) fn moves(&self) -> usize {
         let moves = |word: &Word| matches!(word.literal(), Some("cd" | "chdir" | "pushd" | "popd"));
         self.parts.iter().filter(|part| part.words.iter().any(moves)).count()
@@ -25,11 +25,11 @@ impl Script {
 pub(crate) struct Part {
     pub(crate) assignments: Vec<Assignment>,
     pub(crate) words: Vec<Word>,
-    /// What a here-document or here-string gives it to read.
+    /// The text of its here-document or here-string.
     pub(crate) stdin: Option<Word>,
 }
 
-/// `name=value` before a command or alone.
+/// `name=value`, before a command or alone.
 #[derive(Debug, Clone)]
 pub(crate) struct Assignment {
     pub(crate) name: String,
@@ -43,17 +43,17 @@ pub(crate) struct Redirect {
     pub(crate) target: Word,
 }
 
-/// What a redirection does to its file.
+/// How a redirection accesses its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
     Write,
 }
 
-/// Why the commands that are written down are not all there is to say.
+/// Why the listed commands may be incomplete or misleading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doubt {
-    /// Commands may run that are not among the parts.
+    /// Commands that are not among the parts may run.
     Unseen(&'static str),
     /// The words of the parts may not mean what they say.
     Shifted(&'static str),
@@ -67,37 +67,37 @@ impl Doubt {
     }
 }
 
-/// One word after quotes are removed.
+/// One word after quote removal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Word {
     pieces: Vec<Piece>,
     expansion: Expansion,
-    /// Nothing is known of what follows.
+    /// The rest of the word is unknown.
     blurred: bool,
-    /// Some of it comes from a variable or a command, and not only from a pattern of file names.
+    /// Some of it comes from a variable or a command, and not only from a file name pattern.
     computed: bool,
 }
 
-/// A stretch of a word.
+/// A piece of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// Exactly this.
+    /// Exactly this text.
     Text(String),
     /// The home directory (`~`).
     Home,
-    /// Nobody knows before it runs.
+    /// Unknown before the command runs.
     Any,
 }
 
-/// What may become of a word that is not all text.
+/// What a word with unknown pieces may expand to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Expansion {
-    /// It stays one word.
+    /// One word.
     #[default]
     One,
-    /// It may become several, all of which begin with what is known.
+    /// Possibly several words, each of which starts with the known text.
     Each,
-    /// It may become several or none, and nothing is known of the later ones.
+    /// Possibly several words or none; the later ones are unknown.
     Many,
 }
 
@@ -106,12 +106,12 @@ impl Word {
         Self { pieces: vec![Piece::Text(text.to_owned())], ..Self::default() }
     }
 
-    /// A word, or several, of which nothing is known.
+    /// One or several words of which nothing is known.
     pub(crate) fn unknown() -> Self {
         Self { pieces: vec![Piece::Any], expansion: Expansion::Many, computed: true, ..Self::default() }
     }
 
-    /// Makes the rest of the word unknown, whatever is pushed.
+    /// Marks the rest of the word as unknown, whatever is pushed later.
     pub(crate) fn blur(&mut self) {
         self.push(Piece::Any, Expansion::One);
         self.blurred = true;
@@ -136,7 +136,7 @@ impl Word {
         self.expansion = self.expansion.max(expansion);
     }
 
-    /// Whether some of it comes from a variable or a command: such a part may hold any path.
+    /// Whether some of it comes from a variable or a command: such a piece may contain any path.
     pub(crate) fn is_computed(&self) -> bool {
         self.computed
     }
@@ -149,7 +149,7 @@ impl Word {
         self.expansion
     }
 
-    /// The word, where all of it is known.
+    /// The word, if all of it is known.
     pub(crate) fn literal(&self) -> Option<&str> {
         match self.pieces.as_slice() {
             [] => Some(""),
@@ -158,7 +158,7 @@ impl Word {
         }
     }
 
-    /// The text it certainly begins with.
+    /// The text that it certainly starts with.
     pub(crate) fn known_start(&self) -> &str {
         match self.pieces.first() {
             Some(Piece::Text(text)) => text,
@@ -167,7 +167,7 @@ impl Word {
     }
 }
 
-/// The last component of a command's name: `rm` of `/bin/rm`.
+/// The last component of a command's name: `rm` for `/bin/rm`.
 pub(crate) fn base_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }

@@ -1,4 +1,4 @@
-//! Programs that stand in an argument: scripts of sed and awk that print and change text, and do nothing else.
+//! Checks programs in an argument: scripts of sed and awk that only print and change text, and plain SQL.
 
 /// Whether a sed script prints, deletes and substitutes, and neither runs nor opens anything.
 pub(super) fn is_plain_sed(script: &str) -> bool {
@@ -6,7 +6,7 @@ pub(super) fn is_plain_sed(script: &str) -> bool {
     sed.commands().is_some()
 }
 
-/// What is left of a sed script.
+/// The rest of a sed script.
 struct Sed<'s> {
     rest: &'s str,
 }
@@ -55,7 +55,7 @@ impl Sed<'_> {
         Some(())
     }
 
-    /// Reads an address, if one begins here.
+    /// Parses an address, if one starts here.
     fn address(&mut self) -> Option<bool> {
         match self.rest.chars().next() {
             Some('$') => self.rest = &self.rest[1..],
@@ -80,15 +80,15 @@ impl Sed<'_> {
         Some(next)
     }
 
-    /// Reads up to the mark and over it. Versions of sed disagree about a mark in brackets or behind a backslash, so none
-    /// may stand there.
+    /// Parses up to and including the delimiter. Versions of sed disagree about a delimiter in brackets or after a
+    /// backslash, so both are rejected.
     fn section(&mut self, mark: char) -> Option<()> {
         let mut in_brackets = false;
         loop {
             match self.take()? {
                 '\n' => return None,
                 '\\' => {
-                    // `\/` in a pattern between slashes is the same to all.
+                    // All versions treat `\/` in a pattern between slashes alike.
                     let escaped = self.take()?;
                     if escaped == '\n' || escaped == mark && (mark != '/' || in_brackets) {
                         return None;
@@ -103,8 +103,8 @@ impl Sed<'_> {
     }
 }
 
-/// Whether an awk program prints to its output only: what runs or opens something needs one of a few words, or a sign
-/// behind `print`.
+/// Whether an awk program prints only to its output. Running or opening anything requires one of a few words, or an
+/// operator after `print`.
 pub(super) fn is_plain_awk(program: &str) -> bool {
     if ["system", "getline", "@", "\\\n", "\r"].iter().any(|risk| program.contains(risk)) {
         return false;
@@ -113,7 +113,7 @@ pub(super) fn is_plain_awk(program: &str) -> bool {
     !program[from..].contains(['|', '>'])
 }
 
-/// Whether a statement for sqlite3 reads and changes its own database only.
+/// Whether a statement for sqlite3 reads and changes only its own database.
 pub(super) fn is_plain_sql(statement: &str) -> bool {
     let small = statement.to_ascii_lowercase();
     if let Some(command) = small.trim_start().strip_prefix('.') {
@@ -134,12 +134,12 @@ pub(super) fn is_plain_sql(statement: &str) -> bool {
         "writefile",
     ];
     let mut names = small.split(|c: char| !(c.is_alphanumeric() || c == '_'));
-    // Behind the end of a line `.shell` is a command again.
+    // At the start of a line, `.shell` is a command again.
     let commands = small.split(['\n', '\r']).any(|line| line.trim_start().starts_with('.'));
     !commands && !names.any(|name| risks.contains(&name))
 }
 
-/// Whether a statement for sqlite3 that is plain writes nothing. The database may be any file, and a new one is created.
+/// Whether a plain statement for sqlite3 writes nothing. The database may be any file, and a missing one is created.
 pub(super) fn only_reads_sql(statement: &str) -> bool {
     let small = statement.to_ascii_lowercase();
     if small.trim_start().starts_with('.') {

@@ -1,5 +1,6 @@
-//! Words that may be commands, for deny and ask rules: the operands of a command that is not known to treat them as data, and
-//! the text inside those operands. `wildcard` compares them with a rule; the result is at most a possible match.
+//! Words that may be commands, for deny and ask rules: the operands of a command that is not known to treat them as
+//! data, and the text inside those operands. `wildcard` compares them with a rule; the result is at most a possible
+//! match.
 
 use super::data::tokens;
 use super::reach::{LOOKED_THROUGH, MAX_DEPTH, Reach};
@@ -7,17 +8,17 @@ use super::reader;
 use super::script::Word;
 use crate::wildcard::BETWEEN;
 
-/// How far into a word a value may begin that is attached to a short option.
+/// The furthest position in a word at which the attached value of a short option may start.
 const ATTACHED: usize = 6;
 
-/// Operands that may be a command, from any of them on.
+/// Operands that may be a command, starting at any of them.
 #[derive(Debug, Default)]
 pub(crate) struct Suspect {
-    /// The words, apart by [`BETWEEN`].
+    /// The words, separated by [`BETWEEN`].
     pub(crate) text: String,
-    /// Where a command may begin in it; the name in a path counts.
+    /// The offsets at which a command may start, including the name in a path.
     pub(crate) starts: Vec<usize>,
-    /// Whether something unknown follows.
+    /// Whether an unknown part follows.
     pub(crate) open: bool,
 }
 
@@ -28,7 +29,7 @@ impl Suspect {
         }
         let from = self.text.len();
         self.starts.push(from + token.rfind('/').map_or(0, |slash| slash + 1));
-        // The value of a short option may be part of the word, behind other letters: `-qcrm`.
+        // The value of a short option may be part of the word, after other letters: `-qcrm`.
         if token.starts_with('-') && !token.starts_with("--") {
             let attached = 2..token.len().min(ATTACHED);
             self.starts.extend(attached.filter(|at| token.is_char_boundary(*at)).map(|at| from + at));
@@ -38,17 +39,17 @@ impl Suspect {
 }
 
 impl Reach {
-    /// The same command without the options before its first operand: `git --no-pager push` is a `git push`, and so is
-    /// what `git-push` runs.
+    /// Adds the same command without the options before its first operand: `git --no-pager push` is a `git push`, and
+    /// so is what `git-push` runs.
     pub(super) fn behind_options(&mut self, name: &str, words: &[Word]) {
         let text = |at: usize| words.get(at).and_then(Word::literal).unwrap_or_default();
-        // So are called the builtins in zsh's module `zsh/files`.
+        // The builtins in zsh's module `zsh/files` have this prefix.
         if let Some(builtin) = name.strip_prefix("zf_") {
             let mut plain = words.to_vec();
             plain[0] = Word::text(builtin);
             self.line(&plain);
         }
-        // Some file systems do not tell `RM` from `rm`.
+        // Some file systems do not distinguish `RM` from `rm`.
         if name.bytes().any(|b| b.is_ascii_uppercase()) {
             let mut plain = words.to_vec();
             plain[0] = Word::text(&name.to_ascii_lowercase());
@@ -63,7 +64,7 @@ impl Reach {
         for at in 2..words.len().min(LOOKED_THROUGH) {
             let is_option = |at: usize| text(at).starts_with(['-', '+']);
             if !is_option(at - 1) {
-                // It may be the value of the option before it, and else it is the first operand.
+                // It may be the value of the option before it; otherwise it is the first operand.
                 if !is_option(at - 2) {
                     return;
                 }
@@ -91,7 +92,7 @@ impl Reach {
         }
     }
 
-    /// Notes the operands of a command that may run them, and what stands in them.
+    /// Records the operands of a command that may run them, and the text inside them.
     pub(super) fn suspect<'w>(&mut self, operands: impl Iterator<Item = &'w Word>, depth: usize) {
         let mut suspect = Suspect::default();
         for word in operands {
@@ -101,7 +102,7 @@ impl Reach {
                 continue;
             };
             tokens(text).for_each(|token| suspect.push(token));
-            // Quotes inside of it may hide a name.
+            // Quotes inside it may hide a name.
             if depth < MAX_DEPTH
                 && text.contains([' ', '\t', '\n', ';', '\\', '\'', '"'])
                 && let Ok(script) = reader::read(text, depth)

@@ -1,5 +1,5 @@
-//! Wrappers, for allow rules: a few are taken off where nothing about them is unclear. Of all others a rule has to name the
-//! command inside.
+//! Removes wrappers, for allow rules: only a few, and only if nothing about them is unclear. For all others, a rule
+//! must name the command inside.
 
 use super::commands::{HARMLESS, RUNNERS, SHELLS};
 use super::hazards::hazards;
@@ -8,14 +8,14 @@ use super::script::{Assignment, Part, Script, Word, base_name};
 use super::wrappers::command_inside;
 use super::zsh;
 
-/// What is left of a part when a wrapper is taken off it.
+/// What remains of a part after a wrapper is removed.
 #[derive(Debug)]
 pub(crate) enum Inner {
     Part(Part),
     Script(Script),
 }
 
-/// Takes one wrapper off, where all of it is understood.
+/// Removes one wrapper, if all of it is understood.
 pub(crate) fn unwrap(part: &Part) -> Option<Inner> {
     let name = part.words.first()?.literal()?;
     let mut assignments = part.assignments.clone();
@@ -65,13 +65,13 @@ pub(crate) fn unwrap(part: &Part) -> Option<Inner> {
             return plain_start(&words).then_some(Inner::Part(Part { assignments, words, stdin: None }));
         }
         "bash" | "sh" | "/bin/bash" | "/bin/sh" if word(1) == Some("-c") && assignments.is_empty() => {
-            // Further options may stand before the line.
+            // Further options may precede the command line.
             let line = word(2).filter(|line| !line.starts_with(['-', '+']))?;
             return reader::read(line, 1).ok().map(Inner::Script);
         }
         _ => return None,
     }
-    // What is taken off has to be known to the last word: an unknown one could be the command itself.
+    // Every removed word must be known: an unknown one could be the command itself.
     let taken = part.words.get(..at)?;
     if taken.iter().any(|word| word.literal().is_none()) {
         return None;
@@ -80,7 +80,7 @@ pub(crate) fn unwrap(part: &Part) -> Option<Inner> {
     plain_start(&words).then(|| Inner::Part(Part { assignments, words, stdin: part.stdin.clone() }))
 }
 
-/// The words that a wildcard does not vouch for: a rule has to name all words up to the last of them.
+/// The words that a wildcard does not cover: a rule must name all words up to the last of them.
 pub(crate) fn must_be_named(part: &Part) -> Vec<usize> {
     let places = |words: &[Word]| -> Vec<usize> { hazards(words).iter().map(|hazard| hazard.at).collect() };
     let name = part.words.first().and_then(Word::literal).map(base_name).unwrap_or_default();
@@ -91,7 +91,7 @@ pub(crate) fn must_be_named(part: &Part) -> Vec<usize> {
     if name == "env" && part.words.len() == 1 {
         return Vec::new();
     }
-    // A shell that only checks what a file says runs nothing.
+    // A shell that only checks the syntax of a file runs nothing.
     if let [_, option, file] = part.words.as_slice()
         && matches!(name, "bash" | "sh" | "dash" | "zsh" | "ksh")
         && option.literal() == Some("-n")
@@ -101,7 +101,7 @@ pub(crate) fn must_be_named(part: &Part) -> Vec<usize> {
     {
         return vec![1];
     }
-    // The command inside is the one that matters: a rule for its wrapper says nothing about it.
+    // Only the command inside matters: a rule for its wrapper does not cover it.
     let plain = |word: &Word| word.literal().is_some_and(|word| !word.starts_with('-'));
     let inside = match unwrap(part) {
         Some(Inner::Part(inner)) => {
@@ -122,27 +122,27 @@ pub(crate) fn must_be_named(part: &Part) -> Vec<usize> {
     named
 }
 
-/// Whether a command begins here, and not another option.
+/// Whether a command starts here, and not another option.
 fn plain_start(words: &[Word]) -> bool {
     words.first().and_then(Word::literal).is_some_and(|name| !name.is_empty() && !name.starts_with('-'))
 }
 
-/// Whether a variable may be set before a command that a rule allows without naming it.
+/// Whether a rule may allow a command with this assignment without naming the variable.
 pub(crate) fn is_harmless(assignment: &Assignment, alone: Alone) -> bool {
     let name = assignment.name.as_str();
-    // The shell itself reads on in another way when its language changes.
+    // The shell itself parses differently when its locale changes.
     if HARMLESS.contains(&name) && (alone == Alone::No || !name.starts_with('L')) {
         return !zsh::computes_value(assignment)
             && assignment.value.literal().is_some_and(|value| is_plain_value(name, value));
     }
-    // Variables of a script's own are written small; those few that programs know are not among them.
+    // A script's own variables have lower-case names; the few such names that programs know are excluded.
     alone == Alone::Yes
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
         && !zsh::steers(name)
 }
 
-/// Whether a value of such a variable is text to every program. `make` evaluates the values of all variables as its own
-/// code, scripts put them into commands, and the C library opens files that some of them name.
+/// Whether every program treats a value of such a variable as text. `make` evaluates the values of all variables as its
+/// own code, scripts insert them into commands, and the C library opens files that some of them name.
 fn is_plain_value(name: &str, value: &str) -> bool {
     let signs: &[u8] = match name {
         "DEBUG" => b"_.,:*-",
@@ -155,7 +155,7 @@ fn is_plain_value(name: &str, value: &str) -> bool {
         && value.bytes().all(|b| b.is_ascii_alphanumeric() || signs.contains(&b))
 }
 
-/// Whether an assignment stands without a command: it then stays in the shell and is not handed on.
+/// Whether an assignment has no command: it then stays in the shell and is not exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Alone {
     Yes,

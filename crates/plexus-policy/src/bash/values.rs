@@ -1,43 +1,43 @@
-//! Which values of an option are harmless: some options are harmless with any value, some only with a few.
+//! Checks the values of options: some options are harmless with any value, some only with a few.
 
 use super::repository;
 use super::script::Word;
 use super::scripts;
 
-/// What a value has to be.
+/// The required form of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueCheck {
     Any,
-    /// A number, perhaps with a unit.
+    /// A number, optionally with a unit.
     Number,
     /// A word that is no path, no file with code or settings, and no list of settings.
     Name,
-    /// Standard output or nowhere.
+    /// Standard output or a null device.
     Discard,
-    /// Text that does not stand for a file (`@file`).
+    /// Text that does not refer to a file (`@file`).
     Text,
     /// The same, and it names no file to write (`%output{file}`).
     Format,
     /// A file on this machine outside `.git`: `host:file` makes tar run a remote shell.
     Local,
-    /// A file's mode, which may begin with a dash.
+    /// A file mode, which may start with a dash.
     Mode,
     /// A form field without a file (`name=@file`, `name=<file`).
     Form,
-    /// A sed script that only edits what it prints.
+    /// A sed script that only edits its output.
     Sed,
-    /// A revision, which is handed to git and must not be an option there.
+    /// A revision, which is passed to git and must not be an option there.
     Revision,
     /// One of these, written `one|two`.
     OneOf(&'static str),
 }
 
-/// Endings of files that programs load.
+/// Extensions of files that programs load.
 const LOADED: [&str; 12] =
     [".json", ".js", ".cjs", ".mjs", ".ts", ".py", ".rb", ".so", ".dylib", ".toml", ".yaml", ".yml"];
 
 impl ValueCheck {
-    /// The check that a table names behind an option.
+    /// The check that a table names after an option.
     pub(super) fn named(name: &'static str) -> Option<Self> {
         Some(match name {
             "" => Self::Any,
@@ -82,7 +82,7 @@ impl ValueCheck {
         }
     }
 
-    /// Whether a value is harmless that begins in this way and goes on in one that is not known.
+    /// Whether a value is harmless that starts with this text and continues with unknown text.
     pub(super) fn admits_any_after(self, start: &str) -> bool {
         match self {
             Self::Any => true,

@@ -1,5 +1,5 @@
-//! Reads one word: quotes, escapes and what is left of it that nobody can know before it runs. What follows a `$` or a
-//! backtick is in `dollar`.
+//! Parses one word: quotes, escapes and the pieces that are unknown before it runs. `dollar` parses what follows a `$`
+//! or a backtick.
 
 use super::SHELLS_DISAGREE;
 use super::cursor::{Cursor, Read, Unreadable};
@@ -9,12 +9,12 @@ use super::script::{Expansion, Piece, Word};
 #[derive(Debug, Default)]
 pub(super) struct Written {
     pub(super) word: Word,
-    /// Nothing in it was quoted or expanded: only such a word can be a keyword or name a variable.
+    /// Nothing in it was quoted or expanded: only such a word can be a keyword or a variable name.
     pub(super) plain: bool,
 }
 
 impl Written {
-    /// The word, if it stands there just as it is.
+    /// The word, if it was written without quotes or expansions.
     pub(super) fn bare(&self) -> Option<&str> {
         if self.plain { self.word.literal() } else { None }
     }
@@ -25,14 +25,14 @@ pub(super) fn ends_word(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')')
 }
 
-/// Bytes that mean nothing to any shell, wherever they stand in a word.
+/// Bytes without special meaning in any shell, anywhere in a word.
 fn is_ordinary(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'_' | b'-' | b'.' | b'/' | b':' | b',' | b'+' | b'@' | b'%')
 }
 
 impl Cursor<'_> {
-    /// Reads a word, or nothing where none begins.
+    /// Parses a word; `None` if no word starts here.
     pub(super) fn word(&mut self) -> Read<Option<Written>> {
         match self.peek() {
             None => return Ok(None),
@@ -44,7 +44,7 @@ impl Cursor<'_> {
         let start = self.pos;
         while let Some(byte) = self.peek() {
             if matches!(byte, b'<' | b'>') && self.raw_at(1) == Some(b'(') {
-                // In the middle of a word shells differ on whether this is one.
+                // Shells disagree whether this is a process substitution in the middle of a word.
                 if self.pos != start {
                     return Err(Unreadable("a process substitution stands inside a word"));
                 }
@@ -59,7 +59,7 @@ impl Cursor<'_> {
             }
             self.piece(byte, start, &mut written)?;
         }
-        // zsh ends a block with it wherever it stands.
+        // zsh ends a block with it anywhere.
         if written.bare() == Some("}") {
             return Err(Unreadable(SHELLS_DISAGREE));
         }
@@ -69,7 +69,7 @@ impl Cursor<'_> {
         Ok(Some(written))
     }
 
-    /// Reads on by one piece of an unquoted word.
+    /// Parses the next piece of an unquoted word.
     fn piece(&mut self, byte: u8, start: usize, written: &mut Written) -> Read<()> {
         match byte {
             _ if is_ordinary(byte) => {
@@ -96,7 +96,7 @@ impl Cursor<'_> {
                 let home = self.peek().is_none_or(|next| next == b'/' || ends_word(next));
                 written.word.push(if home { Piece::Home } else { Piece::Any }, Expansion::One);
             }
-            // `{}` at the end of a word is text to every shell; other braces may make many words of one.
+            // `{}` at the end of a word is text in every shell; other braces may expand to several words.
             b'{' if self.raw_at(1) == Some(b'}') && self.raw_at(2).is_none_or(ends_word) => {
                 written.word.push_str("{}");
                 self.pos += 2;
@@ -115,7 +115,7 @@ impl Cursor<'_> {
                 self.pos += 1;
                 written.word.push(Piece::Any, Expansion::Each);
             }
-            // zsh puts the path of `ls` for `=ls`.
+            // zsh replaces `=ls` with the path of `ls`.
             b'=' if self.pos == start => {
                 self.pos += 1;
                 written.word.push(Piece::Any, Expansion::One);
@@ -135,11 +135,11 @@ impl Cursor<'_> {
         let end = rest.find('\'').ok_or(Unreadable("a quote is not closed"))?;
         word.push_str(&rest[..end]);
         self.pos += end + 1;
-        // With an option of zsh's, two of them are one quote inside the quotes.
+        // With a zsh option, two of them are one quote inside the quotes.
         if self.raw() == Some(b'\'') { Err(Unreadable(SHELLS_DISAGREE)) } else { Ok(()) }
     }
 
-    /// Reads `"…"`, cursor on the quote.
+    /// Parses `"…"`, cursor on the quote.
     pub(super) fn double_quoted(&mut self, word: &mut Word) -> Read<()> {
         self.pos += 1;
         word.push_str("");
@@ -161,7 +161,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Reads a backslash where only some characters can be escaped.
+    /// Parses a backslash where only some characters can be escaped.
     pub(super) fn escape_in_quotes(&mut self, word: &mut Word, escapable: &[u8]) -> Read<()> {
         match self.raw_at(1) {
             None => return Err(Unreadable("it ends in a backslash")),
@@ -179,7 +179,7 @@ impl Cursor<'_> {
     }
 }
 
-/// Where a `$` or a backtick stands.
+/// The context of a `$` or a backtick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quoting {
     None,
@@ -189,7 +189,7 @@ pub(super) enum Quoting {
 }
 
 impl Quoting {
-    /// What an expansion that stands there can become.
+    /// What an expansion in this context can become.
     pub(super) fn expansion(self) -> Expansion {
         match self {
             Self::None => Expansion::Many,

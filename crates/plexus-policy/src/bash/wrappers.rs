@@ -1,20 +1,20 @@
 //! Commands that run other commands, for deny and ask rules: where among the operands of a known wrapper its command
-//! stands. A wrapper that no table knows is found by what `data` leaves: a command that is not known to take its operands
-//! for data may run them.
+//! is. Unknown wrappers are found through `data`: a command that is not known to treat its operands as data may run
+//! them.
 
 use super::commands::{RUN_BEHIND, RUNNERS, SHELLS};
 use super::script::{Word, base_name};
 
-/// Where the command of a wrapper stands.
+/// The position of a wrapper's command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inside {
-    /// Behind this many operands of the wrapper's own.
+    /// After this many operands of the wrapper itself.
     Behind(usize),
     /// Anywhere among its operands.
     Anywhere,
 }
 
-/// Wrappers whose first operands are their own. Of the others in `RUNNERS` the first operand is the command.
+/// Wrappers whose first operands are their own. For the others in `RUNNERS`, the first operand is the command.
 const OWN_OPERANDS: [(&str, usize); 20] = [
     ("chroot", 1),
     ("chrt", 1),
@@ -64,10 +64,10 @@ const ANYWHERE: [&str; 22] = [
     "trap",
 ];
 
-/// Runners of packages and scripts. Unlike other wrappers, a rule with `:*` allows what they run.
+/// Runners of packages and scripts. Unlike for other wrappers, a rule with `:*` allows what they run.
 const PACKAGE_RUNNERS: [&str; 4] = ["bunx", "npx", "pnpx", "uvx"];
 
-/// Commands that run another one behind a word of theirs, besides those in `RUN_BEHIND`, and how many operands stand
+/// Commands that run another one after one of these words, besides those in `RUN_BEHIND`, and the number of operands in
 /// between.
 const BEHIND_WORD: &[(&str, &[&str], usize)] = &[
     ("bun", &["exec", "x"], 0),
@@ -104,10 +104,10 @@ const BEHIND_WORD: &[(&str, &[&str], usize)] = &[
     ("yarn", &["dlx", "exec"], 0),
 ];
 
-/// Options of `sudo` that take no value: what follows them is the command.
+/// Options of `sudo` without a value: the command follows them.
 const FLAGS: [&str; 12] = ["--", "-A", "-E", "-H", "-K", "-P", "-S", "-b", "-i", "-k", "-n", "-s"];
 
-/// Whether a word of a wrapper is an option that may take the next word for its value.
+/// Whether a word of a wrapper is an option that may take the next word as its value.
 pub(super) fn may_take_next(wrapper: &str, word: &str) -> bool {
     if wrapper == "xargs" && !word.starts_with("--") {
         return ["-E", "-I", "-L", "-P", "-a", "-d", "-n", "-s"].contains(&word);
@@ -118,8 +118,8 @@ pub(super) fn may_take_next(wrapper: &str, word: &str) -> bool {
         && word != "--"
 }
 
-/// The word that a rule for a wrapper has to name so that it names the command inside: a word behind an option may be the
-/// option's value, and the first operands may be the wrapper's own. There is none where the command may stand anywhere.
+/// The word that a rule for a wrapper must name in order to name the command inside. A word after an option may be the
+/// option's value, and the first operands may be the wrapper's own. `None` if the command may be anywhere.
 pub(super) fn command_inside(words: &[Word]) -> Option<usize> {
     let name = words.first().and_then(Word::literal).map(base_name)?;
     if ANYWHERE.contains(&name) {
@@ -142,7 +142,7 @@ pub(super) fn command_inside(words: &[Word]) -> Option<usize> {
     last
 }
 
-/// The places among these words behind which another command may begin.
+/// The positions in these words after which another command may start.
 pub(super) fn insides(words: &[Word]) -> Vec<(usize, Inside)> {
     let Some(name) = words.first().and_then(Word::literal).map(base_name) else { return Vec::new() };
     let text = |at: usize| words.get(at).and_then(Word::literal);
@@ -178,7 +178,7 @@ pub(super) fn insides(words: &[Word]) -> Vec<(usize, Inside)> {
     (1..words.len()).filter(is_behind).map(|at| (at + 1, inside)).collect()
 }
 
-/// The dynamic loader runs the program that it is given.
+/// The dynamic loader runs the program in its arguments.
 fn is_loader(name: &str) -> bool {
     ["ld-linux", "ld-musl", "ld.so", "ld64.so", "ld-elf", "ld-2."].iter().any(|start| name.starts_with(start))
 }

@@ -1,12 +1,12 @@
-//! What zsh reads into a line that bash does not. Claude Code may run a line with either shell, so the reader refuses what
-//! they disagree about; this module owns the builtins whose operands zsh computes and the variables that steer it. A
-//! computed text runs commands: a subscript in it, as in `path[$(id)]`, is expanded.
+//! What zsh finds in a line that bash does not. Claude Code may run a line with either shell, so the parser rejects
+//! syntax they disagree about. This module owns the builtins whose operands zsh evaluates arithmetically, and the
+//! variables that control zsh. An evaluated text can run commands: a subscript in it, as in `path[$(id)]`, is expanded.
 
 use super::script::{Assignment, Doubt, Part, Script, Word, base_name};
 
 const COMPUTES: &str = "zsh computes an operand, and what is computed may run commands";
 
-/// Builtins of zsh alone that change what later words mean, or compute or run their operands.
+/// Builtins that exist only in zsh and change the meaning of later words, or evaluate or run their operands.
 const ZSH_ONLY: [&str; 40] = [
     "autoload",
     "bindkey",
@@ -50,7 +50,7 @@ const ZSH_ONLY: [&str; 40] = [
     "ztcp",
 ];
 
-/// Builtins that assign, in bash as well. An allow rule has to name their operands in any case.
+/// Builtins that assign variables, also in bash. An allow rule must name their operands in any case.
 const ASSIGNING: [&str; 13] = [
     "declare",
     "export",
@@ -67,10 +67,10 @@ const ASSIGNING: [&str; 13] = [
     "wait",
 ];
 
-/// Words before a command that leave it what it is.
+/// Words before a command that do not change it.
 const PRECOMMANDS: [&str; 6] = ["-", "builtin", "command", "exec", "nocorrect", "noglob"];
 
-/// Variables of zsh whose names are written small, as a script's own are.
+/// Variables of zsh with lower-case names, like those of a script.
 const STEERING: [&str; 35] = [
     "aliases",
     "argv",
@@ -109,17 +109,17 @@ const STEERING: [&str; 35] = [
     "watch",
 ];
 
-/// Whether a variable with a small name steers zsh.
+/// Whether a variable with a lower-case name controls zsh.
 pub(super) fn steers(name: &str) -> bool {
     STEERING.contains(&name)
 }
 
-/// Whether zsh computes the value that this assignment gives: these variables are numbers to it.
+/// Whether zsh evaluates the value of this assignment: these variables are numeric in zsh.
 pub(super) fn computes_value(assignment: &Assignment) -> bool {
     matches!(assignment.name.as_str(), "COLUMNS" | "LINES") && !is_number(&assignment.value)
 }
 
-/// Adds the doubts that come of zsh's builtins to a script that was read from `text`.
+/// Adds the doubts about zsh's builtins to a script parsed from `text`.
 pub(super) fn add_doubts(script: &mut Script, text: &str) {
     let computes = script.parts.iter().any(|part| {
         part.assignments.iter().any(computes_value) || is_zsh_only(part) || computes_operand(part)
@@ -127,8 +127,8 @@ pub(super) fn add_doubts(script: &mut Script, text: &str) {
     if computes {
         script.doubts.push(Doubt::Shifted(COMPUTES));
     }
-    // A text that runs something when it is computed holds a subscript, or is put together of escapes. Where there is
-    // none, a deny rule would ask too often.
+    // A text that runs a command when it is evaluated contains a subscript, or is composed of escapes. Without this
+    // check, deny rules would ask too often.
     let computing =
         |doubt: &Doubt| matches!(doubt, Doubt::Shifted(why) if *why == COMPUTES || *why == super::ARITHMETIC);
     let doubtful = script.doubts.iter().any(computing) || script.parts.iter().any(assigns);
@@ -137,10 +137,10 @@ pub(super) fn add_doubts(script: &mut Script, text: &str) {
     }
 }
 
-/// Whether a text may give something that is computed a subscript with a substitution in it.
+/// Whether a text may give an evaluated expression a subscript with a substitution in it.
 fn may_hold_subscript(text: &str) -> bool {
     let bytes = text.as_bytes();
-    // `[ … ]` and `[[ … ]]` stand apart, and a plain index holds nothing that runs.
+    // `[ … ]` and `[[ … ]]` are separate words, and a plain index contains nothing that runs.
     let apart = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b'!' | b'[');
     let subscript = |at: usize| match bytes.get(at + 1).copied().unwrap_or(b' ') {
         b'@' | b'*' | b'0'..=b'9' => bytes.get(at + 2) != Some(&b']'),
@@ -153,7 +153,7 @@ fn may_hold_subscript(text: &str) -> bool {
         || text.contains("\\1")
 }
 
-/// The words of a part from the command on that zsh runs.
+/// The words of a part, starting at the command that zsh runs.
 fn command_words(part: &Part) -> &[Word] {
     let is = |word: &Word, wanted: fn(&str) -> bool| word.literal().is_some_and(wanted);
     let modifiers = part.words.iter().take_while(|word| is(word, |word| PRECOMMANDS.contains(&word))).count();
@@ -163,7 +163,7 @@ fn command_words(part: &Part) -> &[Word] {
     rest.get(options..).unwrap_or_default()
 }
 
-/// Whether a builtin of either shell takes names of variables, whose subscripts are computed, or gives numbers to them.
+/// Whether a builtin of either shell takes variable names, whose subscripts are evaluated, or assigns numbers to them.
 fn assigns(part: &Part) -> bool {
     let words = command_words(part);
     let text = |at: usize| words.get(at).and_then(Word::literal);
@@ -176,7 +176,7 @@ fn is_zsh_only(part: &Part) -> bool {
     ZSH_ONLY.contains(&name) || name.starts_with("zf_")
 }
 
-/// Whether zsh may compute an operand that is not plainly a number.
+/// Whether zsh may evaluate an operand that is not clearly a number.
 fn computes_operand(part: &Part) -> bool {
     let [name, operands @ ..] = command_words(part) else { return false };
     match name.literal().map(base_name) {
@@ -198,7 +198,7 @@ fn computes_operand(part: &Part) -> bool {
     }
 }
 
-/// Whether an operand of `printf` goes with a conversion to a number.
+/// Whether an operand of `printf` belongs to a numeric conversion.
 fn printf_computes(operands: &[Word]) -> bool {
     let format = operands.iter().position(|word| word.literal() != Some("--")).unwrap_or(0);
     let Some((format, values)) = operands.get(format..).and_then(<[Word]>::split_first) else { return false };
@@ -212,7 +212,7 @@ fn printf_computes(operands: &[Word]) -> bool {
     !texts_only && values.iter().any(|word| !is_number(word))
 }
 
-/// A number as it stands.
+/// Whether a word is a literal number.
 pub(super) fn is_number(word: &Word) -> bool {
     word.literal().is_some_and(|text| {
         let digits = text.strip_prefix(['-', '+']).unwrap_or(text);

@@ -1,5 +1,5 @@
-//! Allow rules. They count only when the call is surely meant: every command in a line, every file it opens, whatever the
-//! unknown parts of it turn out to be.
+//! Evaluates allow rules. They apply only if they certainly match the whole call: every command in a line and every
+//! file it opens, whatever its unknown parts turn out to be.
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -13,16 +13,16 @@ use crate::subject::{Extent, Subject, domain_matches, family, named_file};
 use crate::tools::{self, Family};
 use crate::wildcard::{CommandPattern, KnownLine, name_matches};
 
-/// How deep wrappers are taken off.
+/// The maximum number of nested wrappers to remove.
 const MAX_WRAPPERS: usize = 6;
 
 impl Policy {
-    /// What the allow rules have to say, or that nobody says anything.
+    /// The verdict of the allow rules, or that no rule matches.
     pub(super) fn allows(&self, call: &Call<'_>, subject: &Subject<'_>) -> Verdict<'_> {
         let mut search = Search::new(self, call);
         let missing = match search.subject(subject) {
             _ if self.allow.is_empty() => "no rule is about it".to_owned(),
-            // A line without any command, such as `x=1`, needs no rule; but then no rule says anything about it.
+            // A line without a command, such as `x=1`, needs no rule, but then no rule matches it either.
             Ok(()) if search.by.is_empty() => "no rule is about it".to_owned(),
             Err(missing) => missing,
             Ok(()) => {
@@ -38,16 +38,16 @@ impl Policy {
     }
 }
 
-/// One look for the rules that allow a call.
+/// One search for the rules that allow a call.
 pub(super) struct Search<'p, 'c> {
     policy: &'p Policy,
     pub(super) call: &'c Call<'c>,
-    /// Which levels may allow this call; asked once each.
+    /// Which levels may allow this call; evaluated once each.
     authority: Vec<OnceCell<bool>>,
     by: Vec<Place>,
 }
 
-/// Either it is allowed, or this is missing.
+/// The call is allowed, or this is missing.
 type Allowed = Result<(), String>;
 
 impl<'p, 'c> Search<'p, 'c> {
@@ -55,7 +55,7 @@ impl<'p, 'c> Search<'p, 'c> {
         Self { policy, call, authority: vec![OnceCell::new(); policy.levels.len()], by: Vec::new() }
     }
 
-    /// Takes the first rule that is in force, given with authority, and says so.
+    /// Takes the first matching rule that is in force and was given with authority.
     fn take(&mut self, mut says_so: impl FnMut(&Policy, Place, &Specifier, &str) -> bool) -> bool {
         let found = self.policy.in_force(&self.policy.allow, self.call).find(|place| {
             let rule = self.policy.entry(*place).rule();
@@ -92,7 +92,7 @@ impl<'p, 'c> Search<'p, 'c> {
             Subject::Place(_, None) => return Err("its path cannot be known".to_owned()),
             Subject::Place(family, Some(place)) => match place.extent {
                 Extent::Itself => place.target.real.iter().all(|real| self.path(*family, real)),
-                // All that may lie below has to be meant, at whatever depth.
+                // The rule must match everything that may lie below, at any depth.
                 Extent::Below(_) => place.target.real.iter().all(|real| {
                     let below = ["\u{1}plexus\u{1}", "\u{1}plexus\u{1}/\u{1}plexus\u{1}/\u{1}plexus\u{1}"];
                     below.iter().all(|child| self.path(*family, &real.join(child)))
@@ -108,13 +108,13 @@ impl<'p, 'c> Search<'p, 'c> {
                     matches!(specifier, Specifier::Name(pattern) if tools::same(named, tool) && name_matches(pattern, name))
                 })
             }
-            // What was found in an input is a guess, and no rule says what a program does.
+            // The findings in an input are guesses, and no rule describes what a program does.
             Subject::Program(_) | Subject::Other(_) | Subject::Hub => false,
         };
         if allowed { Ok(()) } else { Err("no rule allows it".to_owned()) }
     }
 
-    /// Whether a rule allows this use of a path, by where it really leads.
+    /// Whether a rule allows this access to a path, by its resolved target.
     fn path(&mut self, family: Family, real: &Path) -> bool {
         let matching = self.policy.paths.matching(real);
         self.take(|_, place, specifier, _| {
@@ -154,11 +154,11 @@ impl<'p, 'c> Search<'p, 'c> {
             named.push(usize::MAX);
         }
         named.extend(self.local_repositories(part));
-        // A variable that may matter has to be named as well.
+        // A rule must also name a variable that may matter.
         let before = if telling.is_some() { part.assignments.len() } else { 0 };
         let line =
             if before == 0 { KnownLine::new(&part.words) } else { KnownLine::new(&with_assignments(part)) };
-        // What a rule spells out is vouched for; of the rest it vouches for what is known to be harmless.
+        // A rule covers the words it names. Of the rest it covers only those known to be harmless.
         let vouched = |pattern: &CommandPattern| match pattern.named_words() {
             usize::MAX => true,
             words => {
@@ -185,7 +185,7 @@ impl<'p, 'c> Search<'p, 'c> {
         }
     }
 
-    /// Why no rule allows a command: often a rule means it, but for one word.
+    /// Why no rule allows a command: often a rule would match but for one word.
     fn missing(&self, part: &Part, line: &KnownLine, named: &[usize], before: usize) -> String {
         let nearest = self
             .policy
@@ -215,7 +215,7 @@ impl<'p, 'c> Search<'p, 'c> {
         }
     }
 
-    /// Whether `cd` leads to a place inside the working directory.
+    /// Whether `cd` leads to a directory inside the working directory.
     fn stays_inside(&self, part: &Part) -> bool {
         let [_, to] = part.words.as_slice() else { return false };
         let inside = |to: &str| !to.starts_with(['-', '+']) && self.is_inside(Path::new(to));
@@ -251,7 +251,7 @@ impl<'p, 'c> Search<'p, 'c> {
     }
 }
 
-/// A command's words with its assignments before them, as they are written.
+/// A command's words, preceded by its assignments as written.
 fn with_assignments(part: &Part) -> Vec<Word> {
     let assignments = part.assignments.iter().map(|assignment| {
         let mut word = Word::text(&format!("{}=", assignment.name));
@@ -264,7 +264,7 @@ fn with_assignments(part: &Part) -> Vec<Word> {
     assignments.chain(part.words.iter().cloned()).collect()
 }
 
-/// A command in a message: what is known of it.
+/// A command for use in a message: its known part.
 fn shown(words: &[Word]) -> String {
     let words: Vec<&str> = words.iter().map(|word| word.literal().unwrap_or("…")).collect();
     words.join(" ").chars().take(80).collect()

@@ -1,5 +1,5 @@
-//! Git repositories on disk that a command line would make git read. Git runs programs that the settings of a repository
-//! name, and only the settings of the working directory's own repository are protected from the agent.
+//! Finds Git repositories on disk that a command line would make git read. Git runs programs named in the settings of a
+//! repository, and only the settings of the working directory's own repository are protected from the agent.
 
 use std::io::Read;
 use std::path::Path;
@@ -12,15 +12,15 @@ use crate::paths;
 const PROGRAMS: [&str; 12] =
     ["gh", "git", "glab", "got", "hg", "jj", "lazygit", "pre-commit", "sl", "stg", "svn", "tig"];
 
-/// Subcommands of git that take a repository for an operand.
+/// Subcommands of git that take a repository as an operand.
 const TAKE_REPOSITORY: [&str; 7] = ["clone", "fetch", "ls-remote", "pull", "push", "remote", "submodule"];
 
-/// How many words of a command are looked up on disk; one with more needs approval.
+/// The maximum number of words to look up on disk. A command with more needs approval.
 const MAX_WORDS: usize = 200;
 
 impl Search<'_, '_> {
-    /// Whether a line changes to a folder and starts a version control program there that would read settings other than
-    /// those of the working directory's repository.
+    /// Whether a line changes to a folder and starts a version control program there that would read settings other
+    /// than those of the working directory's repository.
     pub(super) fn enters_repository(&self, script: &Script) -> bool {
         let programs: Vec<&Part> = script.parts.iter().filter(|part| runs_program(part)).collect();
         !programs.is_empty()
@@ -31,8 +31,8 @@ impl Search<'_, '_> {
                 .any(|to| self.is_other_repository(to, &programs))
     }
 
-    /// Whether the operands of a `cd` lead to a folder that belongs to another repository, or whose repository cannot be
-    /// known before it runs, or from which a word of these programs leads to one.
+    /// Whether the operands of a `cd` lead to a folder that belongs to another repository, or whose repository is
+    /// unknown before it runs, or from which a word of these programs leads to another repository.
     fn is_other_repository(&self, operands: &[Word], programs: &[&Part]) -> bool {
         let to = match operands {
             [to] => to.literal().filter(|to| !to.starts_with(['-', '+'])),
@@ -58,14 +58,14 @@ impl Search<'_, '_> {
         })
     }
 
-    /// The words of a git command that name a repository in the working directory: git takes a name that is no
-    /// configured remote for a path.
+    /// The words of a git command that name a repository in the working directory: git treats a name that is no
+    /// configured remote as a path.
     pub(super) fn local_repositories(&self, part: &Part) -> Vec<usize> {
         let text = |at: usize| part.words.get(at).and_then(Word::literal);
         match text(0).map(base_name) {
             Some("hg" | "svn") if part.words.len() > MAX_WORDS => return vec![usize::MAX],
             Some("git") => {}
-            // These look for a repository where their operands are.
+            // These programs look for a repository at their operands.
             Some("hg" | "svn") => {
                 let is_other =
                     |at: &usize| text(*at).is_some_and(|path| self.lies_in_other_repository(Path::new(path)));
@@ -88,7 +88,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// Whether a command starts a version control program, perhaps through a wrapper.
+/// Whether a command starts a version control program, possibly through a wrapper.
 fn runs_program(part: &Part) -> bool {
     let is_program = |word: &Word| {
         let name = word.literal().map(base_name).unwrap_or_default();
@@ -106,7 +106,7 @@ fn moving(words: &[Word]) -> Option<&[Word]> {
     moves.then_some(&words[at + 1..])
 }
 
-/// Whether a folder is a repository, with or without a working tree, or a file stands for one.
+/// Whether a path is a repository, with or without a working tree, or a file that refers to one.
 fn is_repository(path: &Path) -> bool {
     let has = |name: &str| path.join(name).symlink_metadata().is_ok();
     has(".git")
@@ -117,7 +117,7 @@ fn is_repository(path: &Path) -> bool {
         || is_git_file(path)
 }
 
-/// A file that names the repository in its place.
+/// A file that refers to a repository elsewhere.
 fn is_git_file(path: &Path) -> bool {
     let mut start = [0; 7];
     let mut read = || std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));

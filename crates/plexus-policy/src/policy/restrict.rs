@@ -1,5 +1,5 @@
-//! Deny and ask rules. They count when the call may be meant: surely meant is denied or asked, perhaps meant is asked in
-//! either case.
+//! Evaluates deny and ask rules. They apply if they may match the call: a certain match denies or asks, a possible
+//! match asks in either case.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use crate::subject::{self, Command, Extent, Subject, domain_matches, family, nam
 use crate::tools::{self, Family, Shows, Takes};
 use crate::wildcard::{Certainty, CommandPattern, name_matches};
 
-/// How surely a rule means a call, and why it is not certain.
+/// How certainly a rule matches a call, and why it is not certain.
 type Meant = (Certainty, Option<&'static str>);
 
-/// No path of a file is longer than this, in bytes.
+/// The maximum length of a file path, in bytes.
 const LONGEST_PATH: usize = 4096;
 
 const NO: Meant = (Certainty::No, None);
@@ -27,14 +27,14 @@ fn maybe(why: &'static str) -> Meant {
     (Certainty::Maybe, Some(why))
 }
 
-/// The path rules that mean something in a call, looked up when the first rule wants to know.
+/// The path rules that match something in a call, computed when the first rule needs them.
 #[derive(Default)]
 struct Found {
     /// The call's own path.
     place: OnceCell<Vec<usize>>,
-    /// What redirections open; none for a file that cannot be known.
+    /// The matches for files opened by redirections; `None` for an unknown file.
     opened: OnceCell<Vec<(Access, Option<Vec<usize>>)>>,
-    /// What the words of a command line, or the texts of an input, name.
+    /// The matches for files named by the words of a command line or the texts of an input.
     named: OnceCell<Vec<usize>>,
     /// The same for each command line in an input.
     lines: Vec<Found>,
@@ -48,7 +48,7 @@ impl Found {
 }
 
 impl Policy {
-    /// What the deny and ask rules have to say.
+    /// The verdict of the deny and ask rules.
     pub(super) fn restricts(&self, call: &Call<'_>, subject: &Subject<'_>) -> Option<Verdict<'_>> {
         let found = Found::of(subject);
         let mut asked = None;
@@ -114,7 +114,7 @@ impl Policy {
     fn line_meant(&self, place: Place, call: &Call<'_>, command: &Command, found: &Found) -> Meant {
         let rule = self.entry(place).rule();
         match &rule.specifier {
-            // `Edit` and `Read` without a path hold for redirections, too.
+            // `Edit` and `Read` without a path also apply to redirections.
             Specifier::Whole => whole_family(rule, command),
             Specifier::Command(pattern) if tools::command_restricts(&rule.tool, call.tool_name) => {
                 command_meant(pattern, command)
@@ -124,7 +124,7 @@ impl Policy {
         }
     }
 
-    /// Whether a rule matches a program in another language. It may run any command and open any file.
+    /// Whether a rule matches a program in another language. The program may run any command and open any file.
     fn program_meant(&self, place: Place, call: &Call<'_>, program: &Command, found: &Found) -> Meant {
         let rule = self.entry(place).rule();
         let concerns = match &rule.specifier {
@@ -139,8 +139,9 @@ impl Policy {
         }
     }
 
-    /// Whether a rule matches something in the input of a tool that no rule is written for. A command line in it is treated
-    /// like one of Bash; that it names a file or a host is a reason to ask, since what the tool does with it is unknown.
+    /// Whether a rule matches something in the input of a tool without rules of its own. A command line in it is
+    /// treated like a Bash command. A file or host name in it only asks, because it is unknown what the tool does with
+    /// it.
     fn contents_meant(
         &self,
         place: Place,
@@ -178,7 +179,7 @@ impl Policy {
         }
     }
 
-    /// The path rules that match a file which some text of an input may name, by its letters or by where it leads.
+    /// The path rules that match a file named by a text of an input, by its lexical path or by its target.
     fn named_in(&self, contents: &input::Contents<'_>, call: &Call<'_>) -> Vec<usize> {
         let files = contents.texts.iter().filter_map(|text| {
             let path = text.strip_prefix("file://").unwrap_or(text);
@@ -191,7 +192,7 @@ impl Policy {
         });
         let matching = |file: PathBuf| {
             let lexical = paths::lexical(&call.cwd.join(&file));
-            // A folder stands for what is in it.
+            // A folder represents its contents.
             let mut found = self.paths.matching(&lexical.join("\u{1}"));
             match paths::target(&file, call.cwd) {
                 Some(target) => found.extend(self.paths.matching_any(&target)),
@@ -202,7 +203,7 @@ impl Policy {
         files.flat_map(matching).collect()
     }
 
-    /// Whether a command line opens, or at least names, a file that a path rule means.
+    /// Whether a command line opens, or at least names, a file that a path rule matches.
     fn opened_meant(
         &self,
         place: Place,
@@ -244,7 +245,7 @@ impl Policy {
         if meant.0 == Certainty::No && named.contains(&number) { maybe("it names a file") } else { meant }
     }
 
-    /// The path rules that mean a file which some word of a command line may name, by its letters.
+    /// The path rules that match a file named by a word of a command line, by its lexical path.
     fn named(&self, command: &Command, call: &Call<'_>) -> Vec<usize> {
         let Ok(script) = command.script() else { return Vec::new() };
         let mut found = Vec::new();
@@ -253,7 +254,7 @@ impl Policy {
             if telling.may_mean(file) {
                 let file = paths::lexical(&call.cwd.join(file));
                 found.extend(self.paths.matching(&file));
-                // A folder stands for what is in it.
+                // A folder represents its contents.
                 found.extend(self.paths.matching(&file.join("\u{1}")));
             }
         };
@@ -271,7 +272,7 @@ impl Policy {
                 match (word.literal(), named_file(word, call.home)) {
                     (Some(word), _) => look_at_word(word),
                     (None, Some(file)) => look_at_word(&file.to_string_lossy()),
-                    // Of a pattern the folder is known.
+                    // For a pattern, the folder is known.
                     (None, None) => {
                         if let Some((folder, _)) = word.known_start().rsplit_once('/') {
                             look_at_word(if folder.is_empty() { "/" } else { folder });
@@ -284,12 +285,12 @@ impl Policy {
     }
 }
 
-/// What may not be read may not be edited either.
+/// A rule that denies reading also denies editing.
 fn restricts(rule: Family, access: Family) -> bool {
     rule == access || rule == Family::Read
 }
 
-/// A search that shows what is in files shows what is in those a rule means, if they lie below.
+/// A search that shows file contents shows those of every matching file below.
 fn search_meant(at: &subject::Place, pattern: &PathPattern) -> Meant {
     let Extent::Below(Shows::Contents) = at.extent else { return NO };
     let folder = pattern.literal_folder();

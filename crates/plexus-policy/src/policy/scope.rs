@@ -1,5 +1,5 @@
-//! Scopes: which calls a session may allow. A session's own scope never decides alone: a call also has to lie within the
-//! scope of every session above it, and each scope is evaluated on the call itself, never compared by the text of its rules.
+//! Scopes: which calls a session may allow. A session's own scope never decides alone: a call must also lie within the
+//! scope of every ancestor. Each scope is evaluated on the call itself, never compared by the text of its rules.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::call::Call;
 use crate::entry::{RuleEffect, RuleEntry};
 use crate::rule::Rule;
 
-/// The calls that a session may allow for those below it.
+/// The calls that a session may allow for its descendants.
 #[derive(Debug, Clone)]
 pub struct Scope {
     rules: Arc<[Rule]>,
@@ -19,7 +19,8 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// A scope of rules that are anchored. One that is no allow rule, such as `mcp__*`, is left to mean nothing.
+    /// Creates a scope from anchored rules. A rule that is not valid as an allow rule, such as `mcp__*`, matches
+    /// nothing.
     pub fn new(rules: &[Rule]) -> Result<Self, PolicyError> {
         let entries = rules
             .iter()
@@ -29,12 +30,12 @@ impl Scope {
         Ok(Self { rules: rules.into(), policy: Arc::new(Policy::new(vec![level])?) })
     }
 
-    /// Whether a call is among what may be allowed: all of it has to be.
+    /// Whether the scope covers the whole call.
     pub fn may_allow(&self, call: &Call<'_>) -> bool {
         self.policy.evaluate(call).effect == VerdictEffect::Allow
     }
 
-    /// The rules it is made of.
+    /// The rules of the scope.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
@@ -50,7 +51,7 @@ impl Scope {
     }
 }
 
-/// The scope of a session together with the scopes of all sessions above it, up to the root.
+/// The scope of a session together with the scopes of all its ancestors, up to the root.
 #[derive(Debug, Clone)]
 pub struct ScopeChain {
     own: Scope,
@@ -58,12 +59,12 @@ pub struct ScopeChain {
 }
 
 impl ScopeChain {
-    /// The chain of a session with its own scope and one scope for each session above it.
+    /// The chain of a session with its own scope and one scope for each ancestor.
     pub fn new(own: Scope, above: Vec<Scope>) -> Self {
         Self { own, above }
     }
 
-    /// Whether the session may allow this call: every scope of the chain has to cover all of it.
+    /// Whether the session may allow this call: every scope of the chain must cover all of it.
     pub fn may_allow(&self, call: &Call<'_>) -> bool {
         self.scopes().all(|scope| scope.may_allow(call))
     }
@@ -79,7 +80,7 @@ impl ScopeChain {
     }
 }
 
-/// Whether a rule alone surely means a call, or for a rule that restricts, may mean it.
+/// Whether a rule alone certainly matches a call or, for a rule that restricts, may match it.
 pub fn covers(entry: &RuleEntry, call: &Call<'_>) -> Result<bool, PolicyError> {
     let level = Level { name: "the rule".to_owned(), authority: Authority::Root, rules: vec![entry.clone()] };
     let effect = Policy::new(vec![level])?.evaluate(call).effect;

@@ -1,11 +1,11 @@
-//! The grammar of rules. Every fault is named with its place; nothing is skipped or guessed.
+//! The grammar of rules. Every error is reported with its position; the parser skips and guesses nothing.
 
 use super::{Rule, RuleError, Specifier};
 use crate::paths::PathPattern;
 use crate::tools::{self, Takes};
 use crate::wildcard::{BETWEEN, CommandPattern, Tail};
 
-/// A fault: where, and what should stand there.
+/// An error: its position, and what is expected there.
 pub(crate) type Fault = (usize, String);
 
 pub(super) fn rule(text: &str) -> Result<Rule, RuleError> {
@@ -48,12 +48,12 @@ fn read(text: &str) -> Result<Rule, Fault> {
     Ok(Rule { tool: tool.to_owned(), specifier })
 }
 
-/// Reads words apart by blanks; quotes and backslashes keep together what belongs together.
+/// Parses words separated by blanks; quotes and backslashes group characters.
 fn command(text: &str) -> Result<CommandPattern, Fault> {
     let mut segments = vec![String::new()];
     let mut pending_blank = false;
     let mut quote: Option<(char, usize)> = None;
-    // Whether the last thing was a wildcard, a colon before it, or a blank before it, all as they stand.
+    // The characters so far, quoted and escaped ones replaced by `x`. Its end shows an unquoted `:*` or ` *`.
     let mut trail = Vec::new();
     let mut chars = text.char_indices();
     while let Some((at, c)) = chars.next() {
@@ -96,11 +96,11 @@ fn command(text: &str) -> Result<CommandPattern, Fault> {
         }
         tail = Tail::Words;
     }
-    // A lone star would be written down again as the rule for the whole tool.
+    // A lone star would be serialised as the rule for the whole tool.
     if segments == [""] || segments == ["", ""] && tail == Tail::End {
         return fault(0, "a command");
     }
-    // An empty word could not be told from no word at all when the rule is written down again.
+    // A serialised rule could not distinguish an empty word from no word.
     let open_end = |at: usize| at + 2 == segments.len() && segments[at + 1].is_empty() && tail == Tail::End;
     let empty = |(at, segment): (usize, &String)| {
         segment.contains("\0\0")

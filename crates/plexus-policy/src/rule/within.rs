@@ -1,12 +1,12 @@
-//! Whether the text of one rule is contained in the text of another. This answers whoever gives a rule early; it decides no
-//! call, because a rule that spells out an option such as `-exec` allows what a wider `:*` does not.
+//! Whether the text of one rule is contained in the text of another. This gives the creator of a rule an early answer.
+//! It decides no call, because a rule that names an option such as `-exec` allows calls that a wider `:*` does not.
 
 use super::{Rule, Specifier};
 use crate::tools;
 use crate::wildcard::{BETWEEN, CommandPattern, Tail, matches, name_matches};
 
 impl Rule {
-    /// Whether all that this rule names is named by `wider` as well. It errs on the side of no.
+    /// Whether `wider` names everything that this rule names. In doubt it returns false.
     pub fn is_within(&self, wider: &Self) -> bool {
         if wider.tool == "*" || self == wider {
             return true;
@@ -34,7 +34,7 @@ fn tool_within(narrow: &str, wide: &str) -> bool {
     if tools::covers(wide, narrow) {
         return true;
     }
-    // `mcp__a__b*` lies within `mcp__a__*`: what precedes the first wildcard decides.
+    // `mcp__a__b*` lies within `mcp__a__*`: the text before the first wildcard decides.
     match (narrow.split_once('*'), wide.strip_suffix('*')) {
         (Some((start, _)), Some(prefix)) => !prefix.contains('*') && start.starts_with(prefix),
         (None, Some(_)) => name_matches(wide, narrow),

@@ -1,4 +1,4 @@
-//! The hub's own tools behind `/mcp`: which of them a caller is shown, and how a call of one is made.
+//! The hub's own tools behind `/mcp`: which tools a caller sees, and how the hub calls them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +46,7 @@ impl Toolbox for HubTools {
     }
 }
 
-/// Who the door found the caller to be.
+/// The caller that the door authenticated.
 fn principal(context: &RequestContext<RoleServer>) -> Result<Principal, Error> {
     let parts = context.extensions.get::<http::request::Parts>();
     let known = parts.and_then(|parts| parts.extensions.get::<Principal>()).cloned();

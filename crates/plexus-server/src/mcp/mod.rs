@@ -1,5 +1,5 @@
-//! `/mcp`: the methods marked for agents, as tools. rmcp speaks the protocol, without sessions, for whatever server is
-//! put behind the door; the one call that may wait for days, the permit, is served by a handler of ours in front of it.
+//! `/mcp`: the methods marked for agents, as tools. rmcp implements the protocol, without sessions, for any server
+//! behind the door. Our own handler in front of rmcp serves the permit, the one call that may wait for days.
 
 mod handler;
 pub(crate) mod permit;
@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use handler::HubTools;
 pub use toolbox::{ToolServer, Toolbox};
 
-/// rmcp's half of the door, with whatever server behind it.
+/// The part of the door that rmcp serves, for any MCP server.
 #[derive(Clone)]
 pub(crate) struct McpService(Arc<dyn Fn(Request<Full<Bytes>>) -> BoxFuture<'static, Response> + Send + Sync>);
 
@@ -40,12 +40,12 @@ pub(crate) fn server(hub: &Arc<Hub>) -> ToolServer<HubTools> {
     ToolServer(HubTools::new(Arc::clone(hub)))
 }
 
-/// Puts an MCP server behind the door, until `stop`.
+/// Serves an MCP server behind the door until `stop`.
 pub(crate) fn service(server: impl ServerHandler + Clone, stop: &CancellationToken) -> McpService {
     let config = StreamableHttpServerConfig::default()
-        // Without sessions a client that vanishes ends its call, and nothing has to be remembered over a restart.
+        // Without sessions, a client that disconnects ends its call, and no state has to survive a restart.
         .with_legacy_session_mode(false)
-        // Host and Origin were checked at the door, port included, and do not matter on the socket.
+        // The door has checked Host and Origin, including the port. On the socket they do not matter.
         .disable_allowed_hosts()
         .with_max_request_body_bytes(MAX_BODY_BYTES)
         .with_cancellation_token(stop.child_token());

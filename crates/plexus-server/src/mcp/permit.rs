@@ -1,6 +1,6 @@
-//! The permit over streamable HTTP, which may wait for days and over restarts of the hub (design §8). It takes
-//! `tools/call loopback_permit` out of what comes to `/mcp`, and `GET /mcp` with `Last-Event-ID`; the rest goes on
-//! to rmcp. The hub has stored what is needed to go on before the first byte of any stream is sent.
+//! The permit over streamable HTTP, which may wait for days and across restarts of the hub (design §8). This module
+//! handles `tools/call loopback_permit`, and `GET /mcp` with `Last-Event-ID`; it passes all other requests to rmcp.
+//! Before the first byte of a stream is sent, the hub has stored everything it needs to resume.
 
 use std::io;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub(crate) async fn post(
                 .hub
                 .permit_open(&principal, arguments, CallIds { jsonrpc_id: id, progress_token })
                 .await;
-            // It is stored by now, and may wait for days.
+            // The request is stored by now, and may wait for days.
             drop(charge);
             stream_response(&doors, ticket)
         }
@@ -62,7 +62,7 @@ pub(crate) async fn post(
     }
 }
 
-/// `GET /mcp`: comes back to a stream that broke off. There is no other stream to be had here.
+/// `GET /mcp`: resumes an interrupted stream. This endpoint offers no other stream.
 pub(crate) async fn get(
     State(doors): State<Doors>,
     Extension(principal): Extension<Principal>,
@@ -80,15 +80,15 @@ pub(crate) async fn get(
     }
 }
 
-/// Whether the headers of a permit say what its body says. From 2026-07-28 on they have to, so that what stands between
-/// client and server can go by them; a permit whose headers say something else is left to rmcp, which refuses it.
+/// Whether the headers of a permit match its body. From 2026-07-28 on they must, so that intermediaries can rely on
+/// them. A permit with other headers goes to rmcp, which rejects it.
 fn headers_agree(headers: &HeaderMap) -> bool {
     let says = |name: &str, value: &str| headers.get(name).is_some_and(|given| given == value);
     let has_to = headers.get("mcp-protocol-version").is_some_and(|version| version >= "2026-07-28");
     !has_to || (says("mcp-method", "tools/call") && says("mcp-name", "loopback_permit"))
 }
 
-/// What is needed of a `tools/call loopback_permit`.
+/// The parts of a `tools/call loopback_permit` that the permit needs.
 #[derive(Debug, PartialEq)]
 struct Call {
     id: Value,
@@ -96,7 +96,7 @@ struct Call {
     progress_token: Option<Value>,
 }
 
-/// What a body asks for.
+/// The kind of request in a body.
 #[derive(Debug, PartialEq)]
 enum Kind {
     Permit(Box<Call>),
@@ -118,7 +118,7 @@ impl Kind {
         if bytes.trim_ascii_start().starts_with(b"[") {
             return Self::Refused(invalid(Value::Null, "MCP has no batches"));
         }
-        // A first look without building a tree: most bodies are not for us, and some are large.
+        // First a partial parse: most bodies are not permits, and some are large.
         let is_permit = serde_json::from_slice::<Envelope>(bytes).is_ok_and(|envelope| {
             envelope.method.as_deref() == Some("tools/call")
                 && envelope.params.is_some_and(|params| params.name.as_deref() == Some("loopback_permit"))
@@ -159,7 +159,7 @@ fn stream_response(doors: &Doors, ticket: PermitTicket) -> Response {
 
 /// A stream that waits for its decision.
 struct Waiting {
-    /// One future for the whole stream: while it lives, the hub knows that the child is listening.
+    /// One future for the whole stream. While it exists, the hub knows that the child is listening.
     decision: BoxFuture<'static, Value>,
     jsonrpc_id: Value,
     progress_token: Option<Value>,
@@ -176,7 +176,7 @@ impl Waiting {
         Self { decision, jsonrpc_id, progress_token, ticks, signs: 0, stop }
     }
 
-    /// Signs of life until the decision is there, and then the decision.
+    /// Heartbeats until the decision arrives, then the decision.
     fn events(self) -> impl Stream<Item = Result<Bytes, io::Error>> {
         stream::unfold(Some(self), |waiting| async move {
             let mut waiting = waiting?;
@@ -187,7 +187,7 @@ impl Waiting {
                     tracing::debug!(signs = waiting.signs, "a waiting permit shows that it is alive");
                     (Ok(sse::sign_of_life(waiting.progress_token.as_ref(), waiting.signs)), true)
                 }
-                // Broken off rather than ended: a client comes back to a stream that broke.
+                // Aborted rather than ended: a client reconnects to an aborted stream.
                 () = waiting.stop.cancelled() => (Err(io::ErrorKind::ConnectionAborted.into()), false),
             };
             Some((event, goes_on.then_some(waiting)))

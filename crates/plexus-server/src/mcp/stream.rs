@@ -1,17 +1,16 @@
-//! Server-sent events as the permit's stream needs them: an opening that names the stream, signs of life, and one
-//! answer.
+//! The server-sent events of a permit stream: an opening event with the stream id, heartbeats, and one response.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// The first event of a stream: the id to come back with, and after how long.
+/// The first event of a stream: the id for reconnecting, and the delay before it.
 pub(crate) fn opening(event_id: &str, retry: Duration) -> Bytes {
     Bytes::from(format!("id: {event_id}\nretry: {}\ndata: \n\n", retry.as_millis()))
 }
 
-/// A sign of life: progress on the caller's token, or a comment for a caller that gave none.
+/// A heartbeat: progress for the caller's token, or a comment if the caller gave none.
 pub(crate) fn sign_of_life(progress_token: Option<&Value>, count: u64) -> Bytes {
     match progress_token {
         None => Bytes::from_static(b": waiting\n\n"),
@@ -23,12 +22,12 @@ pub(crate) fn sign_of_life(progress_token: Option<&Value>, count: u64) -> Bytes 
     }
 }
 
-/// The answer to `tools/call loopback_permit`: exactly one text block, which holds the decision as JSON.
+/// The response to `tools/call loopback_permit`: exactly one text block that contains the decision as JSON.
 pub(crate) fn decision(jsonrpc_id: &Value, decision: &Value) -> Bytes {
     message(&json!({
         "jsonrpc": "2.0",
         "id": jsonrpc_id,
-        // Protocol 2026-07-28 wants the kind of result said; before that, nobody looks.
+        // Protocol 2026-07-28 requires `resultType`; earlier clients ignore it.
         "result": {
             "resultType": "complete",
             "content": [{"type": "text", "text": decision.to_string()}],
@@ -37,7 +36,7 @@ pub(crate) fn decision(jsonrpc_id: &Value, decision: &Value) -> Bytes {
     }))
 }
 
-/// JSON holds no raw line breaks, so one `data` line is enough.
+/// JSON contains no raw line breaks, so one `data` line is enough.
 fn message(value: &Value) -> Bytes {
     Bytes::from(format!("event: message\ndata: {value}\n\n"))
 }

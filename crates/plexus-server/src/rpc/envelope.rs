@@ -1,37 +1,37 @@
-//! The JSON-RPC 2.0 envelope: what came in, and what goes out. It owns the mapping from the hub's failures to
-//! JSON-RPC codes; the methods themselves are the registry's.
+//! The JSON-RPC 2.0 envelope of requests and responses. It maps the hub's errors to JSON-RPC codes; the registry owns
+//! the methods.
 
 use plexus_protocol::{Error, ErrorKind};
 use serde_json::{Map, Value, json};
 
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
-/// Calls in one batch: all of them are under way at once, and their answers in memory together.
+/// The maximum number of calls in one batch. They run concurrently, and memory holds all their results.
 const BATCH: usize = 100;
 
-/// One call as it stood in the envelope.
+/// One call of an envelope.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Call {
-    /// `None`: a notification, which gets no answer.
+    /// `None` for a notification, which gets no response.
     pub(crate) id: Option<Value>,
     pub(crate) method: String,
     pub(crate) params: Value,
 }
 
-/// One member of what came in: a call, or the answer to what is none.
+/// One member of a request: a call, or the error response to an invalid call.
 pub(crate) type Member = Result<Call, Value>;
 
-/// What came in.
+/// A parsed request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Incoming {
     /// One call.
     One(Member),
-    /// Several, answered together.
+    /// Several calls with one combined response.
     Batch(Vec<Member>),
 }
 
 impl Incoming {
-    /// Reads an envelope; what cannot be read is a member that carries its own answer.
+    /// Parses an envelope. An invalid member carries its own error response.
     pub(crate) fn parse(bytes: &[u8]) -> Self {
         match serde_json::from_slice(bytes) {
             Err(error) => Self::One(Err(refusal(
@@ -74,7 +74,7 @@ fn member(value: Value) -> Member {
     Ok(Call { id, method, params })
 }
 
-/// The answer to a call that was made.
+/// The response to a call.
 pub(crate) fn answer(id: Value, outcome: Result<Value, Error>) -> Value {
     match outcome {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
@@ -86,7 +86,7 @@ pub(crate) fn answer(id: Value, outcome: Result<Value, Error>) -> Value {
     }
 }
 
-/// The answer to a call that was waiting when the hub ended.
+/// The error for a call that was waiting when the hub shut down.
 pub(crate) fn hub_went_away() -> Error {
     Error::new(ErrorKind::ShuttingDown, "the hub is going away; call again when it is back")
 }

@@ -1,4 +1,4 @@
-//! `POST /rpc`: one body in, one body out. A client that goes away takes its calls with it.
+//! `POST /rpc`: one request body, one response body. If the client disconnects, its calls end.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::callers::{Call, Charge};
 use crate::doors::Doors;
 use crate::rpc::envelope::{Incoming, Member, answer, hub_went_away};
 
-/// How many calls of a batch are in progress at a time: each holds its answer in memory.
+/// The number of calls of a batch that run at once. Memory holds the result of each.
 const BATCH_AT_ONCE: usize = 4;
 
-/// Answers a call, or a batch of them.
+/// Responds to a call or a batch.
 pub(crate) async fn post(
     State(doors): State<Doors>,
     Extension(principal): Extension<Principal>,
@@ -50,7 +50,7 @@ pub(crate) async fn post(
             (!texts.is_empty()).then(|| format!("[{}]", texts.join(",")))
         }
     };
-    // Until here what was read may be held in another shape.
+    // The request may have been held in parsed form until here.
     drop(charge);
     match answered {
         Some(text) => {
@@ -61,15 +61,15 @@ pub(crate) async fn post(
     }
 }
 
-/// The answers to one request. Their bytes count as held for the caller until they are written.
+/// The responses to one request. Their bytes count as held for the caller until they are written.
 struct Answers {
     charge: Charge,
-    /// What one answer counts for at most, so that the largest can be had alone.
+    /// The maximum that one response counts for, so that the largest response is possible on its own.
     most: usize,
 }
 
 impl Answers {
-    /// An answer as it is sent; one that does not fit is replaced by an error.
+    /// Serializes a response. Replaces one that does not fit with an error.
     fn text(&mut self, id: Option<Value>, outcome: Answered) -> Option<String> {
         let value = match outcome {
             Answered::Refused(value) => value,
@@ -86,9 +86,9 @@ impl Answers {
     }
 }
 
-/// What became of a member of a request.
+/// The outcome of one member of a request.
 enum Answered {
-    /// It was not a call.
+    /// It was not a valid call.
     Refused(Value),
     Called(Result<Value, Error>),
 }

@@ -1,5 +1,4 @@
-//! JSON-RPC 2.0 over the hub's registry: the envelope, written by hand because it is this small, and the two doors
-//! that carry it.
+//! JSON-RPC 2.0 over the hub's registry: the envelope, written by hand because it is small, and its two doors.
 
 mod envelope;
 pub(crate) mod http;

@@ -1,6 +1,6 @@
-//! `GET /rpc`: many calls at once on one WebSocket, each a task of its own, answered as they finish; a call's
-//! notifications come before its answer. When the socket goes, so do the calls that were waiting on it. What is read of a message
-//! counts as bytes of its caller from the first one on.
+//! `GET /rpc`: many concurrent calls on one WebSocket. Each call is a task and is answered when it finishes; its
+//! notifications precede its response. When the socket closes, its waiting calls end. The bytes of a message count
+//! against its caller from the first byte on.
 
 use std::sync::Arc;
 
@@ -25,19 +25,20 @@ use crate::refusal::Refusal;
 use crate::rpc::envelope::{Call, Incoming, Member, answer, notification};
 use crate::values;
 
-/// What is read at all, so that a message over the limit can be answered instead of ending the connection.
+/// The largest message to read. It exceeds the body limit, so that the hub can answer an oversized message instead of
+/// closing the connection.
 const READ_BYTES: usize = 4 * MAX_BODY_BYTES;
 
-/// What a socket holds for reading and for writing besides the messages themselves.
+/// The read and write buffers of a socket, besides the messages themselves.
 const BUFFER: usize = 16 * 1024;
 
-/// Messages on their way to one client. A client that does not read holds up its own calls and nobody else's.
+/// The number of queued messages for one client. A client that does not read delays only its own calls.
 const OUTGOING: usize = 8;
 
-/// Calls under way on one socket. One that has as many is not read from until one of them is answered.
+/// The number of concurrent calls on one socket. A socket at this limit is not read until one of them is answered.
 const CALLS_AT_ONCE: usize = 256;
 
-/// Takes a WebSocket.
+/// Upgrades a request to a WebSocket.
 pub(crate) async fn upgrade(
     State(doors): State<Doors>,
     Extension(known): Extension<Known>,
@@ -55,7 +56,7 @@ pub(crate) async fn upgrade(
         .on_upgrade(move |socket| converse(doors, known, place, socket))
 }
 
-/// What a socket holds at the door for as long as it lives.
+/// The resources that a socket holds at the door while it is open.
 struct Place {
     call: Arc<callers::Call>,
     connection: Arc<Connection>,
@@ -63,12 +64,12 @@ struct Place {
 }
 
 impl Place {
-    /// Charges the next message from here on; returns the charge for the one that was read.
+    /// Charges the next message from here on. Returns the charge for the previous message.
     fn next_message(&self) -> Option<Charge> {
         self.connection.meter(self.call.charge())
     }
 
-    /// Whether a message was begun and does not go on in good time.
+    /// Whether a message has started and does not continue in time.
     fn is_stalled(&self, doors: &Doors, reading_since: Instant) -> bool {
         self.connection.is_stalled(reading_since, doors.limits.body_stall, doors.limits.body)
     }
@@ -77,7 +78,7 @@ impl Place {
 async fn converse(doors: Doors, known: Known, place: Place, socket: WebSocket) {
     let (sink, mut stream) = socket.split();
     let (outgoing, queue) = mpsc::channel(OUTGOING);
-    // Dropped at the end of this function, which ends every call that is still under way.
+    // Dropped at the end of this function, which ends all calls in progress.
     let mut calls = JoinSet::new();
     let mut writer = tokio::spawn(write(sink, queue));
     let mut token_ends = std::pin::pin!(doors.hub.token_ends(&known));
@@ -112,7 +113,7 @@ async fn converse(doors: Doors, known: Known, place: Place, socket: WebSocket) {
                     doors.hub.door_figures().turned_away(Turned::Body);
                     break;
                 }
-                // Where messages wait to be written, they are the sign of life.
+                // If the queue is full, the queued messages serve as the heartbeat.
                 let _ = outgoing.try_send(Message::Ping(Bytes::new()));
             }
         }
@@ -174,7 +175,7 @@ async fn serve(
     tokio::pin!(call);
     let outcome = loop {
         tokio::select! {
-            // What was said before the end is sent before the end.
+            // Notifications are sent before the response.
             biased;
             Some(said) = notifications.recv() => {
                 send(outgoing, notification(said.method, id.as_ref().unwrap_or(&Value::Null), said.params)).await;
@@ -189,7 +190,7 @@ async fn serve(
     Some(answer(id, outcome))
 }
 
-/// Fails only when the connection is gone, and then nobody is left to be told.
+/// Fails only if the connection is closed; nobody can receive the message then.
 async fn send(outgoing: &mpsc::Sender<Message>, message: Value) {
     let _ = outgoing.send(Message::Text(message.to_string().into())).await;
 }

@@ -1,6 +1,6 @@
-//! `GET /events`: all that a page shows, on one connection: approvals, that something changed in any session, and the events of one
-//! session that is looked at. It begins with `hello`, which says after which approval it goes on and what the caller may do.
-//! A browser has few connections for one site, and a person many tabs.
+//! `GET /events`: everything that a page shows, on one connection: approvals, a signal that any session changed, and
+//! the events of one selected session. It starts with `hello`, which contains the approval cursor and the rights of the
+//! caller. One connection matters because a browser allows few per site, and a person opens many tabs.
 
 use std::pin::Pin;
 
@@ -9,7 +9,7 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use futures::Stream;
 use futures::stream::{self, SelectAll, StreamExt as _};
-use plexus_core::{Caller, Door, Place};
+use plexus_core::{Caller, Door, EventCursor};
 use plexus_protocol::stream::HelloFrame;
 use plexus_protocol::{Error, ErrorKind, Principal, SessionId};
 use serde::Deserialize;
@@ -21,7 +21,7 @@ use super::sessions::Session;
 use super::{Block, Teller, refused, response};
 use crate::doors::Doors;
 
-/// Where to begin, and which session to look at.
+/// The start position, and the selected session.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct From {
@@ -31,7 +31,7 @@ pub(crate) struct From {
     from_seq: Option<u64>,
 }
 
-/// The stream.
+/// Serves the stream.
 pub(crate) async fn get(
     State(doors): State<Doors>,
     Extension(principal): Extension<Principal>,
@@ -45,7 +45,7 @@ pub(crate) async fn get(
 
 type Part = Pin<Box<dyn Stream<Item = Result<Vec<Block>, Error>> + Send>>;
 
-/// All parts of it, each read to its own end: what one gathers is not begun anew because another tells something.
+/// Starts all parts. Each is polled to completion, so an event of one part does not restart the batch of another.
 async fn begin(doors: &Doors, principal: Principal, from: From) -> Result<SelectAll<Part>, Error> {
     let caller = || Caller::of(principal.clone(), Door::Http);
     let may = doors.hub.may(&principal);
@@ -58,13 +58,13 @@ async fn begin(doors: &Doors, principal: Principal, from: From) -> Result<Select
     let mut parts = vec![once(Block::named("hello", &json!(hello))), named("approval", Approvals(approvals))];
     match doors.hub.follow_changes(caller()).await {
         Ok(changes) => parts.push(named("changed", Changes(changes))),
-        // Who may only answer approvals is told of those.
+        // A caller that may only answer approvals receives only those.
         Err(error) if error.kind == ErrorKind::Forbidden => {}
         Err(error) => return Err(error),
     }
     if let Some(id) = from.session {
         let id: SessionId = id.parse().map_err(|_| Error::invalid("session", "is not a session's id"))?;
-        let place = from.turn.map(|turn| Place { turn, seq: from.from_seq.unwrap_or(0) });
+        let place = from.turn.map(|turn| EventCursor { turn, seq: from.from_seq.unwrap_or(0) });
         parts.push(match doors.hub.follow_session(caller(), id, place).await {
             Ok(follower) => {
                 let events = named("session", Session(follower));
@@ -80,7 +80,7 @@ fn once(block: Block) -> Part {
     Box::pin(stream::iter([Ok(vec![block])]))
 }
 
-/// What a teller tells, under this name where it gives none.
+/// The events of a teller, under this name unless they have one.
 fn named(name: &'static str, teller: impl Teller) -> Part {
     Box::pin(stream::unfold(Some(teller), move |teller| async move {
         let mut teller = teller?;
@@ -94,7 +94,7 @@ fn named(name: &'static str, teller: impl Teller) -> Part {
     }))
 }
 
-/// What is told when this session cannot be followed for good: the page lets go of it. Of anything else it comes back.
+/// The event for a session that cannot be followed any more: the page deselects it. After other errors it reconnects.
 fn of_session(error: Error) -> Result<Block, Error> {
     if !matches!(error.kind, ErrorKind::SessionNotFound | ErrorKind::Gone | ErrorKind::Forbidden) {
         return Err(error);
@@ -110,7 +110,7 @@ impl Teller for All {
     async fn next(&mut self) -> Result<Vec<Block>, Error> {
         match self.0.next().await {
             Some(told) => told,
-            // The approvals go on for as long as the hub does.
+            // The approvals continue as long as the hub serves.
             None => std::future::pending().await,
         }
     }

@@ -1,5 +1,5 @@
-//! `GET /approvals/events`: approvals as they are asked and come to their end. Ids are the numbers `loopback.wait` knows
-//! as cursors; it replays from `Last-Event-ID` or `?after=`, and else begins now.
+//! `GET /approvals/events`: created and resolved approvals. The event ids are the cursors of `loopback.wait`. The
+//! stream replays from `Last-Event-ID` or `?after=`, or else starts now.
 
 use axum::Extension;
 use axum::extract::{Query, State};
@@ -14,14 +14,14 @@ use serde_json::json;
 use super::{Block, Teller, refused, response};
 use crate::doors::Doors;
 
-/// Where to begin.
+/// The start position.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct From {
     after: Option<u64>,
 }
 
-/// The stream.
+/// Serves the stream.
 pub(crate) async fn get(
     State(doors): State<Doors>,
     Extension(principal): Extension<Principal>,

@@ -1,5 +1,5 @@
-//! `GET /sessions/events`: an event whenever something has changed in any session, gathered over a fifth of a second.
-//! It has neither id nor replay: whoever connects looks at everything first.
+//! `GET /sessions/events`: an event whenever any session changed, batched over a fifth of a second. It has neither ids
+//! nor replay: a client reads the full state after it connects.
 
 use axum::Extension;
 use axum::extract::State;
@@ -10,7 +10,7 @@ use plexus_protocol::{Error, Principal};
 use super::{Block, Teller, refused, response};
 use crate::doors::Doors;
 
-/// The stream.
+/// Serves the stream.
 pub(crate) async fn get(State(doors): State<Doors>, Extension(principal): Extension<Principal>) -> Response {
     match doors.hub.follow_changes(Caller::of(principal, Door::Http)).await {
         Ok(follower) => response(Changes(follower), &doors),

@@ -1,6 +1,6 @@
-//! Server-sent events: `GET /sessions/{id}/events`, `GET /sessions/events`, `GET /approvals/events`, and `GET /events`, which is all of them
-//! on one connection. Each listener has a follower of its own in the core and reads at its own pace; what is here only writes
-//! down what the follower tells.
+//! Server-sent events: `GET /sessions/{id}/events`, `GET /sessions/events`, `GET /approvals/events`, and `GET /events`,
+//! which combines them on one connection. Each client has its own follower in the core and reads at its own pace. This
+//! module only serializes the follower's output.
 
 pub(crate) mod all;
 pub(crate) mod approvals;
@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use http::{StatusCode, header};
-use plexus_core::Followed;
+use plexus_core::FollowedEvent;
 use plexus_protocol::{Error, ErrorKind};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::doors::Doors;
 
-/// What a silent stream sends to show that it is alive.
+/// The heartbeat of a silent stream.
 const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
 
 /// One event of a stream.
@@ -35,11 +35,11 @@ pub(crate) struct Block {
     data: Data,
 }
 
-/// What an event says. Those of a session are made once for all who follow it.
+/// The data of an event. All followers of a session share the serialized event.
 #[derive(Debug)]
 enum Data {
     Own(String),
-    Shared(Arc<Followed>),
+    Shared(Arc<FollowedEvent>),
 }
 
 impl Data {
@@ -77,22 +77,22 @@ impl Block {
     }
 }
 
-/// Something that tells what comes next.
+/// A source of events.
 pub(crate) trait Teller: Send + 'static {
     fn next(&mut self) -> impl Future<Output = Result<Vec<Block>, Error>> + Send;
 }
 
-/// A response that goes on for as long as its reader wants, or the hub serves.
+/// A streaming response. It ends when its reader disconnects or the hub stops serving.
 pub(crate) fn response(teller: impl Teller, doors: &Doors) -> Response {
-    // The first bytes go out at once: a client knows that it is connected.
+    // The first bytes are sent immediately, so that a client knows it is connected.
     let opening = stream::iter([Ok(Bytes::from_static(b": connected\n\n"))]);
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
     let told = told(teller, doors.limits.heartbeat, doors.stop.clone());
     (headers, Body::from_stream(opening.chain(told))).into_response()
 }
 
-/// What the teller tells, and a comment whenever nothing was sent for a heartbeat's time: a client that hears nothing for longer knows
-/// that the hub, or the way to it, is gone.
+/// The events of the teller, and a comment after each heartbeat interval without events. A client that receives nothing
+/// for longer knows that the hub or the connection is gone.
 fn told(
     teller: impl Teller,
     heartbeat: Duration,
@@ -104,11 +104,11 @@ fn told(
         loop {
             let bytes = tokio::select! {
                 told = teller.next() => match told {
-                    // A teller may have found nothing to tell; that is no sign of life to anybody.
+                    // A teller may return no events, which is no heartbeat for the client.
                     Ok(blocks) if blocks.is_empty() && Instant::now() < silence => continue,
                     Ok(blocks) if blocks.is_empty() => ALIVE,
                     Ok(blocks) => written(&blocks),
-                    // Told and then broken off: the client comes back and goes on where it was.
+                    // The stream sends the error and ends; the client reconnects and resumes.
                     Err(error) => {
                         let error = Block::named("error", &Value::Object(error.to_object()));
                         return Some((Ok(written(&[error])), None));
@@ -128,7 +128,7 @@ fn written(blocks: &[Block]) -> Bytes {
     Bytes::from(text)
 }
 
-/// A stream that cannot begin.
+/// The response for a stream that cannot start.
 pub(crate) fn refused(error: &Error) -> Response {
     let status = match error.kind {
         ErrorKind::SessionNotFound => StatusCode::NOT_FOUND,
@@ -144,7 +144,7 @@ pub(crate) fn refused(error: &Error) -> Response {
 mod tests {
     use super::*;
 
-    /// Finds nothing to tell, again and again.
+    /// Never has an event.
     struct Nothing;
 
     impl Teller for Nothing {

@@ -1,11 +1,12 @@
-//! `GET /sessions/{id}/events`: the events of a session. Ids are `TURN-SEQ`; it replays from `Last-Event-ID`, or from
-//! `?turn=&from_seq=`, or from the beginning of the latest turn, and then goes on live, over as many turns as come.
+//! `GET /sessions/{id}/events`: the events of a session. The event ids are `TURN-SEQ`. The stream replays from
+//! `Last-Event-ID`, from `?turn=&from_seq=`, or from the start of the latest turn. It then continues live, across
+//! turns.
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use http::HeaderMap;
-use plexus_core::{Caller, Door, Place, SessionFollower, Told};
+use plexus_core::{Caller, Door, EventCursor, SessionFollower, SessionUpdate};
 use plexus_protocol::{Error, Principal, SessionId};
 use serde::Deserialize;
 use serde_json::json;
@@ -13,7 +14,7 @@ use serde_json::json;
 use super::{Block, Data, Teller, refused, response};
 use crate::doors::Doors;
 
-/// Where to begin.
+/// The start position.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct From {
@@ -21,7 +22,7 @@ pub(crate) struct From {
     from_seq: Option<u64>,
 }
 
-/// The stream.
+/// Serves the stream.
 pub(crate) async fn get(
     State(doors): State<Doors>,
     Extension(principal): Extension<Principal>,
@@ -39,16 +40,16 @@ pub(crate) async fn get(
     }
 }
 
-fn place(headers: &HeaderMap, from: &From) -> Result<Option<Place>, Error> {
+fn place(headers: &HeaderMap, from: &From) -> Result<Option<EventCursor>, Error> {
     if let Some(last) = headers.get("last-event-id") {
         let wrong = || Error::invalid("Last-Event-ID", "has the form TURN-SEQ");
         let (turn, seq) = last.to_str().ok().and_then(|last| last.split_once('-')).ok_or_else(wrong)?;
         let (turn, seq): (u64, u64) = turn.parse().ok().zip(seq.parse().ok()).ok_or_else(wrong)?;
-        return Ok(Some(Place { turn, seq: seq.saturating_add(1) }));
+        return Ok(Some(EventCursor { turn, seq: seq.saturating_add(1) }));
     }
     match (from.turn, from.from_seq) {
         (None, None) => Ok(None),
-        (Some(turn), seq) => Ok(Some(Place { turn, seq: seq.unwrap_or(0) })),
+        (Some(turn), seq) => Ok(Some(EventCursor { turn, seq: seq.unwrap_or(0) })),
         (None, Some(_)) => Err(Error::invalid("from_seq", "goes with `turn`")),
     }
 }
@@ -58,14 +59,14 @@ pub(super) struct Session(pub(super) SessionFollower);
 impl Teller for Session {
     async fn next(&mut self) -> Result<Vec<Block>, Error> {
         Ok(match self.0.next().await? {
-            Told::Events(events) => events
+            SessionUpdate::Events(events) => events
                 .into_iter()
                 .map(|told| {
-                    let Place { turn, seq } = told.place;
+                    let EventCursor { turn, seq } = told.place;
                     Block { id: Some(format!("{turn}-{seq}")), name: None, data: Data::Shared(told) }
                 })
                 .collect(),
-            Told::Delta(delta) => vec![Block::named("delta", &json!(&*delta))],
+            SessionUpdate::Delta(delta) => vec![Block::named("delta", &json!(&*delta))],
         })
     }
 }
@@ -79,9 +80,9 @@ mod tests {
         let mut headers = HeaderMap::new();
         assert_eq!(place(&headers, &From::default()), Ok(None));
         let asked = From { turn: Some(2), from_seq: Some(5) };
-        assert_eq!(place(&headers, &asked), Ok(Some(Place { turn: 2, seq: 5 })));
+        assert_eq!(place(&headers, &asked), Ok(Some(EventCursor { turn: 2, seq: 5 })));
         headers.insert("last-event-id", "3-7".parse().unwrap());
-        assert_eq!(place(&headers, &asked), Ok(Some(Place { turn: 3, seq: 8 })), "what it saw counts first");
+        assert_eq!(place(&headers, &asked), Ok(Some(EventCursor { turn: 3, seq: 8 })), "what it saw counts first");
         headers.insert("last-event-id", "rubbish".parse().unwrap());
         assert!(place(&headers, &asked).is_err());
     }

@@ -4,8 +4,8 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use plexus_agent::{Protection, Walled};
-use plexus_core::{WallSetting, find_bash, granted_before, regain_sandbox};
+use plexus_agent::{Protection, SandboxState};
+use plexus_core::{SandboxSetting, find_bash, granted_before, regain_sandbox};
 use plexus_server::Config;
 
 use super::{Finding, note, ok, wrong};
@@ -54,30 +54,30 @@ pub(super) fn sandbox(config: &Config, dir: &Path) -> Vec<Finding> {
     let elsewhere = if dir.is_dir() { None } else { tempfile::tempdir().ok() };
     let tried = elsewhere.as_ref().map_or(dir, |elsewhere| elsewhere.path());
     let before = granted_before(dir);
-    match (config.hub.wall, plexus_agent::try_sandbox(tried, config.hub.tracing, &before)) {
-        (WallSetting::Off, _) => {
+    match (config.hub.sandbox, plexus_agent::try_sandbox(tried, config.hub.tracing, &before)) {
+        (SandboxSetting::Off, _) => {
             vec![note(
                 "sandbox",
                 "`wall` in plexus.toml is \"off\": agents can read the operator's token",
                 fix,
             )]
         }
-        (_, Walled::Namespaces { signals, terminals, descriptors, memory, parts: _ }) => vec![
+        (_, SandboxState::Namespaces { signals, terminals, descriptors, memory, parts: _ }) => vec![
             ok("sandbox", "agents cannot read the data directory, wherever it is mounted now or later"),
             protection("signals", "agents cannot signal the hub or other agents", signals),
             protection("terminals", "agents cannot write to your terminals", terminals),
             protection("descriptors", "an agent's commands cannot use its streams or trace it", descriptors),
             protection("memory", "an agent's commands cannot write its memory", memory),
         ],
-        (_, Walled::None { reason }) if !before.is_empty() => vec![wrong(
+        (_, SandboxState::None { reason }) if !before.is_empty() => vec![wrong(
             "sandbox",
             format!("no agent can start, because this system denies a part of the sandbox: {reason}"),
             regain_sandbox(dir),
         )],
-        (WallSetting::Required, Walled::None { reason }) => {
+        (SandboxSetting::Required, SandboxState::None { reason }) => {
             vec![wrong("sandbox", format!("required, but this system does not support it: {reason}"), fix)]
         }
-        (WallSetting::Wanted, Walled::None { reason }) => vec![note(
+        (SandboxSetting::Wanted, SandboxState::None { reason }) => vec![note(
             "sandbox",
             format!("this system does not support it, so agents can read the operator's token: {reason}"),
             fix,

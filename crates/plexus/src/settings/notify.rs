@@ -1,6 +1,6 @@
 //! `[notify]` of `plexus.toml`: notifications for an operator who is not looking at a client.
 
-use plexus_core::{NotifySettings, Telling, TurnsTold};
+use plexus_core::{NotifySettings, NotifyBy, TurnNotices};
 use serde::Deserialize;
 
 use crate::error::ExpectedError;
@@ -34,19 +34,19 @@ impl NotifyTable {
             let message = "`command` under [notify] in plexus.toml names no program; use one such as [\"/usr/bin/logger\"]";
             return Err(ExpectedError::Settings(message.to_owned()));
         }
-        let by: Vec<Telling> = self
+        let by: Vec<NotifyBy> = self
             .command
-            .map(Telling::Command)
+            .map(NotifyBy::Command)
             .into_iter()
-            .chain(self.desktop.then_some(Telling::Desktop))
+            .chain(self.desktop.then_some(NotifyBy::Desktop))
             .collect();
         Ok((!by.is_empty()).then(|| NotifySettings {
             by,
             approval_after_secs: self.approval_after_secs.unwrap_or(APPROVAL_AFTER_SECS),
             turns: match self.turns {
-                TurnsName::All => TurnsTold::All,
-                TurnsName::Failed => TurnsTold::Failed,
-                TurnsName::Off => TurnsTold::Off,
+                TurnsName::All => TurnNotices::All,
+                TurnsName::Failed => TurnNotices::Failed,
+                TurnsName::Off => TurnNotices::Off,
             },
         }))
     }
@@ -61,8 +61,8 @@ mod tests {
         let read = |text: &str| toml::from_str::<NotifyTable>(text).unwrap().settings();
         assert_eq!(read("turns = \"all\"").unwrap(), None);
         let told = read("desktop = true\ncommand = [\"tell\", \"me\"]").unwrap().unwrap();
-        assert_eq!(told.by, [Telling::Command(vec!["tell".to_owned(), "me".to_owned()]), Telling::Desktop]);
-        assert_eq!((told.approval_after_secs, told.turns), (60, TurnsTold::Failed));
+        assert_eq!(told.by, [NotifyBy::Command(vec!["tell".to_owned(), "me".to_owned()]), NotifyBy::Desktop]);
+        assert_eq!((told.approval_after_secs, told.turns), (60, TurnNotices::Failed));
         assert!(read("command = []").unwrap_err().to_string().contains("[notify]"));
         assert!(toml::from_str::<NotifyTable>("turns = \"some\"").is_err());
     }

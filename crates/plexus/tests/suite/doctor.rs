@@ -55,7 +55,7 @@ async fn each_protection_of_the_sandbox_is_reported_with_its_reason() {
         plexus_agent::Tracing::Denied,
         &std::collections::BTreeSet::new(),
     );
-    let plexus_agent::Walled::Namespaces { signals, terminals, descriptors, memory, .. } = tried else {
+    let plexus_agent::SandboxState::Namespaces { signals, terminals, descriptors, memory, .. } = tried else {
         panic!("{tried:?}")
     };
     for (what, protection) in

@@ -1,4 +1,4 @@
-//! `arbor.children`: what follows a node directly: several where it was forked.
+//! `arbor.children`: the direct successors of a node. A node has several where sessions were forked.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `arbor.delete`: removes what was said in a tree in which no living session speaks. The record of decisions stays.
+//! `arbor.delete`: deletes the contents of a conversation tree that no existing session uses. The audit log stays.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ async fn delete(hub: Arc<Hub>, caller: Admitted, params: DeleteParams) -> Result
     };
     hub.commit(vec![Change::Audit(Box::new(record))]).await.map_err(store_error)?;
     let mut removed = 0;
-    // In small steps, so that whoever decides something meanwhile does not wait for it.
+    // Deletes in small steps, so that other commits, such as decisions, do not wait for the whole deletion.
     loop {
         let step = hub.commit(vec![Change::Remove(Removable::Tree(tree.id))]).await.map_err(store_error)?;
         if step.removed == 0 {

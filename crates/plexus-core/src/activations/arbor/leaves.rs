@@ -1,4 +1,4 @@
-//! `arbor.leaves`: the ends of all conversations of a tree.
+//! `arbor.leaves`: the last node of each conversation in a tree.
 
 use std::sync::Arc;
 

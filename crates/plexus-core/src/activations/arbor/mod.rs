@@ -1,4 +1,4 @@
-//! `arbor`: conversation trees, read in pages. One verb is one file; how a conversation is rendered is in `crate::render`.
+//! `arbor`: pages through conversation trees. Each verb has its own file; `crate::render` renders conversations.
 
 mod children;
 mod delete;
@@ -38,7 +38,7 @@ impl Activation<Hub> for Arbor {
 const USUAL: u64 = 100;
 const MOST: u64 = 1000;
 
-/// How many are wanted.
+/// The page size: the requested limit, or the default, checked against the maximum.
 fn checked(limit: Option<u64>) -> Result<u64, Error> {
     let limit = limit.unwrap_or(USUAL);
     if !(1..=MOST).contains(&limit) {
@@ -47,7 +47,7 @@ fn checked(limit: Option<u64>) -> Result<u64, Error> {
     Ok(limit)
 }
 
-/// Where the next page begins: after the last of this one, if it is full.
+/// The cursor of the next page: the last id of this page if the page is full.
 fn next<T, Id: Copy>(page: &[T], limit: u64, id: impl Fn(&T) -> Id) -> Option<Id> {
     page.last().filter(|_| page.len() as u64 == limit).map(id)
 }

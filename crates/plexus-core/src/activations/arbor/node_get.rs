@@ -1,4 +1,4 @@
-//! `arbor.node_get`: one node with all it says.
+//! `arbor.node_get`: one node with its full content.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `arbor.path`: the conversation that leads to a node, from the root on.
+//! `arbor.path`: the conversation from the root to a node.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `arbor.render`: a conversation to be read, or to be given to a model.
+//! `arbor.render`: renders a conversation for a reader or for a model.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `arbor.search`: finds words in what was said.
+//! `arbor.search`: searches conversations for words.
 
 use std::sync::Arc;
 

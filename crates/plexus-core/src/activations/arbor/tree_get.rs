@@ -1,4 +1,4 @@
-//! `arbor.tree_get`: a tree, those who speak in it, and a page of its nodes.
+//! `arbor.tree_get`: a tree, its sessions, and a page of its nodes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `audit.list`: who did what, when, and by what right.
+//! `audit.list`: pages through the audit log. Each entry says who did what, when, and with which authority.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ async fn list(hub: Arc<Hub>, _caller: Admitted, params: ListParams) -> Result<Li
     };
     let filter = AuditFilter { session: session_id, since, until, kind, by, tool_name };
     let rows = hub.store().audit(filter.clone(), from, limit).await.map_err(store_error)?;
-    // A page may be short because its rows are large.
+    // A page of large entries can be shorter than the limit, so its length does not show whether more entries follow.
     let next = match rows.last().map(|row| row.number) {
         Some(number) => {
             let rest = match from {

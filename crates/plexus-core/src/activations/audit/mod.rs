@@ -1,4 +1,4 @@
-//! `audit`: the record of decisions and of acts of authority.
+//! `audit`: the log of decisions and of acts of authority.
 
 mod list;
 mod verify;

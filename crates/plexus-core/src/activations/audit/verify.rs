@@ -1,4 +1,4 @@
-//! `audit.verify`: whether the record is what was written.
+//! `audit.verify`: verifies the hash chain of the audit log.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
 
-/// How many rows are looked over before others may read.
+/// The number of entries that one step verifies. Other readers use the store between steps.
 const PAGE: u64 = 1000;
 
 pub(super) fn method() -> Method {

@@ -1,4 +1,5 @@
-//! `claudecode.chat`: begins a turn and waits for its end. On doors that can, each event is sent as it happens.
+//! `claudecode.chat`: starts a turn and waits until it finishes. Doors with notifications send each event as it
+//! happens.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::Hub;
 use crate::access::{self, Admitted, Needs};
 use crate::caller::{Door, Notification};
 use crate::errors::store_error;
-use crate::follow::{Place, Told};
+use crate::follow::{EventCursor, SessionUpdate};
 use crate::hub::Method;
 use crate::method::Audience;
 use crate::session::Prompt;
@@ -35,17 +36,17 @@ async fn chat(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<Pol
     let prompt = Prompt { format: prompt_format(&caller, params.expand)?, text: params.prompt };
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
-    // Whoever may prompt a session is among those who would be asked.
+    // A caller that may prompt a session may also have to decide its approvals, so it must not block here.
     if caller.door == Door::Mcp && session.config.loopback_enabled {
         let message = "you would be asked while you wait; use claudecode_chat_async and loopback_wait";
         return Err(Error::new(ErrorKind::WouldWaitForItself, message));
     }
     let mut signal = hub.commits().signals().subscribe(Topic::Session(session.id));
-    // From before the prompt on, so that no delta is missed.
+    // Follows the session from before the prompt, so that no delta is missed.
     let mut follower = hub.follow().follow_found(&session, None).await?;
     let turn = hub.session(session.id).prompt(prompt).await?;
     if let Some(notify) = &caller.notify {
-        follower.go_to(Place { turn, seq: 0 });
+        follower.go_to(EventCursor { turn, seq: 0 });
         while let Some(told) = follower.next_of(turn).await? {
             tell(notify, told).await?;
         }
@@ -62,22 +63,22 @@ async fn has_ended(hub: &Hub, session: &SessionRow, turn: u64) -> Result<bool, E
     Ok(row.is_none_or(|row| row.ended_at.is_some()))
 }
 
-async fn tell(notify: &Sender<Notification>, told: Told) -> Result<(), Error> {
+async fn tell(notify: &Sender<Notification>, told: SessionUpdate) -> Result<(), Error> {
     let notifications = match told {
-        Told::Events(events) => events
+        SessionUpdate::Events(events) => events
             .into_iter()
             .map(|told| Notification {
                 method: "claudecode.chat.event",
                 params: serde_json::from_str(&told.data).unwrap_or_default(),
             })
             .collect(),
-        Told::Delta(delta) => {
+        SessionUpdate::Delta(delta) => {
             let params = Object::from_iter([("delta".to_owned(), Value::Object((*delta).clone()))]);
             vec![Notification { method: "claudecode.chat.delta", params }]
         }
     };
     for notification in notifications {
-        // Waits for a client that is slow to read; nobody else does.
+        // Waits for a slow client. Only this call waits.
         let told = notify.send(notification).await;
         told.map_err(|_| Error::new(ErrorKind::Internal, "the caller has gone"))?;
     }

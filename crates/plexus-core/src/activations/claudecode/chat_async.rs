@@ -1,4 +1,4 @@
-//! `claudecode.chat_async`: begins a turn and returns at once.
+//! `claudecode.chat_async`: starts a turn and returns immediately.
 
 use std::sync::Arc;
 
@@ -31,15 +31,16 @@ async fn chat_async(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Resu
     Ok(ChatAsyncResult::Started { session_id: session.id, turn, cursor })
 }
 
-/// Begins a turn; its number, and a cursor that stands before anything that comes of it.
+/// Starts a turn. Returns its number and a feed cursor that precedes every entry the turn produces.
 pub(super) async fn begin(hub: &Hub, session: SessionId, prompt: Prompt) -> Result<(u64, u64), Error> {
     hub.parts().disk.check_room(&hub.parts().metrics)?;
-    hub.parts().walls.check()?;
+    hub.parts().sandbox.check()?;
     let cursor = hub.store().feed_head().await.map_err(store_error)?;
     Ok((hub.session(session).prompt(prompt).await?, cursor))
 }
 
-/// How a prompt is to be read. Files that it names are read without a question, so that is the operator's to say.
+/// The format of a prompt. Expansion reads the files that a prompt names without an approval, so only the operator may
+/// request it.
 pub(super) fn prompt_format(caller: &Admitted, expand: Option<bool>) -> Result<PromptFormat, Error> {
     match (expand, &caller.principal) {
         (None | Some(false), _) => Ok(PromptFormat::Plain),
@@ -52,7 +53,7 @@ pub(super) fn prompt_format(caller: &Admitted, expand: Option<bool>) -> Result<P
     }
 }
 
-/// A prompt that says something and fits.
+/// Checks that a prompt is neither empty nor too large.
 pub(super) fn check_prompt(prompt: &str) -> Result<(), Error> {
     if prompt.trim().is_empty() {
         return Err(Error::invalid("prompt", "is empty"));

@@ -1,4 +1,5 @@
-//! `claudecode.create`: makes a session.
+//! `claudecode.create`: creates a session, and its worktree if requested. It validates the parameters, including what
+//! the caller may grant. With a prompt, it also starts the first turn.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::chat_async::{begin, check_prompt};
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::bounds::{bounded, may_be_given};
+use crate::inheritance::{bounded, may_be_given};
 use crate::budgets;
 use crate::errors::store_error;
 use crate::hub::Method;
@@ -80,7 +81,7 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
         limits: budgets::changes(&caller.principal, id, &params.name, limits),
         scope: params.approve_scope.unwrap_or_default(),
     };
-    // Refused before anything is made; a worktree is another place to be relative to.
+    // Validates before anything is created. A worktree resolves the same values again, relative to its own directory.
     let settled = given.at(&hub, id, &working_dir).await?;
     let session = NewSession {
         id,
@@ -117,7 +118,7 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
     };
     check_isolation(&caller, &isolation)?;
     admit(&hub, &session)?;
-    // A caller that goes away takes this function with it, but not the task: what was begun is undone, or seen through.
+    // If the caller disconnects, this function is dropped, but the task continues: it undoes or completes the creation.
     let gone = CancellationToken::new();
     let _tells_it = gone.clone().drop_guard();
     let making = isolated(Arc::clone(&hub), session, given, isolation, params.prompt, gone);
@@ -125,18 +126,18 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
     task.await.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the hub could not make the session")))
 }
 
-/// What comes with a session, some of it depending on where it works: its rules and limits, what it may allow for those below
-/// it, and whether it loads what its project brings along; and who gives all that.
+/// What the caller gives a session: rules, a budget, the approvals that it may allow for its descendants, and trust in
+/// its project. Some of these values depend on the working directory.
 struct Given {
     by: Principal,
     trust: Trust,
     rules: Vec<RuleGiven>,
     scope: Vec<String>,
-    /// What it and all below it may use.
+    /// The budget of the session and its descendants.
     limits: Vec<Change>,
 }
 
-/// The same in one place, with paths made absolute.
+/// The same values for one working directory, with absolute paths.
 struct Settled {
     changes: Vec<Change>,
     approve_scope: Vec<String>,
@@ -160,7 +161,7 @@ impl Given {
         Ok(Settled { changes, approve_scope, project: taken.map(|taken| taken.project) })
     }
 
-    /// What the session may allow for those below it: nothing that its maker may not.
+    /// The calls that the session may allow for its descendants. They never exceed what its creator may allow.
     async fn scope_at(&self, hub: &Hub, base: &str) -> Result<Vec<String>, Error> {
         const FIELD: &str = "approve_scope";
         let home = std::env::var_os("HOME").map(PathBuf::from);
@@ -185,10 +186,10 @@ impl Given {
     }
 }
 
-/// Makes room for a session that is about to be made.
+/// Checks the disk and the sandbox, and reserves a slot for a session that is about to be created.
 pub(super) fn admit(hub: &Hub, session: &NewSession) -> Result<(), Error> {
     hub.parts().disk.check_room(&hub.parts().metrics)?;
-    hub.parts().walls.check()?;
+    hub.parts().sandbox.check()?;
     let limits = &hub.settings().limits;
     hub.parts().room.admit(session.id, &session.answers_to, limits).map_err(|limit| {
         hub.parts().metrics.refused(limit);
@@ -196,7 +197,7 @@ pub(super) fn admit(hub: &Hub, session: &NewSession) -> Result<(), Error> {
     })
 }
 
-/// Makes the worktree, and then the session that works in it.
+/// Creates the worktree, and then the session that works in it.
 async fn isolated(
     hub: Arc<Hub>,
     mut session: NewSession,
@@ -206,7 +207,7 @@ async fn isolated(
     gone: CancellationToken,
 ) -> Result<CreateResult, Error> {
     let making = async {
-        // Told before the work is done rather than after; the commit decides all the same.
+        // Fails early, before the worktree is created. The commit checks the name again.
         let name = session.name.as_str();
         if hub.store().session_named(name).await.map_err(store_error)?.is_some() {
             return Err(store_error(StoreError::Refused(Refusal::NameTaken(name.to_owned()))));
@@ -231,7 +232,7 @@ async fn isolated(
     enter(&hub, session, rules, prompt, Some(making)).await
 }
 
-/// The session is there from here on.
+/// Commits the session, and starts its first turn if the caller gave a prompt.
 async fn enter(
     hub: &Hub,
     session: NewSession,
@@ -246,7 +247,7 @@ async fn enter(
             .to_owned()
     });
     let (id, head) = (session.id, Position { tree_id: session.tree, node_id: session.head });
-    // A caller that goes away meanwhile may have its session all the same: then it counts.
+    // The commit may succeed although the caller has disconnected. The session then exists and keeps its slot.
     changes.insert(0, Change::CreateSession(Box::new(session)));
     let committed = hub.commit(changes).await;
     if committed.is_err() {
@@ -269,7 +270,7 @@ async fn enter(
     Ok(CreateResult::Created { id, head, turn, cursor, may_decide, hint })
 }
 
-/// A session may have its children work apart, but not have commands run that nobody was asked about.
+/// A session may isolate its children, but may not run setup commands, which no approval covers.
 fn check_isolation(caller: &Admitted, isolation: &WorktreeIsolation) -> Result<(), Error> {
     if isolation.setup.is_some() && matches!(caller.principal, Principal::Session { .. }) {
         let message = "a session cannot give `setup`: it would run without having been asked about";
@@ -284,7 +285,7 @@ fn check_isolation(caller: &Admitted, isolation: &WorktreeIsolation) -> Result<(
     Ok(())
 }
 
-/// A directory that is there, and that neither holds the hub's own data nor lies in it.
+/// Accepts an existing directory that neither contains the hub's data directory nor lies in it.
 async fn check_working_dir(hub: &Hub, given: &str) -> Result<String, Error> {
     let bad = |why: String| Err(Error::new(ErrorKind::BadWorkingDir, why).with("field", "working_dir"));
     let path = Path::new(given);
@@ -294,7 +295,7 @@ async fn check_working_dir(hub: &Hub, given: &str) -> Result<String, Error> {
     if !path.is_absolute() {
         return bad(format!("`working_dir` is relative ({given}); give an absolute path"));
     }
-    // The data directory's own path has no links in it.
+    // The path of the data directory contains no symbolic links.
     let data = &hub.settings().data_dir;
     let ours =
         || bad(format!("`working_dir` {given} holds Plexus's own data, or lies in it; choose another"));
@@ -305,7 +306,7 @@ async fn check_working_dir(hub: &Hub, given: &str) -> Result<String, Error> {
     let resolved = hub.files().call(resolve, None, &mut tokio::io::sink()).await;
     let resolved = resolved.map_err(|error| {
         // A missing sandbox is the cause to report: without it, no helper can resolve a directory.
-        hub.parts().walls.check().err().unwrap_or_else(|| Error::new(ErrorKind::Internal, error.to_string()))
+        hub.parts().sandbox.check().err().unwrap_or_else(|| Error::new(ErrorKind::Internal, error.to_string()))
     })?;
     match resolved {
         Resolved::Directory(real) if Path::new(&real).starts_with(data) || data.starts_with(&real) => ours(),
@@ -316,7 +317,7 @@ async fn check_working_dir(hub: &Hub, given: &str) -> Result<String, Error> {
     }
 }
 
-/// Names that cannot be an environment variable, and those Plexus itself sets.
+/// Rejects invalid environment variable names, and variables that Plexus sets itself.
 fn check_env(params: &CreateParams) -> Result<(), Error> {
     for (name, value) in params.env.iter().flatten() {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {

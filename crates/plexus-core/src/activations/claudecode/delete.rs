@@ -1,5 +1,5 @@
-//! `claudecode.delete`: stops a session and all below it, frees the name and keeps the record. Of its worktree
-//! nothing stays that nobody has changed.
+//! `claudecode.delete`: stops a session and its descendants, frees their names, and keeps the audit log. It removes
+//! worktrees that are unchanged.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::stop::stop_tree;
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::acts;
+use crate::session_audit;
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
@@ -32,7 +32,7 @@ async fn delete(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Resul
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     let below = stop_tree(&hub, &session, "the session was deleted").await?;
-    // Seen through, whether or not the caller waits for it.
+    // The task completes even if the caller disconnects.
     let task =
         hub.tasks().spawn(OnBehalf::current().perform(forget(Arc::clone(&hub), caller, session, below)));
     task.await
@@ -54,7 +54,7 @@ async fn forget(
     kill_point("delete", "noted");
     let changes = all
         .iter()
-        .flat_map(|row| [Change::DeleteSession(row.id), acts::change(&caller, "deleted", row, json!({}))]);
+        .flat_map(|row| [Change::DeleteSession(row.id), session_audit::change(&caller, "deleted", row, json!({}))]);
     hub.commit(changes.collect()).await.map_err(store_error)?;
     kill_point("delete", "committed");
     for row in &all {

@@ -1,4 +1,4 @@
-//! `claudecode.diff`: what a session has made of its worktree, as text to read.
+//! `claudecode.diff`: the changes in a session's worktree, as a text diff.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! `claudecode.fork`: makes a session that shares the history of another up to a point, and goes on from there. It answers to
-//! whom the other answers to, so that all who speak in one tree belong to one family, and inherits all that narrows it.
+//! `claudecode.fork`: creates a session that shares another session's history up to a point. The fork answers to the
+//! same principal as the original, so all sessions of one tree belong to one family. It inherits every restriction of
+//! the original.
 
 use std::sync::Arc;
 
@@ -31,13 +32,13 @@ async fn fork(hub: Arc<Hub>, caller: Admitted, params: ForkParams) -> Result<For
     let original =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     let head = fork_point(&hub, &original, params.at).await?;
-    // One that has said nothing yet stands where it was forked itself.
+    // An original without nodes of its own resumes from the point where it was forked.
     let forked = hub.store().resume_point(head).await.map_err(store_error)?;
     let session = NewSession {
         id: SessionId::random(),
         name: params.new_name,
         answers_to: original.answers_to.clone(),
-        // The worktree stays the other one's; both work in it.
+        // The worktree belongs to the original; both sessions work in it.
         config: SessionConfig { forked, worktree: None, ..original.config.clone() },
         tree: original.tree,
         head,
@@ -47,7 +48,7 @@ async fn fork(hub: Arc<Hub>, caller: Admitted, params: ForkParams) -> Result<For
     let (id, head) = (session.id, Position { tree_id: session.tree, node_id: session.head });
     let rules = hub.policy().in_force.of_session(original.id).into_iter();
     let rules = rules.map(|rule| Change::CreateRule(Box::new(NewRule { session: Some(id), ..rule })));
-    // It is given as much as the other one was, as far as there is so much left above.
+    // The fork gets the same budget as the original, as far as its ancestors' budgets allow.
     let limits = hub.store().budget(original.id).await.map_err(store_error)?;
     let limits = limits.into_iter().map(|row| (row.limit, row.granted)).collect();
     let limits = budgets::changes(&caller.principal, id, &session.name, limits);
@@ -55,7 +56,7 @@ async fn fork(hub: Arc<Hub>, caller: Admitted, params: ForkParams) -> Result<For
     let mut changes = vec![Change::CreateSession(Box::new(session))];
     changes.extend(rules);
     changes.extend(limits);
-    changes.push(acts::change(&caller, "forked", &original, detail));
+    changes.push(session_audit::change(&caller, "forked", &original, detail));
     kill_point("fork", "read");
     if let Err(error) = hub.commit(changes).await {
         hub.parts().room.leaves(id);
@@ -65,7 +66,7 @@ async fn fork(hub: Arc<Hub>, caller: Admitted, params: ForkParams) -> Result<For
     Ok(ForkResult::Forked { id, head })
 }
 
-/// The node that is the last of both.
+/// The last node that both sessions share.
 async fn fork_point(hub: &Hub, session: &SessionRow, at: Option<ForkAt>) -> Result<NodeId, Error> {
     let store = hub.store();
     let node = match at {
@@ -87,7 +88,7 @@ async fn fork_point(hub: &Hub, session: &SessionRow, at: Option<ForkAt>) -> Resu
             finished.unwrap_or(session.beginning)
         }
     };
-    // What is asked for has to be part of what this session knows.
+    // The node must be on the path of this session's conversation.
     let summary = store.node(node).await.map_err(store_error)?.map(|node| node.summary);
     let on_path = match summary {
         Some(summary) => store.path(session.head, summary.depth, 1).await.map_err(store_error)?,
@@ -102,7 +103,7 @@ async fn fork_point(hub: &Hub, session: &SessionRow, at: Option<ForkAt>) -> Resu
     }
 }
 
-/// Where the conversation stood at the end of a turn; of turn 0, before the first.
+/// The last node of a finished turn. Turn 0 means the start of the conversation.
 async fn end_of_turn(hub: &Hub, session: &SessionRow, turn: u64) -> Result<Option<NodeId>, Error> {
     if turn > 0 {
         let turn = hub.store().turn(session.id, turn).await.map_err(store_error)?;

@@ -1,4 +1,4 @@
-//! `claudecode.get`: one session.
+//! `claudecode.get`: one session, with its status, its settings and the changes in its worktree.
 
 use std::sync::Arc;
 
@@ -31,11 +31,11 @@ async fn get(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<G
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     let (id, worktree) = (session.id, session.config.worktree.clone());
     let latest = RunKey { session: id, run: session.latest_run };
-    // All are read for the sums of the tree; the one found above may be gone by now.
+    // The usage sums need every session of the tree. The session found above may have been deleted by now.
     let mut seen = access::visible_sessions(hub.store(), &caller).await?.into_iter();
     let seen = seen.find(|seen| seen.living.row.id == id).ok_or_else(|| session_not_found(id))?;
     let mut view = session_view(seen, &hub.parts().keepers);
-    hub.parts().walls.show(&mut view, &RunDir::new(hub.settings().run_dir(latest)));
+    hub.parts().sandbox.show(&mut view, &RunDir::new(hub.settings().run_dir(latest)));
     view.loads = loading::shown(hub.files(), &hub.parts().user_settings, &session.config).await;
     if let Some(worktree) = worktree {
         view.worktree = Some(hub.worktrees().worktree_view(id, worktree).await);

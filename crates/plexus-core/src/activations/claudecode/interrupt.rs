@@ -1,4 +1,4 @@
-//! `claudecode.interrupt`: ends the running turns of a session and of all below it, and keeps their processes.
+//! `claudecode.interrupt`: interrupts the running turns of a session and its descendants. Their processes continue.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::acts;
+use crate::session_audit;
 use crate::hub::Method;
 use crate::method::Audience;
 
@@ -26,11 +26,11 @@ pub(super) fn method() -> Method {
 async fn interrupt(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<DoneResult, Error> {
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
-    // Whatever becomes of the record, what is to end ends.
-    if let Err(error) = acts::record(hub.commits(), &caller, "interrupted", &session, json!({})).await {
+    // The interrupt proceeds even if the audit entry cannot be written.
+    if let Err(error) = session_audit::record(hub.commits(), &caller, "interrupted", &session, json!({})).await {
         tracing::error!(session = %session.id, %error, "a session is interrupted, but not on record");
     }
-    // First the session, so that it gives those below it nothing more to do.
+    // The session comes first, so that it gives its descendants no more work.
     hub.session(session.id).interrupt().await;
     let below = access::descendants(hub.store(), session.id).await?;
     futures::future::join_all(below.iter().map(|child| {

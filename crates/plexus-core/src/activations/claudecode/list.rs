@@ -1,4 +1,4 @@
-//! `claudecode.list`: the sessions the caller answers for, as trees.
+//! `claudecode.list`: the sessions that the caller is responsible for, as trees.
 
 use std::sync::Arc;
 

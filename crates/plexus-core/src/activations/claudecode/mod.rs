@@ -1,4 +1,4 @@
-//! `claudecode`: sessions and their turns.
+//! `claudecode`: sessions and their turns. Each verb has its own file.
 
 mod chat;
 mod chat_async;

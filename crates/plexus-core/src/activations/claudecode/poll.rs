@@ -1,4 +1,4 @@
-//! `claudecode.poll`: the events of a turn from a position on, and what waits for an answer.
+//! `claudecode.poll`: the events of a turn from a position on, and the open approvals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(super) fn method() -> Method {
     .repeatable()
 }
 
-/// What part of a turn is wanted.
+/// The part of a turn to read.
 pub(super) struct EventPage {
     pub(super) turn: u64,
     pub(super) from: u64,
@@ -72,7 +72,7 @@ async fn poll(hub: Arc<Hub>, caller: Admitted, params: PollParams) -> Result<Pol
             }
             return Ok(result);
         }
-        // A time-out is no error: the next round returns what there is.
+        // A timeout is not an error: the next iteration returns what is available.
         let _ = timeout_at(deadline, next(&mut signal)).await;
     }
 }
@@ -89,16 +89,16 @@ async fn wanted_turn(hub: &Hub, session: &SessionRow, wanted: Option<u64>) -> Re
     }
 }
 
-/// Reads part of a turn as it is now.
+/// Reads part of a turn in its current state.
 pub(super) async fn read(hub: &Hub, session: &SessionRow, page: &EventPage) -> Result<PollResult, Error> {
     let EventPage { turn, from, limit, max_bytes } = *page;
-    // In this order: a turn that is seen to be over is seen with all its events, and an event that tells of a
-    // question is seen with the question.
+    // The order of these reads matters. A turn that is read as finished comes with all its events, and an event that
+    // announces an approval comes with that approval.
     let row = hub.store().turn(session.id, turn).await.map_err(store_error)?;
     check_kept(row.as_ref())?;
     let events = hub.store().events(session.id, turn, from, limit).await.map_err(store_error)?;
     let total_events = hub.store().event_count(session.id, turn).await.map_err(store_error)?;
-    // A turn that is over has events, from the first on: else they were being removed meanwhile.
+    // A finished turn has events from the first one on. If they are missing, they are being deleted concurrently.
     let over = row.as_ref().is_some_and(|row| row.ended_at.is_some());
     if over && (total_events == 0 || events.first().is_some_and(|first| first.seq > from)) {
         return Err(gone(turn));
@@ -121,7 +121,7 @@ pub(super) async fn read(hub: &Hub, session: &SessionRow, page: &EventPage) -> R
     })
 }
 
-/// Keeps the reader's position. Nobody waits for it: a hub that dies first shows the same events again.
+/// Stores the reader's position in the background. If the hub dies first, the reader sees the same events again.
 fn remember(hub: &Arc<Hub>, reader: String, session: &SessionRow, turn: u64, position: u64) {
     let (hub, session) = (Arc::clone(hub), session.id);
     let tasks = hub.tasks().clone();

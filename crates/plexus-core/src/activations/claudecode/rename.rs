@@ -1,4 +1,4 @@
-//! `claudecode.rename`: another name for a session.
+//! `claudecode.rename`: renames a session.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) fn method() -> Method {
 async fn rename(hub: Arc<Hub>, caller: Admitted, params: RenameParams) -> Result<DoneResult, Error> {
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
-    let record = acts::change(&caller, "renamed", &session, json!({"to": params.new_name}));
+    let record = session_audit::change(&caller, "renamed", &session, json!({"to": params.new_name}));
     hub.commit(vec![Change::RenameSession(session.id, params.new_name), record])
         .await
         .map_err(store_error)?;

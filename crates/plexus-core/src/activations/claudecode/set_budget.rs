@@ -1,4 +1,4 @@
-//! `claudecode.set_budget`: what a session and all below it may use, from now on.
+//! `claudecode.set_budget`: sets the budget of a session and its descendants.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `claudecode.set_model`: the model the agent uses, from now on.
+//! `claudecode.set_model`: sets the model that the agent uses from now on.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::acts;
+use crate::session_audit;
 use crate::hub::Method;
 use crate::method::Audience;
 
@@ -26,7 +26,7 @@ pub(super) fn method() -> Method {
 async fn set_model(hub: Arc<Hub>, caller: Admitted, params: SetModelParams) -> Result<DoneResult, Error> {
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
-    acts::record(hub.commits(), &caller, "set_model", &session, json!({"model": params.model})).await?;
+    session_audit::record(hub.commits(), &caller, "set_model", &session, json!({"model": params.model})).await?;
     hub.session(session.id).set_model(params.model).await?;
     Ok(DoneResult::Ok { session_id: session.id })
 }

@@ -1,4 +1,4 @@
-//! `claudecode.set_permission_mode`: what the agent may do by itself, from now on.
+//! `claudecode.set_permission_mode`: sets what the agent may do without an approval from now on.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::acts;
-use crate::bounds::check_mode_by;
+use crate::session_audit;
+use crate::inheritance::check_mode_by;
 use crate::hub::Method;
 use crate::method::Audience;
 
@@ -32,7 +32,7 @@ async fn set_permission_mode(
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     check_mode_by(hub.store(), &caller, params.mode).await?;
-    acts::record(hub.commits(), &caller, "set_permission_mode", &session, json!({"mode": params.mode}))
+    session_audit::record(hub.commits(), &caller, "set_permission_mode", &session, json!({"mode": params.mode}))
         .await?;
     hub.session(session.id).set_mode(params.mode).await?;
     Ok(DoneResult::Ok { session_id: session.id })

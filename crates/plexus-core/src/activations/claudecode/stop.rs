@@ -1,4 +1,4 @@
-//! `claudecode.stop`: ends the processes of a session and of all below it, for certain. The next prompt resumes.
+//! `claudecode.stop`: ends all processes of a session and its descendants. The next prompt resumes the session.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::acts;
+use crate::session_audit;
 use crate::hub::Method;
 use crate::method::Audience;
 
@@ -27,15 +27,15 @@ pub(super) fn method() -> Method {
 async fn stop(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<DoneResult, Error> {
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
-    // What ends an agent works on a full disk, too.
-    if let Err(error) = acts::record(hub.commits(), &caller, "stopped", &session, json!({})).await {
+    // Stopping an agent must also work on a full disk, so a missing audit entry does not prevent it.
+    if let Err(error) = session_audit::record(hub.commits(), &caller, "stopped", &session, json!({})).await {
         tracing::error!(session = %session.id, %error, "a session is stopped, but not on record");
     }
     stop_tree(&hub, &session, "the session was stopped").await?;
     Ok(DoneResult::Ok { session_id: session.id })
 }
 
-/// Stops a session first, so that it makes no more children, then all below it; hands those back.
+/// Stops the session first, so that it creates no more children, then its descendants. Returns the descendants.
 pub(super) async fn stop_tree(
     hub: &Arc<Hub>,
     session: &SessionRow,

@@ -1,4 +1,4 @@
-//! `claudecode.transcript`: a session's whole conversation as Markdown, JSON lines or a page, in parts.
+//! `claudecode.transcript`: a session's whole conversation as Markdown, JSON lines or HTML, in parts.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `claudecode.trust_project`: the operator takes up what a session's project brings along, as it is now, or lets go of it.
+//! `claudecode.trust_project`: the operator trusts a session's current project configuration, or withdraws the trust.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use serde_json::json;
 
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::acts;
-use crate::bounds::may_be_given;
+use crate::session_audit;
+use crate::inheritance::may_be_given;
 use crate::hub::Method;
 use crate::loading::{Taken, project_view};
 use crate::method::Audience;
@@ -49,7 +49,7 @@ async fn trust_project(
         None => ("project_not_trusted", json!({})),
     };
     changes.extend(taken.iter().flat_map(|taken| taken.rules(session.id)));
-    changes.push(acts::change(&caller, act, &session, files));
+    changes.push(session_audit::change(&caller, act, &session, files));
     let project = taken.map(|taken| taken.project);
     let shown = match &project {
         Some(project) => Some(project_view(hub.files(), project, dir).await),

@@ -1,5 +1,5 @@
-//! `claudecode.user_settings`: what agents get of the user's own Claude Code settings, and the operator's word that they may
-//! get what has changed there.
+//! `claudecode.user_settings`: shows which of the user's Claude Code settings agents receive. The operator can also
+//! accept changes to them.
 
 use std::sync::Arc;
 

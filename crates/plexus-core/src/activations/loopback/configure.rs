@@ -1,4 +1,4 @@
-//! `loopback.configure`: what a child needs to ask over MCP that the hub did not start.
+//! `loopback.configure`: the configuration for a `claude` that the hub did not start, to request approvals over MCP.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::acts;
+use crate::session_audit;
 use crate::child_mcp::http_server;
 use crate::hub::Method;
 use crate::method::Audience;
@@ -27,7 +27,7 @@ pub(super) fn method() -> Method {
 async fn configure(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<ConfigureResult, Error> {
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
-    acts::record(hub.commits(), &caller, "configured", &session, json!({})).await?;
+    session_audit::record(hub.commits(), &caller, "configured", &session, json!({})).await?;
     let token = hub.session(session.id).configure().await?;
     let tool = "mcp__plexus__loopback_permit";
     let config = json!({"mcpServers": {"plexus": http_server(&hub.address().url, &token)}});

@@ -1,4 +1,4 @@
-//! `loopback.escalate`: passes a question on to the next above that may decide it.
+//! `loopback.escalate`: escalates an approval to the next ancestor that may decide it.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::lineage::{Lineage, lineage_of};
 use crate::method::Audience;
 use plexus_book::now;
 
-/// How long an opinion may be.
+/// The maximum length of an opinion, in bytes.
 const MAX_OPINION: usize = 8 * 1024;
 
 pub(super) fn method() -> Method {
@@ -41,7 +41,7 @@ async fn escalate(hub: Arc<Hub>, caller: Admitted, params: EscalateParams) -> Re
         }
         let lineage = lineage_of(hub.store(), &row).await.map_err(store_error)?;
         if is_above(&lineage, &row.approval.asked_of, &from) {
-            // Somebody further up is asked already; there is nothing to pass on.
+            // An ancestor of `from` already has the approval: nothing to escalate.
             return Ok(EscalateResult::Ok { approval_id, asked_of: row.approval.asked_of });
         }
         let route = hub.parts().escalation.route(
@@ -61,8 +61,8 @@ async fn escalate(hub: Arc<Hub>, caller: Admitted, params: EscalateParams) -> Re
     }
 }
 
-/// Above whom it is passed on: an agent has those above itself asked, the operator, and who stands in for it, those above
-/// whoever is asked now.
+/// The point above which the approval escalates. An agent escalates from itself. The operator, or a token that acts for
+/// the operator, escalates from the principal that currently has the approval.
 fn passed_on_from(caller: &Admitted, row: &ApprovalRow) -> Result<AskedOf, Error> {
     match (&caller.principal, &row.approval.asked_of) {
         (Principal::Operator | Principal::Token { .. }, AskedOf::Operator)
@@ -76,7 +76,7 @@ fn passed_on_from(caller: &Admitted, row: &ApprovalRow) -> Result<AskedOf, Error
     }
 }
 
-/// Whether `asked_of` stands above `from` in this lineage.
+/// Whether `asked_of` is an ancestor of `from` in this lineage.
 fn is_above(lineage: &Lineage, asked_of: &AskedOf, from: &AskedOf) -> bool {
     let AskedOf::Session { id: asked } = asked_of else { return asked_of != from };
     let mut downwards = lineage.sessions().iter().map(|session| session.id);

@@ -1,4 +1,4 @@
-//! `loopback.extend`: gives a question more time, or less.
+//! `loopback.extend`: extends or shortens the deadline of an approval.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ async fn extend(hub: Arc<Hub>, caller: Admitted, params: ExtendParams) -> Result
     let asking = hub.store().session(row.approval.session_id).await.map_err(store_error)?;
     let detail = json!({"approval_id": approval, "expires_at": expires_at});
     let mut changes = vec![Change::Extend { approval, expires_at }];
-    changes.extend(asking.map(|asking| acts::change(&caller, "extended", &asking, detail)));
+    changes.extend(asking.map(|asking| session_audit::change(&caller, "extended", &asking, detail)));
     match hub.commit(changes).await {
         Ok(_) => Ok(ExtendResult::Ok { approval_id: approval, expires_at }),
         Err(StoreError::Refused(Refusal::AlreadyResolved(row))) => {

@@ -1,4 +1,4 @@
-//! `loopback.get`: one approval in full, with the digest that shows it was read.
+//! `loopback.get`: one approval in full, with the digest that proves the caller read it.
 
 use std::sync::Arc;
 

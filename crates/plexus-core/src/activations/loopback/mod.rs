@@ -1,4 +1,4 @@
-//! `loopback`: approvals, asked and answered.
+//! `loopback`: creates, escalates and resolves approvals.
 
 mod configure;
 mod escalate;

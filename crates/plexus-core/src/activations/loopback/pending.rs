@@ -1,4 +1,4 @@
-//! `loopback.pending`: what is open and the caller may decide.
+//! `loopback.pending`: the open approvals that the caller may decide.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `loopback.permit`: a supervised child asks whether a tool may run, and waits for the answer.
+//! `loopback.permit`: a supervised child requests an approval for a tool call and waits for the decision.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) fn method() -> Method {
     .repeatable()
 }
 
-/// Always answers with a decision. Only a hub that goes away gives none: the next one is asked again.
+/// Always returns a decision, except when the hub shuts down: then the child asks the next hub again.
 async fn permit(hub: Arc<Hub>, caller: Admitted, arguments: Value) -> Result<Object, Error> {
     let closing = hub.tasks().closing().clone();
     let asked = async {

@@ -1,4 +1,4 @@
-//! `loopback.respond`: answers one approval, or several, and goes straight on into `wait` if wished.
+//! `loopback.respond`: answers one or several approvals, and optionally continues with `wait`.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ async fn respond(hub: Arc<Hub>, caller: Admitted, mut params: RespondParams) -> 
     if let Some(timeout_ms) = wait_for {
         let waited =
             wait(Arc::clone(&hub), caller, WaitParams { cursor, timeout_ms: Some(timeout_ms) }).await;
-        // The answers count whatever becomes of the wait.
+        // The answers stand even if the wait fails.
         let waited = waited.map_or_else(|error| Value::Object(error.to_object()), |waited| to_value(&waited));
         if result.is_array() {
             result = json!({"type": "ok", "results": result});
@@ -74,7 +74,7 @@ fn one(params: RespondParams) -> Result<Answer, Error> {
     })
 }
 
-/// Each answer stands for itself: one that cannot be taken does not hold up the others.
+/// Each answer is independent: a failed one does not block the others.
 async fn several(hub: &Arc<Hub>, caller: &Admitted, decisions: Vec<Answer>) -> Value {
     let answers = decisions.into_iter().map(|one| async {
         let approval_id = one.approval_id;

@@ -1,4 +1,4 @@
-//! `loopback.wait`: what is new for the caller since its cursor: approvals asked of it, turns that ended, notices.
+//! `loopback.wait`: the news for the caller since its cursor: new approvals, finished turns, notices.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,14 +36,14 @@ pub(super) async fn wait(hub: Arc<Hub>, caller: Admitted, params: WaitParams) ->
     let Some(cursor) = params.cursor else { return open_now(&hub, &me).await };
     let timeout = Duration::from_millis(params.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS).min(86_400_000));
     let by_me = Decider::from(&caller.principal);
-    // What the caller brought about itself is passed over, for good: the cursor moves behind it.
+    // The caller's own acts are skipped permanently: the cursor moves past them.
     let news = hub.commits().news(&me, cursor, Instant::now() + timeout, |row| is_own(row, &by_me)).await;
     gather(&hub, &me, cursor, news.map_err(store_error)?).await
 }
 
-/// All that is open and asked of the caller.
+/// All open approvals that the caller is asked to decide.
 async fn open_now(hub: &Hub, me: &str) -> Result<WaitResult, Error> {
-    // What is asked after this is newer than the cursor, and comes with the next wait.
+    // Approvals created after this read are newer than the cursor, so the next wait returns them.
     let cursor = hub.store().feed_head().await.map_err(store_error)?;
     let open = hub.store().open_approvals(Open::AskedOf(me.to_owned())).await.map_err(store_error)?;
     let approvals = open
@@ -63,7 +63,7 @@ async fn open_now(hub: &Hub, me: &str) -> Result<WaitResult, Error> {
 async fn gather(hub: &Hub, me: &str, cursor: u64, news: News) -> Result<WaitResult, Error> {
     let News { newest, rows } = news;
     if rows.is_empty() {
-        // Under a hundred bytes: a parent that waits for hours pays for nothing but the waiting.
+        // Under a hundred bytes, so that a parent agent can wait for hours at little cost.
         let (approvals, finished, notices) = (Vec::new(), Vec::new(), Vec::new());
         return Ok(WaitResult::Ok { cursor: newest, approvals, finished, notices, still_open: Vec::new() });
     }
@@ -108,7 +108,7 @@ fn resolved_notice(approval: ApprovalId, resolution: Option<&Resolution>) -> Obj
     notice.as_object().cloned().unwrap_or_default()
 }
 
-/// Whether an entry reports only an act of the caller itself, or nothing that needs attention.
+/// Whether an entry reports only the caller's own act, or nothing that needs attention.
 fn is_own(row: &FeedRow, by_me: &Decider) -> bool {
     match &row.entry {
         FeedEntry::Resolved { resolution: Some(Resolution { status, by }), .. } => {

@@ -1,4 +1,4 @@
-//! `policy.add`: makes rules.
+//! `policy.add`: creates rules.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ async fn add(hub: Arc<Hub>, caller: Admitted, params: AddParams) -> Result<AddRe
             access::find_session(hub.store(), &caller, id, name.as_ref().map(|name| name.as_str())).await?,
         ),
     };
-    // A rule for every session has no directory to be relative to: its relative paths mean those of the root.
+    // A rule for all sessions has no working directory, so its relative paths start at the root.
     let base = session.as_ref().map_or("/", |session| session.config.working_dir.as_str());
     let giver = Giver {
         principal: &caller.principal,

@@ -1,4 +1,4 @@
-//! `policy.list`: the rules in force.
+//! `policy.list`: the rules in force for a session, including inherited ones, or all rules.
 
 use std::sync::Arc;
 

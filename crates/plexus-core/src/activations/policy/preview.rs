@@ -1,4 +1,4 @@
-//! `policy.preview`: what a rule would settle if it were made with an answer.
+//! `policy.preview`: the approvals that a rule would resolve if an answer created it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `policy.revoke`: takes a rule back.
+//! `policy.revoke`: revokes a rule.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `policy.test`: what would happen to a call, and which rule says so.
+//! `policy.test`: the outcome of a tool call under the current rules, and the rule that matches.
 
 use std::sync::Arc;
 

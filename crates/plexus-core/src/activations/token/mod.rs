@@ -1,4 +1,4 @@
-//! `token`: what the operator hands out to those who may do less than all.
+//! `token`: tokens that the operator issues to callers with limited rights.
 
 mod list;
 mod new;

@@ -1,4 +1,4 @@
-//! `token.new`: hands out a token.
+//! `token.new`: issues a token.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `token.revoke`: takes a token back.
+//! `token.revoke`: revokes a token.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! One option of a command: a word of its own, a cluster of letters, a value in the same or in the next word.
+//! Judges one option of a command: a separate word, a cluster of letters, and a value in the same or in the next word.
 
 use super::{Arguments, Next, start_of};
 use crate::bash::hazards::HazardKind;
@@ -33,7 +33,7 @@ impl Arguments<'_> {
         self.cluster(table, text, at)
     }
 
-    /// An option that is a word of its own, perhaps with `=value`.
+    /// Judges an option that is a separate word, optionally with `=value`.
     fn whole(
         &mut self,
         table: &Table,
@@ -62,7 +62,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// `-abc`, `-n5`, `-an 5`.
+    /// Judges `-abc`, `-n5`, `-an 5`.
     fn cluster(&mut self, table: &Table, text: &str, at: usize) -> Next {
         for (index, letter) in text.char_indices().skip(1) {
             let name = format!("-{letter}");
@@ -120,7 +120,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// An option whose value is the next word.
+    /// Judges an option whose value is the next word.
     fn separate(&mut self, option: OptionSpec, check: ValueCheck, at: usize) -> Next {
         let value = self.at;
         self.at += 1;
@@ -138,12 +138,12 @@ impl Arguments<'_> {
         }
     }
 
-    /// Notes what an option does: itself, and the word that is its value.
+    /// Records what an option does: the option itself, and the word that is its value.
     pub(super) fn effect(&mut self, option: OptionSpec, at: usize, value: Option<(ValueCheck, usize)>) {
         match option.effect {
             Effect::Harmless => {}
             Effect::Reaches => self.hazard(at, HazardKind::Reaches),
-            // What is run stands behind the option, unless it is part of it.
+            // The program follows the option, unless it is part of it.
             Effect::Runs => self.hazard(value.map_or(at, |(_, value)| value), HazardKind::Runs),
         }
         let Some((check, value)) = value else { return };
@@ -153,7 +153,7 @@ impl Arguments<'_> {
             Some(text) => {
                 let dashed = text.starts_with('-') && text.len() > 1;
                 let number = text[1.min(text.len())..].starts_with(|c: char| c.is_ascii_digit() || c == '>');
-                // Where the value looks like an option, versions of the command may disagree about which it is.
+                // If the value looks like an option, versions of the command may disagree about which it is.
                 (!dashed || number || check == ValueCheck::Mode)
                     && (option.effect != Effect::Harmless || check.admits(text))
             }
@@ -180,8 +180,8 @@ impl Arguments<'_> {
     }
 }
 
-/// Whether the rest of a cluster is harmless as the value of the option before it: because it certainly is that value, or
-/// because it would be harmless as options, too.
+/// Whether the rest of a cluster is harmless as the value of the option before it: either it certainly is that value,
+/// or it would be harmless as options too.
 fn may_be_value(table: &Table, rest: &str) -> bool {
     let number = rest.bytes().all(|b| b.is_ascii_digit());
     let harmless = |letter: char| {

@@ -1,9 +1,9 @@
-//! The interpreter of argument lists on its own: which words a rule has to name.
+//! Tests the argument parser alone: which words a rule must name.
 
 use crate::bash::hazards::{HazardKind, hazards};
 use crate::bash::reader;
 
-/// Which words of a command need to be named, by their text; `*` stands for all of them.
+/// The words of a command that a rule must name, as text; `*` stands for all of them.
 fn named(line: &str) -> Vec<String> {
     let script = reader::read(line, 0).expect("a line");
     let words = &script.parts[0].words;
@@ -79,7 +79,7 @@ fn every_other_option_has_to_be_named() {
 
 #[test]
 fn what_follows_an_option_that_is_not_known_is_not_trusted() {
-    // `--what` may take `--` for its value, or the first operand.
+    // `--what` may take `--` or the first operand as its value.
     assert_eq!(named("sort --what -- --output=x"), ["--what", "--", "--output=x"]);
     assert_eq!(named("sed --what p x"), ["--what", "p", "x"]);
     assert_eq!(named("git --what log x"), ["--what", "log"]);

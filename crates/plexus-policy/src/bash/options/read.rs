@@ -1,4 +1,4 @@
-//! Reads the text of option tables. Each line that it cannot read is named, so that a test can insist on none.
+//! Parses the text of option tables. It reports each line that it cannot parse, so that a test can require none.
 
 use super::{
     AfterDashes, Attached, Book, Effect, Input, OperandAccess, Operands, OptionSpec, Order, Style, Table,
@@ -7,7 +7,7 @@ use super::{
 use crate::bash::repository::RemoteAt;
 use crate::bash::values::ValueCheck;
 
-/// Adds the tables of a text, and says which lines cannot be read.
+/// Adds the tables of a text, and returns the lines that cannot be parsed.
 pub(super) fn read(book: &mut Book, text: &'static str) -> Vec<&'static str> {
     let mut faults = Vec::new();
     let mut current: Vec<usize> = Vec::new();
@@ -28,7 +28,7 @@ pub(super) fn read(book: &mut Book, text: &'static str) -> Vec<&'static str> {
     faults
 }
 
-/// The table of a command or, behind further words, of a subcommand.
+/// The table of a command or, with further words, of a subcommand.
 fn place(book: &mut Book, name: &'static str) -> Option<usize> {
     let mut words = name.split(' ');
     let mut at = enter(book, None, words.next()?);
@@ -46,7 +46,7 @@ fn enter(book: &mut Book, parent: Option<usize>, name: &'static str) -> usize {
     };
     let at = *names.entry(name).or_insert(next);
     if at == next {
-        // Subcommands read their options as the command does.
+        // Subcommands parse their options like the command.
         let attached = parent.and_then(|parent| book.tables.get(parent)).map(|parent| parent.attached);
         book.tables.push(Table { attached: attached.unwrap_or_default(), ..Table::default() });
     }
@@ -149,7 +149,8 @@ fn operands(text: &'static str) -> Option<Operands> {
     })
 }
 
-/// `-a`, `--n=`, `--n=NUM`, `--n=one|two`, `--n?`, `--n==` (two values), each perhaps with `!` or `>` at the end.
+/// Parses `-a`, `--n=`, `--n=NUM`, `--n=one|two`, `--n?`, `--n==` (two values), each optionally with `!` or `>` at the
+/// end.
 fn option(word: &'static str, effect: Effect) -> Option<(&'static str, OptionSpec)> {
     let (word, then) = match (word.strip_suffix('!'), word.strip_suffix('>')) {
         (Some(word), _) => (word, Then::Own),

@@ -1,5 +1,6 @@
-//! The data directories of all hubs of a user, as a folder of links, one for each. An agent of one hub must not read the token of
-//! another either: every sandbox hides the directories that are listed when it is created, and the list itself.
+//! The list of the data directories of all hubs of a user: a folder with one link per directory. An agent of one hub
+//! must not read the token of another hub. Every sandbox hides the directories listed when it is created, and the list
+//! itself.
 
 use std::collections::BTreeSet;
 use std::fs::DirBuilder;
@@ -9,9 +10,10 @@ use std::path::{Path, PathBuf};
 
 use super::paths;
 
-/// Lists a data directory. Entries of directories that no longer exist are removed.
+/// Adds a data directory to the list, and removes entries of directories that no longer exist.
 ///
 /// # Errors
+///
 /// When the list cannot be written.
 pub fn list_data_dir(list: &Path, data_dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(list)?;
@@ -33,14 +35,14 @@ pub fn list_data_dir(list: &Path, data_dir: &Path) -> io::Result<()> {
     std::fs::rename(draft, list.join(name))
 }
 
-/// Where the data directories of other hubs and their list can be reached, besides what is hidden with `own`.
+/// The paths to other hubs' data directories and to the list, except those hidden together with `own`.
 pub(super) fn others(list: &Path, own: &[PathBuf]) -> io::Result<BTreeSet<PathBuf>> {
     let mut found = BTreeSet::new();
     for dir in listed(list)?.into_iter().chain(list.is_dir().then(|| list.to_owned())) {
         found.extend(paths::leading_to(&dir)?);
     }
     let mut others = BTreeSet::new();
-    // Outer ones first: what lies in one is hidden with it.
+    // Outer directories first: they also hide the directories inside them.
     for path in found {
         if own.iter().chain(&others).any(|hidden| path.starts_with(hidden)) {
             continue;
@@ -59,7 +61,7 @@ fn inside(dir: &Path, other: &Path) -> io::Error {
     io::Error::other(message)
 }
 
-/// The directories that are listed and exist.
+/// The listed directories that exist.
 fn listed(list: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(list) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -67,7 +69,8 @@ fn listed(list: &Path) -> io::Result<Vec<PathBuf>> {
     };
     let mut found = Vec::new();
     for entry in entries {
-        // One that exists and cannot be reached now might be later: an error, and no sandbox.
+        // A directory that exists but is unreachable now might become reachable later. This is an error, so no sandbox
+        // is created.
         match entry?.path().canonicalize() {
             Ok(dir) if dir.is_dir() => found.push(dir),
             Ok(_) => {}

@@ -1,6 +1,7 @@
-//! The PID namespace of a child, in which it sees and can signal no process but its own. A namespace needs a process 1: it
-//! adopts orphans, reaps them, and takes every process of the namespace with it when it ends. It is a copy of the keeper
-//! that closes all descriptors, and stays in the outer user namespace, where no process of the child can reach it.
+//! The PID namespace of a child, in which it sees and can signal only its own processes. A namespace needs a process 1,
+//! which adopts and reaps orphans; when it ends, the kernel kills every process of the namespace. Here it is a copy of
+//! the keeper that closes all descriptors. It stays in the outer user namespace, where no process of the child can
+//! reach it.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -19,28 +20,28 @@ use rustix::thread::{UnshareFlags, set_name, unshare_unsafe};
 
 use super::Then;
 
-/// Where process 1 keeps the descriptors that it needs; all others are closed.
+/// The numbers of the descriptors that process 1 keeps; all others are closed.
 const LEASH: RawFd = 0;
 const CHILD_SIGNALS: RawFd = 1;
 const CONTROL: RawFd = 2;
 
-/// The ends that the new processes use of two pipes. On the first process 1 learns that the child has ended (a byte) or that
-/// the keeper has (the pipe is closed). On the second the keeper learns the child's PID.
+/// The new processes' ends of two pipes. The first tells process 1 that the child has ended (a byte) or that the keeper
+/// has ended (the pipe is closed). The second tells the keeper the child's PID.
 pub(super) struct Leash {
     end: OwnedFd,
     report: OwnedFd,
 }
 
-/// Process 1 while a child runs, as its keeper holds it.
+/// The keeper's handle on process 1 while a child runs.
 #[derive(Debug)]
 pub(crate) struct Init {
     leash: OwnedFd,
 }
 
 impl Init {
-    /// Tells process 1 that the child has ended: it ends as soon as no other process of the namespace is left.
+    /// Tells process 1 that the child has ended. Process 1 exits as soon as no other process of the namespace is left.
     pub(crate) fn child_has_ended(&self) {
-        // It fails only when process 1 has ended already.
+        // Fails only if process 1 has already ended.
         let _ = write(&self.leash, b".");
     }
 }
@@ -60,7 +61,7 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    /// The child's PID and the hold on process 1, once the child was started.
+    /// The child's PID and the handle on process 1, once the child was started.
     pub(crate) fn started(self) -> io::Result<(Pid, Init)> {
         let mut pid = [0; 4];
         let count = retry_on_intr(|| read(&self.started, &mut pid))?;
@@ -69,7 +70,7 @@ impl Handle {
     }
 }
 
-/// Process 1 while the sandbox is being created, as the process holds it that creates it.
+/// The handle on process 1 in the process that creates the sandbox.
 pub(super) struct Creating {
     pid: Pid,
     control: OwnedFd,
@@ -96,7 +97,7 @@ impl Creating {
         }
     }
 
-    /// Has process 1 mount a `/proc` for the new namespace. The next process of the namespace gets the PID that
+    /// Makes process 1 mount a `/proc` for the new namespace. The next process of the namespace gets the PID that
     /// process 1 has outside: Claude Code names files after its PID, and two agents may share a home directory.
     pub(super) fn mount_proc(&self) -> io::Result<()> {
         let mut answer = [0; 4];
@@ -110,11 +111,11 @@ impl Creating {
         }
     }
 
-    /// Continues as a process of the new namespace, whose parent is the keeper. The calling process ends.
+    /// Continues as a process of the new namespace, whose parent is the keeper. The calling process exits.
     pub(super) fn become_member(&self, leash: &Leash) -> io::Result<()> {
         let Some(child) = fork(Parent::Keeper)? else { return Ok(()) };
         let reported = write(&leash.report, &child.as_raw_pid().to_ne_bytes());
-        // SAFETY: this copy of the keeper has nothing left to do. Without a report the keeper lets go of the leash.
+        // SAFETY: this copy of the keeper has nothing left to do. Without a report the keeper drops the leash.
         unsafe { libc::_exit(i32::from(reported.is_err())) }
     }
 
@@ -126,7 +127,7 @@ impl Creating {
     }
 }
 
-/// Whose child a new process is.
+/// The parent of a new process.
 #[derive(Clone, Copy)]
 enum Parent {
     This,
@@ -134,13 +135,13 @@ enum Parent {
     Keeper,
 }
 
-/// A fork; `None` in the new process.
+/// Forks; returns `None` in the new process.
 fn fork(parent: Parent) -> io::Result<Option<Pid>> {
     let flags = match parent {
         Parent::This => 0,
         Parent::Keeper => libc::CLONE_PARENT,
     } | libc::SIGCHLD;
-    // SAFETY: as `fork`, in a process with one thread: no memory is shared, and the new process makes system calls only.
+    // SAFETY: as `fork` in a process with one thread: no memory is shared, and the new process only makes system calls.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
     match pid {
         -1 => Err(io::Error::last_os_error()),
@@ -148,7 +149,7 @@ fn fork(parent: Parent) -> io::Result<Option<Pid>> {
     }
 }
 
-/// Process 1 from beginning to end.
+/// The main function of process 1.
 fn run_init(leash: &OwnedFd, control: &OwnedFd) -> ! {
     let code = match prepare_init(leash, control) {
         Ok(()) => {
@@ -157,25 +158,25 @@ fn run_init(leash: &OwnedFd, control: &OwnedFd) -> ! {
         }
         Err(_) => 1,
     };
-    // SAFETY: nothing of this copy of the keeper is to run any more.
+    // SAFETY: no code of this copy of the keeper runs afterwards.
     unsafe { libc::_exit(code) }
 }
 
 fn prepare_init(leash: &OwnedFd, control: &OwnedFd) -> io::Result<()> {
-    // The kernel kills it when the keeper ends, and with it the whole namespace. A keeper that has ended already is
-    // noticed by its end of the leash.
+    // The kernel kills process 1 when the keeper ends, and with it the whole namespace. If the keeper has already
+    // ended, the closed leash reveals it.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let signals = only_child_signals()?;
     for (descriptor, place) in
         [(leash.as_raw_fd(), LEASH), (signals, CHILD_SIGNALS), (control.as_raw_fd(), CONTROL)]
     {
-        // SAFETY: the three places hold streams of the child, which this process does not use.
+        // SAFETY: the three numbers hold streams of the child, which this process does not use.
         if unsafe { libc::dup2(descriptor, place) } < 0 {
             return Err(io::Error::last_os_error());
         }
     }
-    // SAFETY: all other descriptors are the keeper's and the child's; this process uses none of them again.
+    // SAFETY: all other descriptors belong to the keeper and the child; this process does not use them again.
     if unsafe { libc::syscall(libc::SYS_close_range, CONTROL + 1, libc::c_uint::MAX, 0) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -188,7 +189,7 @@ fn prepare_init(leash: &OwnedFd, control: &OwnedFd) -> io::Result<()> {
     let answer = mounted.map_or_else(Errno::raw_os_error, |()| 0);
     write(control, &answer.to_ne_bytes())?;
     mounted?;
-    // SAFETY: nobody uses the descriptor after this.
+    // SAFETY: no code uses the descriptor after this.
     unsafe { libc::close(CONTROL) };
     let _ = set_name(c"plexus-init");
     Ok(())
@@ -198,7 +199,7 @@ fn new_proc(next: i32) -> Result<(), Errno> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount(c"proc", c"/proc", c"proc", flags, None)?;
     chdir(c"/")?;
-    // A kernel without checkpoint support has no such file; PIDs then start at 2 in each namespace.
+    // A kernel without checkpoint support lacks this file; PIDs then start at 2 in each namespace.
     if let Ok(last) = open(c"/proc/sys/kernel/ns_last_pid", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
         let mut digits = [0; 12];
         let _ = write(&last, decimal(next - 1, &mut digits));
@@ -206,7 +207,7 @@ fn new_proc(next: i32) -> Result<(), Errno> {
     Ok(())
 }
 
-/// A number in decimal digits, without allocating.
+/// Formats a number in decimal, without allocating.
 fn decimal(number: i32, digits: &mut [u8; 12]) -> &[u8] {
     let mut rest = number.unsigned_abs();
     let mut start = digits.len();
@@ -220,14 +221,14 @@ fn decimal(number: i32, digits: &mut [u8; 12]) -> &[u8] {
     }
 }
 
-/// Gives up the keeper's signal handlers, and opens a descriptor that is readable when a child has ended. Process 1 ignores
-/// all other signals: those that it has no handler for are dropped by the kernel.
+/// Resets the keeper's signal handlers, and opens a descriptor that is readable when a child has ended. Process 1
+/// ignores all other signals: the kernel drops those without a handler.
 fn only_child_signals() -> io::Result<RawFd> {
-    // SAFETY: a `sigset_t` of zeros is valid and is initialised by `sigemptyset`; the calls change this process's own signal
-    // handling only, which has no handler afterwards that could run.
+    // SAFETY: a `sigset_t` of zeros is valid and is initialised by `sigemptyset`; the calls change only this process's
+    // own signal handling, which has no handler left that could run.
     unsafe {
         for signal in 1..=64 {
-            // It fails for those that cannot have a handler.
+            // Fails for signals that cannot have a handler.
             libc::signal(signal, libc::SIG_DFL);
         }
         let mut child: libc::sigset_t = std::mem::zeroed();
@@ -243,13 +244,13 @@ fn only_child_signals() -> io::Result<RawFd> {
     }
 }
 
-/// Reaps what the namespace hands over, until the keeper has ended, or the child has and nothing is left.
+/// Reaps orphans of the namespace until the keeper has ended, or the child has ended and no process is left.
 fn adopt_orphans() {
     let (leash, signals) = (descriptor(&LEASH), descriptor(&CHILD_SIGNALS));
     let mut child = ChildState::Runs;
     loop {
         let mut fds = [PollFd::new(&leash, PollFlags::IN), PollFd::new(&signals, PollFlags::IN)];
-        // Without the leash there is nobody left to wait for once the child has ended.
+        // Without the leash, no process is left to wait for once the child has ended.
         let _ = retry_on_intr(|| poll(&mut fds, None));
         if !fds[0].revents().is_empty() {
             match retry_on_intr(|| read(leash, &mut [0; 8])) {

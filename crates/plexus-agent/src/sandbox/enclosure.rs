@@ -1,6 +1,6 @@
-//! How much of a sandbox is created: all of it where the system grants that, else without the part that was refused, unless
-//! that part is required. The part that hides the hub's files is never left out here; the caller decides what becomes of a
-//! child without it.
+//! Decides how much of a sandbox is created: all of it if the system allows that, otherwise without the denied parts,
+//! unless such a part is required. This module never omits the part that hides the hub's files; the caller decides what
+//! happens to a child without it.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -10,26 +10,26 @@ use serde::{Deserialize, Serialize};
 use super::filter::Filter;
 use super::processes::{Handle, Leash};
 use super::protection::{Descriptors, Protection, Tracing, memory, tracing_is_allowed};
-use super::{Plan, Signals, Walled, c_path, paths};
+use super::{Plan, Signals, SandboxState, c_path, paths};
 
-/// A part of a sandbox that a system may refuse.
+/// A part of a sandbox that a system may deny.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxPart {
     /// The mounts that hide the hub's files, and the user namespaces that keep them in place.
     Files,
-    /// Terminals of its own, in place of the user's.
+    /// Separate terminals in place of the user's.
     Terminals,
     /// The PID namespace.
     Processes,
-    /// Landlock's signal scope, where there is no PID namespace.
+    /// Landlock's signal scope, used without a PID namespace.
     Signals,
     /// The system call filter against tracing.
     Descriptors,
 }
 
 impl SandboxPart {
-    /// All parts there are.
+    /// All parts.
     pub const ALL: [Self; 5] =
         [Self::Files, Self::Terminals, Self::Processes, Self::Signals, Self::Descriptors];
 }
@@ -44,9 +44,9 @@ pub(crate) struct Fault {
 /// Why a process was not started.
 #[derive(Debug)]
 pub(crate) enum Failed {
-    /// Its sandbox.
+    /// Its sandbox could not be created.
     Sandbox(Fault),
-    /// Anything else.
+    /// Another error.
     Start(io::Error),
 }
 
@@ -56,11 +56,11 @@ impl Failed {
     }
 }
 
-/// The parts that are attempted, and why others are not.
+/// The parts to attempt, and the reasons for omitting others.
 #[derive(Debug, Clone)]
 pub(crate) struct Enclosure {
     tracing: Tracing,
-    /// Parts that are not left out.
+    /// The parts that must not be omitted.
     required: BTreeSet<SandboxPart>,
     no_terminals: Option<String>,
     no_namespace: Option<String>,
@@ -69,17 +69,17 @@ pub(crate) struct Enclosure {
 }
 
 impl Enclosure {
-    /// Everything that the setting asks for.
+    /// Attempts all parts that the setting requests.
     pub(crate) fn all(tracing: Tracing, required: &BTreeSet<SandboxPart>) -> Self {
         let required = required.clone();
         Self { tracing, required, no_terminals: None, no_namespace: None, no_scope: None, no_filter: None }
     }
 
-    /// Has `start` start a process with as much as the system grants, and reports what that is.
+    /// Calls `start` until a process starts with as many parts as the system grants, and reports those parts.
     pub(crate) fn attempt<T>(
         mut self,
         mut start: impl FnMut(&Self) -> Result<T, Failed>,
-    ) -> Result<(T, Walled), Failed> {
+    ) -> Result<(T, SandboxState), Failed> {
         loop {
             match start(&self) {
                 Ok(started) => return Ok((started, self.walled())),
@@ -92,7 +92,7 @@ impl Enclosure {
         }
     }
 
-    /// Where the reason is kept for a part that can be left out.
+    /// The slot for the reason why a part is omitted; `None` if the part cannot be omitted.
     fn refused(&mut self, part: SandboxPart) -> Option<&mut Option<String>> {
         if self.required.contains(&part) {
             return None;
@@ -106,7 +106,7 @@ impl Enclosure {
         }
     }
 
-    /// Adds the parts to a plan that hides files. The handle is the keeper's hold on the PID namespace.
+    /// Adds the parts to a plan that hides files. The handle is the keeper's handle on the PID namespace.
     pub(crate) fn add_to(&self, mut plan: Plan) -> io::Result<(Plan, Option<Handle>)> {
         if self.no_terminals.is_none() {
             plan.terminals =
@@ -127,7 +127,7 @@ impl Enclosure {
         needed.then(Filter::against_tracing).flatten()
     }
 
-    /// The parts of a sandbox that was created.
+    /// The parts of a created sandbox.
     fn parts(&self) -> BTreeSet<SandboxPart> {
         let optional = [
             (SandboxPart::Terminals, self.no_terminals.is_none()),
@@ -139,7 +139,7 @@ impl Enclosure {
         granted.chain([SandboxPart::Files]).collect()
     }
 
-    fn walled(&self) -> Walled {
+    fn walled(&self) -> SandboxState {
         let signals = match (&self.no_namespace, &self.no_scope) {
             (None, _) => Protection::Held("a PID namespace".to_owned()),
             (Some(reason), None) => Protection::Held(format!("Landlock, as {reason}")),
@@ -158,7 +158,7 @@ impl Enclosure {
             None => Protection::Held("terminals of its own".to_owned()),
             Some(reason) => Protection::Open(reason.clone()),
         };
-        Walled::Namespaces {
+        SandboxState::Namespaces {
             parts: self.parts(),
             signals,
             terminals,
@@ -188,8 +188,8 @@ mod tests {
 
     fn signals_after(refused: &[(SandboxPart, &str)]) -> Protection {
         match all().attempt(refusing(refused)).unwrap().1 {
-            Walled::Namespaces { signals, .. } => signals,
-            walled @ Walled::None { .. } => panic!("{walled:?}"),
+            SandboxState::Namespaces { signals, .. } => signals,
+            walled @ SandboxState::None { .. } => panic!("{walled:?}"),
         }
     }
 
@@ -219,8 +219,8 @@ mod tests {
     #[test]
     fn the_parts_that_were_granted_are_named() {
         let parts = |refused: &[(SandboxPart, &str)]| match all().attempt(refusing(refused)).unwrap().1 {
-            Walled::Namespaces { parts, .. } => parts,
-            walled @ Walled::None { .. } => panic!("{walled:?}"),
+            SandboxState::Namespaces { parts, .. } => parts,
+            walled @ SandboxState::None { .. } => panic!("{walled:?}"),
         };
         let has = |parts: &BTreeSet<_>| {
             [SandboxPart::Files, SandboxPart::Terminals, SandboxPart::Processes, SandboxPart::Signals]

@@ -1,5 +1,5 @@
-//! What a sandbox protects besides the hub's files, and by which mechanism of this system: signals to other processes, and the
-//! descriptors and memory of Claude Code itself. Each is held or open, with a reason in words for the operator.
+//! What a sandbox protects besides the hub's files, and by which mechanism of this system: other processes from
+//! signals, and the descriptors and memory of Claude Code itself. Each is held or open, with a reason for the operator.
 
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
@@ -11,31 +11,31 @@ pub enum Tracing {
     /// A process can trace only programs that it starts itself.
     #[default]
     Denied,
-    /// As the system has it.
+    /// As the system is configured.
     Allowed,
 }
 
-/// One thing that a sandbox can protect.
+/// The status of one protection of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Protection {
-    /// It is protected, by this.
+    /// Protected, by this mechanism.
     Held(String),
-    /// It is not, for this reason.
+    /// Unprotected, for this reason.
     Open(String),
 }
 
 impl Protection {
-    /// Of a sandbox that an older keeper has created.
+    /// For a sandbox created by an older keeper.
     pub(super) fn unknown() -> Self {
         Self::Open("its keeper is of an older version".to_owned())
     }
 }
 
-/// What is to be done so that no process of a child takes descriptors of another.
+/// How to prevent a child's process from taking the descriptors of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Descriptors {
-    /// The system sees to it, by this.
+    /// The system prevents it, by this mechanism.
     System(String),
     /// A system call filter is needed.
     Filter,
@@ -53,7 +53,7 @@ impl Descriptors {
     }
 }
 
-/// What protects the memory of Claude Code against a write to `/proc/PID/mem`, which no system call filter can see.
+/// How Claude Code's memory is protected against writes to `/proc/PID/mem`, which no system call filter can detect.
 pub(super) fn memory(tracing: Tracing) -> Protection {
     match (tracing, yama()) {
         (Tracing::Allowed, _) => tracing_is_allowed(),
@@ -76,7 +76,7 @@ fn yama() -> Option<String> {
     yama_holds(scope, geteuid().is_root()).then(|| format!("Yama (ptrace_scope {scope})"))
 }
 
-/// Root has every capability in its own user namespace, and Yama lets CAP_SYS_PTRACE through below scope 3.
+/// Root has every capability in its own user namespace, and Yama below scope 3 exempts CAP_SYS_PTRACE.
 fn yama_holds(scope: u32, is_root: bool) -> bool {
     scope >= 3 || scope >= 1 && !is_root
 }

@@ -1,5 +1,5 @@
-//! What was told already, in a file of its own beside the store: how far the feed was read, and which open questions. It is
-//! written before anyone is told, so that a hub that was killed tells nothing twice.
+//! The delivered notifications, in a file next to the store: the position in the feed, and the open approvals that were
+//! reported. The file is written before each delivery, so that a hub that was killed repeats nothing.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use plexus_protocol::ApprovalId;
 use serde::{Deserialize, Serialize};
 
-/// What was told.
+/// The delivered notifications.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct Delivered {
     path: PathBuf,
     kept: Kept,
 }
@@ -18,21 +18,22 @@ pub(super) struct Told {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Kept {
-    /// Up to here the feed was told; `None` before the first time.
+    /// The position up to which the feed was reported; `None` before the first start.
     feed: Option<u64>,
-    /// Open questions that were told.
+    /// The open approvals that were reported.
     approvals: BTreeSet<ApprovalId>,
 }
 
-impl Told {
-    /// As an earlier hub left it; one that cannot be read was never there.
+impl Delivered {
+    /// Reads the file of an earlier hub. A file that cannot be read counts as missing.
     pub(super) fn in_dir(dir: &Path) -> Self {
         let path = dir.join("notified.json");
         let kept = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         Self { path, kept: kept.unwrap_or_default() }
     }
 
-    /// Where to begin in a feed that ends at `head`: what happened before anyone wanted to be told is not told.
+    /// The position to start from in a feed that ends at `head`. Entries from before notifications were first turned on
+    /// are not reported.
     pub(super) fn begin(&mut self, head: u64) -> u64 {
         let from = self.kept.feed.unwrap_or(head).min(head);
         self.kept.feed = Some(from);
@@ -47,7 +48,7 @@ impl Told {
         self.kept.approvals.insert(id);
     }
 
-    /// It has come to its end and cannot be told again. Written down with the next that is told.
+    /// Removes a resolved approval, which is never reported again. The next write stores this.
     pub(super) fn forget(&mut self, id: ApprovalId) {
         self.kept.approvals.remove(&id);
     }
@@ -56,20 +57,20 @@ impl Told {
         self.kept.feed = Some(number);
     }
 
-    /// All of it as it is now, to be written down.
-    pub(super) fn page(&self) -> Page {
-        Page { path: self.path.clone(), text: serde_json::to_vec(&self.kept).unwrap_or_default() }
+    /// The current content of the file, ready to be written.
+    pub(super) fn page(&self) -> DeliveredFile {
+        DeliveredFile { path: self.path.clone(), text: serde_json::to_vec(&self.kept).unwrap_or_default() }
     }
 }
 
-/// What was told, ready to be written down.
-pub(super) struct Page {
+/// The content of the file, ready to be written.
+pub(super) struct DeliveredFile {
     path: PathBuf,
     text: Vec<u8>,
 }
 
-impl Page {
-    /// Writes it down, all or nothing.
+impl DeliveredFile {
+    /// Replaces the file atomically.
     pub(super) fn write(&self) -> io::Result<()> {
         let next = self.path.with_extension("json.next");
         std::fs::write(&next, &self.text)?;
@@ -85,14 +86,14 @@ mod tests {
     fn what_was_told_is_known_to_the_next_hub() {
         let dir = tempfile::tempdir().unwrap();
         let (one, other) = (ApprovalId::random(), ApprovalId::random());
-        let mut told = Told::in_dir(dir.path());
+        let mut told = Delivered::in_dir(dir.path());
         assert_eq!(told.begin(7), 7, "nothing of what was before");
         told.add(one);
         told.add(other);
         told.forget(other);
         told.read_to(9);
         told.page().write().unwrap();
-        let mut next = Told::in_dir(dir.path());
+        let mut next = Delivered::in_dir(dir.path());
         assert!(next.holds(one) && !next.holds(other));
         assert_eq!(next.begin(12), 9, "what happened meanwhile is told");
         assert_eq!(next.begin(3), 3, "a store that was put back is not waited for");

@@ -1,6 +1,6 @@
-//! The sandbox of a child. For the child and its descendants the data directory is an empty folder with the few files they
-//! need, and they cannot undo that (`docs/design/13-a-wall.md`). This module owns what to hide and the reported result;
-//! `raise` creates the sandbox, and `paths` finds every path that leads to the directory.
+//! The sandbox of a child. The child and its descendants see the data directory as an empty folder with the few files
+//! they need, and they cannot undo that (`docs/design/13-the-sandbox.md`). This module owns what to hide and the
+//! reported result; `raise` creates the sandbox, and `paths` finds every path that leads to the directory.
 
 mod enclosure;
 mod filter;
@@ -36,85 +36,86 @@ pub use self::protection::{Protection, Tracing};
 use self::raise::{Ids, Step};
 use crate::run_dir::{RunDir, create_new};
 
-/// What a child is not to see, as it stands in `launch.json`.
+/// The sandbox settings in `launch.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wall {
-    /// A directory: the hub's data.
+pub struct Sandbox {
+    /// The directory to hide: the hub's data directory.
     pub hide: PathBuf,
-    /// A file in it that stays, to be read.
+    /// A file in it that stays readable.
     pub show: Option<PathBuf>,
-    /// Parts of the sandbox without which no child is started. Other parts are left out where the system refuses them; where
-    /// none is required, so is the whole.
+    /// The parts of the sandbox that a child requires to start. Other parts are omitted if the system denies them; if
+    /// no part is required, the whole sandbox may be omitted.
     pub required: BTreeSet<SandboxPart>,
-    /// Which directory that was when the hub locked it. Where another one stands there now, that one is not hidden in
-    /// its place: no child is started.
+    /// The inode of the directory when the hub locked it. If another directory has replaced it, that one is not hidden
+    /// in its place: no child is started.
     #[serde(default)]
     pub inode: Option<Inode>,
-    /// The list of all hubs' data directories, which are hidden as well, as far as there are any when the sandbox is created.
+    /// The list of all hubs' data directories. Those that exist when the sandbox is created are hidden as well.
     #[serde(default)]
     pub hubs: Option<PathBuf>,
 }
 
-/// What stands between a child and the hub's data.
+/// The state of a child's sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "wall", rename_all = "snake_case")]
-pub enum Walled {
-    /// A mount namespace in which it is hidden, and a user namespace that cannot change that.
+pub enum SandboxState {
+    /// A mount namespace hides the data directory, and a user namespace prevents the child from changing that.
     Namespaces {
         /// The parts that the system granted.
         #[serde(default)]
         parts: BTreeSet<SandboxPart>,
-        /// Processes outside, which it cannot signal.
+        /// Whether processes outside are protected from the child's signals.
         #[serde(default = "Protection::unknown")]
         signals: Protection,
-        /// The user's terminals, which it cannot write to.
+        /// Whether the user's terminals are protected from the child's writes.
         #[serde(default = "Protection::unknown")]
         terminals: Protection,
-        /// The descriptors of Claude Code, which its tools cannot take.
+        /// Whether Claude Code's descriptors are protected from its tools.
         #[serde(default = "Protection::unknown")]
         descriptors: Protection,
-        /// The memory of Claude Code, which its tools cannot write.
+        /// Whether Claude Code's memory is protected from writes by its tools.
         #[serde(default = "Protection::unknown")]
         memory: Protection,
     },
-    /// Nothing.
+    /// The child runs without a sandbox.
     None {
-        /// Why.
+        /// Why no sandbox was created.
         reason: String,
     },
 }
 
-impl Walled {
+impl SandboxState {
     pub(crate) fn write(&self, dir: &RunDir) -> io::Result<()> {
-        create_new(&dir.wall())?.write_all(&serde_json::to_vec(self)?)
+        create_new(&dir.sandbox())?.write_all(&serde_json::to_vec(self)?)
     }
 }
 
-/// What stands around the child of a run, as its keeper has said; `None` where it has said nothing.
-pub fn read_wall(dir: &RunDir) -> Option<Walled> {
-    serde_json::from_slice(&std::fs::read(dir.wall()).ok()?).ok()
+/// The sandbox state of a run's child, as its keeper reported it; `None` without a report.
+pub fn read_sandbox(dir: &RunDir) -> Option<SandboxState> {
+    serde_json::from_slice(&std::fs::read(dir.sandbox()).ok()?).ok()
 }
 
-/// From here on nobody but root can trace this process, read its memory or go through its `/proc` entry, and it leaves no
-/// core file. For all that hold what a child must not have; a program that is started from here begins anew.
+/// From now on only root can trace this process, read its memory or access its `/proc` entry, and it leaves no core
+/// file. Every process that holds data a child must not have calls this. A program executed from here does not inherit
+/// it.
 pub fn forbid_tracing() -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
-/// Tries whether this system grants a wall around `dir`, in a process that ends at once; if not, says why.
-pub fn try_wall(dir: &Path) -> Result<(), String> {
+/// Tests in a short-lived process whether this system grants a sandbox around `dir`; if not, returns the reason.
+pub fn try_hiding(dir: &Path) -> Result<(), String> {
     match try_sandbox(dir, Tracing::Denied, &BTreeSet::new()) {
-        Walled::Namespaces { .. } => Ok(()),
-        Walled::None { reason } => Err(reason),
+        SandboxState::Namespaces { .. } => Ok(()),
+        SandboxState::None { reason } => Err(reason),
     }
 }
 
-/// Tries what this system grants around `dir`, in processes that end at once. Where it refuses a required part, it counts as
-/// granting none.
-pub fn try_sandbox(dir: &Path, tracing: Tracing, required: &BTreeSet<SandboxPart>) -> Walled {
-    let wall = Wall { hide: dir.to_owned(), show: None, required: required.clone(), inode: None, hubs: None };
+/// Tests in short-lived processes which parts this system grants around `dir`. If it denies a required part, the result
+/// is no sandbox.
+pub fn try_sandbox(dir: &Path, tracing: Tracing, required: &BTreeSet<SandboxPart>) -> SandboxState {
+    let sandbox = Sandbox { hide: dir.to_owned(), show: None, required: required.clone(), inode: None, hubs: None };
     let tried = Enclosure::all(tracing, required).attempt(|enclosure| {
-        let plan = Plan::of(&wall, Path::new("/")).and_then(|plan| enclosure.add_to(plan));
+        let plan = Plan::of(&sandbox, Path::new("/")).and_then(|plan| enclosure.add_to(plan));
         let (plan, _handle) = plan.map_err(Failed::files)?;
         let mut nothing = Command::new("/");
         let raising = plan.enclose(&mut nothing, Then::GiveUp).map_err(Failed::files)?;
@@ -128,79 +129,79 @@ pub fn try_sandbox(dir: &Path, tracing: Tracing, required: &BTreeSet<SandboxPart
     });
     match tried {
         Ok(((), walled)) => walled,
-        Err(Failed::Sandbox(fault)) => Walled::None { reason: fault.reason },
-        Err(Failed::Start(error)) => Walled::None { reason: error.to_string() },
+        Err(Failed::Sandbox(fault)) => SandboxState::None { reason: fault.reason },
+        Err(Failed::Start(error)) => SandboxState::None { reason: error.to_string() },
     }
 }
 
-/// Puts the calling process behind a wall, as a child is, or says why not; what depends on it is the caller's to decide.
-/// The process must have one thread. The directory is empty for it afterwards; this is checked.
-pub fn enter_wall(wall: &Wall) -> Result<(), String> {
+/// Moves the calling process into a sandbox, as for a child, or returns the reason for the failure; the caller decides
+/// what depends on it. The process must have one thread. Afterwards the directory is empty for it, which is verified.
+pub fn enter_sandbox(sandbox: &Sandbox) -> Result<(), String> {
     let said = |error: io::Error| error.to_string();
-    let plan = Plan::of(wall, Path::new("/")).map_err(said)?;
+    let plan = Plan::of(sandbox, Path::new("/")).map_err(said)?;
     let (heard, say) =
         pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(|error| error.to_string())?;
     let raising = Raising { said: heard };
     let failed =
         |error: io::Error| raising.failed(&error).map_or_else(|| error.to_string(), |fault| fault.reason);
     plan.raise(&say, Then::GoOn).map_err(failed)?;
-    match std::fs::read_dir(&wall.hide).map_err(said)?.next() {
+    match std::fs::read_dir(&sandbox.hide).map_err(said)?.next() {
         None => Ok(()),
         Some(_) => Err("the data directory can still be seen".to_owned()),
     }
 }
 
-/// What a process does once the wall stands around it.
+/// What a process does once its sandbox is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// It becomes the program it is to be.
+    /// It executes its program.
     GoOn,
-    /// It tries to take the wall down, and ends without having become anything.
+    /// It tries to undo the sandbox, and exits without executing a program.
     GiveUp,
 }
 
-/// A wall, thought through: all that a process needs to know that can neither allocate nor ask.
+/// A prepared sandbox: all data for a process that can neither allocate nor query anything.
 pub(crate) struct Plan {
-    /// Where the hidden directory can be reached; its own path first.
+    /// The paths that lead to the hidden directory; its own path first.
     covers: Vec<CString>,
-    /// The folders on the way to it, which are not to be moved away and others put in their place, outermost first.
+    /// The ancestors of the directory, outermost first. They must not be moved away and replaced.
     fastened: Vec<CString>,
     show: Option<Shown>,
     ids: Ids,
-    /// Where the process is in the end.
+    /// The final working directory of the process.
     cwd: CString,
     /// For a PID namespace, the pipes to its process 1.
     leash: Option<Leash>,
     signals: Signals,
     filter: Option<Filter>,
-    /// Where the terminals of this user can be reached; each place gets terminals of its own.
+    /// The paths that lead to the user's terminals. A separate set of terminals is mounted at each.
     terminals: Vec<CString>,
 }
 
-/// Whether Landlock is to hold back signals.
+/// Whether Landlock blocks signals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Signals {
     Scoped,
     Free,
 }
 
-/// A file that stays, and the folders on the way to it.
+/// A file that stays visible, and the folders on its path.
 struct Shown {
     file: CString,
     folders: Vec<CString>,
 }
 
 impl Plan {
-    pub(crate) fn of(wall: &Wall, cwd: &Path) -> io::Result<Self> {
-        let leading = paths::leading_to(&wall.hide)?;
-        if let (Some(expected), Some(dir)) = (wall.inode, leading.first())
+    pub(crate) fn of(sandbox: &Sandbox, cwd: &Path) -> io::Result<Self> {
+        let leading = paths::leading_to(&sandbox.hide)?;
+        if let (Some(expected), Some(dir)) = (sandbox.inode, leading.first())
             && Inode::of(dir)? != expected
         {
-            return Err(exchanged(&wall.hide));
+            return Err(exchanged(&sandbox.hide));
         }
         let mut fastened: BTreeSet<PathBuf> =
             leading.first().map(|dir| paths::above(dir)).into_iter().flatten().collect();
-        let others = match &wall.hubs {
+        let others = match &sandbox.hubs {
             Some(list) => hubs::others(list, &leading)?,
             None => BTreeSet::new(),
         };
@@ -208,10 +209,10 @@ impl Plan {
         let c_paths = |paths: &mut dyn Iterator<Item = &PathBuf>| {
             paths.map(|path| c_path(path)).collect::<io::Result<_>>()
         };
-        let show = wall.show.as_ref().map(|file| Shown::of(file, &wall.hide)).transpose()?;
+        let show = sandbox.show.as_ref().map(|file| Shown::of(file, &sandbox.hide)).transpose()?;
         Ok(Self {
             covers: c_paths(&mut leading.iter().chain(&others))?,
-            // In this order each folder comes after those around it.
+            // In this order each folder follows its ancestors.
             fastened: c_paths(&mut fastened.iter())?,
             show,
             ids: Ids::of_this_process()?,
@@ -223,8 +224,8 @@ impl Plan {
         })
     }
 
-    /// Has `command` raise the wall around itself before it becomes its program. What is set up after this for the
-    /// time before the program is done inside.
+    /// Makes `command` create the sandbox around itself before it executes its program. Any `pre_exec` step added after
+    /// this one runs inside the sandbox.
     pub(crate) fn enclose(self, command: &mut Command, then: Then) -> io::Result<Raising> {
         let (said, say) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let prepare = move || {
@@ -234,8 +235,8 @@ impl Plan {
             }
             Ok(())
         };
-        // SAFETY: between fork and exec the closure makes system calls on memory that is its own and was prepared before;
-        // it takes no lock and allocates nothing. Forking a helper is the one thing more, which a fork of one thread may.
+        // SAFETY: between fork and exec the closure makes system calls on its own memory, prepared beforehand; it takes
+        // no lock and allocates nothing. In addition it forks a helper, which a single-threaded fork may do.
         unsafe { command.pre_exec(prepare) };
         Ok(Raising { said })
     }
@@ -256,16 +257,16 @@ impl Shown {
     }
 }
 
-/// How far a process has come with its wall; to be asked after it was started, or could not be.
+/// The progress of a process that creates its sandbox. Query it after the start succeeded or failed.
 pub(crate) struct Raising {
     said: OwnedFd,
 }
 
 impl Raising {
-    /// Why the wall does not stand; `None` where it does, and a start that failed did so for another reason.
+    /// Why the sandbox was not created; `None` if it was, in which case a failed start has another cause.
     pub(crate) fn failed(&self, error: &io::Error) -> Option<Fault> {
         let mut steps = [0; 64];
-        // It has ended, or become its program: what it said is there.
+        // The process has ended or executed its program, so its reports are complete.
         let count = read(&self.said, &mut steps).unwrap_or(0);
         let step = steps[..count].last().copied().and_then(Step::named);
         let part = match step {

@@ -1,5 +1,5 @@
-//! Acts of authority over a session, as the record has them: who did what to which session, and by what right. What
-//! the store records by itself (decisions, the gate, tokens, sessions made) is not here.
+//! Audit log entries for acts of authority over a session: the caller, the act, the session and the right. The store
+//! itself adds the entries for decisions, the gate, tokens and created sessions.
 
 use plexus_protocol::Error;
 use plexus_protocol::audit::{AuditEntry, AuditKind};
@@ -11,7 +11,7 @@ use crate::errors::store_error;
 use plexus_book::Commits;
 use plexus_book::now;
 
-/// An act, to be committed with what it does.
+/// The entry for an act, to be committed together with the act.
 pub(crate) fn change(caller: &Admitted, act: &str, session: &SessionRow, detail: Value) -> Change {
     Change::Audit(Box::new(AuditEntry {
         session_id: Some(session.id),
@@ -21,7 +21,7 @@ pub(crate) fn change(caller: &Admitted, act: &str, session: &SessionRow, detail:
     }))
 }
 
-/// Records an act that is no commit of its own, before it is done.
+/// Commits the entry for an act that has no commit of its own. Call it before the act.
 pub(crate) async fn record(
     commits: &Commits,
     caller: &Admitted,

@@ -1,6 +1,7 @@
-//! Raising the wall, in a process that is about to become a child: two user namespaces, one inside the other, and a mount
-//! namespace that belongs to the outer one. Who lives in the inner one has no say over those mounts, and a mount
-//! namespace of its own gets them locked together. Nothing here allocates; each step is said before it is tried.
+//! Creates the sandbox, in a process that is about to become a child. It consists of two nested user namespaces and a
+//! mount namespace that belongs to the outer one. A process in the inner namespace cannot change those mounts, and a
+//! mount namespace that it creates itself inherits them locked together. Nothing here allocates. Each step is reported
+//! before it is attempted.
 
 use std::fmt;
 use std::io;
@@ -21,10 +22,10 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 use super::processes::Creating;
 use super::{Plan, Shown, Signals, Then, scope};
 
-/// What is not needed on a folder that is there to be empty.
+/// Mount flags for a folder that stays empty.
 const NOTHING_BUT_FILES: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC);
 
-/// What is being done.
+/// The current step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Step {
@@ -69,14 +70,14 @@ impl fmt::Display for Step {
 }
 
 impl Plan {
-    /// Raises the wall around this process. Where there is a PID namespace, another process returns from this than called
-    /// it: the one that called it ends.
+    /// Creates the sandbox around this process. With a PID namespace, this call returns in a new process, and the
+    /// calling process exits.
     pub(super) fn raise(&self, say: &OwnedFd, then: Then) -> io::Result<()> {
         let at = |step: Step| write(say, &[step as u8]).map(drop);
         at(Step::Outer)?;
         self.ids.enter(UnshareFlags::NEWNS)?;
         at(Step::Private)?;
-        // Else what is mounted outside from now on would be mounted here as well, the hidden directory included.
+        // Otherwise later mounts outside, including mounts of the hidden directory, would appear here as well.
         mount_change(c"/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
         self.hide(at)?;
         at(Step::Terminals)?;
@@ -117,14 +118,14 @@ impl Plan {
         Ok(())
     }
 
-    /// Covers the hidden directory wherever it can be reached.
+    /// Covers the hidden directory at every path that leads to it.
     fn hide(&self, at: impl Fn(Step) -> Result<(), Errno>) -> io::Result<()> {
         at(Step::Cover)?;
         for folder in &self.fastened {
-            // What something is mounted on cannot be moved. Files can no longer be linked across, either.
+            // A mount point cannot be moved. Hard links across it become impossible too.
             mount_bind_recursive(folder, folder)?;
         }
-        // Taken hold of before it is out of sight.
+        // Opened before the cover hides it.
         let held = match &self.show {
             Some(shown) => Some((shown, shown.hold()?)),
             None => None,
@@ -139,12 +140,12 @@ impl Plan {
         for cover in &self.covers {
             mount_remount(cover, MountFlags::BIND | MountFlags::RDONLY | NOTHING_BUT_FILES, c"")?;
         }
-        // Once more: where we were may now lie below something.
+        // Repeated, because the working directory may now lie below a cover.
         chdir(&self.cwd)?;
         Ok(())
     }
 
-    /// Tries to take down what was raised; where that fails, it stands, and nothing comes of this process.
+    /// Tries to undo the created sandbox. If that fails, the sandbox holds. The process exits in either case.
     pub(super) fn tear(&self, say: &OwnedFd) -> Errno {
         let _ = write(say, &[Step::Hold as u8]);
         for cover in &self.covers {
@@ -165,13 +166,13 @@ impl Plan {
 }
 
 impl Shown {
-    /// The file, wherever it is seen.
+    /// Opens the file independently of its path.
     fn hold(&self) -> io::Result<OwnedFd> {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         Ok(open_tree(CWD, &self.file, flags)?)
     }
 
-    /// Puts the file back where it was, not to be written.
+    /// Mounts the file at its original path, read-only.
     fn put(&self, held: &OwnedFd) -> io::Result<()> {
         for folder in &self.folders {
             match mkdir(folder, Mode::RWXU) {
@@ -187,18 +188,18 @@ impl Shown {
     }
 }
 
-/// The users and groups there are, each mapped to itself.
+/// The existing users and groups, each mapped to itself.
 pub(super) struct Ids {
     users: Map,
     groups: Map,
 }
 
-/// What is written into `uid_map` or `gid_map`.
+/// The contents of `uid_map` or `gid_map`.
 struct Map {
-    /// All that are known here: what belongs to others still does, and root can still give things to them. Takes
+    /// All known ids. Files of other users keep their owners, and root can still change ownership to them. Requires
     /// privilege.
     all: Vec<u8>,
-    /// This process's own.
+    /// The id of this process only.
     own: Vec<u8>,
 }
 
@@ -223,13 +224,13 @@ impl Ids {
         })
     }
 
-    /// Moves this process into a new user namespace, and others as told, in which everyone is who they were.
+    /// Moves this process into a new user namespace, and into the namespaces in `more`. All ids stay the same inside.
     ///
-    /// All ids can be mapped from outside only, so that is done by a helper that stays behind for as long as it takes.
+    /// Only a process outside can map all ids, so a temporary helper that stays outside does it.
     fn enter(&self, more: UnshareFlags) -> io::Result<()> {
         let this = open(c"/proc/self", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let (heard, tell) = pipe_with(PipeFlags::CLOEXEC)?;
-        // SAFETY: we are a fork ourselves, with one thread. The helper makes system calls and leaves by `_exit`.
+        // SAFETY: this process is itself a fork with one thread. The helper makes system calls and leaves by `_exit`.
         let helper = match unsafe { libc::fork() } {
             0 => {
                 drop(tell);
@@ -238,7 +239,7 @@ impl Ids {
                     Ok(1) => self.write(&this).map_or_else(Errno::raw_os_error, |()| 0),
                     _ => Errno::CANCELED.raw_os_error(),
                 };
-                // SAFETY: nothing of this copy of the keeper is to be run any more.
+                // SAFETY: no code of this copy of the keeper runs afterwards.
                 unsafe { libc::_exit(code) }
             }
             -1 => return Err(io::Error::last_os_error()),
@@ -246,7 +247,8 @@ impl Ids {
         };
         // SAFETY: no file descriptors are unshared, and there is no other thread.
         let entered = unsafe { unshare_unsafe(UnshareFlags::NEWUSER | more) }
-            // The keeper cannot be looked into, and so neither could we: the helper has to write into our files.
+            // The keeper is not dumpable, and this process inherits that. The helper must write to this process's
+            // `/proc` files.
             .and_then(|()| set_dumpable_behavior(DumpableBehavior::Dumpable))
             .and_then(|()| write(&tell, b".").map(drop));
         drop(tell);
@@ -258,7 +260,7 @@ impl Ids {
         }
     }
 
-    /// Maps the ids of the process whose `/proc` directory this is: all of them where we may, else our own.
+    /// Maps the ids of the process with this `/proc` directory: all of them if permitted, otherwise only our own.
     fn write(&self, process: &OwnedFd) -> Result<(), Errno> {
         let put = |file: &std::ffi::CStr, text: &[u8]| {
             let file = openat(process, file, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
@@ -266,7 +268,7 @@ impl Ids {
         };
         put(c"uid_map", &self.users.all).or_else(|_| put(c"uid_map", &self.users.own))?;
         put(c"gid_map", &self.groups.all).or_else(|_| {
-            // Whoever could leave a group there might get at what is closed to that group here.
+            // A process that could drop a group there might gain access to files that deny that group here.
             put(c"setgroups", b"deny")?;
             put(c"gid_map", &self.groups.own)
         })

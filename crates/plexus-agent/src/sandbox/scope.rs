@@ -1,5 +1,5 @@
-//! Landlock's signal scope, for systems that refuse a PID namespace: the processes of a child can signal each other and
-//! no others. It takes Linux 6.12, and leaves processes outside visible.
+//! Landlock's signal scope, for systems that deny a PID namespace. The processes of a child can signal only each other.
+//! It requires Linux 6.12 and does not hide outside processes.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -14,16 +14,16 @@ struct Ruleset {
 
 const LANDLOCK_SCOPE_SIGNAL: u64 = 1 << 1;
 
-/// Puts this process and all its descendants into a domain that no signal leaves. Needs CAP_SYS_ADMIN in the user namespace,
-/// which spares `no_new_privs`. An older kernel does not know the scope and refuses it.
+/// Puts this process and all its descendants into a domain that no signal leaves. Needs CAP_SYS_ADMIN in the user
+/// namespace, which avoids `no_new_privs`. An older kernel does not support the scope and returns an error.
 pub(super) fn restrict() -> io::Result<()> {
     let ruleset = Ruleset { handled_access_fs: 0, handled_access_net: 0, scoped: LANDLOCK_SCOPE_SIGNAL };
-    // SAFETY: the kernel reads the structure, whose size is given.
+    // SAFETY: the kernel reads the structure, whose size is passed.
     let made = unsafe {
         libc::syscall(libc::SYS_landlock_create_ruleset, &raw const ruleset, size_of::<Ruleset>(), 0_u32)
     };
     let Ok(descriptor @ 0..) = i32::try_from(made) else { return Err(io::Error::last_os_error()) };
-    // SAFETY: the kernel has just made it for us.
+    // SAFETY: the kernel has just created this descriptor for us.
     let ruleset = unsafe { OwnedFd::from_raw_fd(descriptor) };
     // SAFETY: the call takes a descriptor and a number.
     match unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0_u32) } {

@@ -1,5 +1,6 @@
-//! What a session may give to those it makes: no more than it has itself. The operator, and an agent outside the hub that
-//! the operator's own machine runs, are not bound by it. What nobody may pass is refused in `create`.
+//! Inheritance: a session can give the sessions it creates no more than it has itself. The operator, and an agent
+//! outside the hub on the operator's own machine, are not restricted. Parameters that no caller may give are rejected
+//! in `create`.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ use crate::errors::session_not_found;
 use crate::errors::store_error;
 use crate::policy::NamedPolicy;
 
-/// Variables that tell how to show things, and nothing about what to load, run or talk to.
+/// Variables that control how output is shown, and not what is loaded, run or contacted.
 const HARMLESS: [&str; 10] = [
     "CI",
     "CLICOLOR",
@@ -27,7 +28,8 @@ const HARMLESS: [&str; 10] = [
     "TZ",
 ];
 
-/// The same parameters, if this caller may give them, with what it left out no looser than what it has itself.
+/// Returns the parameters if this caller may give them. Missing ones get values that are no less restrictive than the
+/// caller's own.
 pub(crate) async fn bounded(
     store: &dyn Store,
     settings: &Settings,
@@ -63,7 +65,7 @@ pub(crate) async fn bounded(
     Ok(params)
 }
 
-/// Whether this caller may put a session in this mode.
+/// Checks that this caller may put a session in this mode.
 pub(crate) async fn check_mode_by(
     store: &dyn Store,
     caller: &Admitted,
@@ -75,26 +77,26 @@ pub(crate) async fn check_mode_by(
     }
 }
 
-/// The directory that a session has to stay in because of who made it.
+/// The directory that a session must stay in, if its creator is a session.
 pub(crate) async fn place_of(store: &dyn Store, made_by: &AskedOf) -> Result<Option<PathBuf>, Error> {
     let AskedOf::Session { id } = made_by else { return Ok(None) };
     let maker = store.session(*id).await.map_err(store_error)?.ok_or_else(|| session_not_found(id))?;
     Ok(Some(maker.config.working_dir.into()))
 }
 
-/// What the caller was made with, if it is a session.
+/// The caller's own configuration, if it is a session.
 pub(crate) async fn own_config(
     store: &dyn Store,
     principal: &Principal,
 ) -> Result<Option<SessionConfig>, Error> {
     let Principal::Session { id, .. } = principal else { return Ok(None) };
     let own = store.session(*id).await.map_err(store_error)?;
-    // One that is being deleted makes no more.
+    // A session that is being deleted cannot create others.
     let own = own.filter(|own| own.deleted_at.is_none()).ok_or_else(|| session_not_found(id))?;
     Ok(Some(own.config))
 }
 
-/// Whether a variable of this name may come from a session, or from a project.
+/// Whether a session or a project may set a variable with this name.
 pub(crate) fn may_be_given(settings: &Settings, name: &str) -> bool {
     HARMLESS.contains(&name)
         || name.starts_with("LC_")

@@ -1,6 +1,6 @@
-//! The system call filter of a child: none of its processes may trace another one, read or write its memory or take its
-//! descriptors. Otherwise an approved command could use Claude Code's own streams and forge its conversation with the hub.
-//! A debugger may still start a program and trace that (`PTRACE_TRACEME`).
+//! The system call filter of a child. It prevents each process from tracing another, accessing its memory or taking its
+//! descriptors. Otherwise an approved command could use Claude Code's own streams and forge its conversation with the
+//! hub. A debugger may still start a program and trace it (`PTRACE_TRACEME`).
 
 use std::io;
 
@@ -14,23 +14,23 @@ const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const FIRST_ARGUMENT: u32 = 16;
 
-/// The requests that make a tracer of any process; the type of `libc`'s differs between C libraries.
+/// The requests that attach a tracer to any process; the type in `libc` differs between C libraries.
 const PTRACE_ATTACH: u32 = 16;
 const PTRACE_SEIZE: u32 = 0x4206;
 
-/// One set of system call numbers that programs of this machine can use.
+/// One set of system call numbers that programs on this machine can use.
 struct Abi {
     architecture: u32,
     ptrace: u32,
     /// `process_vm_readv`, `process_vm_writev` and `pidfd_getfd`.
     denied: [u32; 3],
-    /// Ranges of numbers that belong to yet another ABI, as first and first behind.
+    /// Ranges of numbers that belong to another ABI, as the first number and one past the last.
     foreign: &'static [(u32, u32)],
 }
 
 #[cfg(target_arch = "x86_64")]
 const ABIS: &[Abi] = &[
-    // The ranges are x32's: with its mark, and the numbers of its own that old kernels take without the mark.
+    // The x32 ranges: numbers with its mark, and its own numbers that old kernels accept without the mark.
     Abi {
         architecture: 0xC000_003E,
         ptrace: 101,
@@ -49,14 +49,14 @@ const ABIS: &[Abi] = &[
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const ABIS: &[Abi] = &[];
 
-/// A filter that is ready to be installed.
+/// A filter that is ready to install.
 #[derive(Debug)]
 pub(super) struct Filter {
     program: Vec<sock_filter>,
 }
 
 impl Filter {
-    /// The filter for this architecture, if its system call numbers are known here.
+    /// The filter for this architecture; `None` if its system call numbers are not defined here.
     pub(super) fn against_tracing() -> Option<Self> {
         if ABIS.is_empty() {
             return None;
@@ -64,7 +64,7 @@ impl Filter {
         let mut program = vec![load(ARCHITECTURE)];
         for abi in ABIS {
             let block = abi.block();
-            // Of two or three dozen instructions, so an offset always fits.
+            // A block has two or three dozen instructions, so an offset always fits.
             program.push(jump(BPF_JEQ, abi.architecture, 0, u8::try_from(block.len()).ok()?));
             program.extend(block);
         }
@@ -72,12 +72,12 @@ impl Filter {
         Some(Self { program })
     }
 
-    /// Installs the filter for this process and all its descendants. Needs CAP_SYS_ADMIN in the user namespace, which spares
-    /// `no_new_privs`.
+    /// Installs the filter for this process and all its descendants. Needs CAP_SYS_ADMIN in the user namespace, which
+    /// avoids `no_new_privs`.
     pub(super) fn install(&self) -> io::Result<()> {
         let length = u16::try_from(self.program.len()).map_err(io::Error::other)?;
         let program = sock_fprog { len: length, filter: self.program.as_ptr().cast_mut() };
-        // SAFETY: the program is valid memory of the length given, and the kernel only reads it.
+        // SAFETY: the program is valid memory of the given length, and the kernel only reads it.
         let installed = unsafe {
             libc::syscall(
                 libc::SYS_seccomp,
@@ -136,7 +136,7 @@ fn errno(error: i32) -> u32 {
 mod tests {
     use super::*;
 
-    /// What the kernel would answer.
+    /// The kernel's verdict.
     fn run(architecture: u32, number: u32, first_argument: u32) -> u32 {
         let filter = Filter::against_tracing().unwrap();
         let (mut at, mut loaded) = (0, 0);

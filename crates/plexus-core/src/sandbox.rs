@@ -1,6 +1,6 @@
-//! The wall around children, from the hub's side: what the settings ask for, whether this system grants it (tried once, at
-//! the start), and what is said of it. How it is raised is `plexus-agent`'s, and whether it stands around a
-//! run its keeper says.
+//! The sandbox of children, as the hub configures it: what the settings require, whether this system grants it (tried
+//! once, at the start), and what callers see of it. `plexus-agent` builds the sandbox, and the keeper of a run reports
+//! whether it is in place.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -8,43 +8,43 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plexus_agent::{
-    Inode, Protection as Protected, RunDir, SandboxPart, Tracing, Wall, Walled, list_data_dir, read_wall,
+    Inode, Protection as Protected, RunDir, SandboxPart, Tracing, Wall, SandboxState, list_data_dir, read_sandbox,
     try_sandbox,
 };
 use plexus_protocol::claudecode::{Protection, SandboxView, SessionView, Wall as Shown};
 use plexus_protocol::{Error, ErrorKind};
 
-use crate::{Settings, WallSetting};
+use crate::{Settings, SandboxSetting};
 
-/// Trying takes milliseconds on an idle machine; what takes longer than this counts as refused.
+/// The try takes milliseconds on an idle machine; a longer one counts as refused.
 const TRY_WITHIN: Duration = Duration::from_secs(30);
 
-/// The file in the data directory that lists the parts of a sandbox that this system has granted before, as JSON.
+/// The file in the data directory that lists, as JSON, the sandbox parts that this system has granted before.
 const GRANTED_BEFORE: &str = "sandboxed";
 
-/// What the hub knows of walls before any child is started.
+/// The sandbox configuration of a hub, known before any child is started.
 #[derive(Debug)]
-pub(crate) struct Walls {
+pub(crate) struct SandboxSetup {
     data_dir: PathBuf,
-    /// Which directory that is. It does not change while the hub runs, as its lock lies in it.
+    /// The inode of the data directory. It does not change while the hub runs, because the hub's lock lies in it.
     inode: Option<Inode>,
-    /// The list of all hubs' data directories.
+    /// The file that lists the data directories of all hubs.
     hubs: Option<PathBuf>,
-    setting: WallSetting,
-    /// What the system grants; none where it refuses a part that it granted before.
-    granted: Walled,
-    /// Parts that the system has granted to this hub or an earlier one on the same data directory.
+    setting: SandboxSetting,
+    /// The sandbox that the system grants; none if it refuses a part that it granted before.
+    granted: SandboxState,
+    /// The parts that the system has granted to this hub or an earlier one on the same data directory.
     before: BTreeSet<SandboxPart>,
 }
 
-impl Walls {
-    /// Tries whether the system grants one, unless nobody wants it.
+impl SandboxSetup {
+    /// Tries whether the system grants a sandbox, unless the settings turn it off.
     pub(crate) async fn tried(settings: &Settings) -> Self {
         let data_dir = settings.data_dir.clone();
         let before = granted_before(&data_dir);
-        let granted = match settings.wall {
-            WallSetting::Off => Walled::None { reason: "`wall` in plexus.toml is \"off\"".to_owned() },
-            WallSetting::Wanted | WallSetting::Required => {
+        let granted = match settings.sandbox {
+            SandboxSetting::Off => SandboxState::None { reason: "`wall` in plexus.toml is \"off\"".to_owned() },
+            SandboxSetting::Wanted | SandboxSetting::Required => {
                 granted(data_dir.clone(), settings.tracing, before.clone()).await
             }
         };
@@ -57,17 +57,17 @@ impl Walls {
             );
         }
         let hubs = settings.hubs_list.clone();
-        Self { hubs, ..Self::new(data_dir, settings.wall, granted, before) }
+        Self { hubs, ..Self::new(data_dir, settings.sandbox, granted, before) }
     }
 
-    /// Notes which parts the system grants, for later hubs.
+    /// Stores which parts the system grants, for later hubs.
     fn new(
         data_dir: PathBuf,
-        setting: WallSetting,
-        granted: Walled,
+        setting: SandboxSetting,
+        granted: SandboxState,
         mut before: BTreeSet<SandboxPart>,
     ) -> Self {
-        if let Walled::Namespaces { parts, .. } = &granted
+        if let SandboxState::Namespaces { parts, .. } = &granted
             && !parts.is_subset(&before)
         {
             before.extend(parts);
@@ -79,37 +79,37 @@ impl Walls {
         Self { data_dir, inode, hubs: None, setting, granted, before }
     }
 
-    /// The parts of a sandbox without which no child is started; `None` where children are started without any. A part that
-    /// the system has granted once is required from then on: an agent could use up the namespaces that its user may have, so
-    /// that the next agent, or the next hub's agents, would be started without it.
+    /// The sandbox parts that every child requires; `None` if children are started without a sandbox. A part that was
+    /// granted once is required from then on: otherwise an agent could use up its user's namespaces, so that the next
+    /// agent, or the agents of the next hub, would start without that part.
     fn required(&self) -> Option<BTreeSet<SandboxPart>> {
         let mut required = self.before.clone();
         match self.setting {
-            WallSetting::Off => return None,
-            WallSetting::Required => _ = required.insert(SandboxPart::Files),
-            WallSetting::Wanted => {}
+            SandboxSetting::Off => return None,
+            SandboxSetting::Required => _ = required.insert(SandboxPart::Files),
+            SandboxSetting::Wanted => {}
         }
-        // What was refused once is not tried again for each child.
+        // A sandbox that was refused is not tried again for each child.
         (!required.is_empty()).then_some(required)
     }
 
-    /// Why there are none.
+    /// Why the system grants no sandbox; `None` if it does.
     fn missing(&self) -> Option<&String> {
         match &self.granted {
-            Walled::Namespaces { .. } => None,
-            Walled::None { reason } => Some(reason),
+            SandboxState::Namespaces { .. } => None,
+            SandboxState::None { reason } => Some(reason),
         }
     }
 
-    /// What a child is started behind, and the hub's own file helpers; it may be shown one file of the data directory.
-    /// `None` where the system grants no sandbox and children are started without one.
+    /// The sandbox for a child or for the hub's own file helpers, with one visible file of the data directory if `show`
+    /// is given. `None` if children are started without a sandbox.
     pub(crate) fn around(&self, show: Option<&Path>) -> Option<Wall> {
         let required = self.required()?;
         let (show, hubs) = (show.map(Path::to_owned), self.hubs.clone());
         Some(Wall { hide: self.data_dir.clone(), show, required, inode: self.inode, hubs })
     }
 
-    /// What to do where a required sandbox, or a part of it, is refused.
+    /// Advice for an operator whose system refuses a required part of the sandbox.
     fn remedy(&self) -> String {
         if self.before.is_empty() {
             return "allow user namespaces here, or set `wall = \"wanted\"` in plexus.toml".to_owned();
@@ -118,7 +118,7 @@ impl Walls {
     }
 }
 
-/// What to do where the system refuses a part of the sandbox that it granted before.
+/// Advice for an operator whose system refuses a part of the sandbox that it granted before.
 pub fn regain_sandbox(data_dir: &Path) -> String {
     format!(
         "it was granted before, so an agent may have used up what its user may have: end all agents (`plexus down`) and start \
@@ -128,14 +128,14 @@ pub fn regain_sandbox(data_dir: &Path) -> String {
     )
 }
 
-/// The parts of a sandbox that a hub on this data directory has had for its agents. None is started without one of them
-/// from then on.
+/// The sandbox parts that a hub on this data directory has been granted before. From then on no agent starts without
+/// them.
 pub fn granted_before(data_dir: &Path) -> BTreeSet<SandboxPart> {
     match std::fs::read(data_dir.join(GRANTED_BEFORE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeSet::new(),
-        // An older version noted the sandbox as a whole.
+        // An older version stored an empty file for the sandbox as a whole.
         Ok(note) if note.is_empty() => BTreeSet::from([SandboxPart::Files]),
-        // What cannot be read may require any of them.
+        // An unreadable file may list any part, so all are required.
         Ok(note) => serde_json::from_slice(&note).unwrap_or_else(|_| SandboxPart::ALL.into()),
         Err(_) => SandboxPart::ALL.into(),
     }
@@ -147,12 +147,12 @@ fn note_granted(data_dir: &Path, parts: &BTreeSet<SandboxPart>) -> io::Result<()
     std::fs::rename(&draft, data_dir.join(GRANTED_BEFORE))
 }
 
-async fn granted(dir: PathBuf, tracing: Tracing, required: BTreeSet<SandboxPart>) -> Walled {
+async fn granted(dir: PathBuf, tracing: Tracing, required: BTreeSet<SandboxPart>) -> SandboxState {
     let tried = tokio::task::spawn_blocking(move || try_sandbox(&dir, tracing, &required));
     match tokio::time::timeout(TRY_WITHIN, tried).await {
         Ok(Ok(granted)) => granted,
-        Ok(Err(error)) => Walled::None { reason: format!("it could not be tried: {error}") },
-        Err(_) => Walled::None { reason: format!("it could not be tried within {} s", TRY_WITHIN.as_secs()) },
+        Ok(Err(error)) => SandboxState::None { reason: format!("it could not be tried: {error}") },
+        Err(_) => SandboxState::None { reason: format!("it could not be tried within {} s", TRY_WITHIN.as_secs()) },
     }
 }
 
@@ -163,10 +163,10 @@ fn shown(protected: Protected) -> Protection {
     }
 }
 
-impl Walls {
-    /// What a person should know who has asked for walls and cannot have them.
+impl SandboxSetup {
+    /// The warning for an operator whose settings ask for a sandbox that the system does not grant.
     pub(crate) fn warning(&self) -> Option<String> {
-        let reason = self.missing().filter(|_| self.setting != WallSetting::Off)?;
+        let reason = self.missing().filter(|_| self.setting != SandboxSetting::Off)?;
         Some(match self.required() {
             None => format!(
                 "this system grants no wall around agents, so agents can read the data directory, the operator's token in it \
@@ -179,7 +179,7 @@ impl Walls {
         })
     }
 
-    /// Refuses to begin what would need a child that may not be started.
+    /// Returns an error if no child may be started because a required sandbox is missing.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match self.missing() {
             Some(reason) if self.required().is_some() => {
@@ -193,21 +193,21 @@ impl Walls {
         }
     }
 
-    /// Adds to a view what stands around the session's process, or will stand around its next one.
+    /// Adds the sandbox of the session's process to a view; without a process, the sandbox that its next one will get.
     pub(crate) fn show(&self, view: &mut SessionView, latest: &RunDir) {
         let granted = &self.granted;
         let walled = match view.pid {
             None => granted.clone(),
-            Some(_) => match (read_wall(latest), granted) {
+            Some(_) => match (read_sandbox(latest), granted) {
                 (Some(walled), _) => walled,
-                (None, Walled::None { .. }) => granted.clone(),
-                (None, Walled::Namespaces { .. }) => {
-                    Walled::None { reason: "its process has said nothing of one".to_owned() }
+                (None, SandboxState::None { .. }) => granted.clone(),
+                (None, SandboxState::Namespaces { .. }) => {
+                    SandboxState::None { reason: "its process has said nothing of one".to_owned() }
                 }
             },
         };
         match walled {
-            Walled::Namespaces { signals, terminals, descriptors, memory, parts: _ } => {
+            SandboxState::Namespaces { signals, terminals, descriptors, memory, parts: _ } => {
                 view.wall = Some(Shown::Namespaces);
                 view.sandbox = Some(SandboxView {
                     signals: shown(signals),
@@ -216,7 +216,7 @@ impl Walls {
                     memory: shown(memory),
                 });
             }
-            Walled::None { reason } => {
+            SandboxState::None { reason } => {
                 view.wall = Some(Shown::None);
                 view.wall_missing = Some(reason);
             }
@@ -228,17 +228,17 @@ impl Walls {
 mod tests {
     use super::*;
 
-    fn walls(setting: WallSetting, granted: Walled, dir: &Path) -> Walls {
-        Walls::new(dir.to_owned(), setting, granted, granted_before(dir))
+    fn walls(setting: SandboxSetting, granted: SandboxState, dir: &Path) -> SandboxSetup {
+        SandboxSetup::new(dir.to_owned(), setting, granted, granted_before(dir))
     }
 
-    fn refused() -> Walled {
-        Walled::None { reason: "no namespaces are left".to_owned() }
+    fn refused() -> SandboxState {
+        SandboxState::None { reason: "no namespaces are left".to_owned() }
     }
 
-    fn granted(parts: &[SandboxPart]) -> Walled {
+    fn granted(parts: &[SandboxPart]) -> SandboxState {
         let held = || Protected::Held("a test".to_owned());
-        Walled::Namespaces {
+        SandboxState::Namespaces {
             parts: parts.iter().copied().collect(),
             signals: held(),
             terminals: held(),
@@ -252,7 +252,7 @@ mod tests {
         use SandboxPart::{Files, Processes, Signals, Terminals};
 
         let dir = tempfile::tempdir().unwrap();
-        let wanted = |granted| walls(WallSetting::Wanted, granted, dir.path());
+        let wanted = |granted| walls(SandboxSetting::Wanted, granted, dir.path());
         assert_eq!(wanted(refused()).required(), None, "it never was");
         let required = |granted| wanted(granted).required().map(Vec::from_iter);
         assert_eq!(required(granted(&[Files, Signals])), Some(vec![Files, Signals]));
@@ -263,7 +263,7 @@ mod tests {
         assert!(lost.remedy().contains("plexus down") && lost.remedy().contains("sandboxed"));
         let around = lost.around(None).expect("the hub's helpers do not go without either");
         assert_eq!((around.hide.as_path(), around.inode), (dir.path(), Inode::of(dir.path()).ok()));
-        assert_eq!(walls(WallSetting::Off, refused(), dir.path()).required(), None);
+        assert_eq!(walls(SandboxSetting::Off, refused(), dir.path()).required(), None);
         std::fs::remove_file(dir.path().join("sandboxed")).unwrap();
         assert_eq!(wanted(refused()).required(), None, "the operator accepts what the system grants");
     }

@@ -1,6 +1,6 @@
-//! Under which paths a directory can be reached: its own, and those where the same part of the file system is mounted
-//! once more, as containers that show their host's files do; and the folders on the way to it. It
-//! reads `/proc/self/mountinfo` and changes nothing.
+//! Finds the paths that lead to a directory: its own, the paths where the same part of the file system is mounted again
+//! (as in containers that expose host files), and the ancestors of the directory. It reads `/proc/self/mountinfo` and
+//! changes nothing.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// The type that `statfs` reports for a file system of terminals.
 const TERMINALS: FsWord = 0x1cd1;
 
-/// One mount: which file system, which part of it, and where.
+/// One mount: its file system, the mounted part, and the mount point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mounted {
     device: String,
@@ -22,12 +22,12 @@ struct Mounted {
     at: PathBuf,
 }
 
-/// All paths that lead to `dir`, or to a part of it, and not through it. `dir` itself comes first.
+/// All paths that lead to `dir` or to a part of it without passing through it. `dir` itself comes first.
 pub(super) fn leading_to(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let dir = dir.canonicalize()?;
     let mounts = parse(&std::fs::read("/proc/self/mountinfo")?);
     let mut paths = vec![dir.clone()];
-    // Of what only may be the same it is made sure: something else may be mounted over it.
+    // Candidates are verified, because another file system may be mounted over them.
     for (candidate, part) in candidates(&mounts, &dir) {
         if !paths.contains(&candidate) && candidate.is_dir() && same(&candidate, &part) {
             paths.push(candidate);
@@ -36,12 +36,12 @@ pub(super) fn leading_to(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Where terminals are to be found by name.
+/// The directories that contain terminals.
 pub(super) fn terminals() -> io::Result<Vec<PathBuf>> {
     let mounts = parse(&std::fs::read("/proc/self/mountinfo")?);
     let mut found = Vec::new();
     for mount in mounts {
-        // Something else may be mounted over it, or it may be a single terminal.
+        // Another file system may be mounted over it, or it may be a single terminal.
         let shown = statfs(&mount.at).is_ok_and(|system| system.f_type == TERMINALS) && mount.at.is_dir();
         if shown && !found.contains(&mount.at) {
             found.push(mount.at);
@@ -50,8 +50,8 @@ pub(super) fn terminals() -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The folders around `dir`, outermost first and without the root. All of them count as movable: a child could make a folder that
-/// its user owns read-only now and writable again when the next one runs.
+/// The ancestors of `dir`, outermost first and without the root. All of them count as movable: a child could make a
+/// folder that its user owns read-only now, and writable again when the next child runs.
 pub(super) fn above(dir: &Path) -> Vec<PathBuf> {
     let around = dir.ancestors().skip(1).filter(|folder| folder.parent().is_some());
     let mut found: Vec<PathBuf> = around.map(Path::to_owned).collect();
@@ -59,7 +59,7 @@ pub(super) fn above(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Which file or directory this is, whatever its path.
+/// Identifies a file or directory independently of its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inode {
     device: u64,
@@ -67,7 +67,7 @@ pub struct Inode {
 }
 
 impl Inode {
-    /// That of what `path` leads to.
+    /// The inode that `path` leads to.
     pub fn of(path: &Path) -> io::Result<Self> {
         let found = path.metadata()?;
         Ok(Self { device: found.dev(), number: found.ino() })
@@ -78,15 +78,15 @@ fn same(one: &Path, other: &Path) -> bool {
     matches!((Inode::of(one), Inode::of(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Where `dir`, or something in it, may be seen again: the path there, and the path in `dir`.
+/// Where `dir` or a part of it may be visible again: the path there, and the path in `dir`.
 fn candidates(mounts: &[Mounted], dir: &Path) -> Vec<(PathBuf, PathBuf)> {
     let mut found = Vec::new();
-    // What `dir` is a part of; of several mounts in one place the last one is on top.
+    // The mount that contains `dir`. Of several mounts at one mount point, the last one is on top.
     let around = mounts.iter().filter(|mount| dir.starts_with(&mount.at));
     let holding = around.max_by_key(|mount| mount.at.components().count());
     let below = mounts.iter().filter(|mount| mount.at.starts_with(dir) && mount.at != dir);
     for part in holding.into_iter().chain(below) {
-        // The hidden part by its name in the file system, and by its path here.
+        // The hidden part, by its name in the file system and by its path here.
         let (hidden, here) = match dir.strip_prefix(&part.at) {
             Ok(rest) => (part.root.join(rest), dir.to_owned()),
             Err(_) => (part.root.clone(), part.at.clone()),
@@ -103,7 +103,7 @@ fn candidates(mounts: &[Mounted], dir: &Path) -> Vec<(PathBuf, PathBuf)> {
     found
 }
 
-/// Lines such as `36 35 98:0 /part /place rw - ext4 /dev/sda rw`. What cannot be read names no mount.
+/// Parses lines such as `36 35 98:0 /part /place rw - ext4 /dev/sda rw`. Skips lines that it cannot parse.
 fn parse(text: &[u8]) -> Vec<Mounted> {
     let line = |line: &[u8]| {
         let mut fields = line.split(|byte| *byte == b' ').skip(2);
@@ -116,7 +116,7 @@ fn parse(text: &[u8]) -> Vec<Mounted> {
     text.split(|byte| *byte == b'\n').filter_map(line).collect()
 }
 
-/// Blanks and the like stand there as `\040`.
+/// Blanks and similar characters are escaped as `\040`.
 fn unescaped(field: &[u8]) -> PathBuf {
     let mut path = Vec::with_capacity(field.len());
     let mut rest = field;

@@ -1,5 +1,5 @@
-//! Programs that tell: started without a shell, given the notice on stdin, ended when they take too long. Only so many run
-//! at once and only so many wait; nobody waits for them.
+//! Programs that deliver notifications. They are started without a shell, get the notice on stdin, and are killed if
+//! they take too long. The number of running and of waiting programs is limited, and nothing waits for them.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -12,31 +12,31 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::notice::Notice;
-use crate::Telling;
+use crate::NotifyBy;
 use crate::tasks::Tasks;
 
-/// How many programs run at once.
+/// The maximum number of running programs.
 const AT_ONCE: usize = 4;
-/// How many wait for their turn; what comes beyond is not told.
+/// The maximum number of waiting notices; further ones are dropped.
 const WAITING: usize = 64;
-/// How long one may take.
+/// The time limit for one program.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// The programs.
-pub(super) struct Tellers {
-    by: Vec<Telling>,
+/// Runs the configured programs.
+pub(super) struct Programs {
+    by: Vec<NotifyBy>,
     running: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
     tasks: Tasks,
 }
 
-impl Tellers {
-    pub(super) fn new(by: Vec<Telling>, tasks: Tasks) -> Self {
+impl Programs {
+    pub(super) fn new(by: Vec<NotifyBy>, tasks: Tasks) -> Self {
         let (running, waiting) = (Arc::new(Semaphore::new(AT_ONCE)), Arc::new(Semaphore::new(WAITING)));
         Self { by, running, waiting, tasks }
     }
 
-    /// Tells it every way, some time soon.
+    /// Delivers a notice in every configured way, without waiting for it.
     pub(super) fn tell(&self, notice: &Notice) {
         for telling in &self.by {
             let Ok(place) = Arc::clone(&self.waiting).try_acquire_owned() else {
@@ -47,7 +47,7 @@ impl Tellers {
             let running = Arc::clone(&self.running);
             let program = command.as_std().get_program().to_string_lossy().into_owned();
             let told = async move {
-                // It is never closed.
+                // The semaphore is never closed.
                 let turn = running.acquire_owned().await;
                 drop(place);
                 if let Err(error) = run(command, &input, WITHIN).await {
@@ -55,23 +55,23 @@ impl Tellers {
                 }
                 drop(turn);
             };
-            // A hub that shuts down does not wait for them: they are ended.
+            // A hub that shuts down does not wait for the programs: they are killed.
             self.tasks.spawn_until_closing(told);
         }
     }
 }
 
-fn command(telling: &Telling, notice: &Notice) -> (Command, Vec<u8>) {
+fn command(telling: &NotifyBy, notice: &Notice) -> (Command, Vec<u8>) {
     let mut command = match telling {
-        Telling::Command(words) => {
+        NotifyBy::Command(words) => {
             let mut words = words.iter();
             let mut command = Command::new(words.next().map_or("", String::as_str));
             command.args(words);
             command
         }
-        Telling::Desktop => {
+        NotifyBy::Desktop => {
             let mut command = Command::new("notify-send");
-            // Desktops read the text as markup.
+            // Desktops interpret the text as markup.
             let text = notice.text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
             command.args(["--app-name=plexus", "--", &notice.title, &text]);
             command
@@ -85,7 +85,7 @@ fn command(telling: &Telling, notice: &Notice) -> (Command, Vec<u8>) {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        // Apart from the hub: a Ctrl-C there is not meant for it.
+        // A process group of its own, so that a Ctrl-C for the hub does not reach it.
         .process_group(0)
         .kill_on_drop(true);
     (command, notice.data.to_string().into_bytes())
@@ -97,7 +97,7 @@ async fn run(mut command: Command, input: &[u8], within: Duration) -> Result<(),
     let stdin = child.stdin.take();
     let told = async {
         if let Some(mut stdin) = stdin {
-            // Whoever does not read it does not want it.
+            // A program may ignore its stdin.
             let _ = stdin.write_all(input).await;
         }
         child.wait().await
@@ -107,7 +107,7 @@ async fn run(mut command: Command, input: &[u8], within: Duration) -> Result<(),
         Ok(Ok(status)) => Err(format!("it ended with {status}")),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => {
-            // It has not been reaped: the group is its own.
+            // The process has not been reaped, so the group id is still its own.
             if let Some(group) = group {
                 let _ = kill_process_group(group, Signal::KILL);
             }
@@ -129,10 +129,10 @@ mod tests {
 
     use super::*;
 
-    /// No step of a test takes longer.
+    /// The time limit for each step of a test.
     const LIMIT: Duration = Duration::from_secs(20);
 
-    /// Where programs say what they do: a pipe that ends when all who can write to it are gone.
+    /// A pipe on which the test programs report what they do. It ends when all its writers are gone.
     struct Heard {
         folder: TempDir,
         lines: Lines<BufReader<pipe::Receiver>>,
@@ -161,10 +161,10 @@ mod tests {
         Notice { kind: "approval", session: "worker".to_owned(), title, text, data: json!({}) }
     }
 
-    fn script(script: &str, given: &[&Path]) -> Telling {
+    fn script(script: &str, given: &[&Path]) -> NotifyBy {
         let given = given.iter().map(|path| path.display().to_string());
         let words = ["sh", "-c", script, "sh"].map(str::to_owned);
-        Telling::Command(words.into_iter().chain(given).collect())
+        NotifyBy::Command(words.into_iter().chain(given).collect())
     }
 
     #[tokio::test]
@@ -189,15 +189,15 @@ mod tests {
             &[&heard.path(), &heard.folder.path().join("gate")],
         );
         let tasks = Tasks::default();
-        let tellers = Tellers::new(vec![waits], tasks.clone());
+        let programs = Programs::new(vec![waits], tasks.clone());
         for _ in 0..AT_ONCE {
-            tellers.tell(&notice());
+            programs.tell(&notice());
         }
         for _ in 0..AT_ONCE {
             assert_eq!(heard.line().await.as_deref(), Some("begins"));
         }
         for _ in 0..WAITING + 10 {
-            tellers.tell(&notice());
+            programs.tell(&notice());
         }
         flock(&gate, FlockOperation::Unlock).unwrap();
         timeout(LIMIT, tasks.wait()).await.expect("all of them end");
