@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plexus_agent::{Inode, SandboxPart, Wall};
+use plexus_agent::{Inode, Sandbox, SandboxPart};
 use plexus_files::{FileError, Helper, HelperError, ReadFile};
 use plexus_testkit::{binaries, skip};
 use rustix::fs::{CWD, Mode, mkfifoat};
@@ -18,8 +18,8 @@ struct Ground {
 }
 
 /// A sandbox that hides `dir`.
-fn hiding(dir: PathBuf) -> Wall {
-    Wall {
+fn hiding(dir: PathBuf) -> Sandbox {
+    Sandbox {
         inode: Inode::of(&dir).ok(),
         hide: dir,
         show: None,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::run_dir::{RunDir, create_new};
-use crate::sandbox::{Tracing, Sandbox};
+use crate::sandbox::{Sandbox, Tracing};
 
 /// The channel through which Claude Code requests approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

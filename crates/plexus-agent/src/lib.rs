@@ -18,9 +18,9 @@ mod proc;
 mod program;
 mod readable;
 mod run_dir;
+mod sandbox;
 mod supervise;
 mod tree;
-mod sandbox;
 mod watch;
 
 pub use dir_watch::{DirState, DirWatch};
@@ -33,10 +33,10 @@ pub use launch::{Conversation, JournalLimits, Launch, LaunchLine, PromptTool, St
 pub use outbox::Outbox;
 pub use program::pinned;
 pub use run_dir::RunDir;
+pub use sandbox::{
+    Inode, Protection, Sandbox, SandboxPart, SandboxState, Tracing, enter_sandbox, forbid_tracing,
+    list_data_dir, read_sandbox, try_hiding, try_sandbox,
+};
 pub use supervise::{Keeper, parent_ended, sweep_all};
 pub use tree::{SESSION_ID_VARIABLE, descends_from, sweep};
-pub use sandbox::{
-    Inode, Protection, SandboxPart, Tracing, Sandbox, SandboxState, enter_sandbox, forbid_tracing, list_data_dir,
-    read_sandbox, try_sandbox, try_hiding,
-};
 pub use watch::{JournalWatch, try_inotify};

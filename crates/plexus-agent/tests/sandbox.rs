@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use common::{REACH, Run, User, within};
-use plexus_agent::{Protection, SandboxPart, Tracing, Sandbox, SandboxState, read_sandbox, try_sandbox};
+use plexus_agent::{Protection, Sandbox, SandboxPart, SandboxState, Tracing, read_sandbox, try_sandbox};
 
 /// Whether the system grants what a test needs, by what it says of a sandbox around some directory.
 fn granted(test: &str, which: impl FnOnce(&SandboxState) -> Option<&Protection>) -> bool {
@@ -200,7 +200,9 @@ async fn what_is_said_of_an_agents_memory_is_what_holds() {
         let script = format!("{} memory $$; echo end", REACH);
         let mut run = Run::start_under(user, "", &script);
         let reached = lines(&mut run).await.contains(&"REACHED memory".to_owned());
-        let Some(SandboxState::Namespaces { memory, .. }) = read_sandbox(&run.dir) else { panic!("no sandbox") };
+        let Some(SandboxState::Namespaces { memory, .. }) = read_sandbox(&run.dir) else {
+            panic!("no sandbox")
+        };
         assert_eq!(reached, matches!(memory, Protection::Open(_)), "{user:?}: {memory:?}");
     }
 }

@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 
 use common::{NONCE, Run, gone};
-use plexus_agent::{Inode, SandboxPart, Streams, Sandbox, SandboxState, read_sandbox, sweep, try_hiding};
+use plexus_agent::{Inode, Sandbox, SandboxPart, SandboxState, Streams, read_sandbox, sweep, try_hiding};
 
 /// Whether there can be a sandbox; one that cannot be had is noted under the name of the test.
 fn granted(test: &str) -> bool {
@@ -60,7 +60,11 @@ async fn a_child_finds_its_own_config_and_nothing_else() {
             &root.to_string()
         ]
     );
-    assert!(matches!(read_sandbox(&run.dir), Some(SandboxState::Namespaces { .. })), "{:?}", read_sandbox(&run.dir));
+    assert!(
+        matches!(read_sandbox(&run.dir), Some(SandboxState::Namespaces { .. })),
+        "{:?}",
+        read_sandbox(&run.dir)
+    );
     assert_eq!(std::fs::read_to_string(run.home.path().join("data/secret")).unwrap(), "the secret");
 }
 
@@ -147,7 +151,9 @@ async fn where_there_can_be_none_what_is_wanted_goes_on_and_what_is_required_doe
     let nowhere = Path::new("/no/such/directory");
     let mut run = Run::start_walled("echo started", &[], Some(nowhere));
     assert_eq!(run.line().await, "started");
-    let Some(SandboxState::None { reason }) = read_sandbox(&run.dir) else { panic!("{:?}", read_sandbox(&run.dir)) };
+    let Some(SandboxState::None { reason }) = read_sandbox(&run.dir) else {
+        panic!("{:?}", read_sandbox(&run.dir))
+    };
     assert!(reason.contains("No such file"), "{reason}");
 
     let run = Run::start_walled("touch started", &[SandboxPart::Files], Some(nowhere));

@@ -11,9 +11,9 @@ use plexus_store::{ApprovalRow, Change, RuleChange, Store};
 use serde_json::Value;
 
 use crate::access::{self, Admitted, Standing};
-use crate::inheritance::check_mode_by;
 use crate::budgets::answer_budget;
 use crate::errors::store_error;
+use crate::inheritance::check_mode_by;
 use crate::outcome::already_resolved;
 use crate::policy::Policy;
 use plexus_book::kill_point;

@@ -6,10 +6,8 @@
 
 mod access;
 pub mod activations;
-mod session_audit;
 mod approvals;
 mod audit_anchor;
-mod inheritance;
 mod budgets;
 mod builder;
 mod caller;
@@ -27,6 +25,7 @@ mod files;
 mod follow;
 mod housekeeping;
 mod hub;
+mod inheritance;
 mod keepers;
 mod limits;
 mod lineage;
@@ -41,8 +40,10 @@ mod policy;
 mod read_positions;
 mod render;
 mod run_process;
+mod sandbox;
 mod secret;
 mod session;
+mod session_audit;
 mod settings;
 mod shell;
 mod sign_in;
@@ -53,7 +54,6 @@ mod test_support;
 mod tokens;
 mod tree;
 mod view;
-mod sandbox;
 mod worktrees;
 
 pub use access::{Admitted, Needs};
@@ -62,15 +62,20 @@ pub use builder::{HubBuilder, StartError, standard_methods};
 pub use caller::{Caller, Door, Notification};
 pub use door_figures::{Connected, DoorFigures, DoorName, Turned};
 pub use files::{FileError, FileRead, Files};
-pub use follow::{ApprovalFollower, ApprovalUpdate, ChangeFollower, FollowedEvent, EventCursor, SessionFollower, SessionUpdate};
+pub use follow::{
+    ApprovalFollower, ApprovalUpdate, ChangeFollower, EventCursor, FollowedEvent, SessionFollower,
+    SessionUpdate,
+};
 pub use hub::{Hub, Method, Registry, ShutDown};
 pub use limits::Limits;
 pub use method::{Activation, Audience, MethodTypes, Repeat, ToolUser, method_not_found};
 pub use permit::PermitTicket;
 pub use plexus_agent::Tracing;
+pub use sandbox::{granted_before, regain_sandbox};
 pub use secret::{call_digest, new_token};
-pub use settings::{Address, ChildMcp, NotifySettings, Retention, Settings, NotifyBy, TurnNotices, SandboxSetting};
+pub use settings::{
+    Address, ChildMcp, NotifyBy, NotifySettings, Retention, SandboxSetting, Settings, TurnNotices,
+};
 pub use shell::find_bash;
 pub use sign_in::CODE_VALID_FOR;
 pub use tokens::Known;
-pub use sandbox::{granted_before, regain_sandbox};

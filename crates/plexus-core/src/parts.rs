@@ -17,8 +17,8 @@ use crate::limits::Room;
 use crate::loading::UserSettings;
 use crate::metrics::Metrics;
 use crate::policy::Policies;
-use crate::tasks::Tasks;
 use crate::sandbox::SandboxSetup;
+use crate::tasks::Tasks;
 use crate::{Address, Settings};
 use plexus_book::{Book, Commits};
 

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plexus_agent::{
-    Inode, Protection as Protected, RunDir, SandboxPart, Tracing, Wall, SandboxState, list_data_dir, read_sandbox,
-    try_sandbox,
+    Inode, Protection as Protected, RunDir, Sandbox, SandboxPart, SandboxState, Tracing, list_data_dir,
+    read_sandbox, try_sandbox,
 };
 use plexus_protocol::claudecode::{Protection, SandboxView, SessionView, Wall as Shown};
 use plexus_protocol::{Error, ErrorKind};
 
-use crate::{Settings, SandboxSetting};
+use crate::{SandboxSetting, Settings};
 
 /// The try takes milliseconds on an idle machine; a longer one counts as refused.
 const TRY_WITHIN: Duration = Duration::from_secs(30);
@@ -43,7 +43,9 @@ impl SandboxSetup {
         let data_dir = settings.data_dir.clone();
         let before = granted_before(&data_dir);
         let granted = match settings.sandbox {
-            SandboxSetting::Off => SandboxState::None { reason: "`wall` in plexus.toml is \"off\"".to_owned() },
+            SandboxSetting::Off => {
+                SandboxState::None { reason: "`wall` in plexus.toml is \"off\"".to_owned() }
+            }
             SandboxSetting::Wanted | SandboxSetting::Required => {
                 granted(data_dir.clone(), settings.tracing, before.clone()).await
             }
@@ -103,10 +105,10 @@ impl SandboxSetup {
 
     /// The sandbox for a child or for the hub's own file helpers, with one visible file of the data directory if `show`
     /// is given. `None` if children are started without a sandbox.
-    pub(crate) fn around(&self, show: Option<&Path>) -> Option<Wall> {
+    pub(crate) fn around(&self, show: Option<&Path>) -> Option<Sandbox> {
         let required = self.required()?;
         let (show, hubs) = (show.map(Path::to_owned), self.hubs.clone());
-        Some(Wall { hide: self.data_dir.clone(), show, required, inode: self.inode, hubs })
+        Some(Sandbox { hide: self.data_dir.clone(), show, required, inode: self.inode, hubs })
     }
 
     /// Advice for an operator whose system refuses a required part of the sandbox.
@@ -152,7 +154,9 @@ async fn granted(dir: PathBuf, tracing: Tracing, required: BTreeSet<SandboxPart>
     match tokio::time::timeout(TRY_WITHIN, tried).await {
         Ok(Ok(granted)) => granted,
         Ok(Err(error)) => SandboxState::None { reason: format!("it could not be tried: {error}") },
-        Err(_) => SandboxState::None { reason: format!("it could not be tried within {} s", TRY_WITHIN.as_secs()) },
+        Err(_) => {
+            SandboxState::None { reason: format!("it could not be tried within {} s", TRY_WITHIN.as_secs()) }
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use plexus_core::{ChildMcp, Limits, Retention, Settings, Tracing, SandboxSetting};
+use plexus_core::{ChildMcp, Limits, Retention, SandboxSetting, Settings, Tracing};
 use plexus_server::{Config, DataDir, ServeError};
 use plexus_store::Durability;
 use serde::Deserialize;

@@ -15,7 +15,7 @@ use rustix::process::{
 
 use crate::exit::Exit;
 use crate::launch::{Launch, Streams};
-use crate::sandbox::{Enclosure, Failed, Handle, Init, Plan, SandboxPart, Then, Sandbox, SandboxState};
+use crate::sandbox::{Enclosure, Failed, Handle, Init, Plan, Sandbox, SandboxPart, SandboxState, Then};
 
 /// The keeper's ends of the child's streams. Reading from them never blocks.
 pub(super) struct Ends {
@@ -67,7 +67,9 @@ impl Child {
         let enclosure = Enclosure::all(launch.tracing, &sandbox.required);
         let started = enclosure.attempt(|enclosure| spawn(launch, Some((sandbox, enclosure))));
         let ((child, ends), walled) = match started {
-            Err(Failed::Sandbox(fault)) if fault.part == SandboxPart::Files && sandbox.required.is_empty() => {
+            Err(Failed::Sandbox(fault))
+                if fault.part == SandboxPart::Files && sandbox.required.is_empty() =>
+            {
                 (spawn(launch, None).map_err(said)?, SandboxState::None { reason: fault.reason })
             }
             started => started.map_err(said)?,

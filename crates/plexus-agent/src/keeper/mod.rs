@@ -29,8 +29,8 @@ use crate::dir_watch::{DirState, DirWatch};
 use crate::exit::Exit;
 use crate::launch::{JournalLimits, Launch};
 use crate::run_dir::{RunDir, append_to};
-use crate::tree::signal_below;
 use crate::sandbox::forbid_tracing;
+use crate::tree::signal_below;
 
 /// The interval at which remaining processes are killed again.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::filter::Filter;
 use super::processes::{Handle, Leash};
 use super::protection::{Descriptors, Protection, Tracing, memory, tracing_is_allowed};
-use super::{Plan, Signals, SandboxState, c_path, paths};
+use super::{Plan, SandboxState, Signals, c_path, paths};
 
 /// A part of a sandbox that a system may deny.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

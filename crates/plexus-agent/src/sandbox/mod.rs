@@ -113,7 +113,8 @@ pub fn try_hiding(dir: &Path) -> Result<(), String> {
 /// Tests in short-lived processes which parts this system grants around `dir`. If it denies a required part, the result
 /// is no sandbox.
 pub fn try_sandbox(dir: &Path, tracing: Tracing, required: &BTreeSet<SandboxPart>) -> SandboxState {
-    let sandbox = Sandbox { hide: dir.to_owned(), show: None, required: required.clone(), inode: None, hubs: None };
+    let sandbox =
+        Sandbox { hide: dir.to_owned(), show: None, required: required.clone(), inode: None, hubs: None };
     let tried = Enclosure::all(tracing, required).attempt(|enclosure| {
         let plan = Plan::of(&sandbox, Path::new("/")).and_then(|plan| enclosure.add_to(plan));
         let (plan, _handle) = plan.map_err(Failed::files)?;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use plexus_agent::{
     Entry, Exit, Journal, JournalLimits, JournalWatch, Keeper, Launch, Outbox, ProcessIdentity, RunDir,
-    SandboxPart, Streams, Tracing, Sandbox, descends_from, read_exit,
+    Sandbox, SandboxPart, Streams, Tracing, descends_from, read_exit,
 };
 
 pub const NONCE: &str = "a nonce";
@@ -79,7 +79,13 @@ impl Run {
         let sandbox = |home: &Path| {
             let hide = hide.map_or_else(|| home.join("data"), Path::to_owned);
             let show = hide.starts_with(home).then(|| hide.join("runs/1/mcp.json"));
-            Some(Sandbox { show, hide, required: required.iter().copied().collect(), inode: None, hubs: None })
+            Some(Sandbox {
+                show,
+                hide,
+                required: required.iter().copied().collect(),
+                inode: None,
+                hubs: None,
+            })
         };
         let mut run = Self::prepare_behind(Path::new("/bin/sh"), &["-c", script], Streams::Lines, sandbox);
         run.outbox.go(NONCE).unwrap();
@@ -101,7 +107,12 @@ impl Run {
     }
 
     /// As `start_under`, with a sandbox around another directory.
-    pub fn start_hiding(user: User, prefix: &str, script: &str, sandbox: impl FnOnce(&Path) -> Sandbox) -> Self {
+    pub fn start_hiding(
+        user: User,
+        prefix: &str,
+        script: &str,
+        sandbox: impl FnOnce(&Path) -> Sandbox,
+    ) -> Self {
         let sandbox = |home: &Path| Some(sandbox(home));
         let under = Under { user, prefix: prefix.to_owned() };
         let mut run = Self::prepare_under(&under, &["-c", script], sandbox);

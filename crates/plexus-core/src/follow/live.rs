@@ -9,7 +9,7 @@ use plexus_protocol::{Error, SessionId};
 use plexus_store::Store;
 use tokio::sync::watch;
 
-use super::{Follow, FollowedEvent, PAGE, EventCursor, page};
+use super::{EventCursor, Follow, FollowedEvent, PAGE, page};
 use plexus_book::{Topic, next};
 
 /// The bytes of events that are kept in memory for followers that are not far behind.

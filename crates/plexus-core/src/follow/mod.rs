@@ -225,7 +225,11 @@ impl SessionFollower {
 }
 
 /// Reads the next page from the store, continues into the next turn if necessary, and advances the position.
-async fn page(store: &dyn Store, session: SessionId, place: &mut EventCursor) -> Result<Vec<Arc<FollowedEvent>>, Error> {
+async fn page(
+    store: &dyn Store,
+    session: SessionId,
+    place: &mut EventCursor,
+) -> Result<Vec<Arc<FollowedEvent>>, Error> {
     loop {
         // The latest turn is read first, because a turn starts only after all events of the previous one are stored.
         let latest = store.session(session).await.map_err(store_error)?.map_or(0, |row| row.latest_turn);

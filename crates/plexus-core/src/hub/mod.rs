@@ -30,10 +30,10 @@ use crate::parts::Parts;
 use crate::permit::Permits;
 use crate::policy::{Policies, Policy};
 use crate::read_positions::ReadPositions;
+use crate::sandbox::SandboxSetup;
 use crate::session::{SessionHandle, Sessions};
 use crate::sign_in::SignInCodes;
 use crate::tasks::Tasks;
-use crate::sandbox::SandboxSetup;
 use crate::worktrees::Worktrees;
 use crate::{Address, Settings};
 use plexus_book::{Book, Commits, Meter};
@@ -106,7 +106,7 @@ impl Hub {
             deltas: Arc::default(),
             disk: Disk::of(&settings.data_dir, settings.limits.reserve_bytes)?,
             watch: JournalWatch::new()?,
-            walls,
+            sandbox: walls,
             files,
             user_settings,
             keepers: Keepers::default(),

@@ -2,9 +2,9 @@
 //! for some time, a turn finished, or a budget runs low. This module owns the pending notifications and the list of
 //! delivered ones. It never delays the work that it reports.
 
+mod delivered;
 mod notice;
 mod programs;
-mod delivered;
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -14,10 +14,10 @@ use plexus_store::{ApprovalRow, FeedEntry, FeedKind, FeedRow, Store, TurnStatus}
 
 use crate::tasks::Tasks;
 use crate::{NotifySettings, TurnNotices};
+use delivered::Delivered;
 use notice::{EndedTurn, Notice};
 use plexus_book::{Commits, Deadlines, Topic, next};
 use programs::Programs;
-use delivered::Delivered;
 
 /// The maximum number of feed entries per read.
 const PAGE: u64 = 200;
@@ -33,7 +33,12 @@ pub(crate) struct Notifier {
 impl Notifier {
     pub(crate) fn new(settings: NotifySettings, data_dir: &Path, tasks: &Tasks) -> Self {
         let programs = Programs::new(settings.by.clone(), tasks.clone());
-        Self { settings, questions: Deadlines::default(), told: Mutex::new(Delivered::in_dir(data_dir)), programs }
+        Self {
+            settings,
+            questions: Deadlines::default(),
+            told: Mutex::new(Delivered::in_dir(data_dir)),
+            programs,
+        }
     }
 
     /// Schedules the notification for an open approval, if it is addressed to the operator.

@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::setup::Setup;
 use super::{WorkError, notes, off_thread, record, told};
-use crate::inheritance::place_of;
 use crate::errors::shutting_down;
+use crate::inheritance::place_of;
 use crate::parts::Parts;
 use plexus_book::kill_point;
 

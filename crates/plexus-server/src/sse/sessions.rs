@@ -82,7 +82,11 @@ mod tests {
         let asked = From { turn: Some(2), from_seq: Some(5) };
         assert_eq!(place(&headers, &asked), Ok(Some(EventCursor { turn: 2, seq: 5 })));
         headers.insert("last-event-id", "3-7".parse().unwrap());
-        assert_eq!(place(&headers, &asked), Ok(Some(EventCursor { turn: 3, seq: 8 })), "what it saw counts first");
+        assert_eq!(
+            place(&headers, &asked),
+            Ok(Some(EventCursor { turn: 3, seq: 8 })),
+            "what it saw counts first"
+        );
         headers.insert("last-event-id", "rubbish".parse().unwrap());
         assert!(place(&headers, &asked).is_err());
     }

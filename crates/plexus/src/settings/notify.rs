@@ -1,6 +1,6 @@
 //! `[notify]` of `plexus.toml`: notifications for an operator who is not looking at a client.
 
-use plexus_core::{NotifySettings, NotifyBy, TurnNotices};
+use plexus_core::{NotifyBy, NotifySettings, TurnNotices};
 use serde::Deserialize;
 
 use crate::error::ExpectedError;

@@ -18,10 +18,10 @@ use tokio_util::sync::CancellationToken;
 use super::chat_async::{begin, check_prompt};
 use crate::Hub;
 use crate::access::{Admitted, Needs};
-use crate::inheritance::{bounded, may_be_given};
 use crate::budgets;
 use crate::errors::store_error;
 use crate::hub::Method;
+use crate::inheritance::{bounded, may_be_given};
 use crate::loading::{self, Taken, Trust};
 use crate::method::Audience;
 use crate::policy::Giver;
@@ -306,7 +306,11 @@ async fn check_working_dir(hub: &Hub, given: &str) -> Result<String, Error> {
     let resolved = hub.files().call(resolve, None, &mut tokio::io::sink()).await;
     let resolved = resolved.map_err(|error| {
         // A missing sandbox is the cause to report: without it, no helper can resolve a directory.
-        hub.parts().sandbox.check().err().unwrap_or_else(|| Error::new(ErrorKind::Internal, error.to_string()))
+        hub.parts()
+            .sandbox
+            .check()
+            .err()
+            .unwrap_or_else(|| Error::new(ErrorKind::Internal, error.to_string()))
     })?;
     match resolved {
         Resolved::Directory(real) if Path::new(&real).starts_with(data) || data.starts_with(&real) => ours(),

@@ -12,10 +12,10 @@ use serde_json::json;
 use super::stop::stop_tree;
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::session_audit;
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
+use crate::session_audit;
 use plexus_book::kill_point;
 
 pub(super) fn method() -> Method {
@@ -52,9 +52,9 @@ async fn forget(
         }
     }
     kill_point("delete", "noted");
-    let changes = all
-        .iter()
-        .flat_map(|row| [Change::DeleteSession(row.id), session_audit::change(&caller, "deleted", row, json!({}))]);
+    let changes = all.iter().flat_map(|row| {
+        [Change::DeleteSession(row.id), session_audit::change(&caller, "deleted", row, json!({}))]
+    });
     hub.commit(changes.collect()).await.map_err(store_error)?;
     kill_point("delete", "committed");
     for row in &all {

@@ -15,7 +15,7 @@ use crate::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
-use crate::{Hub, acts, budgets};
+use crate::{Hub, budgets, session_audit};
 use plexus_book::kill_point;
 
 pub(super) fn method() -> Method {

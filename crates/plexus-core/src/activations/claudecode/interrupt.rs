@@ -8,9 +8,9 @@ use serde_json::json;
 
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::session_audit;
 use crate::hub::Method;
 use crate::method::Audience;
+use crate::session_audit;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -27,7 +27,9 @@ async fn interrupt(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Re
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     // The interrupt proceeds even if the audit entry cannot be written.
-    if let Err(error) = session_audit::record(hub.commits(), &caller, "interrupted", &session, json!({})).await {
+    if let Err(error) =
+        session_audit::record(hub.commits(), &caller, "interrupted", &session, json!({})).await
+    {
         tracing::error!(session = %session.id, %error, "a session is interrupted, but not on record");
     }
     // The session comes first, so that it gives its descendants no more work.

@@ -11,7 +11,7 @@ use crate::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
-use crate::{Hub, acts};
+use crate::{Hub, session_audit};
 
 pub(super) fn method() -> Method {
     Method::new("claudecode.rename", "Gives a session another name.", Audience::Programs, Needs::Act, rename)

@@ -8,9 +8,9 @@ use serde_json::json;
 
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::session_audit;
 use crate::hub::Method;
 use crate::method::Audience;
+use crate::session_audit;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -26,7 +26,8 @@ pub(super) fn method() -> Method {
 async fn set_model(hub: Arc<Hub>, caller: Admitted, params: SetModelParams) -> Result<DoneResult, Error> {
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
-    session_audit::record(hub.commits(), &caller, "set_model", &session, json!({"model": params.model})).await?;
+    session_audit::record(hub.commits(), &caller, "set_model", &session, json!({"model": params.model}))
+        .await?;
     hub.session(session.id).set_model(params.model).await?;
     Ok(DoneResult::Ok { session_id: session.id })
 }

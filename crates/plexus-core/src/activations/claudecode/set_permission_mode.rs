@@ -8,10 +8,10 @@ use serde_json::json;
 
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::session_audit;
-use crate::inheritance::check_mode_by;
 use crate::hub::Method;
+use crate::inheritance::check_mode_by;
 use crate::method::Audience;
+use crate::session_audit;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -32,8 +32,14 @@ async fn set_permission_mode(
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
     check_mode_by(hub.store(), &caller, params.mode).await?;
-    session_audit::record(hub.commits(), &caller, "set_permission_mode", &session, json!({"mode": params.mode}))
-        .await?;
+    session_audit::record(
+        hub.commits(),
+        &caller,
+        "set_permission_mode",
+        &session,
+        json!({"mode": params.mode}),
+    )
+    .await?;
     hub.session(session.id).set_mode(params.mode).await?;
     Ok(DoneResult::Ok { session_id: session.id })
 }

@@ -9,9 +9,9 @@ use serde_json::json;
 
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::session_audit;
 use crate::hub::Method;
 use crate::method::Audience;
+use crate::session_audit;
 
 pub(super) fn method() -> Method {
     Method::new(

@@ -10,11 +10,11 @@ use serde_json::json;
 
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::session_audit;
-use crate::inheritance::may_be_given;
 use crate::hub::Method;
+use crate::inheritance::may_be_given;
 use crate::loading::{Taken, project_view};
 use crate::method::Audience;
+use crate::session_audit;
 
 pub(super) fn method() -> Method {
     Method::new(

@@ -9,10 +9,10 @@ use serde_json::json;
 
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::session_audit;
 use crate::child_mcp::http_server;
 use crate::hub::Method;
 use crate::method::Audience;
+use crate::session_audit;
 
 pub(super) fn method() -> Method {
     Method::new(
