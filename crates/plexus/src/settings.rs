@@ -377,7 +377,7 @@ mod tests {
         assert_eq!(from_file.listen.to_string(), "127.0.0.1:5000");
         assert_eq!(from_file.hub.progress_every, Duration::from_millis(500));
         assert_eq!(from_file.hub.child_mcp, ChildMcp::Http);
-        assert_eq!(from_file.hub.wall, SandboxSetting::Required);
+        assert_eq!(from_file.hub.sandbox, SandboxSetting::Required);
         assert_eq!((from_file.hub.tracing, from_file.hub.orphan_after), (Tracing::Allowed, None));
         let flagged = ServeArgs { listen: Some("127.0.0.1:0".parse().unwrap()), ..args(dir.path()) };
         assert_eq!(config(flagged).unwrap().listen.to_string(), "127.0.0.1:0");
