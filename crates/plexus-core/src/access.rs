@@ -91,7 +91,7 @@ pub(crate) async fn admit(store: &dyn Store, caller: Caller, needs: Needs) -> Re
 /// Rejects calls that this kind of caller may never make.
 async fn check_kind(store: &dyn Store, principal: &Principal, needs: Needs) -> Result<(), Error> {
     let refused = match (principal, needs) {
-        // A permission request always gets a decision, whoever the caller is.
+        // A permission request gets a decision from every caller.
         (Principal::Operator | Principal::Token { right: TokenRight::Operator, .. }, _) | (_, Needs::Ask) => {
             return Ok(());
         }

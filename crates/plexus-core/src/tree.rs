@@ -90,52 +90,15 @@ fn add_up(seen: &mut [Seen]) {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
-    use plexus_protocol::{ApprovalKind, AskedOf, NodeId, SessionId, SessionName, TreeId};
-    use plexus_store::{SessionConfig, SessionRow};
+    use plexus_protocol::{ApprovalKind, AskedOf, SessionId};
+    use plexus_store::SessionRow;
 
     use super::*;
+    use crate::test_support::session_row;
 
     /// A session with one open approval and a cost of one dollar.
     fn living(name: &str, answers_to: AskedOf) -> LivingSession {
-        let config = SessionConfig {
-            working_dir: "/".to_owned(),
-            worktree: None,
-            model: None,
-            system_prompt: None,
-            loopback_enabled: true,
-            channel: Channel::Control,
-            permission_mode: PermissionMode::Default,
-            policy: PolicyName::OwnCourse,
-            deltas: false,
-            env: BTreeMap::new(),
-            mcp_servers: BTreeMap::new(),
-            project: None,
-            hub_tools: true,
-            approve_scope: Vec::new(),
-            approval_timeout_secs: None,
-            escalate_after_secs: None,
-            wake: false,
-            metadata: None,
-            forked: None,
-        };
-        let row = SessionRow {
-            id: SessionId::random(),
-            name: SessionName::try_from(name.to_owned()).expect("a name"),
-            answers_to,
-            config,
-            tree: TreeId::random(),
-            beginning: NodeId::random(),
-            head: NodeId::random(),
-            latest_turn: 0,
-            latest_run: 0,
-            created_at: 0,
-            deleted_at: None,
-            cost_usd: 1.0,
-            woken_to: 0,
-        };
+        let row = SessionRow { answers_to, cost_usd: 1.0, ..session_row(name) };
         LivingSession { row, turn: None, open: vec![ApprovalKind::Tool], budget: Vec::new() }
     }
 

@@ -57,9 +57,9 @@ impl Escalation {
         } else {
             return Ok(Some(row));
         };
-        kill_point("way up", "due");
+        kill_point("escalation", "due");
         match commits.commit(changes).await {
-            Ok(_) => kill_point("way up", "gone on"),
+            Ok(_) => kill_point("escalation", "committed"),
             Err(StoreError::Refused(Refusal::AlreadyResolved(_) | Refusal::AskedOfAnother(_))) => {}
             Err(error) => return Err(error),
         }

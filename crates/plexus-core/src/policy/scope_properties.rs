@@ -1,13 +1,11 @@
 //! Property tests: in random trees with random scopes and rules, every call that a session allows lies within its own
 //! scope and the scopes of all its ancestors.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use plexus_policy::{Call, Rule, RuleEffect, RuleEntry, Scope};
-use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
-use plexus_protocol::{AskedOf, Decider, NodeId, SessionId, SessionName, TreeId};
-use plexus_store::{NewRule, RuleAuthority, RuleRow, SessionConfig, SessionRow};
+use plexus_protocol::{AskedOf, Decider, SessionId};
+use plexus_store::{NewRule, RuleAuthority, RuleRow, SessionRow};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
@@ -15,6 +13,7 @@ use serde_json::{Value, json};
 use super::gate::Say;
 use super::in_force::Policies;
 use crate::lineage::{JudgedCall, Lineage};
+use crate::test_support::session_row;
 
 const RULES: &[&str] = &[
     "*",
@@ -75,42 +74,12 @@ struct Given {
 }
 
 fn row(drawn: &Drawn, above: Option<SessionId>) -> SessionRow {
-    let config = SessionConfig {
-        working_dir: "/w".to_owned(),
-        worktree: None,
-        model: None,
-        system_prompt: None,
-        loopback_enabled: true,
-        channel: Channel::Control,
-        permission_mode: PermissionMode::Default,
-        policy: PolicyName::OwnCourse,
-        deltas: false,
-        env: BTreeMap::new(),
-        mcp_servers: BTreeMap::new(),
-        project: None,
-        hub_tools: drawn.hub_tools,
-        approve_scope: drawn.scope.iter().map(|rule| (*rule).to_owned()).collect(),
-        approval_timeout_secs: None,
-        escalate_after_secs: None,
-        wake: false,
-        metadata: None,
-        forked: None,
-    };
-    SessionRow {
-        id: SessionId::random(),
-        name: SessionName::try_from("any".to_owned()).expect("a name"),
-        answers_to: above.map_or(AskedOf::Operator, |id| AskedOf::Session { id }),
-        config,
-        tree: TreeId::random(),
-        beginning: NodeId::random(),
-        head: NodeId::random(),
-        latest_turn: 0,
-        latest_run: 0,
-        created_at: 0,
-        deleted_at: drawn.deleted.then_some(1),
-        cost_usd: 0.0,
-        woken_to: 0,
-    }
+    let mut row = session_row("any");
+    row.answers_to = above.map_or(AskedOf::Operator, |id| AskedOf::Session { id });
+    row.config.hub_tools = drawn.hub_tools;
+    row.config.approve_scope = drawn.scope.iter().map(|rule| (*rule).to_owned()).collect();
+    row.deleted_at = drawn.deleted.then_some(1);
+    row
 }
 
 fn rows(drawn: &[Drawn]) -> Vec<SessionRow> {

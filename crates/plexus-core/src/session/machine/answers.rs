@@ -26,7 +26,7 @@ pub(super) struct OpenApproval {
 
 /// How the outcome of an approval affects the running turn.
 #[derive(Debug, PartialEq, Eq)]
-enum TurnEffect {
+pub(super) enum TurnEffect {
     Interrupts,
     None,
 }
@@ -64,12 +64,8 @@ impl Machine {
         }
     }
 
-    /// Records how an approval ended, before the lines that follow from it are read.
-    pub(super) fn record_answer(&mut self, row: &ApprovalRow) {
-        self.apply_answer(row);
-    }
-
-    fn apply_answer(&mut self, row: &ApprovalRow) -> TurnEffect {
+    /// Records how an approval ended, and returns how that affects the running turn.
+    pub(super) fn apply_answer(&mut self, row: &ApprovalRow) -> TurnEffect {
         if let Some(open) = self.approvals.values_mut().find(|open| open.id == row.approval.id) {
             open.status = row.approval.status;
             open.decision.clone_from(&row.approval.decision);

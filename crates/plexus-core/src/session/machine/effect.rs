@@ -62,7 +62,7 @@ pub(in crate::session) enum Effect {
     Send(String),
     /// Commits, and tries until the store accepts it.
     Commit(Vec<Change>, AfterCommit),
-    /// Commits once: the caller is told when the store fails.
+    /// Commits once. The result, an error included, goes to the caller.
     TryCommit(Vec<Change>, AfterTry),
     /// Goes on with the next step once the effects before it are done.
     Then(Next),

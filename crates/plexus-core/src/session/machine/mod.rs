@@ -173,7 +173,7 @@ impl Machine {
     /// Records an answer that is in the inbox, before the lines that follow from it are read. The command itself comes
     /// later.
     pub(super) fn answer_arrived(&mut self, row: &plexus_store::ApprovalRow) {
-        self.record_answer(row);
+        self.apply_answer(row);
     }
 
     pub(super) fn id(&self) -> SessionId {

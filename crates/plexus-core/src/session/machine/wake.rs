@@ -60,7 +60,7 @@ fn prompt(open: usize, askers: &[&SessionName]) -> String {
     let askers: Vec<&str> = askers.iter().map(|name| name.as_str()).collect();
     format!(
         "Plexus: {open} approval(s) asked by {} wait for your answer. Call loopback_wait without a cursor to see them, \
-         then loopback_respond or loopback_escalate; unanswered, they go on to whoever is above you.",
+         then loopback_respond or loopback_escalate; unanswered, they escalate to the next decider above you.",
         askers.join(", ")
     )
 }
