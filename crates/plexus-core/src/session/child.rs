@@ -16,7 +16,8 @@ pub(super) struct Child {
     /// `None` when a new hub found the process gone.
     pub(super) keeper: Option<Keeper>,
     pub(super) journal: Journal,
-    pub(super) outbox: Outbox,
+    /// `None` once a batch of its lines cannot be stored: nothing is sent to it any more.
+    pub(super) outbox: Option<Outbox>,
     /// The journal may contain unread lines.
     pub(super) unread: Unread,
 }
@@ -46,7 +47,7 @@ impl Child {
     ) -> io::Result<(Self, HashSet<SentId>)> {
         let journal = Journal::open(&dir, offset, watch)?;
         let (outbox, sent) = Outbox::open(&dir)?;
-        Ok((Self { key, dir, keeper, journal, outbox, unread: Unread::Maybe }, sent))
+        Ok((Self { key, dir, keeper, journal, outbox: Some(outbox), unread: Unread::Maybe }, sent))
     }
 
     async fn wrote(journal: &mut Journal, unread: Unread, disk: &Disk) {

@@ -120,8 +120,8 @@ impl Owner {
     async fn send(&mut self, line: &str) -> Result<(), Closing> {
         let mut pause = FIRST_PAUSE;
         let mut held = None;
-        while let Some(child) = self.child.as_mut() {
-            match child.outbox.append(line) {
+        while let Some(outbox) = self.child.as_mut().and_then(|child| child.outbox.as_mut()) {
+            match outbox.append(line) {
                 Ok(()) => break,
                 Err(error) => {
                     tracing::warn!(session = %self.machine.id(), %error, "a line is held until it can be sent");
@@ -146,8 +146,8 @@ impl Owner {
 
     /// A child whose stdin cannot be closed is ended when its time is over.
     fn close_stdin(&mut self) {
-        if let Some(child) = self.child.as_mut()
-            && let Err(error) = child.outbox.close_stdin()
+        if let Some(outbox) = self.child.as_mut().and_then(|child| child.outbox.as_mut())
+            && let Err(error) = outbox.close_stdin()
         {
             tracing::warn!(session = %self.machine.id(), %error, "the stdin of an idle child could not be closed");
         }
@@ -158,7 +158,7 @@ impl Owner {
     async fn interrupt_briefly(&mut self, line: &str) {
         let Some(child) = self.child.as_mut().filter(|child| child.keeper.is_some()) else { return };
         let Ok(mut journal) = child.journal.beside(&child.dir, &self.parts.watch) else { return };
-        if child.outbox.append(line).is_err() {
+        if child.outbox.as_mut().is_none_or(|outbox| outbox.append(line).is_err()) {
             return;
         }
         let turn_ends = async {

@@ -162,8 +162,8 @@ impl Owner {
 
     /// Lets the keeper start Claude Code, however long the disk takes to have room for it.
     pub(super) async fn release(&mut self) -> Result<(), Closing> {
-        while let Some(child) = self.child.as_mut() {
-            match child.outbox.go(&nonce(child.key)) {
+        while let Some(Child { key, outbox: Some(outbox), .. }) = self.child.as_mut() {
+            match outbox.go(&nonce(*key)) {
                 Ok(()) => break,
                 Err(error) => {
                     tracing::warn!(session = %self.machine.id(), %error, "a start is held until it can be written");

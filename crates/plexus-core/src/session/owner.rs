@@ -183,9 +183,12 @@ impl Owner {
                 }
                 Err(StoreError::Unavailable(why)) => why,
                 Err(error) => {
-                    // A fault of the hub. The only safe step left is to end the child.
+                    // A fault of the hub. The decisions of this batch are not durable, so none of them may reach the child.
                     tracing::error!(session = %self.machine.id(), %error, "a batch cannot be stored; the child is ended");
                     self.terminate_child();
+                    if let Some(child) = self.child.as_mut() {
+                        child.outbox = None;
+                    }
                     return Ok(Committed::default());
                 }
             };
