@@ -1,4 +1,5 @@
-//! What the sandbox around a child promises. Where the system grants none, the tests that need one say so by name.
+//! The sandbox hides the hub's data directory from a child. If the system supports no sandbox, the tests that need one report that they
+//! were skipped.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,14 +10,14 @@ use std::path::Path;
 use common::{NONCE, Run, gone};
 use plexus_agent::{Inode, Sandbox, SandboxPart, SandboxState, Streams, read_sandbox, sweep, try_hiding};
 
-/// Whether there can be a sandbox; one that cannot be had is noted under the name of the test.
+/// Whether the system supports a sandbox. If not, reports the test as skipped.
 fn granted(test: &str) -> bool {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("file"), "").unwrap();
     let tried = try_hiding(dir.path());
     assert!(dir.path().join("file").exists(), "who tries it is not behind it");
     if let Err(reason) = &tried {
-        plexus_testkit::skip(test, &format!("wall: {reason}"));
+        plexus_testkit::skip(test, &format!("sandbox: {reason}"));
     }
     tried.is_ok()
 }
@@ -36,7 +37,7 @@ async fn a_child_finds_its_own_config_and_nothing_else() {
     if !granted("a_child_finds_its_own_config_and_nothing_else") {
         return;
     }
-    let mut run = Run::start_walled(
+    let mut run = Run::start_sandboxed(
         "find data | sort; cat data/runs/1/mcp.json; echo; \
          for act in 'echo x > data/runs/1/mcp.json' 'echo x > data/runs/1/outbox.jsonl' 'rm data/runs/1/mcp.json' \
          'mv data other' 'touch data/new' 'cat data/secret'; do sh -c \"$act\" 2> /dev/null && echo \"$act\"; done; \
@@ -45,7 +46,7 @@ async fn a_child_finds_its_own_config_and_nothing_else() {
         None,
     );
     let own = rustix::process::geteuid().as_raw();
-    // What is root's stays root's for root, and is nobody's for anyone else.
+    // Files of root belong to root for root, and to nobody for other users.
     let root = if own == 0 { 0 } else { 65534 };
     assert_eq!(
         lines(&mut run).await,
@@ -69,11 +70,11 @@ async fn a_child_finds_its_own_config_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_child_cannot_get_around_it() {
-    if !granted("a_child_cannot_get_around_it") {
+async fn a_child_cannot_bypass_the_sandbox() {
+    if !granted("a_child_cannot_bypass_the_sandbox") {
         return;
     }
-    let mut run = Run::start_walled(
+    let mut run = Run::start_sandboxed(
         "keeper=1; data=$PWD/data; look='cat '$data'/secret'; \
          tried() { \"$@\" 2> /dev/null | grep -q 'the secret' && echo \"REACHED by $*\"; echo tried; }; \
          tried $look; \
@@ -103,16 +104,16 @@ async fn a_child_cannot_get_around_it() {
     );
     let lines = lines(&mut run).await;
     assert_eq!(lines, ["tried"; 18], "{lines:#?}");
-    // What it is to be kept from is there.
+    // The hidden file exists.
     assert!(run.home.path().join("data/secret").exists() && !run.home.path().join("m/data/secret").exists());
 }
 
 #[tokio::test]
-async fn stop_reaches_behind_it() {
-    if !granted("stop_reaches_behind_it") {
+async fn stop_ends_sandboxed_processes() {
+    if !granted("stop_ends_sandboxed_processes") {
         return;
     }
-    let mut run = Run::start_walled(
+    let mut run = Run::start_sandboxed(
         "(env -i setsid sh -c 'trap \"\" TERM HUP; echo $$; while :; do /bin/sleep 300; done' &); \
          (unshare -U setsid sh -c 'trap \"\" TERM HUP; echo $$; while :; do sleep 300; done' &); \
          echo $$; while :; do sleep 300; done",
@@ -128,11 +129,11 @@ async fn stop_reaches_behind_it() {
 }
 
 #[tokio::test]
-async fn a_child_behind_it_dies_with_its_keeper_and_is_found_by_its_mark() {
-    if !granted("a_child_behind_it_dies_with_its_keeper_and_is_found_by_its_mark") {
+async fn a_sandboxed_child_dies_with_its_keeper_and_is_found_by_its_environment() {
+    if !granted("a_sandboxed_child_dies_with_its_keeper_and_is_found_by_its_environment") {
         return;
     }
-    let mut run = Run::start_walled(
+    let mut run = Run::start_sandboxed(
         "(setsid sh -c 'echo $$; while :; do sleep 300; done' &); echo $$; while :; do sleep 300; done",
         &[SandboxPart::Files],
         None,
@@ -147,16 +148,16 @@ async fn a_child_behind_it_dies_with_its_keeper_and_is_found_by_its_mark() {
 }
 
 #[tokio::test]
-async fn where_there_can_be_none_what_is_wanted_goes_on_and_what_is_required_does_not() {
+async fn without_a_sandbox_an_optional_one_starts_the_child_and_a_required_one_does_not() {
     let nowhere = Path::new("/no/such/directory");
-    let mut run = Run::start_walled("echo started", &[], Some(nowhere));
+    let mut run = Run::start_sandboxed("echo started", &[], Some(nowhere));
     assert_eq!(run.line().await, "started");
     let Some(SandboxState::None { reason }) = read_sandbox(&run.dir) else {
         panic!("{:?}", read_sandbox(&run.dir))
     };
     assert!(reason.contains("No such file"), "{reason}");
 
-    let run = Run::start_walled("touch started", &[SandboxPart::Files], Some(nowhere));
+    let run = Run::start_sandboxed("touch started", &[SandboxPart::Files], Some(nowhere));
     let exit = run.exit().await;
     let error = exit.error.expect("a reason");
     assert!(error.contains("required") && error.contains("No such file"), "{error}");
@@ -165,21 +166,21 @@ async fn where_there_can_be_none_what_is_wanted_goes_on_and_what_is_required_doe
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_named_behind_it_as_well() {
-    if !granted("a_program_that_is_not_there_is_named_behind_it_as_well") {
+async fn a_missing_program_is_named_in_the_sandbox_too() {
+    if !granted("a_missing_program_is_named_in_the_sandbox_too") {
         return;
     }
     let sandbox = |home: &Path| {
         Some(Sandbox { hide: home.join("data"), show: None, required: [].into(), inode: None, hubs: None })
     };
-    let mut run = Run::prepare_behind(Path::new("/no/such/claude"), &[], Streams::Lines, sandbox);
+    let mut run = Run::prepare_in_sandbox(Path::new("/no/such/claude"), &[], Streams::Lines, sandbox);
     run.outbox.go(NONCE).unwrap();
     assert_eq!(run.exit().await.error.as_deref(), Some("/no/such/claude cannot be found"));
 }
 
 #[tokio::test]
-async fn a_directory_that_was_exchanged_is_not_hidden_in_place_of_the_real_one() {
-    if !granted("a_directory_that_was_exchanged_is_not_hidden_in_place_of_the_real_one") {
+async fn a_replaced_data_directory_starts_no_child() {
+    if !granted("a_replaced_data_directory_starts_no_child") {
         return;
     }
     let start = |inode_of: &str| {
@@ -194,12 +195,12 @@ async fn a_directory_that_was_exchanged_is_not_hidden_in_place_of_the_real_one()
             })
         };
         let script = ["-c", "touch started; echo started"];
-        let mut run = Run::prepare_behind(Path::new("/bin/sh"), &script, Streams::Lines, sandbox);
+        let mut run = Run::prepare_in_sandbox(Path::new("/bin/sh"), &script, Streams::Lines, sandbox);
         run.outbox.go(NONCE).unwrap();
         run
     };
     assert_eq!(start("data").line().await, "started");
-    // The hub has locked another directory than the one that stands there now.
+    // The hub has locked another directory than the one at that path now.
     let run = start("data/runs");
     let error = run.exit().await.error.expect("a reason");
     assert!(error.contains("another directory"), "{error}");

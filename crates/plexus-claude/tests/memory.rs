@@ -1,4 +1,4 @@
-//! However large a line is and whatever it is made of, reading it takes little memory.
+//! Parsing a line takes little memory, however large the line is and whatever it contains.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Read;
@@ -6,18 +6,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plexus_claude::parse_oversized;
 
-/// The system's allocator, with a count of what is in use and of the most there ever was.
+/// The system's allocator with a count of the used memory and its peak.
 struct Counting;
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: both calls are passed on as they are to the system's allocator; counting touches only atomics.
+// SAFETY: both calls are passed unchanged to the system's allocator; counting uses only atomics.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let in_use = IN_USE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         PEAK.fetch_max(in_use, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`, which is the same.
+        // SAFETY: the caller upholds the contract of `alloc`, which is the same.
         unsafe { System.alloc(layout) }
     }
 
@@ -31,7 +31,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Gives `unit` again and again.
+/// Repeats `unit`.
 struct Repeat(&'static [u8], usize);
 
 impl Read for Repeat {
@@ -44,9 +44,9 @@ impl Read for Repeat {
     }
 }
 
-// One test, so that no other one allocates meanwhile.
+// A single test, so that no other test allocates at the same time.
 #[test]
-fn a_line_of_8_megabytes_takes_little_memory_whatever_it_is_made_of() {
+fn a_line_of_8_megabytes_takes_little_memory_whatever_it_contains() {
     let shapes: [(&str, &[u8], &str); 9] = [
         (r#"{"type":"control_cancel_request","request_id":""#, b"x", r#""}"#),
         (r#"{"type":"user","message":{"content":""#, br"\u6f22", r#""}}"#),
@@ -67,7 +67,7 @@ fn a_line_of_8_megabytes_takes_little_memory_whatever_it_is_made_of() {
         let taken = PEAK.load(Ordering::Relaxed) - at_start;
         assert!(taken < 3 * 1024 * 1024, "{before}: {taken} bytes for {:.100}", format!("{read:?}"));
     }
-    // A line that is held is built as a tree, unless that would be many times its size.
+    // A line within the limit is parsed into a tree, unless the tree would be many times its size.
     for (before, unit, after) in shapes {
         let line = [before.as_bytes(), &unit.repeat(8 * 1024 * 1024 / unit.len()), after.as_bytes()].concat();
         PEAK.store(IN_USE.load(Ordering::Relaxed), Ordering::Relaxed);

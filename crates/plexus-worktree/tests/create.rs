@@ -1,4 +1,4 @@
-//! What is made when a session asks for a worktree, and what is refused before anything is made.
+//! How a worktree is created, and which requests are refused before anything is created.
 
 mod common;
 
@@ -11,7 +11,7 @@ use plexus_protocol::SessionId;
 use plexus_worktree::{Note, Notes, Plan, Record, Request, Stage, WorktreeError, is_unchanged, remove};
 
 #[test]
-fn a_worktree_is_a_checkout_with_a_branch_of_its_own() {
+fn a_worktree_is_a_checkout_with_its_own_branch() {
     let ground = Ground::new();
     ground.write("a.txt", "not committed\n");
     let made = ground.make();
@@ -34,7 +34,7 @@ fn a_worktree_is_a_checkout_with_a_branch_of_its_own() {
 }
 
 #[test]
-fn one_that_is_broken_stands_in_nobodys_way() {
+fn a_broken_worktree_does_not_block_others() {
     let ground = Ground::new();
     let broken = ground.make();
     std::fs::write(broken.admin().join("HEAD"), "\0").unwrap();
@@ -47,7 +47,7 @@ fn one_that_is_broken_stands_in_nobodys_way() {
 }
 
 #[test]
-fn a_session_works_in_the_same_subdirectory_at_the_revision_it_asked_for() {
+fn a_session_works_in_the_same_subdirectory_at_the_requested_revision() {
     let ground = Ground::new();
     let first = ground.repo.head().unwrap().peel_to_commit().unwrap().id();
     ground.write("later/c.txt", "c\n");
@@ -63,14 +63,14 @@ fn a_session_works_in_the_same_subdirectory_at_the_revision_it_asked_for() {
     assert!(!made.path().join("later").exists());
     let missing = ground.try_make(&at("later", Some("HEAD~1"))).err().unwrap();
     assert!(matches!(missing, WorktreeError::NotInTree(_)), "{missing}");
-    // A worktree can be made from a worktree.
+    // A worktree can be created from a worktree.
     let request = Request { working_dir: made.path().to_owned(), ..ground.request() };
     let second = ground.try_make(&request).unwrap();
     assert_eq!((second.worktree.base, second.worktree.repo), (first.to_string(), made.worktree.repo));
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_anything_is_made() {
+fn an_invalid_request_is_refused_before_anything_is_created() {
     let ground = Ground::new();
     let plain = ground.dir.path().join("plain");
     std::fs::create_dir(&plain).unwrap();
@@ -106,7 +106,7 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn what_was_made_is_removed_without_a_trace_however_far_it_came() {
+fn a_worktree_is_removed_completely_even_if_its_creation_failed() {
     let ground = Ground::new();
     let before = || {
         let branches = ground.repo.branches(None).unwrap().count();
@@ -122,7 +122,7 @@ fn what_was_made_is_removed_without_a_trace_however_far_it_came() {
     assert!(!ground.worktrees_dir().join("app").exists());
     remove(&made.worktree).unwrap();
 
-    // One whose making failed half way: the branch is there, the files are not.
+    // The creation failed half way: the branch exists, the files do not.
     let plan = Plan::of(&ground.request()).unwrap();
     let commit = ground.repo.head().unwrap().peel_to_commit().unwrap();
     ground.repo.branch(&plan.worktree().branch, &commit, false).unwrap();
@@ -133,7 +133,7 @@ fn what_was_made_is_removed_without_a_trace_however_far_it_came() {
 }
 
 #[test]
-fn many_can_be_made_and_removed_at_once() {
+fn many_worktrees_can_be_created_and_removed_concurrently() {
     let ground = Ground::new();
     let requests: Vec<Request> = (0..8).map(|_| ground.request()).collect();
     let records = ground.root.with_file_name("records");
@@ -155,7 +155,7 @@ fn many_can_be_made_and_removed_at_once() {
 }
 
 #[test]
-fn a_note_is_found_until_it_is_erased() {
+fn a_note_is_listed_until_it_is_erased() {
     let ground = Ground::new();
     let notes = Notes::new(ground.dir.path().join("notes"));
     assert!(notes.all().unwrap().is_empty());

@@ -1,4 +1,4 @@
-//! However a stream is cut into chunks, the same messages come out of it.
+//! A stream gives the same messages, however it is split into chunks.
 
 use plexus_claude::{Incoming, Line, LineSplitter, parse, parse_oversized};
 use proptest::collection::vec;
@@ -19,7 +19,7 @@ fn line() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![proptest::sample::select(fixture), text, other, rubbish, blank]
 }
 
-/// What a reader of the stream sees: messages with their ranges, and how far it has come.
+/// The messages of the stream with their ranges, and the final offset.
 fn read(stream: &[u8], chunks: &[&[u8]]) -> (Vec<(u64, u64, Incoming)>, u64) {
     let mut splitter = LineSplitter::new(0, MAX_LINE);
     let mut seen = Vec::new();
@@ -68,7 +68,7 @@ proptest! {
             }
         }).collect();
         let messages: Vec<_> = at_once.0.into_iter().map(|(_, _, message)| message).collect();
-        // A carriage return at the end is white space to JSON, and shows only in rubbish.
+        // A carriage return at the end is white space in JSON. It is visible only in garbage.
         let strip = |message| match message {
             Incoming::Rubbish { text } => Incoming::Rubbish { text: text.trim_end_matches('\r').to_owned() },
             other => other,
