@@ -1,5 +1,5 @@
-//! A long conversation: adding to it, reading it page by page from the root to the end, and one page from its middle, beside
-//! one of a tenth of it. The whole takes time in proportion; the page, and a node more, take as good as no longer.
+//! A long conversation compared with one of a tenth of its length: appending to it, reading it page by page, and reading one page from its
+//! middle. Reading all of it may take time in proportion. One page and one more node must take about the same time.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -12,21 +12,21 @@ use plexus_store::{
 };
 use serde_json::json;
 
-/// How many nodes are read in one page.
-const AT_ONCE: u64 = 1000;
-/// How many are added in one commit. With very many, what SQLite keeps to undo it would be half of what is measured.
-const ADDED: u64 = 50;
-/// How many times in proportion the whole may take, and how many times as long a page, or a node more, ten times as deep.
+/// The number of nodes in a page.
+const PAGE: u64 = 1000;
+/// The number of nodes per commit. With very many, SQLite's rollback data would be half of the measured time.
+const PER_COMMIT: u64 = 50;
+/// The largest ratio: for the whole conversation in proportion to its length, and for a page or one more node at ten times the depth.
 const GOAL: f64 = 2.0;
 
 #[derive(Args)]
 pub(crate) struct ArborArgs {
-    /// How long the longer conversation is
+    /// Length of the longer conversation
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(20_000..))]
     nodes: u64,
 }
 
-/// What one conversation took.
+/// The times for one conversation.
 struct Taken {
     node: Duration,
     whole: Duration,
@@ -35,8 +35,8 @@ struct Taken {
 
 #[expect(clippy::print_stdout, reason = "this is what it is for")]
 pub(crate) async fn run(args: &ArborArgs) -> anyhow::Result<ExitCode> {
-    let place = tempfile::tempdir()?;
-    let store = SqliteStore::open(&place.path().join("db"), Durability::Normal)?;
+    let dir = tempfile::tempdir()?;
+    let store = SqliteStore::open(&dir.path().join("db"), Durability::Normal)?;
     let short = measured(&store, "short", args.nodes / 10).await?;
     let long = measured(&store, "long", args.nodes).await?;
     let in_proportion = long.whole.as_secs_f64() / short.whole.as_secs_f64() / 10.0;
@@ -66,7 +66,7 @@ async fn measured(store: &SqliteStore, name: &str, nodes: u64) -> anyhow::Result
     let begun = Instant::now();
     let mut read = 0;
     while read <= nodes {
-        let page = store.path(head, read, AT_ONCE).await?;
+        let page = store.path(head, read, PAGE).await?;
         anyhow::ensure!(!page.is_empty(), "the path ends at {read}");
         read += page.len() as u64;
     }
@@ -78,7 +78,7 @@ async fn measured(store: &SqliteStore, name: &str, nodes: u64) -> anyhow::Result
     Ok(Taken { node, whole, page: begun.elapsed() / 100 })
 }
 
-/// A session that has said so much; where it stands.
+/// Creates a session with this many nodes. Returns its head.
 async fn grown(store: &SqliteStore, name: &str, nodes: u64) -> anyhow::Result<NodeId> {
     let (session, tree, mut head) = (SessionId::random(), TreeId::random(), NodeId::random());
     let config: SessionConfig = serde_json::from_value(json!({
@@ -89,11 +89,10 @@ async fn grown(store: &SqliteStore, name: &str, nodes: u64) -> anyhow::Result<No
         (SessionName::try_from(name.to_owned()).map_err(anyhow::Error::msg)?, AskedOf::Operator);
     let new = NewSession { id: session, name, answers_to, config, tree, head, begins: Begins::NewTree };
     store.commit(0, vec![Change::CreateSession(Box::new(new))]).await?;
-    for part in 0..nodes / ADDED {
+    for part in 0..nodes / PER_COMMIT {
         let mut changes = Vec::new();
-        for i in 0..ADDED {
-            let content =
-                json!([{"type": "text", "text": format!("What is said as number {}.", part * ADDED + i)}]);
+        for i in 0..PER_COMMIT {
+            let content = json!([{"type": "text", "text": format!("What is said as number {}.", part * PER_COMMIT + i)}]);
             let (id, parent) = (NodeId::random(), head);
             let node = NodeRow { id, tree, parent, role: Role::Assistant, content, turn: 1, uuid: None };
             head = id;

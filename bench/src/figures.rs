@@ -1,4 +1,4 @@
-//! Many durations in three numbers.
+//! Summarises durations as three percentiles.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,13 +16,13 @@ impl Figures {
     pub(crate) fn of(mut durations: Vec<Duration>) -> Self {
         durations.sort_unstable();
         let at = |percent: usize| {
-            let place = (durations.len() * percent).div_ceil(100).saturating_sub(1);
-            durations.get(place).copied().unwrap_or_default()
+            let index = (durations.len() * percent).div_ceil(100).saturating_sub(1);
+            durations.get(index).copied().unwrap_or_default()
         };
         Self { p50: at(50), p90: at(90), p99: at(99), count: durations.len() }
     }
 
-    /// How many times as long as there the middle one took.
+    /// The ratio of the medians.
     pub(crate) fn ratio_to(&self, other: &Self) -> f64 {
         self.p50.as_secs_f64() / other.p50.as_secs_f64()
     }
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_of_those_measured() {
+    fn percentiles_are_measured_values() {
         let figures = Figures::of((1..=200).rev().map(Duration::from_millis).collect());
         assert_eq!([figures.p50, figures.p90, figures.p99].map(|d| d.as_millis()), [100, 180, 198]);
     }

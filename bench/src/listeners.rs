@@ -1,5 +1,5 @@
-//! Whether listeners slow a child down: how long a scripted agent takes to write its events, by its own clock, with a
-//! crowd of SSE listeners and with none, by turns. Every listener has to hear every event, once and in order.
+//! Whether listeners delay a child: the time in which a scripted agent writes its events, by its own clock, alternately with many SSE
+//! listeners and with none. Every listener must receive every event once and in order.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -7,41 +7,41 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
-use plexus_testkit::hubproc::HubProcess;
+use plexus_testkit::hub_process::HubProcess;
 use plexus_testkit::rpc::{Listener, Rpc};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+use crate::bench_dir;
 use crate::figures::Figures;
-use crate::place;
 
-/// How many times as long the child may take.
+/// The largest ratio of the child's times.
 const GOAL: f64 = 1.5;
 
 #[derive(Args)]
 pub(crate) struct ListenersArgs {
-    /// How many listen
+    /// Number of listeners
     #[arg(long, default_value_t = 100)]
     listeners: usize,
 
-    /// How many events the child writes
+    /// Number of events that the child writes
     #[arg(long, default_value_t = 10_000)]
     events: usize,
 
-    /// How often each is measured
+    /// Number of measurements of each
     #[arg(long, default_value_t = 5)]
     rounds: usize,
 }
 
 #[expect(clippy::print_stdout, reason = "this is what it is for")]
 pub(crate) async fn run(args: &ListenersArgs) -> anyhow::Result<ExitCode> {
-    let place = place::on_a_disk()?;
-    let hub = place::start_hub(place.path(), "durability = \"full\"\n").await?;
+    let dir = bench_dir::on_a_disk()?;
+    let hub = bench_dir::start_hub(dir.path(), "durability = \"full\"\n").await?;
     let (mut alone, mut heard, mut until_heard) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..args.rounds {
         let name = |kind: &str| format!("{kind}-{round}");
-        alone.push(measure(&hub, place.path(), &name("alone"), args.events, 0).await?.0);
-        let (child, all) = measure(&hub, place.path(), &name("heard"), args.events, args.listeners).await?;
+        alone.push(measure(&hub, dir.path(), &name("alone"), args.events, 0).await?.0);
+        let (child, all) = measure(&hub, dir.path(), &name("heard"), args.events, args.listeners).await?;
         heard.push(child);
         until_heard.push(all);
     }
@@ -54,27 +54,27 @@ pub(crate) async fn run(args: &ListenersArgs) -> anyhow::Result<ExitCode> {
     Ok(if ratio <= GOAL { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// How long the child took, and how long it was until all had heard all.
+/// The child's time, and the time until all listeners had all events.
 async fn measure(
     hub: &HubProcess,
-    place: &Path,
+    dir: &Path,
     name: &str,
     events: usize,
     listeners: usize,
 ) -> anyhow::Result<(Duration, Duration)> {
     let rpc = Rpc::new(hub.url(), &hub.token()?);
-    let create = json!({"name": name, "working_dir": place.join("work")});
+    let create = json!({"name": name, "working_dir": dir.join("work")});
     let session = rpc.call("claudecode.create", create).await?["id"].as_str().context("an id")?.to_owned();
-    let mut crowd = JoinSet::new();
+    let mut listening = JoinSet::new();
     for _ in 0..listeners {
         let path = format!("/sessions/{session}/events");
         let listener = Listener::open(hub.url(), &path, &hub.token()?, None).await?;
-        crowd.spawn(count(listener));
+        listening.spawn(count(listener));
     }
     let begun = Instant::now();
     let prompt = json!({"steps": [{"flood": {"events": events, "bytes": 100}}]}).to_string();
     rpc.call("claudecode.chat_async", json!({"session_id": session, "prompt": prompt})).await?;
-    while let Some(heard) = crowd.join_next().await {
+    while let Some(heard) = listening.join_next().await {
         let heard = heard??;
         ensure!(heard > events, "a listener heard {heard} events");
     }
@@ -89,7 +89,7 @@ async fn measure(
     Ok((took(hub, &session)?, all))
 }
 
-/// What the child says of itself.
+/// The child's own measurement.
 fn took(hub: &HubProcess, session: &str) -> anyhow::Result<Duration> {
     let journal = hub.data_dir().join("sessions").join(session).join("runs/1/journal.jsonl");
     let journal = std::fs::read_to_string(journal)?;
@@ -98,7 +98,7 @@ fn took(hub: &HubProcess, session: &str) -> anyhow::Result<Duration> {
     Ok(Duration::from_millis(result["duration_ms"].as_u64().context("a duration")?.max(1)))
 }
 
-/// Reads a turn to its end; each event has to be the one after the last.
+/// Reads a turn to its end. Each event must have the next number.
 async fn count(mut listener: Listener) -> anyhow::Result<usize> {
     let mut heard = 0;
     loop {

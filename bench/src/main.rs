@@ -1,11 +1,11 @@
-//! Benchmarks. Each prints what it measured beside a baseline from the same run on the same disk, and fails when it is
-//! too far from it: a number alone says nothing on another machine. `cargo xtask bench NAME` builds all it needs.
+//! Benchmarks. Each prints its measurement together with a baseline from the same run on the same disk, and fails if the ratio is too high. A
+//! number alone says nothing on another machine. `cargo xtask bench NAME` builds everything that it needs.
 
 mod arbor;
+mod bench_dir;
 mod figures;
 mod listeners;
 mod permit;
-mod place;
 mod policy;
 mod retention;
 
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Measure Plexus beside the machine it runs on
+/// Measure Plexus relative to the machine it runs on
 #[derive(Parser)]
 #[command(name = "plexus-bench")]
 struct Args {
@@ -23,15 +23,15 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Benchmark {
-    /// Reading a conversation of 100,000 nodes, beside one of 10,000
+    /// Reading a conversation of 100,000 nodes, compared with one of 10,000
     Arbor(arbor::ArborArgs),
-    /// How long a child takes to write its events, with a crowd of listeners beside none
+    /// How long a child takes to write its events, with many listeners and with none
     Listeners(listeners::ListenersArgs),
-    /// From `respond` to the tool released in the child, beside a bare fdatasync
+    /// The time from `respond` to the start of the tool, compared with a bare fdatasync
     Permit(permit::PermitArgs),
-    /// What 100 rules say about a call, beside one parse of its JSON
+    /// Evaluating a call with 100 rules, compared with one parse of its JSON
     Policy(policy::PolicyArgs),
-    /// The same as `permit` while the hub removes tens of thousands of old events, beside one that keeps them
+    /// The same as `permit` while the hub removes tens of thousands of old events, compared with a hub that keeps them
     Retention(retention::RetentionArgs),
 }
 

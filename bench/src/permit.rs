@@ -1,5 +1,5 @@
-//! How long a child waits once its answer was given: from `respond` being sent to the tool being released, everything
-//! durable on the way. Measured on scripted agents, which note the time themselves; both sides read the same clock.
+//! How long a child waits after the answer: from sending `respond` to the start of the tool, with every step durable. Scripted agents record
+//! the time themselves. Both sides read the same clock.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,32 +9,32 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use clap::{Args, ValueEnum};
-use plexus_testkit::hubproc::HubProcess;
+use plexus_testkit::hub_process::HubProcess;
 use plexus_testkit::rpc::Rpc;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+use crate::bench_dir;
 use crate::figures::Figures;
-use crate::place;
 
-/// How many times a bare sync a permit may take.
+/// The largest ratio of a permit to a bare sync.
 const GOAL: f64 = 10.0;
 
-/// When each call's answer was sent, by tool_use_id, and the syncs before them.
+/// When each answer was sent, by tool_use_id, and the times of the syncs before them.
 type Answered = (HashMap<String, u64>, Vec<Duration>);
 
 #[derive(Args)]
 pub(crate) struct PermitArgs {
-    /// How many permits are measured, each time
+    /// Number of permits in each measurement
     #[arg(long, default_value_t = 1000)]
     permits: usize,
 
-    /// How many children ask at once the second time
+    /// Number of concurrent children in the second measurement
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(2..))]
     children: u16,
 
-    /// What a commit survives; both, one beside the other, unless said
+    /// Durability of a commit; default: measure both
     #[arg(long, value_enum)]
     durability: Option<Durability>,
 }
@@ -54,10 +54,10 @@ pub(crate) async fn run(args: &PermitArgs) -> anyhow::Result<ExitCode> {
             continue;
         }
         let name = format!("{durability:?}").to_lowercase();
-        let place = place::on_a_disk()?;
-        let hub = place::start_hub(place.path(), &format!("durability = \"{name}\"\n")).await?;
-        let (one, sync) = measure(&hub, place.path(), 1, args.permits).await?;
-        let (several, _) = measure(&hub, place.path(), args.children.into(), args.permits).await?;
+        let dir = bench_dir::on_a_disk()?;
+        let hub = bench_dir::start_hub(dir.path(), &format!("durability = \"{name}\"\n")).await?;
+        let (one, sync) = measure(&hub, dir.path(), 1, args.permits).await?;
+        let (several, _) = measure(&hub, dir.path(), args.children.into(), args.permits).await?;
         println!("durability = \"{name}\"");
         println!("  fdatasync of 4 KiB appended     {sync}");
         println!("  respond → tool, one by one      {one}");
@@ -69,24 +69,24 @@ pub(crate) async fn run(args: &PermitArgs) -> anyhow::Result<ExitCode> {
     Ok(if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What one child waits, each time, without anything else going on; `round` tells its name from the others'.
+/// The waiting times of a single child on an idle hub. `round` makes its name unique.
 pub(crate) async fn waits_of_one(
     hub: &HubProcess,
-    place: &Path,
+    dir: &Path,
     round: usize,
     permits: usize,
 ) -> anyhow::Result<Vec<Duration>> {
     let rpc = Rpc::new(hub.url(), &hub.token()?);
-    let create = asks(&format!("child-{round}"), place, permits);
+    let create = child_params(&format!("child-{round}"), dir, permits);
     let (sent, _) = supervise(rpc, create, None).await?;
-    waits(place, sent, permits)
+    waits(dir, sent, permits)
 }
 
-/// Answers `permits` questions of that many children, each child's one after another. With one child alone a bare
-/// sync goes before each answer, when all is still: so both meet the same machine, however busy it is.
+/// Answers `permits` approvals of this many children, each child's one after another. With a single child, a bare sync precedes each answer
+/// while nothing else runs. So both are measured on the same machine under the same load.
 async fn measure(
     hub: &HubProcess,
-    place: &Path,
+    dir: &Path,
     children: usize,
     permits: usize,
 ) -> anyhow::Result<(Figures, Figures)> {
@@ -94,8 +94,8 @@ async fn measure(
     for child in 0..children {
         let rpc = Rpc::new(hub.url(), &hub.token()?);
         let share = permits / children + usize::from(child < permits % children);
-        let params = asks(&format!("child-{child}-of-{children}"), place, share);
-        let appended = if children == 1 { Some(File::create(place.join("appended"))?) } else { None };
+        let params = child_params(&format!("child-{child}-of-{children}"), dir, share);
+        let appended = if children == 1 { Some(File::create(dir.join("appended"))?) } else { None };
         supervisors.spawn(supervise(rpc, params, appended));
     }
     let (mut sent, mut syncs) = (HashMap::new(), Vec::new());
@@ -104,22 +104,22 @@ async fn measure(
         sent.extend(of_one);
         syncs.extend(before);
     }
-    Ok((Figures::of(waits(place, sent, permits)?), Figures::of(syncs)))
+    Ok((Figures::of(waits(dir, sent, permits)?), Figures::of(syncs)))
 }
 
-/// What makes a child that asks so often.
-fn asks(name: &str, place: &Path, permits: usize) -> Value {
+/// The parameters of a child with this many permits.
+fn child_params(name: &str, dir: &Path, permits: usize) -> Value {
     let step = |number| json!({"tool": "Step", "input": {"number": number}});
     let steps: Vec<Value> = (0..permits).map(step).collect();
     json!({
-        "name": name, "working_dir": place.join("work"), "prompt": json!({"steps": steps}).to_string(),
+        "name": name, "working_dir": dir.join("work"), "prompt": json!({"steps": steps}).to_string(),
     })
 }
 
-/// How long it was from each answer to the tool, by the time the agents noted.
-fn waits(place: &Path, mut sent: HashMap<String, u64>, permits: usize) -> anyhow::Result<Vec<Duration>> {
+/// The time from each answer to its tool, from the log of the agents.
+fn waits(dir: &Path, mut sent: HashMap<String, u64>, permits: usize) -> anyhow::Result<Vec<Duration>> {
     let mut waits = Vec::new();
-    for line in std::fs::read_to_string(place.join(place::LOG))?.lines() {
+    for line in std::fs::read_to_string(dir.join(bench_dir::LOG))?.lines() {
         let ran: Value = serde_json::from_str(line)?;
         if let Some(sent) = sent.remove(ran["tool_use_id"].as_str().unwrap_or_default()) {
             let released = ran["at_ns"].as_u64().context("the agent notes the time")?;
@@ -130,7 +130,7 @@ fn waits(place: &Path, mut sent: HashMap<String, u64>, permits: usize) -> anyhow
     Ok(waits)
 }
 
-/// Starts a child and allows whatever it asks until its turn is over.
+/// Starts a child and allows all its approvals until the end of its turn.
 async fn supervise(rpc: Rpc, create: Value, mut appended: Option<File>) -> anyhow::Result<Answered> {
     let session = rpc.call("claudecode.create", create).await?["id"].clone();
     let (mut sent, mut syncs) = (HashMap::new(), Vec::new());
@@ -150,7 +150,7 @@ async fn supervise(rpc: Rpc, create: Value, mut appended: Option<File>) -> anyho
                 continue;
             }
             if let Some(file) = &mut appended {
-                syncs.push(place::bare_sync(file)?);
+                syncs.push(bench_dir::bare_sync(file)?);
             }
             sent.insert(id, now_ns());
             let allow = json!({"approval_id": approval["id"], "approve": true});

@@ -1,5 +1,5 @@
-//! What the policy adds to a tool call: evaluation under 100 rules beside one parse of the call's JSON, as it comes from
-//! Claude Code. Both are done over and over in turns, so that they meet the same machine.
+//! The cost of the policy for a tool call: evaluation with 100 rules compared with one parse of the call's JSON from Claude Code. Both
+//! alternate many times, so that they run under the same load.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -12,27 +12,27 @@ use serde_json::{Value, json};
 
 use crate::figures::Figures;
 
-/// How many times a parse of its JSON the evaluation of a call may take.
+/// The largest ratio of an evaluation to a parse.
 const GOAL: f64 = 5.0;
 
-/// How many times each is done for one figure, so that the clock is not what is measured.
-const AT_ONCE: u32 = 50;
+/// The number of repetitions per figure, so that the clock is not measured.
+const REPETITIONS: u32 = 50;
 
 #[derive(Args)]
 pub(crate) struct PolicyArgs {
-    /// How many rules there are
+    /// Number of rules
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(20..))]
     rules: u16,
 
-    /// How many figures are taken of each call
+    /// Number of figures per call
     #[arg(long, default_value_t = 500)]
     figures: usize,
 }
 
 #[expect(clippy::print_stdout, reason = "this is what it is for")]
 pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
-    let place = tempfile::tempdir()?;
-    let cwd = place.path().canonicalize()?;
+    let dir = tempfile::tempdir()?;
+    let cwd = dir.path().canonicalize()?;
     std::fs::create_dir(cwd.join("src"))?;
     std::fs::write(cwd.join("src/lib.rs"), "")?;
     let policy = Policy::new(vec![level(args.rules.into(), &cwd)?])?;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
     Ok(if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Rules as a person would have them: commands that are allowed, some that are not, files, hosts, tools.
+/// Typical rules of a person: allowed commands, denied commands, files, hosts, tools.
 fn level(count: usize, cwd: &Path) -> anyhow::Result<Level> {
     let mut rules = vec![
         (RuleEffect::Allow, "Bash(npm run test:*)".to_owned()),
@@ -99,7 +99,7 @@ fn level(count: usize, cwd: &Path) -> anyhow::Result<Level> {
     })
 }
 
-/// Calls of every kind, simple and not.
+/// Calls of every kind, simple and complex.
 fn calls(file: &str) -> Vec<(&'static str, Value, VerdictEffect)> {
     let bash =
         |command: &str| json!({ "command": command, "description": "What this is for, in some words" });
@@ -122,7 +122,7 @@ fn calls(file: &str) -> Vec<(&'static str, Value, VerdictEffect)> {
     ]
 }
 
-/// The line that asks the gate about a call.
+/// The gate callback for a call.
 fn hook_line(tool: &str, input: &Value, cwd: &Path) -> String {
     let id = "7d9f4a52-8d35-4d0e-9f0a-3a1f0f5f7f11";
     json!({
@@ -141,10 +141,10 @@ fn hook_line(tool: &str, input: &Value, cwd: &Path) -> String {
 
 fn timed(mut work: impl FnMut() -> bool) -> Duration {
     let start = Instant::now();
-    for _ in 0..AT_ONCE {
+    for _ in 0..REPETITIONS {
         work();
     }
-    start.elapsed() / AT_ONCE
+    start.elapsed() / REPETITIONS
 }
 
 fn micros(figures: Figures) -> f64 {

@@ -1,5 +1,5 @@
-//! Whether removing what has grown old holds up decisions: how long a child waits for its answer on a hub that removes
-//! tens of thousands of events meanwhile, and on one with the same events that keeps them, by turns.
+//! Whether removing old data delays decisions: how long a child waits for its answer on a hub that removes tens of thousands of events at the
+//! same time, and on a hub that keeps the same events, alternately.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -7,37 +7,37 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use plexus_store::{Durability, SqliteStore, Store as _};
-use plexus_testkit::hubproc::HubProcess;
+use plexus_testkit::hub_process::HubProcess;
 use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::bench_dir;
 use crate::figures::Figures;
 use crate::permit::waits_of_one;
-use crate::place;
 
-/// How many times as long a child may wait.
+/// The largest ratio of the waiting times.
 const GOAL: f64 = 1.5;
 
 #[derive(Args)]
 pub(crate) struct RetentionArgs {
-    /// How many permits are measured on each hub
+    /// Number of permits on each hub
     #[arg(long, default_value_t = 400)]
     permits: usize,
 
-    /// How many events each hub has to remove, or to keep
+    /// Number of events that each hub removes or keeps
     #[arg(long, default_value_t = 60_000)]
     events: usize,
 
-    /// How often the hubs take turns
+    /// Number of alternations
     #[arg(long, default_value_t = 4)]
     rounds: usize,
 }
 
 #[expect(clippy::print_stdout, reason = "this is what it is for")]
 pub(crate) async fn run(args: &RetentionArgs) -> anyhow::Result<ExitCode> {
-    let keeps = Place::with("").await?;
-    let removes = Place::with("[retention]\nevery_secs = 0.1\nevents_days = 0.00001\n").await?;
+    let keeps = BenchHub::with("").await?;
+    let removes = BenchHub::with("[retention]\nevery_secs = 0.1\nevents_days = 0.00001\n").await?;
     keeps.fill(args.events).await?;
     let old = removes.fill(args.events).await?;
     removes.until_gone(&old).await?;
@@ -59,16 +59,16 @@ pub(crate) async fn run(args: &RetentionArgs) -> anyhow::Result<ExitCode> {
     Ok(if ratio <= GOAL { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A hub and where it lives.
-struct Place {
+/// A hub and its directory.
+struct BenchHub {
     hub: HubProcess,
     dir: TempDir,
 }
 
-impl Place {
+impl BenchHub {
     async fn with(config: &str) -> anyhow::Result<Self> {
-        let dir = place::on_a_disk()?;
-        let hub = place::start_hub(dir.path(), &format!("durability = \"full\"\n{config}")).await?;
+        let dir = bench_dir::on_a_disk()?;
+        let hub = bench_dir::start_hub(dir.path(), &format!("durability = \"full\"\n{config}")).await?;
         Ok(Self { hub, dir })
     }
 
@@ -76,7 +76,7 @@ impl Place {
         Ok(Rpc::new(self.hub.url(), &self.hub.token()?))
     }
 
-    /// A session with a turn of so many events, and one after it.
+    /// A session with a turn of this many events, and a turn after it.
     async fn fill(&self, events: usize) -> anyhow::Result<String> {
         let rpc = self.rpc()?;
         let create = json!({"name": "old", "working_dir": self.dir.path().join("work")});
@@ -108,7 +108,7 @@ impl Place {
     async fn events_left(&self, session: &str) -> anyhow::Result<u64> {
         let store = SqliteStore::open(&self.hub.data_dir().join("plexus.db"), Durability::Full)?;
         let session = session.parse()?;
-        // They go from the first on.
+        // Events are removed from the first on.
         let first = store.events(session, 1, 0, 1).await?.first().map(|event| event.seq);
         let count = store.event_count(session, 1).await?;
         Ok(first.map_or(0, |first| count - first))

@@ -1,4 +1,4 @@
-//! Any bytes in any split: nothing panics, and the split makes no difference.
+//! Parses any bytes in any split: nothing panics, and the split makes no difference.
 //!
 //! The first byte of the input is the limit for a line, the second seeds how the rest is cut into chunks.
 #![no_main]
@@ -16,7 +16,7 @@ fn read(stream: &[u8], max_line: usize, mut next_chunk: impl FnMut() -> usize) -
             seen.push(match line {
                 Line::Whole { bytes, .. } => {
                     sent_id(bytes);
-                    // Whatever can be held may as well be too long to be.
+                    // Every line is also parsed as an oversized one.
                     parse_oversized(bytes, bytes.len() as u64);
                     parse(bytes)
                 }

@@ -1,6 +1,6 @@
-// Drives Chromium for the tests of the web console. It owns one browser, in which each test has a context of its own, and reads
-// one request a line on stdin: `open` a context, `run` code in it, `close` it. What to do and what to expect is for the tests to
-// say. It ends, and the browser with it, when stdin does.
+// Drives Chromium for the tests of the web console. It owns one browser with a separate context per test. It reads one request per
+// line from stdin: `open` a context, `run` code in it, `close` it. The tests decide what to do and to check. The driver and the
+// browser exit when stdin is closed.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ const require = createRequire(join(modules, 'here.js'));
 const { chromium } = require('playwright-core');
 const axe = () => readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 
-/** How long anything may take that is waited for, in milliseconds. */
+/** The time limit of every wait, in milliseconds. */
 const LIMIT = 30_000;
 
 const home = mkdtempSync(join(tmpdir(), 'plexus-browser-'));
@@ -25,12 +25,12 @@ const launch = {
 };
 const browser = await chromium.launch(launch);
 
-/** What must not happen in a page of ours, kept where the page cannot reach it. */
+/** A browser context. It records faults of its pages where the pages cannot change them. */
 class Window {
   faults = [];
   pages = [];
 
-  /** With a `profile` it is a browser of its own, which keeps what it keeps in that folder. */
+  /** With a `profile` it is a separate browser that stores its data in that directory. */
   static async open({ origins, options = {}, profile = null }) {
     const opened = new Window();
     const wanted = { viewport: { width: 1280, height: 800 }, ...options };
@@ -68,7 +68,7 @@ class Window {
     try {
       return (await body(page, this.context, this.pages, args, axe, picture)) ?? null;
     } catch (error) {
-      // What it looked like says more than what was waited for.
+      // The text of the page explains the failure better than the wait that failed.
       const shown = await page.locator('body').innerText({ timeout: 1000 }).catch(() => '');
       throw new Error(`${error.message}\nat ${page.url()}\nwhich shows:\n${shown.slice(0, 3000)}\nfaults: ${this.faults.join('\n')}`);
     }

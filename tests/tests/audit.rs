@@ -1,5 +1,5 @@
-//! The record: whoever decided something, and by whatever right, stands in it with the exact input; and a record that is
-//! not what was written is found out, without a hub.
+//! The audit log: every decision is logged with its decider, its right and the exact input. A changed log is detected, also
+//! without a hub.
 
 use std::path::Path;
 use std::process::Output;
@@ -22,7 +22,7 @@ async fn rows(world: &World, filter: Value) -> anyhow::Result<Vec<Value>> {
     Ok(page["rows"].as_array().context("rows")?.iter().map(|row| row["entry"].clone()).collect())
 }
 
-/// `plexus audit …` on the data directory of this world, whether or not its hub is running.
+/// Runs `plexus audit …` on the data directory of this world. Its hub may or may not run.
 async fn audit(world: &World, words: &[&str]) -> anyhow::Result<Output> {
     let run = Command::new(binaries::plexus()?)
         .arg("audit")
@@ -40,7 +40,7 @@ fn one_command(command: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_decision_is_recorded_with_who_and_by_what_right() -> anyhow::Result<()> {
+async fn every_decision_is_logged_with_its_decider_and_right() -> anyhow::Result<()> {
     let world = scripted("").await?;
     let by_operator = world.create("by-operator", json!({"prompt": one_command("echo one")})).await?;
     let (_, approval) = world.asked(&by_operator).await?;
@@ -98,7 +98,7 @@ async fn every_decision_is_recorded_with_who_and_by_what_right() -> anyhow::Resu
 }
 
 #[tokio::test]
-async fn calls_answered_by_rule_are_recorded_with_the_rule() -> anyhow::Result<()> {
+async fn calls_answered_by_a_rule_are_logged_with_the_rule() -> anyhow::Result<()> {
     let world = scripted("").await?;
     let steps =
         ["echo free", "echo never"].map(|command| json!({"tool": "Bash", "input": {"command": command}}));
@@ -122,7 +122,7 @@ async fn calls_answered_by_rule_are_recorded_with_the_rule() -> anyhow::Result<(
 }
 
 #[tokio::test]
-async fn the_record_is_looked_over_and_exported_with_and_without_a_hub() -> anyhow::Result<()> {
+async fn the_audit_log_is_verified_and_exported_with_and_without_a_hub() -> anyhow::Result<()> {
     let elsewhere = tempfile::tempdir()?;
     let heads = elsewhere.path().join("heads.jsonl");
     let heads_text = heads.to_str().context("a path")?.to_owned();
@@ -156,7 +156,7 @@ async fn the_record_is_looked_over_and_exported_with_and_without_a_hub() -> anyh
         .collect::<Result<_, _>>()?;
     assert_eq!(names, ["one", "two", "three"]);
 
-    // The heads of another record: this one was rewritten since.
+    // A kept head of another log: this log was rewritten.
     let other = json!({"number": 1, "hash": "f".repeat(64), "at": 0}).to_string();
     std::fs::write(&heads, format!("{other}\n{{\"broken off\n{kept}"))?;
     let found = audit(&world, &["verify", "--head", &heads_text]).await?;
@@ -166,7 +166,7 @@ async fn the_record_is_looked_over_and_exported_with_and_without_a_hub() -> anyh
     Ok(())
 }
 
-/// A receiver of heads that fails at first.
+/// A webhook that fails for its first request.
 async fn receives(listener: tokio::net::TcpListener, bodies: tokio::sync::mpsc::UnboundedSender<String>) {
     for status in std::iter::once("500 Not Now").chain(std::iter::repeat("204 No Content")) {
         let Ok((mut stream, _)) = listener.accept().await else { return };
@@ -184,14 +184,14 @@ async fn receives(listener: tokio::net::TcpListener, bodies: tokio::sync::mpsc::
 }
 
 #[tokio::test]
-async fn a_webhook_is_told_the_head_until_it_has_it() -> anyhow::Result<()> {
+async fn the_head_is_sent_to_a_webhook_until_it_is_accepted() -> anyhow::Result<()> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     let (bodies, mut told) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(receives(listener, bodies));
     let mut world = scripted(&format!("[audit]\nhead_webhook = \"http://{address}/heads\"")).await?;
     world.create("one", json!({})).await?;
-    // The first was not taken; it comes again.
+    // The first request failed, so it is repeated.
     for _ in 0..2 {
         let head: Value = serde_json::from_str(&timeout(LIMIT, told.recv()).await?.context("a head")?)?;
         assert_eq!(head["number"], 1, "{head}");
@@ -205,7 +205,7 @@ async fn a_webhook_is_told_the_head_until_it_has_it() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn acts_over_a_session_are_recorded() -> anyhow::Result<()> {
+async fn acts_on_a_session_are_logged() -> anyhow::Result<()> {
     let world = scripted("").await?;
     let session = world.create("one", json!({})).await?;
     world.call("claudecode.set_model", json!({"session_id": session, "model": "opus"})).await?;

@@ -1,12 +1,12 @@
-//! Bad input gets a clear error that names what is wrong, and nothing is lost by it. The scripted agent stands in for
-//! `claude`; where the door matters, each test runs over both.
+//! Invalid input gets an error that names the problem, and changes nothing. The tests use the scripted agent. Where the door
+//! matters, a test runs over both doors.
 
 use anyhow::Context as _;
 use plexus_e2e::{DoorKind, Setup, World, events, script, text};
 use plexus_testkit::rpc::{CallError, Rpc};
 use serde_json::{Value, json};
 
-/// Makes one test of an `async fn(World) -> anyhow::Result<()>` per door.
+/// Declares one test of an `async fn(World) -> anyhow::Result<()>` per door.
 macro_rules! over_both_doors {
     ($($name:ident),* $(,)?) => {$(
         mod $name {
@@ -24,19 +24,19 @@ macro_rules! over_both_doors {
 }
 
 over_both_doors!(
-    what_is_not_there_is_said_so,
-    a_wrong_field_is_named,
-    a_name_is_taken_once_and_free_again_after_delete,
-    a_working_dir_has_to_be_usable,
-    too_much_is_refused_and_a_lot_is_taken,
+    unknown_ids_are_not_found,
+    an_invalid_field_is_named,
+    a_name_is_unique_and_free_again_after_delete,
+    an_unusable_working_dir_is_refused,
+    input_over_the_limit_is_refused_and_large_input_is_accepted,
     a_session_runs_one_turn_at_a_time,
     an_approval_is_decided_once,
-    an_expired_approval_is_called_expired,
-    a_long_input_is_read_before_it_is_allowed,
-    what_could_mislead_is_shown_escaped_and_run_as_it_was,
-    an_answer_that_makes_no_sense_changes_nothing,
-    several_decisions_stand_each_for_itself,
-    sessions_are_found_renamed_and_read,
+    an_expired_approval_is_reported_as_expired,
+    a_long_input_is_allowed_only_with_its_digest,
+    misleading_characters_are_shown_escaped_and_run_unchanged,
+    an_invalid_answer_changes_nothing,
+    decisions_in_one_call_succeed_or_fail_separately,
+    sessions_are_found_by_name_renamed_and_read,
 );
 
 async fn world(door: DoorKind, config: &str) -> anyhow::Result<World> {
@@ -54,7 +54,7 @@ fn is(error: &CallError, kind: &str) {
     assert_eq!(error.kind.as_deref(), Some(kind), "{error}");
 }
 
-/// Of this kind, with the field named both for programs and for people.
+/// Checks the kind of an error, and that its data and its message name the field.
 #[track_caller]
 fn names(error: &CallError, kind: &str, field: &str) {
     is(error, kind);
@@ -64,7 +64,7 @@ fn names(error: &CallError, kind: &str, field: &str) {
 
 const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
 
-async fn what_is_not_there_is_said_so(world: World) -> anyhow::Result<()> {
+async fn unknown_ids_are_not_found(world: World) -> anyhow::Result<()> {
     let session = world.create("present", json!({})).await?;
     for method in ["get", "poll", "stop", "delete"] {
         let method = format!("claudecode.{method}");
@@ -87,7 +87,7 @@ async fn what_is_not_there_is_said_so(world: World) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn a_wrong_field_is_named(world: World) -> anyhow::Result<()> {
+async fn an_invalid_field_is_named(world: World) -> anyhow::Result<()> {
     let create = |more: Value| {
         let mut params = json!({"name": "a", "working_dir": world.work});
         params
@@ -170,7 +170,7 @@ async fn each_failure_has_its_json_rpc_code() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn a_name_is_taken_once_and_free_again_after_delete(world: World) -> anyhow::Result<()> {
+async fn a_name_is_unique_and_free_again_after_delete(world: World) -> anyhow::Result<()> {
     let first = world.create("one", json!({"prompt": script(&json!([bash("true")]))})).await?;
     let again = json!({"name": "one", "working_dir": world.work});
     is(&world.refused("claudecode.create", again).await?, "name_taken");
@@ -188,7 +188,7 @@ async fn a_name_is_taken_once_and_free_again_after_delete(world: World) -> anyho
     let listed = world.call("claudecode.list", json!({})).await?;
     assert_eq!(listed["sessions"].as_array().map(Vec::len), Some(2), "{listed}");
 
-    // The record of what was asked stays.
+    // The approval of the deleted session can still be read.
     let kept = world.call("loopback.get", json!({"approval_id": approval["id"]})).await?;
     assert_eq!(kept["approval"]["status"], "withdrawn", "{kept}");
     assert_eq!(
@@ -199,7 +199,7 @@ async fn a_name_is_taken_once_and_free_again_after_delete(world: World) -> anyho
     Ok(())
 }
 
-async fn a_working_dir_has_to_be_usable(world: World) -> anyhow::Result<()> {
+async fn an_unusable_working_dir_is_refused(world: World) -> anyhow::Result<()> {
     let data = world.hub.data_dir();
     let around = data.parent().context("a parent")?;
     let link = world.work.join("link");
@@ -226,7 +226,7 @@ async fn a_working_dir_has_to_be_usable(world: World) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn too_much_is_refused_and_a_lot_is_taken(world: World) -> anyhow::Result<()> {
+async fn input_over_the_limit_is_refused_and_large_input_is_accepted(world: World) -> anyhow::Result<()> {
     const MIB: usize = 1024 * 1024;
     let session = world.create("talked-to", json!({})).await?;
     let prompt = |bytes: usize| format!("{}{}", script(&json!([{"say": "read it"}])), " ".repeat(bytes));
@@ -264,7 +264,7 @@ async fn a_session_runs_one_turn_at_a_time(world: World) -> anyhow::Result<()> {
 async fn an_approval_is_decided_once(world: World) -> anyhow::Result<()> {
     let session = world.create("once", json!({"prompt": script(&json!([bash("echo ran")]))})).await?;
     let (_, approval) = world.asked(&session).await?;
-    // Words with an allow would reach the agent as a message more.
+    // A message with an allow would reach the agent as an additional message.
     let answer = |n: i32| match n % 2 {
         0 => json!({"approve": true}),
         _ => json!({"approve": false, "message": n.to_string()}),
@@ -283,13 +283,13 @@ async fn an_approval_is_decided_once(world: World) -> anyhow::Result<()> {
     let poll = world.ended(&session).await?;
     assert_eq!(events(&poll, "approval_resolved").len(), 1);
     assert_eq!(world.ran().len(), usize::from(counts["status"] == "allowed"));
-    // And long after.
+    // A much later answer gets the same result.
     let late = world.respond(&approval, json!({"approve": true})).await?;
     assert_eq!((&late["type"], &late["status"]), (&json!("already_resolved"), &counts["status"]));
     Ok(())
 }
 
-async fn an_expired_approval_is_called_expired(world: World) -> anyhow::Result<()> {
+async fn an_expired_approval_is_reported_as_expired(world: World) -> anyhow::Result<()> {
     let prompt = script(&json!([bash("touch late.txt"), {"say": "gave up"}]));
     let session = world.create("hasty", json!({"prompt": prompt, "approval_timeout_secs": 1})).await?;
     let (_, approval) = world.asked(&session).await?;
@@ -308,7 +308,7 @@ async fn an_expired_approval_is_called_expired(world: World) -> anyhow::Result<(
     Ok(())
 }
 
-async fn a_long_input_is_read_before_it_is_allowed(world: World) -> anyhow::Result<()> {
+async fn a_long_input_is_allowed_only_with_its_digest(world: World) -> anyhow::Result<()> {
     let command = format!("touch read.txt # {}", "x".repeat(20 * 1024));
     let session = world.create("long", json!({"prompt": script(&json!([bash(&command)]))})).await?;
     let (poll, approval) = world.asked(&session).await?;
@@ -335,7 +335,7 @@ async fn a_long_input_is_read_before_it_is_allowed(world: World) -> anyhow::Resu
     Ok(())
 }
 
-async fn what_could_mislead_is_shown_escaped_and_run_as_it_was(world: World) -> anyhow::Result<()> {
+async fn misleading_characters_are_shown_escaped_and_run_unchanged(world: World) -> anyhow::Result<()> {
     let command = "printf '\u{1b}[2K\u{202e}ok\u{200b}' > raw.txt";
     let input = json!({"command": command, "\u{202e}key\u{1b}": "\u{7}"});
     let prompt = script(&json!([{"tool": "Bash", "input": input}]));
@@ -353,7 +353,7 @@ async fn what_could_mislead_is_shown_escaped_and_run_as_it_was(world: World) -> 
     Ok(())
 }
 
-async fn an_answer_that_makes_no_sense_changes_nothing(world: World) -> anyhow::Result<()> {
+async fn an_invalid_answer_changes_nothing(world: World) -> anyhow::Result<()> {
     let session = world.create("puzzled", json!({"prompt": script(&json!([bash("true")]))})).await?;
     let (_, approval) = world.asked(&session).await?;
     for (answer, field) in [
@@ -381,7 +381,7 @@ async fn an_answer_that_makes_no_sense_changes_nothing(world: World) -> anyhow::
     Ok(())
 }
 
-async fn several_decisions_stand_each_for_itself(world: World) -> anyhow::Result<()> {
+async fn decisions_in_one_call_succeed_or_fail_separately(world: World) -> anyhow::Result<()> {
     let calls: Vec<Value> = (0..4).map(|n| bash(&format!("touch {n}.txt"))).collect();
     let prompt = script(&json!([{"tools": calls, "parallel": true}]));
     let session = world.create("several", json!({"prompt": prompt})).await?;
@@ -406,7 +406,7 @@ async fn several_decisions_stand_each_for_itself(world: World) -> anyhow::Result
         answered.as_array().into_iter().flatten().map(|a| (text(&a["type"]), text(&a["error"]))).collect();
     let plain = |kind: &str| (kind.to_owned(), String::new());
     let error = |kind: &str| ("error".to_owned(), kind.to_owned());
-    // Two answers to one approval come at the same time: which of them counts is open, that one does is not.
+    // Two answers to one approval arrive at the same time. Exactly one of them is committed.
     assert!(kinds[0] != kinds[4] && [&kinds[0], &kinds[4]].contains(&&plain("ok")), "{answered:#}");
     let rest: Vec<_> = [1, 2, 3, 5].map(|n| kinds[n].clone()).into();
     let expected = [error("approval_not_found"), error("invalid_params"), plain("ok"), plain("ok")];
@@ -422,13 +422,13 @@ async fn several_decisions_stand_each_for_itself(world: World) -> anyhow::Result
     Ok(())
 }
 
-async fn sessions_are_found_renamed_and_read(world: World) -> anyhow::Result<()> {
+async fn sessions_are_found_by_name_renamed_and_read(world: World) -> anyhow::Result<()> {
     let long = "é".repeat(20 * 1024);
     let prompt = script(&json!([{"say": long}, bash("true")]));
     let more = json!({"prompt": prompt, "metadata": {"ticket": 7}});
     let session = world.create("before", more).await?;
     let (_, approval) = world.asked(&session).await?;
-    // A question may be seen a moment before the event that tells of it.
+    // The approval may be visible a moment before its event.
     let poll = world.poll_until(&session, |poll| !events(poll, "approval_requested").is_empty()).await?;
     let renamed = world.call("claudecode.rename", json!({"name": "before", "new_name": "after"})).await?;
     assert_eq!(renamed["type"], "ok", "{renamed}");
@@ -451,7 +451,7 @@ async fn sessions_are_found_renamed_and_read(world: World) -> anyhow::Result<()>
     );
     assert_eq!(stream["total_events"], poll["total_events"]);
 
-    // What is shown cut can be read in full.
+    // A truncated event can be read in full.
     let all = poll["events"].as_array().cloned().unwrap_or_default();
     let cut = all.iter().find(|event| event["event"]["type"] == "content").context("what it said")?;
     assert_eq!(cut["truncated"], true);

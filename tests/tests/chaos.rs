@@ -1,15 +1,15 @@
-//! The short forms of the chaos run, see `cargo xtask chaos`: a hub killed with -9 at random instants loses nothing,
-//! contradicts nothing, runs nothing twice and leaves nobody waiting.
+//! Short chaos runs, see `cargo xtask chaos`: after kills of the hub at random instants no decision is lost or contradicted, no
+//! call runs twice, and no agent waits forever.
 
 use plexus_e2e::chaos::{Disk, KILL_POINTS, Kills, Options, Victims, run};
 use plexus_testkit::{PINNED, require_claude};
 
 async fn nothing_is_lost(kills: Kills, agents: usize, versions: Vec<&'static str>) -> anyhow::Result<()> {
-    go(Options { agents, versions, ..sound(kills) }).await
+    go(Options { agents, versions, ..chaos_options(kills) }).await
 }
 
-/// Scripted agents, on a disk that does not fail; nobody else is killed.
-fn sound(kills: Kills) -> Options {
+/// Options for scripted agents on a chaos_options disk. Only the hub is killed.
+fn chaos_options(kills: Kills) -> Options {
     let (seed, victims, disk) = (fastrand::u64(..), Victims::Nobody, Disk::Sound);
     Options { kills, seed, agents: 20, versions: Vec::new(), victims, disk, progress: |_| {} }
 }
@@ -20,7 +20,7 @@ async fn go(options: Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Both pinned CLIs, if they are at hand.
+/// Both pinned CLIs, if they are installed.
 fn pinned(test: &str) -> Option<Vec<&'static str>> {
     let here = PINNED.iter().filter(|version| require_claude(version, test).is_some()).count();
     (here == PINNED.len()).then(|| PINNED.to_vec())
@@ -40,14 +40,14 @@ async fn nothing_is_lost_with_real_agents() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn nothing_is_lost_when_agents_are_killed_as_well() -> anyhow::Result<()> {
-    go(Options { victims: Victims::Children, ..sound(Kills::Random(15)) }).await
+async fn nothing_is_lost_when_agents_are_killed_too() -> anyhow::Result<()> {
+    go(Options { victims: Victims::Children, ..chaos_options(Kills::Random(15)) }).await
 }
 
 #[tokio::test]
 async fn nothing_is_lost_while_the_disk_fails_and_agents_are_killed() -> anyhow::Result<()> {
     let (victims, disk) = (Victims::Children, Disk::Failing);
-    go(Options { victims, disk, ..sound(Kills::Random(10)) }).await
+    go(Options { victims, disk, ..chaos_options(Kills::Random(10)) }).await
 }
 
 #[tokio::test]

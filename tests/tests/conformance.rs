@@ -1,7 +1,6 @@
-//! What others think of our MCP: the inspector uses the hub's tools over both ways in, and the conformance suite's
-//! server scenarios pass at the door, with its own tools behind it (`plexus-conformance`) and, where they need none,
-//! with the hub's. What it finds missing is listed with the reason in `tests/conformance/`; a scenario that newly
-//! fails fails the test, and so does one that newly passes.
+//! Conformance of our MCP server. The inspector uses the hub's tools over HTTP and through the relay. The server scenarios of the
+//! conformance suite pass with the suite's own tools (`plexus-conformance`), and with the hub's where they need no tools.
+//! `tests/conformance/` lists the expected failures with reasons. A test fails if a scenario newly fails or newly passes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,19 +19,19 @@ use tokio::time::timeout;
 
 /// How the inspector reaches the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Transport {
     /// Streamable HTTP, with the operator's token.
     Http,
-    /// `plexus mcp` on stdio, which knows the way to `hub.sock`.
+    /// `plexus mcp` on stdio, which finds `hub.sock` itself.
     Stdio,
 }
 
-/// The inspector, pointed at a hub.
+/// The inspector, connected to a hub.
 struct Inspector<'a> {
     tools: &'a McpTools,
     world: &'a World,
-    way: Way,
-    /// `legacy` begins with `initialize`, `modern` with `server/discover`.
+    way: Transport,
+    /// `legacy` starts with `initialize`, `modern` with `server/discover`.
     era: &'a str,
 }
 
@@ -45,8 +44,8 @@ impl Inspector<'_> {
         let token = format!("Authorization: Bearer {}", hub.token()?);
         let (plexus, data_dir) = (binaries::plexus()?, hub.data_dir());
         match self.way {
-            Way::Http => all.extend(["--transport", "http", "--header", &token, "--", &url]),
-            Way::Stdio => {
+            Transport::Http => all.extend(["--transport", "http", "--header", &token, "--", &url]),
+            Transport::Stdio => {
                 let [plexus, data_dir] =
                     [&plexus, data_dir].map(|path: &Path| path.to_str().unwrap_or_default());
                 all.extend(["--transport", "stdio", "--", plexus, "mcp", "--data-dir", data_dir]);
@@ -62,7 +61,7 @@ impl Inspector<'_> {
         Ok(tools.iter().map(|tool| plexus_e2e::text(&tool["name"])).collect())
     }
 
-    /// Calls a tool: what it says, as JSON.
+    /// Calls a tool. Returns its text as JSON.
     async fn call(&self, tool: &str, params: Value) -> anyhow::Result<Value> {
         self.call_to(tool, params, 0, false).await
     }
@@ -88,7 +87,7 @@ fn result(output: &Output, code: i32) -> anyhow::Result<Value> {
     Ok(said["result"].clone())
 }
 
-async fn the_inspector_uses_the_tools(test: &str, way: Way, era: &str) -> anyhow::Result<()> {
+async fn the_inspector_uses_the_tools(test: &str, way: Transport, era: &str) -> anyhow::Result<()> {
     let Some(tools) = McpTools::require(test) else { return Ok(()) };
     let world = Setup::scripted().world(test).await?.context("a world")?;
     let inspector = Inspector { tools: &tools, world: &world, way, era };
@@ -112,31 +111,32 @@ async fn the_inspector_uses_the_tools(test: &str, way: Way, era: &str) -> anyhow
 
 #[tokio::test]
 async fn the_inspector_uses_the_tools_over_http() -> anyhow::Result<()> {
-    the_inspector_uses_the_tools("the_inspector_uses_the_tools_over_http", Way::Http, "legacy").await
+    the_inspector_uses_the_tools("the_inspector_uses_the_tools_over_http", Transport::Http, "legacy").await
 }
 
 #[tokio::test]
 async fn the_inspector_uses_the_tools_over_http_without_initialize() -> anyhow::Result<()> {
     let name = "the_inspector_uses_the_tools_over_http_without_initialize";
-    the_inspector_uses_the_tools(name, Way::Http, "modern").await
+    the_inspector_uses_the_tools(name, Transport::Http, "modern").await
 }
 
 #[tokio::test]
 async fn the_inspector_uses_the_tools_through_the_relay() -> anyhow::Result<()> {
-    the_inspector_uses_the_tools("the_inspector_uses_the_tools_through_the_relay", Way::Stdio, "legacy").await
+    the_inspector_uses_the_tools("the_inspector_uses_the_tools_through_the_relay", Transport::Stdio, "legacy")
+        .await
 }
 
 #[tokio::test]
 async fn the_inspector_uses_the_tools_through_the_relay_without_initialize() -> anyhow::Result<()> {
     let name = "the_inspector_uses_the_tools_through_the_relay_without_initialize";
-    the_inspector_uses_the_tools(name, Way::Stdio, "modern").await
+    the_inspector_uses_the_tools(name, Transport::Stdio, "modern").await
 }
 
-/// The hub with the suite's own tools behind its door.
+/// A server with the hub's MCP door and the suite's own tools.
 struct ConformanceHub {
     forwarder: Forwarder,
     home: TempDir,
-    /// It ends when its stdin does, and that is with this.
+    /// It exits when its stdin is closed, which happens when this is dropped.
     _process: Child,
 }
 
@@ -156,7 +156,7 @@ impl ConformanceHub {
     }
 }
 
-/// What the suite said of one run.
+/// The results of one run of the suite.
 #[derive(Debug, PartialEq, Eq)]
 struct Figures {
     passed: usize,
@@ -164,7 +164,7 @@ struct Figures {
 }
 
 impl Figures {
-    /// Reads the suite's output; an error where it found something that the baseline does not say.
+    /// Parses the suite's output. Fails if a result differs from the baseline.
     fn of(output: &Output) -> anyhow::Result<Self> {
         let said = String::from_utf8_lossy(&output.stdout);
         ensure!(
@@ -211,7 +211,7 @@ async fn suite(test: &str, version: &str, passed: usize) -> anyhow::Result<()> {
     let args = [&args[..], &[baseline.to_str().context("a path")?]].concat();
     let figures = Figures::of(&tools.conformance(hub.home.path(), &args).await?)?;
     figures.show(version);
-    // The suite takes a check that it no longer makes for a failure that is expected: so these are compared, too.
+    // The suite counts a removed check as an expected failure, so the list of failures is compared, too.
     assert_eq!(figures, Figures { passed, failed_as_expected: expected(version)? });
     Ok(())
 }
@@ -226,7 +226,7 @@ async fn the_door_conforms_to_the_protocol_without_initialize() -> anyhow::Resul
     suite("the_door_conforms_to_the_protocol_without_initialize", "2026-07-28", 153).await
 }
 
-/// The scenarios that need no tools of the suite's own.
+/// The scenarios that do not need the suite's own tools.
 const WITHOUT_FIXTURES: [(&str, &str); 10] = [
     ("2025-11-25", "server-initialize"),
     ("2025-11-25", "ping"),

@@ -1,5 +1,5 @@
-//! What the console asks of the hub beside what everybody does: the record from its end, what a rule would settle, why a
-//! question is asked and what like ones got.
+//! Methods for the console: the audit log read backwards, a preview of a rule, the context of an approval, and decisions about
+//! similar calls.
 
 use anyhow::Context as _;
 use plexus_e2e::{Setup, World, script, text};
@@ -14,22 +14,22 @@ fn bash(command: &str) -> Value {
     json!({"tool": "Bash", "input": {"command": command}})
 }
 
-/// A session that asks whether it may run this.
+/// A session with an open approval for this command.
 async fn asking(world: &World, name: &str, command: &str) -> anyhow::Result<(String, Value)> {
     let session = world.create(name, json!({"prompt": script(&json!([bash(command)]))})).await?;
     let (_, approval) = world.asked(&session).await?;
     Ok((session, approval))
 }
 
-/// A token that speaks for a session.
-async fn speaking_for(world: &World, session: &str) -> anyhow::Result<Rpc> {
+/// A client with a token of a session.
+async fn client_of(world: &World, session: &str) -> anyhow::Result<Rpc> {
     let given = world.call("loopback.configure", json!({"session_id": session})).await?;
     let header = text(&given["mcp_config"]["mcpServers"]["plexus"]["headers"]["Authorization"]);
     Ok(Rpc::new(world.hub.url(), header.trim_start_matches("Bearer ")))
 }
 
 #[tokio::test]
-async fn the_record_is_read_back_from_its_end() -> anyhow::Result<()> {
+async fn the_audit_log_is_read_backwards() -> anyhow::Result<()> {
     let world = scripted().await?;
     for name in ["one", "two", "three"] {
         world.create(name, json!({})).await?;
@@ -58,11 +58,11 @@ async fn the_record_is_read_back_from_its_end() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_preview_names_what_the_answer_then_settles_and_makes_nothing() -> anyhow::Result<()> {
+async fn a_preview_lists_the_approvals_that_a_rule_resolves_and_changes_nothing() -> anyhow::Result<()> {
     let world = scripted().await?;
     let top = world.create("top", json!({"hub_tools": true, "approve_scope": ["Bash(npm:*)"]})).await?;
     let mut asked = Vec::new();
-    let parent = speaking_for(&world, &top).await?;
+    let parent = client_of(&world, &top).await?;
     for (name, command) in
         [("one", "npm run test"), ("two", "npm run test all"), ("three", "npm publish"), ("four", "rm -r x")]
     {
@@ -79,7 +79,7 @@ async fn a_preview_names_what_the_answer_then_settles_and_makes_nothing() -> any
         params
     };
     let rule = "Bash(npm run test:*)";
-    // For the one that asks there is nothing else; for all below the one at the top there is.
+    // A rule for the requesting session resolves no other approval. A rule for the whole tree does.
     let own = world.call("policy.preview", previewed(rule, json!({}))).await?;
     assert_eq!(own, json!({"type": "ok", "rule": rule, "covers": true, "settles": []}));
     let wide = json!({"session_id": top});
@@ -100,7 +100,7 @@ async fn a_preview_names_what_the_answer_then_settles_and_makes_nothing() -> any
     let phone = Rpc::new(world.hub.url(), &text(&phone["token"]));
     let refused = phone.call("policy.preview", previewed(rule, json!({}))).await.expect_err("makes no rules");
     assert_eq!(refused.data["type"], "forbidden");
-    // A session previews what it could remember, and is told what it could not.
+    // A session previews a rule within its scope, and gets an error beyond it.
     let mine = parent.call("policy.preview", previewed(rule, json!({}))).await?;
     assert_eq!(mine["covers"], true, "{mine}");
     let refused = parent.call("policy.preview", previewed("Bash", json!({}))).await.expect_err("beyond it");
@@ -122,7 +122,7 @@ async fn a_preview_names_what_the_answer_then_settles_and_makes_nothing() -> any
 }
 
 #[tokio::test]
-async fn a_question_says_what_its_agent_was_to_do_and_what_like_ones_got() -> anyhow::Result<()> {
+async fn an_approval_shows_the_prompt_and_decisions_about_similar_calls() -> anyhow::Result<()> {
     let world = scripted().await?;
     for (name, command, answer) in [
         ("push", "git push origin main", json!({"approve": false, "message": "not on a Friday"})),
@@ -135,7 +135,7 @@ async fn a_question_says_what_its_agent_was_to_do_and_what_like_ones_got() -> an
         world.ended(&session).await?;
     }
     let top = world.create("top", json!({"hub_tools": true})).await?;
-    let parent = speaking_for(&world, &top).await?;
+    let parent = client_of(&world, &top).await?;
     let prompt = script(&json!([bash("git push")]));
     let made = json!({"name": "below", "working_dir": world.work, "prompt": prompt, "hub_tools": true});
     let below = text(&parent.call("claudecode.create", made).await?["id"]);
@@ -162,7 +162,7 @@ async fn a_question_says_what_its_agent_was_to_do_and_what_like_ones_got() -> an
         (&json!("not on a Friday"), &json!({"kind": "operator"}))
     );
 
-    // One that decides from elsewhere sees as much; a session sees what is at and below it.
+    // A deciding token sees the same. A session sees only its own tree.
     let phone = world.call("token.new", json!({"name": "phone", "right": "decide"})).await?;
     let phone = Rpc::new(world.hub.url(), &text(&phone["token"])).call("loopback.get", full.clone()).await?;
     assert_eq!((&phone["purpose"], &phone["like"]), (&got["purpose"], &got["like"]));
@@ -172,14 +172,14 @@ async fn a_question_says_what_its_agent_was_to_do_and_what_like_ones_got() -> an
         (&path, &json!([])),
         "strangers' calls are not shown"
     );
-    let itself = speaking_for(&world, &below).await?.call("loopback.get", full).await?;
+    let itself = client_of(&world, &below).await?.call("loopback.get", full).await?;
     assert_eq!(itself["purpose"]["path"], json!([{"id": below, "name": "below"}]));
     assert_eq!(itself["like"], json!([]));
     Ok(())
 }
 
 #[tokio::test]
-async fn a_long_prompt_is_cut_and_what_rules_decided_is_like_as_well() -> anyhow::Result<()> {
+async fn a_long_prompt_is_truncated_and_decisions_by_rules_are_similar_too() -> anyhow::Result<()> {
     let world = scripted().await?;
     let rules = json!([{"rule": "Bash(make test)", "effect": "deny"}]);
     let session = world.create("ruled", json!({"rules": rules})).await?;
@@ -206,10 +206,10 @@ async fn a_long_prompt_is_cut_and_what_rules_decided_is_like_as_well() -> anyhow
 }
 
 #[tokio::test]
-async fn people_get_the_file_that_a_call_would_change_and_agents_do_not() -> anyhow::Result<()> {
+async fn people_get_the_file_of_an_edit_and_agents_do_not() -> anyhow::Result<()> {
     let world = scripted().await?;
     let top = world.create("top", json!({"hub_tools": true, "approve_scope": ["*"]})).await?;
-    let parent = speaking_for(&world, &top).await?;
+    let parent = client_of(&world, &top).await?;
     let phone = world.call("token.new", json!({"name": "phone", "right": "decide"})).await?;
     let phone = Rpc::new(world.hub.url(), &text(&phone["token"]));
     std::fs::write(world.work.join("old.txt"), "old\n")?;

@@ -1,5 +1,5 @@
-//! Faults: a child that dies, lies, floods or never speaks, a disk without room, a hub that cannot start. Each is told
-//! in words a person can act on, and no tool runs because of it.
+//! Faults: a child that dies, lies, floods or stays silent, a full disk, a hub that cannot start. Each fault is reported in words
+//! that a person can act on, and no tool runs because of it.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -29,12 +29,12 @@ fn bash(command: &str) -> Value {
     json!({"tool": "Bash", "input": {"command": command}})
 }
 
-/// A session that performs these steps.
+/// A session that runs these steps.
 async fn begin(world: &World, name: &str, steps: Value) -> anyhow::Result<String> {
     world.create(name, json!({"prompt": script(&steps)})).await
 }
 
-/// The turn failed for this reason; its last event.
+/// Checks that the turn failed with this reason. Returns its last event.
 #[track_caller]
 fn failed(poll: &Value, reason: &str) -> Value {
     assert_eq!(poll["status"], "failed", "{poll:#}");
@@ -49,7 +49,7 @@ fn signal(name: &str, pid: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the hub has sent to the first run of a session in answer to a request.
+/// The hub's replies to a request of the first run of a session.
 fn replies(world: &World, session: &str, request_id: &str) -> anyhow::Result<Vec<Value>> {
     let outbox = std::fs::read_to_string(world.run_dir(session, 1).join("outbox.jsonl"))?;
     let lines = outbox.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -57,7 +57,7 @@ fn replies(world: &World, session: &str, request_id: &str) -> anyhow::Result<Vec
 }
 
 #[tokio::test]
-async fn a_child_that_dies_while_it_waits_takes_its_question_with_it() -> anyhow::Result<()> {
+async fn the_approval_of_a_child_that_dies_is_withdrawn() -> anyhow::Result<()> {
     let world = world("").await?;
     let session =
         begin(&world, "mortal", json!([{"stderr": "my last words\n"}, bash("touch ghost.txt")])).await?;
@@ -75,14 +75,14 @@ async fn a_child_that_dies_while_it_waits_takes_its_question_with_it() -> anyhow
     let late = world.respond(&approval, json!({"approve": true})).await?;
     assert_eq!((&late["type"], &late["status"]), (&json!("already_resolved"), &json!("withdrawn")));
     assert!(world.ran().is_empty());
-    // The session lives on with a new process.
+    // The session continues with a new process.
     world.chat(&session, &script(&json!([{"say": "back"}]))).await?;
     assert_eq!(events(&world.ended(&session).await?, "complete")[0]["result"], "back");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_child_that_exits_early_is_told_with_its_stderr() -> anyhow::Result<()> {
+async fn an_early_exit_of_a_child_is_reported_with_its_stderr() -> anyhow::Result<()> {
     let world = world("").await?;
     let session = begin(&world, "early", json!([{"stderr": "line one\nline two\n"}, {"exit": 3}])).await?;
     let error = failed(&world.ended(&session).await?, "exited");
@@ -92,7 +92,7 @@ async fn a_child_that_exits_early_is_told_with_its_stderr() -> anyhow::Result<()
 }
 
 #[tokio::test]
-async fn a_child_that_cannot_be_found_is_told_by_its_path() -> anyhow::Result<()> {
+async fn a_missing_program_is_reported_with_its_path() -> anyhow::Result<()> {
     let world = Setup::scripted().start(PathBuf::from("/nonexistent/claude")).await?;
     let session = begin(&world, "nobody", json!([{"say": "never"}])).await?;
     let error = failed(&world.ended(&session).await?, "cannot_start");
@@ -101,7 +101,7 @@ async fn a_child_that_cannot_be_found_is_told_by_its_path() -> anyhow::Result<()
 }
 
 #[tokio::test]
-async fn a_child_that_prints_rubbish_and_leaves_fails_the_turn() -> anyhow::Result<()> {
+async fn a_child_that_prints_garbage_and_exits_fails_the_turn() -> anyhow::Result<()> {
     let lines =
         "echo 'Segmentation fault (not)'; printf '{\"half\": '; printf '\\377\\n'; echo oh no >&2; exit 0";
     let (world, _dir) = world_of_script("", lines).await?;
@@ -117,7 +117,7 @@ async fn a_child_that_prints_rubbish_and_leaves_fails_the_turn() -> anyhow::Resu
 }
 
 #[tokio::test]
-async fn a_child_that_never_answers_is_ended() -> anyhow::Result<()> {
+async fn a_child_that_never_responds_is_ended() -> anyhow::Result<()> {
     let (world, _dir) = world_of_script("initialize_secs = 0.3", "echo waiting >&2; exec sleep 1000").await?;
     let session = begin(&world, "silent", json!([{"say": "never"}])).await?;
     let error = failed(&world.ended(&session).await?, "no_answer");
@@ -137,7 +137,7 @@ async fn a_failed_result_fails_the_turn() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn lines_of_any_size_and_shape_stop_nothing() -> anyhow::Result<()> {
+async fn lines_of_any_size_and_shape_are_handled() -> anyhow::Result<()> {
     const BYTES: usize = 64 * 1024 * 1024;
     let world = world("").await?;
     let session = begin(
@@ -145,7 +145,7 @@ async fn lines_of_any_size_and_shape_stop_nothing() -> anyhow::Result<()> {
         "large",
         json!([
             {"big_line": BYTES},
-            // A question that large cannot be shown to anyone.
+            // A request of this size cannot be shown to anyone.
             {"tool": "Bash", "input": {"command": "touch large.txt"}, "big_input": BYTES},
             bash("touch small.txt"),
             {"say": "still here"},
@@ -174,13 +174,13 @@ fn peak_memory_kb(pid: u32) -> anyhow::Result<u64> {
 }
 
 #[tokio::test]
-async fn blank_broken_and_split_lines_stop_nothing() -> anyhow::Result<()> {
+async fn blank_broken_and_split_lines_are_handled() -> anyhow::Result<()> {
     let world = world("").await?;
     let line = json!({"type": "assistant", "message": {"id": "m", "role": "assistant", "content": [
         {"type": "text", "text": "zwölf \u{1f980}"},
     ]}, "parent_tool_use_id": null});
     let bytes = format!("{line}\n").into_bytes();
-    // Inside the ö, and inside the crab.
+    // Splits inside the ö and inside the crab.
     let first = bytes.iter().position(|byte| *byte == 0xc3).context("the ö")? + 1;
     let second = bytes.iter().position(|byte| *byte == 0xf0).context("the crab")? + 2;
     let session = begin(
@@ -259,7 +259,7 @@ async fn every_request_gets_one_reply_and_the_gate_never_an_error() -> anyhow::R
 }
 
 #[tokio::test]
-async fn a_question_the_child_takes_back_is_withdrawn() -> anyhow::Result<()> {
+async fn a_permission_request_that_the_child_cancels_is_withdrawn() -> anyhow::Result<()> {
     let world = world("").await?;
     let steps = json!([{"cancel_open": true, "wait_file": "take-back"}, {"say": "never mind"}]);
     let session = begin(&world, "fickle", steps).await?;
@@ -274,7 +274,7 @@ async fn a_question_the_child_takes_back_is_withdrawn() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_call_that_got_past_the_gate_stops_the_session() -> anyhow::Result<()> {
+async fn a_call_that_bypassed_the_gate_stops_the_session() -> anyhow::Result<()> {
     let world = world("").await?;
     for (name, way) in [("skips", "skip_gate"), ("defies", "ignore_denial"), ("hurries", "ignore_question")] {
         let call = json!({"tool": "Bash", "input": {"command": "true"}, way: true});
@@ -292,9 +292,9 @@ async fn a_call_that_got_past_the_gate_stops_the_session() -> anyhow::Result<()>
 }
 
 #[tokio::test]
-async fn stop_ends_all_that_stems_from_a_child() -> anyhow::Result<()> {
+async fn stop_ends_all_descendants_of_a_child() -> anyhow::Result<()> {
     let world = world("").await?;
-    // One leaves the process group, one the mark in its environment, one its parent.
+    // One process leaves the process group, one clears its environment, one loses its parent.
     let steps = json!([
         bash("setsid sleep 300 >/dev/null 2>&1 & echo $! > one.pid"),
         bash("env -i /usr/bin/setsid /bin/sleep 300 >/dev/null 2>&1 & echo $! > two.pid"),
@@ -353,7 +353,7 @@ async fn nothing_runs_and_nothing_is_lost_while_the_disk_is_full() -> anyhow::Re
         world.hub.stderr().lines().any(|line| line.contains("held until") && line.contains(&held))
     })
     .await?;
-    // Reading works, and shows the one approval as open as it was.
+    // Reading works, and the approval is still open.
     let pending = world.call("loopback.pending", json!({})).await?;
     assert_eq!(pending["approvals"].as_array().map(Vec::len), Some(1), "{pending}");
     assert!(world.ran().is_empty(), "nothing ran");
@@ -398,7 +398,7 @@ async fn a_child_can_be_stopped_while_the_disk_is_full() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `plexus serve` on its own, until it ends.
+/// Runs `plexus serve` until it exits.
 async fn serve(data_dir: &Path, listen: &str, before: &[&str]) -> anyhow::Result<Output> {
     let plexus = binaries::plexus()?;
     let mut words: Vec<&std::ffi::OsStr> = before.iter().map(std::ffi::OsStr::new).collect();
@@ -422,17 +422,17 @@ fn said(output: &Output, code: i32, words: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_hub_that_cannot_have_its_directory_says_so() -> anyhow::Result<()> {
+async fn an_unusable_data_directory_is_reported() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let file = dir.path().join("a-file");
     std::fs::write(&file, "")?;
     let below = file.join("data");
     said(&serve(&below, "127.0.0.1:0", &[]).await?, 4, &["cannot use", &below.display().to_string()]);
-    // A disk without room from the start.
+    // A disk that is full from the start.
     let full = dir.path().join("full");
     let output = serve(&full, "127.0.0.1:0", &["prlimit", "--fsize=0"]).await?;
     said(&output, 4, &["identity.key"]);
-    // And one with a database that is none of ours, which is left as it is.
+    // A directory with the database of another program, which is not changed.
     let foreign = dir.path().join("foreign");
     std::fs::create_dir(&foreign)?;
     std::fs::write(foreign.join("plexus.db"), "my diary, which is no database at all")?;
@@ -442,7 +442,7 @@ async fn a_hub_that_cannot_have_its_directory_says_so() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_second_hub_is_turned_away_and_the_first_goes_on() -> anyhow::Result<()> {
+async fn a_second_hub_is_refused_and_the_first_continues() -> anyhow::Result<()> {
     let world = world("").await?;
     let session = begin(&world, "first", json!([bash("true")])).await?;
     let (_, approval) = world.asked(&session).await?;
@@ -454,7 +454,7 @@ async fn a_second_hub_is_turned_away_and_the_first_goes_on() -> anyhow::Result<(
 }
 
 #[tokio::test]
-async fn a_port_in_use_is_named() -> anyhow::Result<()> {
+async fn a_port_in_use_is_reported() -> anyhow::Result<()> {
     let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
     let address = taken.local_addr()?.to_string();
     let dir = tempfile::tempdir()?;

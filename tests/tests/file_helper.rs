@@ -1,5 +1,5 @@
-//! The file helper as the hub uses it: the real program, in the sandbox of agents. Where this system grants no sandbox,
-//! the tests of it say so by name.
+//! The file helper as the hub uses it: the real program in the sandbox of agents. If the system supports no sandbox, these tests
+//! report that they were skipped.
 
 use std::future::pending;
 use std::os::unix::fs::symlink;
@@ -29,7 +29,7 @@ fn hiding(dir: PathBuf) -> Sandbox {
 }
 
 impl Ground {
-    /// `None` where the system grants no sandbox.
+    /// `None` if the system supports no sandbox.
     fn new(test: &str) -> anyhow::Result<Option<Self>> {
         let dir = tempfile::tempdir()?;
         let data = dir.path().join("data");
@@ -77,8 +77,10 @@ async fn a_file_of_the_working_directory_is_read() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn no_path_leads_to_the_data_directory() -> anyhow::Result<()> {
-    let Some(ground) = Ground::new("no_path_leads_to_the_data_directory")? else { return Ok(()) };
+async fn the_helper_reads_no_path_into_the_data_directory() -> anyhow::Result<()> {
+    let Some(ground) = Ground::new("the_helper_reads_no_path_into_the_data_directory")? else {
+        return Ok(());
+    };
     let this = std::process::id();
     symlink(ground.data(""), ground.work("data"))?;
     for (i, target) in [
@@ -107,11 +109,11 @@ async fn no_path_leads_to_the_data_directory() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a link to `/proc/self/fd` finds: neither the hub's log nor a way to forge the answer.
+/// A link to `/proc/self/fd` reaches neither the hub's log nor the descriptor of the answer.
 #[tokio::test]
-async fn nothing_of_the_hub_is_open_in_a_helper() -> anyhow::Result<()> {
-    let Some(ground) = Ground::new("nothing_of_the_hub_is_open_in_a_helper")? else { return Ok(()) };
-    // A descriptor of ours that is inherited by whatever we start.
+async fn a_helper_inherits_no_descriptor_of_the_hub() -> anyhow::Result<()> {
+    let Some(ground) = Ground::new("a_helper_inherits_no_descriptor_of_the_hub")? else { return Ok(()) };
+    // A descriptor without close-on-exec, which every child process inherits.
     let secret = std::fs::File::open(ground.data("operator.token"))?;
     rustix::io::fcntl_setfd(&secret, rustix::io::FdFlags::empty())?;
     for fd in 0..64 {
@@ -122,8 +124,8 @@ async fn nothing_of_the_hub_is_open_in_a_helper() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_fifo_or_a_device_is_not_waited_for() -> anyhow::Result<()> {
-    let Some(ground) = Ground::new("a_fifo_or_a_device_is_not_waited_for")? else { return Ok(()) };
+async fn the_helper_does_not_wait_for_a_fifo_or_a_device() -> anyhow::Result<()> {
+    let Some(ground) = Ground::new("the_helper_does_not_wait_for_a_fifo_or_a_device")? else { return Ok(()) };
     mkfifoat(CWD, ground.work("fifo"), Mode::RUSR | Mode::WUSR)?;
     for path in [ground.work("fifo"), ground.work(""), "/dev/zero".into(), "/dev/tty".into()] {
         let read = tokio::time::timeout(Duration::from_secs(60), ground.read(&path)).await?;
@@ -137,14 +139,14 @@ async fn a_fifo_or_a_device_is_not_waited_for() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn without_the_sandbox_nothing_is_read() -> anyhow::Result<()> {
+async fn without_a_required_sandbox_nothing_is_read() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     std::fs::write(dir.path().join("file"), "content")?;
     let read = |helper: Helper| {
         let verb = ReadFile { path: dir.path().join("file"), limit: 10 };
         async move { helper.call(verb, None, &mut Vec::new(), pending()).await }
     };
-    // A directory that is not there cannot be hidden.
+    // A missing directory cannot be hidden.
     let required = read(Helper::new(binaries::plexus()?, Some(hiding(dir.path().join("none"))))).await;
     assert!(matches!(required, Err(HelperError::NoSandbox(_))), "{required:?}");
     assert_eq!(read(Helper::new(binaries::plexus()?, None)).await, Ok(Ok(7)));
@@ -156,7 +158,7 @@ async fn without_the_sandbox_nothing_is_read() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_helper_that_hangs_is_dead_when_its_caller_goes_on() -> anyhow::Result<()> {
+async fn a_helper_that_hangs_is_killed_before_its_caller_continues() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let (program, pid_file) = (dir.path().join("hangs"), dir.path().join("pid"));
     std::fs::write(&program, format!("#!/bin/sh\necho $$ > {}\nexec sleep 1000\n", pid_file.display()))?;

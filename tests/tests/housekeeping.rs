@@ -1,4 +1,5 @@
-//! What has grown old goes, what is needed stays, and whoever asks for what is gone is told so. "Old" is a second here.
+//! Housekeeping removes old data and keeps data that is still needed. A request for removed data gets an error that says so. Data is
+//! old after one second in these tests.
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ async fn world(retention: &str) -> anyhow::Result<World> {
         .context("the scripted agent is always there")
 }
 
-/// A session that has said something.
+/// A session that has written something.
 async fn talker(world: &World, name: &str, steps: Value) -> anyhow::Result<String> {
     let session = world.create(name, json!({"prompt": script(&steps)})).await?;
     assert_eq!(world.ended(&session).await?["status"], "complete");
@@ -39,7 +40,7 @@ async fn stop(world: &World, session: &str) -> anyhow::Result<()> {
     world.call("claudecode.stop", json!({"session_id": session})).await.map(drop)
 }
 
-/// Calls until it is refused with this word.
+/// Repeats the call until it fails with this kind.
 async fn until_refused(world: &World, method: &str, params: &Value, kind: &str) -> anyhow::Result<()> {
     let deadline = Instant::now() + LIMIT;
     loop {
@@ -54,7 +55,7 @@ async fn until_refused(world: &World, method: &str, params: &Value, kind: &str) 
 }
 
 #[tokio::test]
-async fn files_of_runs_that_are_over_go_and_those_of_living_ones_stay() -> anyhow::Result<()> {
+async fn files_of_ended_runs_are_removed_and_files_of_open_runs_stay() -> anyhow::Result<()> {
     let world = world(&format!("run_files_days = {SHORT}")).await?;
     let living = talker(&world, "living", json!([{"say": "here"}])).await?;
     let over = talker(&world, "over", json!([{"say": "there"}])).await?;
@@ -63,7 +64,7 @@ async fn files_of_runs_that_are_over_go_and_those_of_living_ones_stay() -> anyho
     assert!(world.run_dir(&living, 1).join("journal.jsonl").exists());
     says(&world, &living, "still here").await?;
     assert!(!world.run_dir(&living, 2).exists(), "it is the same process");
-    // What was said is in the store, and the session goes on with another process.
+    // The events are in the store, and the session continues with another process.
     let all = json!({"session_id": over, "from_seq": 0});
     assert_eq!(events(&world.call("claudecode.poll", all).await?, "content")[0]["text"], "there");
     says(&world, &over, "back").await?;
@@ -72,13 +73,13 @@ async fn files_of_runs_that_are_over_go_and_those_of_living_ones_stay() -> anyho
 }
 
 #[tokio::test]
-async fn when_files_grow_large_the_oldest_go_first() -> anyhow::Result<()> {
+async fn the_oldest_files_are_removed_first() -> anyhow::Result<()> {
     let world = world("run_files_days = 0\nrun_files_mb = 1").await?;
     let mut sessions = Vec::new();
     for name in ["first", "second", "third"] {
         let session = talker(&world, name, json!([{"flood": {"events": 12, "bytes": 50_000}}])).await?;
         stop(&world, &session).await?;
-        // When a run ended is known to the second, and the next one has to end in a later one.
+        // The end of a run is stored in seconds, so the next run has to end in a later second.
         let ended = now();
         until("a second has passed", || now() > ended).await?;
         sessions.push(session);
@@ -94,7 +95,7 @@ fn now() -> u64 {
 }
 
 #[tokio::test]
-async fn files_of_deleted_sessions_go_at_once() -> anyhow::Result<()> {
+async fn files_of_deleted_sessions_are_removed_at_once() -> anyhow::Result<()> {
     let world = world("").await?;
     let kept = talker(&world, "kept", json!([{"say": "here"}])).await?;
     stop(&world, &kept).await?;
@@ -107,7 +108,7 @@ async fn files_of_deleted_sessions_go_at_once() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_asks_for_events_that_are_gone_is_told_so() -> anyhow::Result<()> {
+async fn a_request_for_removed_events_gets_an_error() -> anyhow::Result<()> {
     let world = world(&format!("events_days = {SHORT}")).await?;
     let asks = json!([{"tool": "Step", "input": {"number": 1}}, {"say": "one"}]);
     let session = world.create("old", json!({"prompt": script(&asks)})).await?;
@@ -128,7 +129,7 @@ async fn whoever_asks_for_events_that_are_gone_is_told_so() -> anyhow::Result<()
         let refused = refused.expect_err("a stream of what is gone").to_string();
         assert!(refused.contains("410") || refused.contains("gone"), "{refused}");
     }
-    // The latest turn stays, however old, and so do the decisions.
+    // The latest turn stays, however old it is. Decisions stay, too.
     let latest = world.call("claudecode.poll", json!({"session_id": session, "from_seq": 0})).await?;
     assert_eq!((&latest["turn"], events(&latest, "content").len()), (&json!(2), 1), "{latest:#}");
     let kept = world.call("loopback.get", json!({"approval_id": approval["id"]})).await?;
@@ -138,7 +139,7 @@ async fn whoever_asks_for_events_that_are_gone_is_told_so() -> anyhow::Result<()
 }
 
 #[tokio::test]
-async fn old_decisions_go_only_where_someone_said_so_and_never_open_questions() -> anyhow::Result<()> {
+async fn old_approvals_are_removed_only_if_configured_and_open_ones_never() -> anyhow::Result<()> {
     let world = world(&format!("decisions_days = {SHORT}")).await?;
     let asks =
         |name: &str| (name.to_owned(), json!([{"tool": "Step", "input": {"number": 1}}, {"say": "done"}]));
@@ -166,7 +167,7 @@ async fn old_decisions_go_only_where_someone_said_so_and_never_open_questions() 
 }
 
 #[tokio::test]
-async fn a_hub_killed_while_it_tidies_up_loses_nothing_and_the_next_goes_on_with_it() -> anyhow::Result<()> {
+async fn a_hub_killed_during_housekeeping_loses_nothing_and_the_next_continues() -> anyhow::Result<()> {
     let mut world = world(&format!("events_days = {SHORT}\nrun_files_days = {SHORT}")).await?;
     let asks = json!([{"say": "before"}, {"tool": "Step", "input": {"number": 1}}, {"say": "after"}]);
     let asking = world.create("asking", json!({"prompt": script(&asks)})).await?;
@@ -177,7 +178,7 @@ async fn a_hub_killed_while_it_tidies_up_loses_nothing_and_the_next_goes_on_with
 
     let first = json!({"session_id": session, "turn": 1, "from_seq": 0, "limit": 1});
     for _ in 0..3 {
-        // From its first step on; some thousand events are still there.
+        // After its first step. Some thousand events still exist.
         until_refused(&world, "claudecode.poll", &first, "gone").await?;
         world.hub.kill9().await?;
         world.hub.restart().await?;
@@ -191,7 +192,7 @@ async fn a_hub_killed_while_it_tidies_up_loses_nothing_and_the_next_goes_on_with
     let said: Vec<String> = events(&poll, "content").iter().map(|event| text(&event["text"])).collect();
     assert_eq!(said, ["before", "after"]);
 
-    // As another program would look at it, beside the hub.
+    // Opens the store as another program, beside the hub.
     let store = SqliteStore::open(&world.hub.data_dir().join("plexus.db"), Durability::Full)?;
     let (id, deadline) = (session.parse()?, Instant::now() + LIMIT);
     while store.turn(id, 1).await?.context("the turn stays")?.events != EventsOfTurn::Removed {

@@ -1,5 +1,5 @@
-//! Limits: one child, or many, cannot use the hub up. What is one too many is refused or denied in words that say what
-//! to do, and the others go on.
+//! Hub-wide limits: neither one child nor many can exhaust the hub. A request over a limit is refused or denied with a message that
+//! says what to do, and other sessions continue.
 
 use anyhow::Context as _;
 use plexus_e2e::{Setup, World, events, processes_of, script, text, until};
@@ -23,14 +23,14 @@ async fn begin(world: &World, name: &str, steps: Value) -> anyhow::Result<String
     world.create(name, json!({"prompt": script(&steps)})).await
 }
 
-/// What was denied without having been asked.
-fn turned_away(poll: &Value) -> Vec<Value> {
+/// The calls that were denied without an approval.
+fn denied_without_approval(poll: &Value) -> Vec<Value> {
     let denied = events(poll, "system").into_iter().filter(|event| event["subtype"] == "ask_denied");
     denied.map(|event| event["data"].clone()).collect()
 }
 
 #[tokio::test]
-async fn sessions_are_made_up_to_the_limit_and_again_when_one_is_gone() -> anyhow::Result<()> {
+async fn sessions_are_limited_and_a_deleted_one_makes_room() -> anyhow::Result<()> {
     let mut world = world("sessions = 3").await?;
     let create = |name: &str| {
         let params = json!({"name": name, "working_dir": world.work});
@@ -51,7 +51,7 @@ async fn sessions_are_made_up_to_the_limit_and_again_when_one_is_gone() -> anyho
     let more = json!({"name": "more", "working_dir": world.work});
     let refusal = world.refused("claudecode.create", more.clone()).await?;
     assert_eq!(refusal.kind.as_deref(), Some("limit_reached"), "the next hub counts them, too");
-    // A name that is taken takes no place.
+    // A call that fails because of its name does not count.
     world.call("claudecode.delete", json!({"session_id": listed["sessions"][0]["id"]})).await?;
     let taken = json!({"name": listed["sessions"][1]["name"], "working_dir": world.work});
     for _ in 0..3 {
@@ -63,7 +63,7 @@ async fn sessions_are_made_up_to_the_limit_and_again_when_one_is_gone() -> anyho
 }
 
 #[tokio::test]
-async fn a_question_too_many_of_one_session_is_denied_and_recorded() -> anyhow::Result<()> {
+async fn an_approval_over_the_limit_of_a_session_is_denied_and_logged() -> anyhow::Result<()> {
     let world = world("open_approvals_per_session = 2").await?;
     let calls: Vec<Value> = (0..4).map(|n| bash(&format!("touch {n}.txt"))).collect();
     let session =
@@ -75,12 +75,12 @@ async fn a_question_too_many_of_one_session_is_denied_and_recorded() -> anyhow::
         assert!(result["output"].to_string().contains("2 questions of this session are open"), "{result}");
         assert!(result["output"].to_string().contains("try again"), "{result}");
     }
-    let denied = turned_away(&poll);
+    let denied = denied_without_approval(&poll);
     assert_eq!(denied.len(), 2, "{poll:#}");
     assert_eq!(denied[0]["limit"], "open_approvals_per_session");
     assert!(denied[0]["tool_use_id"].is_string() && denied[0]["tool_name"] == "Bash", "{denied:?}");
     assert!(world.ran().is_empty());
-    // Another session has its own.
+    // Another session has its own limit.
     let other = begin(&world, "other", json!([bash("true")])).await?;
     world.asked(&other).await?;
     for approval in poll["pending_approvals"].as_array().into_iter().flatten() {
@@ -92,13 +92,13 @@ async fn a_question_too_many_of_one_session_is_denied_and_recorded() -> anyhow::
 }
 
 #[tokio::test]
-async fn a_question_too_many_of_all_is_denied_on_either_channel() -> anyhow::Result<()> {
+async fn an_approval_over_the_limit_of_the_hub_is_denied_on_both_channels() -> anyhow::Result<()> {
     let world = world("open_approvals = 1").await?;
     let first = begin(&world, "first", json!([bash("true"), bash("true"), {"say": "done"}])).await?;
     let (_, approval) = world.asked(&first).await?;
     let second = begin(&world, "second", json!([bash("true"), {"say": "done"}])).await?;
     let poll = world.ended(&second).await?;
-    assert_eq!(turned_away(&poll)[0]["limit"], "open_approvals", "{poll:#}");
+    assert_eq!(denied_without_approval(&poll)[0]["limit"], "open_approvals", "{poll:#}");
 
     let elsewhere = world.create("elsewhere", json!({})).await?;
     let configured = world.call("loopback.configure", json!({"session_id": elsewhere})).await?;
@@ -110,7 +110,7 @@ async fn a_question_too_many_of_all_is_denied_on_either_channel() -> anyhow::Res
     assert_eq!(answer["behavior"], "deny", "{answer}");
     assert!(text(&answer["message"]).contains("1 questions of all agents are open"), "{answer}");
 
-    // With an answer there is room for the next.
+    // After an answer, the next approval is accepted.
     world.allow(&approval).await?;
     let (_, approval) = world.asked(&first).await?;
     world.allow(&approval).await?;
@@ -119,7 +119,7 @@ async fn a_question_too_many_of_all_is_denied_on_either_channel() -> anyhow::Res
 }
 
 #[tokio::test]
-async fn a_child_that_asks_too_often_is_slowed_down_and_the_others_are_not() -> anyhow::Result<()> {
+async fn a_child_that_requests_too_often_is_slowed_down_and_others_are_not() -> anyhow::Result<()> {
     let world = world("asks_per_minute = 2").await?;
     let session =
         begin(&world, "hasty", json!([bash("true"), bash("true"), bash("true"), {"say": "done"}])).await?;
@@ -128,7 +128,7 @@ async fn a_child_that_asks_too_often_is_slowed_down_and_the_others_are_not() -> 
         world.allow(&approval).await?;
     }
     let poll = world.ended(&session).await?;
-    assert_eq!(turned_away(&poll)[0]["limit"], "asks_per_minute", "{poll:#}");
+    assert_eq!(denied_without_approval(&poll)[0]["limit"], "asks_per_minute", "{poll:#}");
     let last = events(&poll, "tool_result").pop().unwrap_or_default();
     assert!(last["output"].to_string().contains("more than 2 times a minute"), "{last}");
     assert_eq!(world.ran().len(), 2);
@@ -138,8 +138,7 @@ async fn a_child_that_asks_too_often_is_slowed_down_and_the_others_are_not() -> 
 }
 
 #[tokio::test]
-async fn a_large_event_is_kept_cut_and_whole_in_the_journal_and_a_question_always_whole() -> anyhow::Result<()>
-{
+async fn a_large_event_is_stored_truncated_and_an_approval_in_full() -> anyhow::Result<()> {
     let world = world("event_kb = 1").await?;
     let said = "ü".repeat(5000);
     let large = json!({"tool": "Bash", "input": {"command": "true"}, "big_input": 5000});
@@ -171,7 +170,7 @@ async fn a_large_event_is_kept_cut_and_whole_in_the_journal_and_a_question_alway
 }
 
 #[tokio::test]
-async fn a_child_that_fills_its_journal_is_ended_and_the_others_go_on() -> anyhow::Result<()> {
+async fn a_child_that_fills_its_journal_is_ended_and_others_continue() -> anyhow::Result<()> {
     let world = world("journal_mb = 1").await?;
     let other = begin(&world, "other", json!([bash("true"), {"say": "done"}])).await?;
     let (_, approval) = world.asked(&other).await?;
@@ -194,13 +193,13 @@ async fn a_child_that_fills_its_journal_is_ended_and_the_others_go_on() -> anyho
 }
 
 #[tokio::test]
-async fn room_on_the_disk_is_kept_for_decisions() -> anyhow::Result<()> {
+async fn disk_space_is_reserved_for_decisions() -> anyhow::Result<()> {
     const MIB: u64 = 1024 * 1024;
-    // A disk of our own, as it were: hardly anyone else writes to it.
+    // Hardly any other program writes to this file system.
     let shm = std::fs::File::open("/dev/shm")?;
     let reserve = plexus_agent::free_bytes(&shm)? / MIB - 16;
     let mut setup = Setup::scripted().with_config(&format!("[limits]\nreserve_mb = {reserve}"));
-    setup.place = Some("/dev/shm".into());
+    setup.parent_dir = Some("/dev/shm".into());
     let world = setup.world("limits").await?.context("the scripted agent is always there")?;
     let deciding = begin(&world, "deciding", json!([bash("true"), {"say": "done"}])).await?;
     let (_, approval) = world.asked(&deciding).await?;
@@ -220,7 +219,7 @@ async fn room_on_the_disk_is_kept_for_decisions() -> anyhow::Result<()> {
         assert!(refused.message.contains("reserve_mb"), "{refused}");
     }
     std::fs::write(world.file("go"), "")?;
-    // A decision is written and passed on all the same.
+    // A decision is still stored and delivered.
     world.allow(&approval).await?;
     until("the allowed call has run", || world.ran().len() == 1).await?;
     let now = world.call("claudecode.poll", json!({"session_id": writing, "from_seq": 0})).await?;

@@ -1,5 +1,5 @@
-//! What an operator watches: every figure moves when what it speaks of does, is right after a restart where it tells
-//! how things stand, and is nobody else's business.
+//! Metrics: counters and gauges change with the events they describe, gauges are correct after a restart, and only the operator can
+//! read them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ async fn world(config: &str) -> anyhow::Result<World> {
         .context("the scripted agent is always there")
 }
 
-/// The samples of a page, by name with labels. Fails on a page that a scraper could not read.
+/// The samples of the page, by name with labels. Fails if the page is not valid.
 async fn figures(world: &World) -> anyhow::Result<BTreeMap<String, f64>> {
     let page = get(world.hub.url(), "/metrics", &world.hub.token()?).await?;
     ensure!(page.ends_with("# EOF\n"), "it is not whole: {page}");
@@ -48,7 +48,7 @@ async fn figures(world: &World) -> anyhow::Result<BTreeMap<String, f64>> {
     Ok(samples)
 }
 
-/// Looks until the figure has this value.
+/// Waits until the figure has this value.
 async fn becomes(world: &World, name: &str, wanted: f64) -> anyhow::Result<BTreeMap<String, f64>> {
     let deadline = Instant::now() + LIMIT;
     loop {
@@ -65,7 +65,7 @@ async fn becomes(world: &World, name: &str, wanted: f64) -> anyhow::Result<BTree
 }
 
 #[tokio::test]
-async fn figures_move_with_what_they_speak_of() -> anyhow::Result<()> {
+async fn metrics_change_with_the_events_they_describe() -> anyhow::Result<()> {
     let mut world = world("").await?;
     let fresh = figures(&world).await?;
     for name in ["plexus_sessions", "plexus_children", "plexus_approvals_open", "plexus_held"] {
@@ -83,7 +83,7 @@ async fn figures_move_with_what_they_speak_of() -> anyhow::Result<()> {
     assert!(asked["plexus_store_commit_seconds_sum"] > 0.0);
     becomes(&world, "plexus_journal_lag_bytes", 0.0).await?;
 
-    // How things stand is known to the next hub; what happened is counted from its start on.
+    // The next hub knows the gauges. Its counters start at zero.
     world.hub.kill9().await?;
     world.hub.restart().await?;
     world.door = Box::new(plexus_testkit::rpc::Rpc::new(world.hub.url(), &world.hub.token()?));
@@ -108,7 +108,7 @@ async fn figures_move_with_what_they_speak_of() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn what_a_full_disk_holds_up_is_seen() -> anyhow::Result<()> {
+async fn changes_held_by_a_full_disk_are_counted() -> anyhow::Result<()> {
     let world = world("").await?;
     let steps = json!([{"say": "ready"}, {"wait_file": "go"}, {"say": "x".repeat(10_000)}]);
     let session = world.create("held", json!({"prompt": script(&steps)})).await?;
@@ -130,7 +130,7 @@ async fn what_a_full_disk_holds_up_is_seen() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn listeners_are_counted_while_they_listen() -> anyhow::Result<()> {
+async fn listeners_are_counted_while_they_are_connected() -> anyhow::Result<()> {
     let world = world("").await?;
     let session = world.create("followed", json!({})).await?;
     let token = world.hub.token()?;
@@ -143,7 +143,7 @@ async fn listeners_are_counted_while_they_listen() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn figures_are_for_the_operator_alone() -> anyhow::Result<()> {
+async fn only_the_operator_can_read_metrics() -> anyhow::Result<()> {
     let world = world("").await?;
     for token in ["", "not-a-token"] {
         let refused = get(world.hub.url(), "/metrics", token).await.expect_err("it is refused");

@@ -1,5 +1,5 @@
-//! What a child may do by itself: permission modes, named policies, plans, and what an approval tells of its reason.
-//! On both pinned CLIs, over the control channel and over the relay.
+//! Which calls need approval: permission modes, named policies, plans, and the reason that an approval gives. Each test
+//! runs on both pinned CLIs, over the control channel and over the relay.
 
 use std::path::{Path, PathBuf};
 
@@ -9,20 +9,20 @@ use plexus_testkit::rpc::{CallError, Door as _};
 use serde_json::{Value, json};
 
 over_channels!(
-    an_approved_plan_goes_on_in_the_mode_that_was_chosen,
-    an_approved_plan_asks_for_everything_unless_said_otherwise,
-    a_denied_plan_is_planned_again,
-    a_mode_the_child_takes_by_itself_is_told,
+    an_approved_plan_continues_in_the_chosen_mode,
+    an_approved_plan_continues_in_default_mode_unless_a_mode_is_chosen,
+    a_denied_plan_is_revised_and_submitted_again,
+    a_mode_that_the_child_changes_itself_is_reported,
     the_mode_changes_between_turns,
-    the_mode_changes_while_a_question_is_open,
-    a_mode_set_before_or_during_the_start_counts_from_the_first_prompt,
-    ask_all_asks_even_to_read,
-    approvals_lets_reading_run_and_asks_for_the_rest,
-    allow_all_runs_everything_and_records_it,
-    an_approval_says_why_it_is_asked_and_an_allow_writes_no_settings,
+    the_mode_changes_while_an_approval_is_open,
+    a_mode_set_before_or_during_the_start_applies_to_the_first_prompt,
+    the_policy_ask_all_requires_approval_even_for_reading,
+    the_policy_approvals_requires_approval_for_all_but_reading,
+    the_policy_allow_all_runs_every_call_and_logs_it,
+    an_approval_gives_its_reason_and_an_allow_writes_no_settings,
 );
 
-/// A command that no mode lets run unasked, as `acceptEdits` does with `touch`.
+/// A command that needs approval in every mode. (`acceptEdits` would run `touch` without approval.)
 fn bash(world: &World, makes: &str) -> Step {
     let command = format!("sh -c 'echo made > {}'", world.file(makes).display());
     Step::tool("Bash", json!({"command": command, "description": "a step"}))
@@ -32,8 +32,8 @@ fn write(world: &World, name: &str) -> Step {
     Step::tool("Write", json!({"file_path": world.file(name), "content": "written\n"}))
 }
 
-/// Writes a plan down where Claude Code said it has to stand, and shows it: newer versions show that file, older ones
-/// what the call itself says.
+/// Writes a plan to the file that Claude Code names, and submits it. Newer versions show that file, older ones the
+/// text in the call.
 fn plan(words: &str) -> [Step; 2] {
     let content = words.to_owned();
     let written = Step::from_fn(move |request| {
@@ -42,7 +42,7 @@ fn plan(words: &str) -> [Step; 2] {
     [written, Step::tool("ExitPlanMode", json!({"plan": words}))]
 }
 
-/// The file that a request's instructions name.
+/// The plan file that the instructions in a model request name.
 fn plan_file(request: &Value) -> String {
     let said = request.to_string();
     let Some(at) = said.find("/.claude/plans/") else { return "/no/plan/file/was/named".to_owned() };
@@ -63,30 +63,30 @@ async fn set_mode(world: &World, session: &str, mode: &str) -> anyhow::Result<()
     Ok(())
 }
 
-/// Waits for the next question and checks which tool it is about.
-async fn asked_for(world: &World, session: &str, tool: &str) -> anyhow::Result<Value> {
+/// Waits for the next approval and checks its tool.
+async fn approval_for(world: &World, session: &str, tool: &str) -> anyhow::Result<Value> {
     let (poll, approval) = world.asked(session).await?;
     assert_eq!(approval["tool_name"], tool, "{poll:#}");
     Ok(approval)
 }
 
-/// Waits for the end of a turn that has to end well.
+/// Waits for the end of a turn, which must be complete.
 async fn completed(world: &World, session: &str) -> anyhow::Result<Value> {
     let poll = world.ended(session).await?;
     assert_eq!(poll["status"], "complete", "{poll:#}");
     Ok(poll)
 }
 
-/// The tools that were asked about in the latest turn.
-fn tools_asked(poll: &Value) -> Vec<String> {
+/// The tools whose calls needed approval in the latest turn.
+fn tools_with_approvals(poll: &Value) -> Vec<String> {
     let calls = events(poll, "tool_use");
     let of = |id: &Value| calls.iter().find(|call| call["tool_use_id"] == *id).cloned().unwrap_or_default();
     let asked = events(poll, "approval_requested");
     asked.iter().map(|event| text(&of(&event["tool_use_id"])["tool_name"])).collect()
 }
 
-/// The modes the child took of its own accord in the latest turn.
-fn changes_by_itself(poll: &Value) -> Vec<String> {
+/// The modes that the child changed to by itself in the latest turn.
+fn modes_the_child_changed(poll: &Value) -> Vec<String> {
     let told = events(poll, "system").into_iter().filter(|event| event["subtype"] == "mode_changed");
     told.map(|event| text(&event["data"]["mode"])).collect()
 }
@@ -95,7 +95,7 @@ fn is_refusal_of(error: &CallError, field: &str) {
     assert_eq!(error.data["field"], field, "{error:?}");
 }
 
-async fn an_approved_plan_goes_on_in_the_mode_that_was_chosen(world: World) -> anyhow::Result<()> {
+async fn an_approved_plan_continues_in_the_chosen_mode(world: World) -> anyhow::Result<()> {
     for (name, how) in [("mode", json!({"permission_mode": "plan"})), ("policy", json!({"policy": "plan"}))] {
         let (edited, ran) = (format!("{name}.txt"), format!("{name}-ran.txt"));
         let then = [write(&world, &edited), bash(&world, &ran), Step::text("Done.")];
@@ -105,35 +105,37 @@ async fn an_approved_plan_goes_on_in_the_mode_that_was_chosen(world: World) -> a
         assert_eq!(mode_of(&world, &session).await?, "plan");
         world.chat(&session, &format!("PLAN-BY-{name}")).await?;
 
-        let approval = asked_for(&world, &session, "ExitPlanMode").await?;
+        let approval = approval_for(&world, &session, "ExitPlanMode").await?;
         assert_eq!(approval["kind"], "plan");
         assert!(text(&approval["input"]["plan"]).contains("1. Write it. 2. Run it."), "{approval:#}");
         assert_eq!(mode_of(&world, &session).await?, "plan");
         assert!(!world.file(&edited).exists());
         world.respond(&approval, json!({"approve": true, "mode": "acceptEdits"})).await?;
 
-        let approval = asked_for(&world, &session, "Bash").await?;
+        let approval = approval_for(&world, &session, "Bash").await?;
         assert!(world.file(&edited).exists(), "the edit ran without asking");
         assert!(!world.file(&ran).exists(), "the command did not");
         assert_eq!(mode_of(&world, &session).await?, "acceptEdits");
         world.allow(&approval).await?;
         let poll = completed(&world, &session).await?;
-        assert_eq!(tools_asked(&poll), ["ExitPlanMode", "Bash"]);
+        assert_eq!(tools_with_approvals(&poll), ["ExitPlanMode", "Bash"]);
         assert!(world.file(&ran).exists());
         assert_eq!(mode_of(&world, &session).await?, "acceptEdits");
     }
     Ok(())
 }
 
-async fn an_approved_plan_asks_for_everything_unless_said_otherwise(world: World) -> anyhow::Result<()> {
+async fn an_approved_plan_continues_in_default_mode_unless_a_mode_is_chosen(
+    world: World,
+) -> anyhow::Result<()> {
     let then = [write(&world, "asked.txt"), Step::text("Done.")];
     world.model.script("PLAN-PLAINLY", plan("Write it.").into_iter().chain(then).collect());
     let session = world.create("plain", json!({"permission_mode": "plan"})).await?;
     world.chat(&session, "PLAN-PLAINLY").await?;
-    let approval = asked_for(&world, &session, "ExitPlanMode").await?;
+    let approval = approval_for(&world, &session, "ExitPlanMode").await?;
     world.allow(&approval).await?;
-    let approval = asked_for(&world, &session, "Write").await?;
-    // What follows a plan goes with a plan, and with an allow.
+    let approval = approval_for(&world, &session, "Write").await?;
+    // A mode may be chosen only with an allow, and only for a plan.
     for approve in [true, false] {
         let params = json!({"approval_id": approval["id"], "approve": approve, "mode": "acceptEdits"});
         let refused = world.refused("loopback.respond", params).await?;
@@ -148,15 +150,15 @@ async fn an_approved_plan_asks_for_everything_unless_said_otherwise(world: World
     Ok(())
 }
 
-async fn a_denied_plan_is_planned_again(world: World) -> anyhow::Result<()> {
+async fn a_denied_plan_is_revised_and_submitted_again(world: World) -> anyhow::Result<()> {
     let then = [write(&world, "mended.txt"), Step::text("Done.")];
     let steps = plan("Burn it.").into_iter().chain(plan("Mend it.")).chain(then).collect();
     world.model.script("PLAN-TWICE", steps);
     let session = world.create("twice", json!({"permission_mode": "plan"})).await?;
     world.chat(&session, "PLAN-TWICE").await?;
-    let first = asked_for(&world, &session, "ExitPlanMode").await?;
+    let first = approval_for(&world, &session, "ExitPlanMode").await?;
     world.respond(&first, json!({"approve": false, "message": "mend it instead"})).await?;
-    let second = asked_for(&world, &session, "ExitPlanMode").await?;
+    let second = approval_for(&world, &session, "ExitPlanMode").await?;
     assert_ne!(first["id"], second["id"]);
     assert!(text(&second["input"]["plan"]).contains("Mend it."), "{second:#}");
     let told = world.model.requests_for("PLAN-TWICE").pop().unwrap_or_default();
@@ -164,12 +166,12 @@ async fn a_denied_plan_is_planned_again(world: World) -> anyhow::Result<()> {
     assert_eq!(mode_of(&world, &session).await?, "plan");
     world.respond(&second, json!({"approve": true, "mode": "acceptEdits"})).await?;
     let poll = completed(&world, &session).await?;
-    assert_eq!(tools_asked(&poll), ["ExitPlanMode", "ExitPlanMode"]);
+    assert_eq!(tools_with_approvals(&poll), ["ExitPlanMode", "ExitPlanMode"]);
     assert!(world.file("mended.txt").exists());
     Ok(())
 }
 
-async fn a_mode_the_child_takes_by_itself_is_told(world: World) -> anyhow::Result<()> {
+async fn a_mode_that_the_child_changes_itself_is_reported(world: World) -> anyhow::Result<()> {
     world.model.script("THINK-FIRST", vec![Step::tool("EnterPlanMode", json!({})), Step::text("Thinking.")]);
     let session = world.create("thinker", json!({"permission_mode": "acceptEdits"})).await?;
     world.chat(&session, "THINK-FIRST").await?;
@@ -181,7 +183,7 @@ async fn a_mode_the_child_takes_by_itself_is_told(world: World) -> anyhow::Resul
         world.allow(approval).await?;
     }
     let poll = completed(&world, &session).await?;
-    assert_eq!(changes_by_itself(&poll), ["plan"], "{poll:#}");
+    assert_eq!(modes_the_child_changed(&poll), ["plan"], "{poll:#}");
     assert_eq!(mode_of(&world, &session).await?, "plan");
     Ok(())
 }
@@ -193,7 +195,7 @@ async fn the_mode_changes_between_turns(world: World) -> anyhow::Result<()> {
     }
     let session = world.create("changing", json!({})).await?;
     world.chat(&session, "TURN-one").await?;
-    let approval = asked_for(&world, &session, "Write").await?;
+    let approval = approval_for(&world, &session, "Write").await?;
     assert_eq!(mode_of(&world, &session).await?, "default");
     world.allow(&approval).await?;
     completed(&world, &session).await?;
@@ -202,14 +204,14 @@ async fn the_mode_changes_between_turns(world: World) -> anyhow::Result<()> {
     assert_eq!(mode_of(&world, &session).await?, "acceptEdits");
     world.chat(&session, "TURN-two").await?;
     let poll = completed(&world, &session).await?;
-    assert!(tools_asked(&poll).is_empty(), "{poll:#}");
+    assert!(tools_with_approvals(&poll).is_empty(), "{poll:#}");
     assert!(world.file("two.txt").exists());
     assert_eq!(mode_of(&world, &session).await?, "acceptEdits");
 
     set_mode(&world, &session, "default").await?;
     assert_eq!(mode_of(&world, &session).await?, "default");
     world.chat(&session, "TURN-three").await?;
-    let approval = asked_for(&world, &session, "Write").await?;
+    let approval = approval_for(&world, &session, "Write").await?;
     assert!(!world.file("three.txt").exists());
     world.allow(&approval).await?;
     completed(&world, &session).await?;
@@ -217,7 +219,7 @@ async fn the_mode_changes_between_turns(world: World) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn the_mode_changes_while_a_question_is_open(world: World) -> anyhow::Result<()> {
+async fn the_mode_changes_while_an_approval_is_open(world: World) -> anyhow::Result<()> {
     let steps = vec![
         bash(&world, "first.txt"),
         write(&world, "unasked.txt"),
@@ -228,27 +230,27 @@ async fn the_mode_changes_while_a_question_is_open(world: World) -> anyhow::Resu
     world.model.script("IN-MID-TURN", steps);
     let session = world.create("midturn", json!({})).await?;
     world.chat(&session, "IN-MID-TURN").await?;
-    let approval = asked_for(&world, &session, "Bash").await?;
+    let approval = approval_for(&world, &session, "Bash").await?;
     set_mode(&world, &session, "acceptEdits").await?;
     assert_eq!(mode_of(&world, &session).await?, "acceptEdits");
     assert!(!world.file("first.txt").exists(), "the open question is not answered by it");
     world.allow(&approval).await?;
-    let approval = asked_for(&world, &session, "Bash").await?;
+    let approval = approval_for(&world, &session, "Bash").await?;
     assert!(world.file("unasked.txt").exists());
     set_mode(&world, &session, "default").await?;
     assert_eq!(mode_of(&world, &session).await?, "default");
     world.allow(&approval).await?;
-    let approval = asked_for(&world, &session, "Write").await?;
+    let approval = approval_for(&world, &session, "Write").await?;
     assert!(!world.file("asked.txt").exists());
     world.allow(&approval).await?;
     let poll = completed(&world, &session).await?;
-    assert_eq!(tools_asked(&poll), ["Bash", "Bash", "Write"]);
-    // Nothing of this was the child's own doing.
-    assert!(changes_by_itself(&poll).is_empty(), "{poll:#}");
+    assert_eq!(tools_with_approvals(&poll), ["Bash", "Bash", "Write"]);
+    // The child changed none of these modes by itself.
+    assert!(modes_the_child_changed(&poll).is_empty(), "{poll:#}");
     Ok(())
 }
 
-async fn a_mode_set_before_or_during_the_start_counts_from_the_first_prompt(
+async fn a_mode_set_before_or_during_the_start_applies_to_the_first_prompt(
     world: World,
 ) -> anyhow::Result<()> {
     let before = world.create("before", json!({})).await?;
@@ -257,9 +259,9 @@ async fn a_mode_set_before_or_during_the_start_counts_from_the_first_prompt(
     world.model.script("SET-BEFORE", vec![write(&world, "before.txt"), Step::text("Done.")]);
     world.chat(&before, "SET-BEFORE").await?;
     let poll = completed(&world, &before).await?;
-    assert!(tools_asked(&poll).is_empty(), "{poll:#}");
+    assert!(tools_with_approvals(&poll).is_empty(), "{poll:#}");
 
-    // The process is on its way up in the one mode when the other is wanted.
+    // The process is starting in the first mode when the second one is set.
     for (name, from, to) in [("tighter", "acceptEdits", "default"), ("looser", "default", "acceptEdits")] {
         world
             .model
@@ -269,26 +271,26 @@ async fn a_mode_set_before_or_during_the_start_counts_from_the_first_prompt(
         set_mode(&world, &session, to).await?;
         assert_eq!(mode_of(&world, &session).await?, to);
         if to == "default" {
-            let approval = asked_for(&world, &session, "Write").await?;
+            let approval = approval_for(&world, &session, "Write").await?;
             assert!(!world.file("tighter.txt").exists());
             world.allow(&approval).await?;
         }
         let poll = completed(&world, &session).await?;
-        assert_eq!(tools_asked(&poll).len(), usize::from(to == "default"), "{poll:#}");
+        assert_eq!(tools_with_approvals(&poll).len(), usize::from(to == "default"), "{poll:#}");
         assert_eq!(mode_of(&world, &session).await?, to);
     }
     Ok(())
 }
 
-async fn ask_all_asks_even_to_read(world: World) -> anyhow::Result<()> {
+async fn the_policy_ask_all_requires_approval_even_for_reading(world: World) -> anyhow::Result<()> {
     std::fs::write(world.file("secret.txt"), "the-secret-word\n")?;
     let read = Step::tool("Read", json!({"file_path": world.file("secret.txt")}));
     world.model.script("READ-IT", vec![read.clone(), read, Step::text("Done.")]);
     let session = world.create("watched", json!({"policy": "ask_all"})).await?;
     world.chat(&session, "READ-IT").await?;
-    let approval = asked_for(&world, &session, "Read").await?;
+    let approval = approval_for(&world, &session, "Read").await?;
     world.respond(&approval, json!({"approve": false})).await?;
-    let approval = asked_for(&world, &session, "Read").await?;
+    let approval = approval_for(&world, &session, "Read").await?;
     let so_far = Value::Array(world.model.requests_for("READ-IT")).to_string();
     assert!(!so_far.contains("the-secret-word"), "it was read before it was allowed");
     world.allow(&approval).await?;
@@ -298,13 +300,13 @@ async fn ask_all_asks_even_to_read(world: World) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn approvals_lets_reading_run_and_asks_for_the_rest(world: World) -> anyhow::Result<()> {
+async fn the_policy_approvals_requires_approval_for_all_but_reading(world: World) -> anyhow::Result<()> {
     std::fs::write(world.file("notes.txt"), "what-was-noted\n")?;
     let reading = vec![
         Tool::new("Read", json!({"file_path": world.file("notes.txt")})),
         Tool::new("Glob", json!({"pattern": "*.txt"})),
     ];
-    // Claude Code itself would let this command run unasked.
+    // Claude Code itself would run this command without approval.
     let steps = vec![
         Step::tools(reading),
         Step::tool("Bash", json!({"command": "ls", "description": "a step"})),
@@ -320,14 +322,14 @@ async fn approvals_lets_reading_run_and_asks_for_the_rest(world: World) -> anyho
     assert_eq!(events(&poll, "tool_result").len(), 2, "{poll:#}");
     assert!(poll.to_string().contains("what-was-noted"));
     world.allow(&approval).await?;
-    let approval = asked_for(&world, &session, "Write").await?;
+    let approval = approval_for(&world, &session, "Write").await?;
     world.allow(&approval).await?;
     let poll = completed(&world, &session).await?;
-    assert_eq!(tools_asked(&poll), ["Bash", "Write"]);
+    assert_eq!(tools_with_approvals(&poll), ["Bash", "Write"]);
     Ok(())
 }
 
-async fn allow_all_runs_everything_and_records_it(world: World) -> anyhow::Result<()> {
+async fn the_policy_allow_all_runs_every_call_and_logs_it(world: World) -> anyhow::Result<()> {
     world.model.script(
         "RUN-FREELY",
         vec![bash(&world, "free.txt"), write(&world, "free-too.txt"), Step::text("Done.")],
@@ -335,12 +337,12 @@ async fn allow_all_runs_everything_and_records_it(world: World) -> anyhow::Resul
     let session = world.create("free", json!({"policy": "allow_all", "hub_tools": true})).await?;
     world.chat(&session, "RUN-FREELY").await?;
     let poll = completed(&world, &session).await?;
-    assert!(tools_asked(&poll).is_empty(), "{poll:#}");
+    assert!(tools_with_approvals(&poll).is_empty(), "{poll:#}");
     assert!(world.file("free.txt").exists() && world.file("free-too.txt").exists());
     let recorded: Vec<String> = events(&poll, "tool_use").iter().map(|e| text(&e["tool_name"])).collect();
     assert_eq!(recorded, ["Bash", "Write"]);
 
-    // It is not its to give.
+    // A session must not give this policy to a child.
     let door = world.door_of(&session).await?;
     let params = json!({"name": "below", "working_dir": world.work, "policy": "allow_all"});
     let refused = door.call("claudecode.create", params).await.err();
@@ -350,7 +352,7 @@ async fn allow_all_runs_everything_and_records_it(world: World) -> anyhow::Resul
     Ok(())
 }
 
-/// Every file below a folder.
+/// Every file in a directory, at any depth.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -363,9 +365,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-async fn an_approval_says_why_it_is_asked_and_an_allow_writes_no_settings(
-    world: World,
-) -> anyhow::Result<()> {
+async fn an_approval_gives_its_reason_and_an_allow_writes_no_settings(world: World) -> anyhow::Result<()> {
     let outside = world.home.join("outside.txt");
     std::fs::write(&outside, "beyond\n")?;
     let task = json!({
@@ -390,19 +390,19 @@ async fn an_approval_says_why_it_is_asked_and_an_allow_writes_no_settings(
     let session = world.create("allowed", json!({})).await?;
     world.chat(&session, "ALLOW-IT").await?;
 
-    let approval = asked_for(&world, &session, "Read").await?;
+    let approval = approval_for(&world, &session, "Read").await?;
     if on_control {
         assert!(!text(&approval["reason"]).is_empty(), "{approval:#}");
         assert!(approval["suggestions"].as_array().is_some_and(|s| !s.is_empty()), "{approval:#}");
     }
     assert!(approval.get("agent_id").is_none(), "{approval:#}");
     world.allow(&approval).await?;
-    let approval = asked_for(&world, &session, "Bash").await?;
+    let approval = approval_for(&world, &session, "Bash").await?;
     if on_control {
         assert_eq!(text(&approval["blocked_path"]), outside.display().to_string(), "{approval:#}");
     }
     world.allow(&approval).await?;
-    let approval = asked_for(&world, &session, "Write").await?;
+    let approval = approval_for(&world, &session, "Write").await?;
     if on_control {
         let mode = &approval["suggestions"][0];
         assert_eq!(
@@ -412,7 +412,7 @@ async fn an_approval_says_why_it_is_asked_and_an_allow_writes_no_settings(
         );
     }
     world.allow(&approval).await?;
-    let approval = asked_for(&world, &session, "Bash").await?;
+    let approval = approval_for(&world, &session, "Bash").await?;
     if on_control {
         assert!(!text(&approval["agent_id"]).is_empty(), "the sub-agent asks: {approval:#}");
     }
@@ -431,7 +431,7 @@ async fn an_approval_says_why_it_is_asked_and_an_allow_writes_no_settings(
 }
 
 #[tokio::test]
-async fn what_is_not_a_mode_or_a_policy_is_refused_by_name() -> anyhow::Result<()> {
+async fn an_unknown_mode_or_policy_is_refused_by_field_name() -> anyhow::Result<()> {
     let Some(world) = Setup::scripted().world("names").await? else { return Ok(()) };
     for (field, value) in [
         ("policy", json!("allow_everything")),
@@ -454,7 +454,7 @@ async fn what_is_not_a_mode_or_a_policy_is_refused_by_name() -> anyhow::Result<(
 }
 
 #[tokio::test]
-async fn a_child_in_a_looser_mode_than_it_was_told_is_stopped() -> anyhow::Result<()> {
+async fn a_child_that_reports_a_looser_mode_is_stopped() -> anyhow::Result<()> {
     let Some(world) = Setup::scripted().world("looser").await? else { return Ok(()) };
     let says = [
         json!({"type": "system", "subtype": "init", "session_id": "s", "permissionMode": "bypassPermissions"}),
@@ -471,12 +471,12 @@ async fn a_child_in_a_looser_mode_than_it_was_told_is_stopped() -> anyhow::Resul
         assert_eq!(events(&poll, "error")[0]["reason"], "wrong_mode", "{line}: {poll:#}");
         assert!(plexus_e2e::processes_of(&session).is_empty(), "{line}");
     }
-    // A stricter one is the child's to take, and is told.
+    // The child may change to a stricter mode, and the change is reported.
     let session = world.create("stricter", json!({"permission_mode": "acceptEdits"})).await?;
     let line = json!({"type": "system", "subtype": "status", "session_id": "s", "permissionMode": "plan"});
     world.chat(&session, &script(&json!([{"raw": line.to_string()}, {"say": "planning"}]))).await?;
     let poll = completed(&world, &session).await?;
-    assert_eq!(changes_by_itself(&poll), ["plan"], "{poll:#}");
+    assert_eq!(modes_the_child_changed(&poll), ["plan"], "{poll:#}");
     assert_eq!(mode_of(&world, &session).await?, "plan");
     Ok(())
 }

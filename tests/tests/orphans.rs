@@ -1,5 +1,5 @@
-//! Agents whose hub does not come back: one whose data directory was deleted ends with all its processes, and so does one that
-//! has been idle without a hub for too long. One that waits for an answer stays.
+//! Agents without a hub: an agent ends with all its processes if its data directory is deleted or if it is idle for too long. An
+//! agent that waits for approval stays.
 
 use plexus_e2e::{World, over_channels, processes_of, until};
 use plexus_testkit::model::Step;
@@ -9,8 +9,8 @@ over_channels!(agents_end_with_their_data_directory);
 
 mod without_a_hub {
     use plexus_e2e::over_channels;
-    over_channels!("orphan_secs = 0.2": an_idle_agent_ends_and_one_that_asks_stays);
-    use super::an_idle_agent_ends_and_one_that_asks_stays;
+    over_channels!("orphan_secs = 0.2": an_idle_agent_ends_and_a_waiting_one_stays);
+    use super::an_idle_agent_ends_and_a_waiting_one_stays;
 }
 
 fn bash(command: &str) -> Step {
@@ -36,7 +36,7 @@ async fn agents_end_with_their_data_directory(mut world: World) -> anyhow::Resul
     Ok(())
 }
 
-async fn an_idle_agent_ends_and_one_that_asks_stays(mut world: World) -> anyhow::Result<()> {
+async fn an_idle_agent_ends_and_a_waiting_one_stays(mut world: World) -> anyhow::Result<()> {
     world.model.script("WAIT", vec![bash("touch made.txt"), Step::text("Done.")]);
     world.model.script("REST", vec![Step::text("Resting.")]);
     world.model.script("AGAIN", vec![Step::text("Again.")]);
@@ -54,7 +54,7 @@ async fn an_idle_agent_ends_and_one_that_asks_stays(mut world: World) -> anyhow:
     assert_eq!(world.ended(&asking).await?["status"], "complete");
     assert!(world.file("made.txt").exists());
     assert!(before.iter().any(|pid| processes_of(&asking).contains(pid)), "it is the same process");
-    // The next prompt starts the other one again, in the same conversation.
+    // The next prompt starts the ended agent again, in the same conversation.
     world.chat(&idle, "AGAIN please").await?;
     assert_eq!(world.ended(&idle).await?["status"], "complete");
     Ok(())

@@ -1,5 +1,5 @@
-//! A real `claude` as the parent: it has Plexus as an MCP server, through `plexus mcp`, and supervises a real child
-//! of its own version. Its model is scripted like a supervisor: what the last tool told decides what it does next.
+//! A real `claude` as the parent. It uses Plexus as an MCP server through `plexus mcp` and supervises a real child of the same
+//! version. Its scripted model acts on the result of the last tool call.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use plexus_e2e::{Channel, DoorKind, LIMIT, Setup, World, events, text, until};
-use plexus_testkit::hubproc::{HubOptions, HubProcess};
+use plexus_testkit::hub_process::{HubOptions, HubProcess};
 use plexus_testkit::model::{ScriptedModel, Step, tool_results};
 use plexus_testkit::{binaries, clean_env, require_claude};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-/// Makes one test of an `async fn(World) -> anyhow::Result<()>` per pinned CLI, with children on these channels.
+/// Declares one test of an `async fn(World) -> anyhow::Result<()>` per pinned CLI, with children on these channels.
 macro_rules! over_versions {
     ($name:ident: $($test:ident $version:literal $channel:ident),* $(,)?) => {
         mod $name {
@@ -35,19 +35,19 @@ macro_rules! over_versions {
     };
 }
 
-over_versions!(a_parent_supervises_its_child_to_the_end:
+over_versions!(a_parent_supervises_its_child_until_it_finishes:
     cli_197_control "2.1.197" Control, cli_197_relay "2.1.197" Relay,
     cli_325_control "2.1.325" Control, cli_325_relay "2.1.325" Relay);
-over_versions!(what_a_parent_denies_never_runs:
+over_versions!(a_call_that_a_parent_denies_never_runs:
     cli_197_control "2.1.197" Control, cli_325_relay "2.1.325" Relay);
-over_versions!(a_parent_that_waits_outlives_a_kill_of_the_hub:
+over_versions!(a_waiting_parent_survives_a_kill_of_the_hub:
     cli_197_relay "2.1.197" Relay, cli_325_control "2.1.325" Control);
 
-/// What the parent's conversation begins with.
+/// The first prompt of the parent.
 const SUPERVISE: &str = "SUPERVISE a child";
 
-/// Where a parent works and what it talks to.
-struct Place<'a> {
+/// The directories of a parent, and the hub and model that it uses.
+struct ParentSetup<'a> {
     claude: PathBuf,
     home: &'a Path,
     work: &'a Path,
@@ -55,7 +55,7 @@ struct Place<'a> {
     model: &'a ScriptedModel,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ParentSetup<'a> {
     fn of(world: &'a World) -> anyhow::Result<Self> {
         let version = world.setup.cli.context("a real CLI")?;
         Ok(Self {
@@ -67,7 +67,7 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// Plexus in the parent's MCP config, as our users write it.
+    /// Plexus in the parent's MCP config, as users write it.
     fn server(&self) -> anyhow::Result<Value> {
         Ok(json!({
             "type": "stdio",
@@ -76,7 +76,7 @@ impl<'a> Place<'a> {
         }))
     }
 
-    /// A parent that has the tools of the hub, may use them unasked, and nothing else.
+    /// Starts a parent that has only the hub's tools and may use them without permission.
     fn start(&self, server: &Value, env: &[(&str, &str)]) -> anyhow::Result<Parent> {
         let mut command = Command::new(&self.claude);
         command.args(["-p", SUPERVISE, "--output-format", "stream-json", "--verbose", "--setting-sources="]);
@@ -94,11 +94,11 @@ struct Parent {
     process: Child,
 }
 
-/// What a parent left behind.
+/// The result of a parent.
 struct Report {
-    /// Its last words.
+    /// Its last text.
     said: String,
-    /// Its own session, as its CLI names it.
+    /// Its session id of its CLI.
     session: Value,
 }
 
@@ -127,21 +127,21 @@ impl Parent {
     }
 }
 
-/// What the supervisor answers to each question of its child.
+/// The supervisor's answer to each approval of its child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Allow,
     Deny,
 }
 
-/// A question as the parent got it, and whether the child's command had run by then.
+/// An approval as the parent received it, and whether the child's command had already run.
 #[derive(Debug, Clone)]
 struct Asked {
     approval: Value,
     had_run: bool,
 }
 
-/// The mind of a parent, and what it was asked.
+/// The scripted model of a parent, and the approvals that it received.
 struct Supervisor {
     verdict: Verdict,
     create: Value,
@@ -186,7 +186,7 @@ impl Supervisor {
                 let prompt = "CHILD-WORK: make the file";
                 call("claudecode_chat_async", json!({"session_id": last["id"], "prompt": prompt}))
             }
-            // The first wait tells at once where things stand, the next ones wait for what is newer.
+            // The first wait returns the current state at once. Later ones wait for news.
             Some("started") => call("loopback_wait", json!({})),
             Some("ok") => {
                 let cursor = results.iter().rev().find_map(|result| result["cursor"].as_u64());
@@ -196,7 +196,7 @@ impl Supervisor {
         }
     }
 
-    /// The older CLI goes on without a server that is slow to connect, and offers a tool to wait for it.
+    /// The older CLI continues without a server that connects slowly, and offers a tool that waits for it.
     fn begin(&self, request: &Value) -> Step {
         let offered = |name: &str| {
             request["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"] == name))
@@ -226,7 +226,7 @@ fn call(tool: &str, input: Value) -> Step {
     Step::tool(format!("mcp__plexus__{tool}"), input)
 }
 
-fn work_of_the_child() -> Step {
+fn call_of_the_child() -> Step {
     let command = "touch made.txt && echo made-it";
     Step::tool("Bash", json!({"command": command, "description": "make the file"}))
 }
@@ -235,7 +235,7 @@ fn script_child(model: &ScriptedModel, first: Step) {
     model.script("CHILD-WORK", vec![first, Step::text("The child has made it.")]);
 }
 
-/// The parent said that its child made it, the child was asked about once, before it ran, and the hub agrees.
+/// Checks the parent's last text, that the child had one approval before its call ran, and that the hub agrees.
 async fn assert_supervised(
     door: &dyn plexus_testkit::rpc::Door,
     supervisor: &Supervisor,
@@ -255,10 +255,10 @@ async fn assert_supervised(
     Ok(poll)
 }
 
-async fn a_parent_supervises_its_child_to_the_end(world: World) -> anyhow::Result<()> {
+async fn a_parent_supervises_its_child_until_it_finishes(world: World) -> anyhow::Result<()> {
     let supervisor = Supervisor::script(&world.model, &world.work, world.setup.channel, Verdict::Allow);
-    script_child(&world.model, work_of_the_child());
-    let place = Place::of(&world)?;
+    script_child(&world.model, call_of_the_child());
+    let place = ParentSetup::of(&world)?;
     let report = place.start(&place.server()?, &[])?.ended().await?;
 
     assert_eq!(report.said, "My child's turn is complete: The child has made it.");
@@ -270,10 +270,10 @@ async fn a_parent_supervises_its_child_to_the_end(world: World) -> anyhow::Resul
     Ok(())
 }
 
-async fn what_a_parent_denies_never_runs(world: World) -> anyhow::Result<()> {
+async fn a_call_that_a_parent_denies_never_runs(world: World) -> anyhow::Result<()> {
     let supervisor = Supervisor::script(&world.model, &world.work, world.setup.channel, Verdict::Deny);
-    script_child(&world.model, work_of_the_child());
-    let place = Place::of(&world)?;
+    script_child(&world.model, call_of_the_child());
+    let place = ParentSetup::of(&world)?;
     let report = place.start(&place.server()?, &[])?.ended().await?;
 
     assert!(report.said.starts_with("My child's turn is complete"), "{}", report.said);
@@ -286,12 +286,12 @@ async fn what_a_parent_denies_never_runs(world: World) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn a_parent_that_waits_outlives_a_kill_of_the_hub(mut world: World) -> anyhow::Result<()> {
+async fn a_waiting_parent_survives_a_kill_of_the_hub(mut world: World) -> anyhow::Result<()> {
     let supervisor = Supervisor::script(&world.model, &world.work, world.setup.channel, Verdict::Allow);
-    let (held, hold) = Step::hold(work_of_the_child());
+    let (held, hold) = Step::hold(call_of_the_child());
     script_child(&world.model, held);
-    let place = Place::of(&world)?;
-    // The same relay, which also tells what it goes through.
+    let place = ParentSetup::of(&world)?;
+    // The same relay, with a log.
     let relay_log = world.home.join("relay.log");
     let script = r#"exec "$0" mcp --data-dir "$1" 2>"$2""#;
     let server = json!({
@@ -302,8 +302,8 @@ async fn a_parent_that_waits_outlives_a_kill_of_the_hub(mut world: World) -> any
     });
     let parent = place.start(&server, &[])?;
 
-    // Its model knows where things stand and waits for something newer, and its child thinks.
-    knows_where_things_stand(&world.model).await?;
+    // Its model has the current state and waits for news, and the child's model is busy.
+    has_first_wait_result(&world.model).await?;
     world.model.seen(|request| request.marker.as_deref() == Some("CHILD-WORK")).await?;
     let socket = place.data.join("hub.sock");
     until("the parent waits at the hub", || is_connected(&socket)).await?;
@@ -327,14 +327,14 @@ async fn a_parent_that_waits_outlives_a_kill_of_the_hub(mut world: World) -> any
     Ok(())
 }
 
-/// Waits until a parent's model has had its first answer from `loopback_wait`, after which it waits for news.
-async fn knows_where_things_stand(model: &ScriptedModel) -> anyhow::Result<()> {
+/// Waits until a parent's model has its first result of `loopback_wait`. After that it waits for news.
+async fn has_first_wait_result(model: &ScriptedModel) -> anyhow::Result<()> {
     let knows = |body: &Value| tool_results(body).last().is_some_and(|last| last.text.contains("cursor"));
     model.seen(|request| request.marker.as_deref() == Some("SUPERVISE") && knows(&request.body)).await?;
     Ok(())
 }
 
-/// Whether someone is connected to a Unix socket.
+/// Whether a client is connected to a Unix socket.
 fn is_connected(socket: &Path) -> bool {
     const CONNECTED: &str = "03";
     let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
@@ -345,12 +345,12 @@ fn is_connected(socket: &Path) -> bool {
     })
 }
 
-/// When a hub comes up that its parent was started before.
+/// When the hub starts, if the parent starts before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Late {
-    /// Once the parent's relay runs: the CLI still waits for its tools.
+    /// When the parent's relay runs. The CLI still waits for its tools.
     RelayRuns,
-    /// Once the parent's model was asked: the CLI goes on without them.
+    /// When the parent's model got its first request. The CLI continued without the tools.
     WentOn,
 }
 
@@ -366,8 +366,8 @@ async fn a_parent_started_before_the_hub(
     std::fs::create_dir(&work)?;
     let model = ScriptedModel::start().await?;
     let supervisor = Supervisor::script(&model, &work, Channel::Control, Verdict::Allow);
-    script_child(&model, work_of_the_child());
-    let place = Place { claude: claude.clone(), home: &home, work: &work, data: &data, model: &model };
+    script_child(&model, call_of_the_child());
+    let place = ParentSetup { claude: claude.clone(), home: &home, work: &work, data: &data, model: &model };
     let parent = place.start(&place.server()?, &[])?;
     match late {
         Late::RelayRuns => until("the relay runs", || relay_runs(&data)).await?,
@@ -399,36 +399,38 @@ fn relay_runs(data: &Path) -> bool {
 }
 
 #[tokio::test]
-async fn a_parent_gets_its_tools_once_the_hub_is_up_cli_197() -> anyhow::Result<()> {
-    let test = "a_parent_gets_its_tools_once_the_hub_is_up_cli_197";
+async fn a_parent_gets_its_tools_when_the_hub_starts_cli_197() -> anyhow::Result<()> {
+    let test = "a_parent_gets_its_tools_when_the_hub_starts_cli_197";
     a_parent_started_before_the_hub("2.1.197", Late::RelayRuns, test).await
 }
 
 #[tokio::test]
-async fn a_parent_gets_its_tools_once_the_hub_is_up_cli_325() -> anyhow::Result<()> {
-    let test = "a_parent_gets_its_tools_once_the_hub_is_up_cli_325";
+async fn a_parent_gets_its_tools_when_the_hub_starts_cli_325() -> anyhow::Result<()> {
+    let test = "a_parent_gets_its_tools_when_the_hub_starts_cli_325";
     a_parent_started_before_the_hub("2.1.325", Late::RelayRuns, test).await
 }
 
-/// The newer CLI waits for its servers for 30 s, the older one goes on after 2 and can wait for them later.
+/// The newer CLI waits 30 s for its servers. The older one continues after 2 s and can wait for them later.
 #[tokio::test]
-async fn a_parent_that_went_on_without_the_hub_gets_its_tools_later_cli_197() -> anyhow::Result<()> {
-    let test = "a_parent_that_went_on_without_the_hub_gets_its_tools_later_cli_197";
+async fn a_parent_that_continued_without_the_hub_gets_its_tools_later_cli_197() -> anyhow::Result<()> {
+    let test = "a_parent_that_continued_without_the_hub_gets_its_tools_later_cli_197";
     a_parent_started_before_the_hub("2.1.197", Late::WentOn, test).await
 }
 
-/// Lets a parent wait until its CLI, told to give up after 2 s without a sign, has looked at its clock.
+/// Lets a parent wait until its CLI, with an idle timeout of 2 s, has checked that timeout.
 async fn waits_long(version: &'static str, progress_ms: &str) -> anyhow::Result<Option<String>> {
     let setup = Setup::cli(version, Channel::Control, DoorKind::Rpc);
-    let Some(world) = setup.world("progress_keeps_a_waiting_parent_alive").await? else { return Ok(None) };
+    let Some(world) = setup.world("progress_prevents_the_idle_timeout_of_a_waiting_parent").await? else {
+        return Ok(None);
+    };
     Supervisor::script(&world.model, &world.work, Channel::Control, Verdict::Allow);
-    let (held, hold) = Step::hold(work_of_the_child());
+    let (held, hold) = Step::hold(call_of_the_child());
     script_child(&world.model, held);
-    let place = Place::of(&world)?;
+    let place = ParentSetup::of(&world)?;
     let mut server = place.server()?;
     server["env"] = json!({"PLEXUS_PROGRESS_MS": progress_ms});
     let parent = place.start(&server, &[("CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT", "2000")])?;
-    knows_where_things_stand(&world.model).await?;
+    has_first_wait_result(&world.model).await?;
     tokio::time::sleep(Duration::from_secs(36)).await;
     hold.release();
     Ok(Some(parent.ended().await?.said))
@@ -436,7 +438,7 @@ async fn waits_long(version: &'static str, progress_ms: &str) -> anyhow::Result<
 
 #[tokio::test]
 #[ignore = "slow: Claude Code looks for silence every 30 s"]
-async fn progress_keeps_a_waiting_parent_alive() -> anyhow::Result<()> {
+async fn progress_prevents_the_idle_timeout_of_a_waiting_parent() -> anyhow::Result<()> {
     let done = "My child's turn is complete: The child has made it.";
     let (old, new, silent) = tokio::join!(
         waits_long("2.1.197", "200"),
@@ -445,7 +447,7 @@ async fn progress_keeps_a_waiting_parent_alive() -> anyhow::Result<()> {
     );
     assert_eq!(old?.unwrap_or_else(|| done.to_owned()), done);
     assert_eq!(new?.unwrap_or_else(|| done.to_owned()), done);
-    // The older one has no such limit for servers on stdio; the newer one proves that the progress was seen.
+    // The older CLI has no such timeout for stdio servers. The newer one shows that progress resets the timeout.
     if let Some(said) = silent? {
         assert!(said.contains("no response or progress"), "{said}");
     }

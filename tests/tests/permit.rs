@@ -1,6 +1,5 @@
-//! `loopback.permit` as a `claude` started elsewhere meets it: whose question it is, what it is answered, and how its
-//! stream over HTTP is kept, lost and taken up again. Requests to `/mcp` are written by hand, since what matters here
-//! is below what a client library shows.
+//! `loopback.permit` for a `claude` that the hub did not start: the session of the approval, the decision, and how the stream
+//! over HTTP is lost and resumed. The tests write requests to `/mcp` by hand, because a client library hides these details.
 
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ async fn world(config: &str) -> anyhow::Result<World> {
     world.context("the scripted agent is always there")
 }
 
-/// A session and a token for a child of it that the hub did not start.
+/// A session, and a token for a child of it that the hub did not start.
 async fn configured(world: &World, name: &str) -> anyhow::Result<(String, String)> {
     let session = world.create(name, json!({"channel": "mcp"})).await?;
     let answer = world.call("loopback.configure", json!({"session_id": session})).await?;
@@ -28,18 +27,18 @@ async fn configured(world: &World, name: &str) -> anyhow::Result<(String, String
     Ok((session, token))
 }
 
-/// The question every test here asks.
+/// The permit request of every test here.
 fn question(command: &str) -> Value {
     json!({"tool_name": "Bash", "input": {"command": command}, "tool_use_id": "toolu_1"})
 }
 
-/// Asks over `/rpc` in a task of its own.
+/// Requests a permit over `/rpc` in a new task.
 fn ask(world: &World, token: &str, question: Value) -> tokio::task::JoinHandle<Result<Value, RpcError>> {
     let rpc = Rpc::new(world.hub.url(), token);
     tokio::spawn(async move { rpc.call("loopback.permit", question).await })
 }
 
-/// The approvals that are open once there are this many.
+/// Waits until this many approvals are open, and returns them.
 async fn open(world: &World, count: usize) -> anyhow::Result<Vec<Value>> {
     let mut waited = world.call("loopback.wait", json!({})).await?;
     loop {
@@ -53,7 +52,7 @@ async fn open(world: &World, count: usize) -> anyhow::Result<Vec<Value>> {
     }
 }
 
-/// An HTTP request that was sent by hand, and what comes back line by line. Dropping it closes the connection.
+/// A handwritten HTTP request and the lines of its response. Dropping it closes the connection.
 struct Raw {
     status: u16,
     lines: Lines<BufReader<OwnedReadHalf>>,
@@ -86,7 +85,7 @@ impl Raw {
         Ok(raw)
     }
 
-    /// Asks over `/mcp`, as Claude Code does.
+    /// Requests a permit over `/mcp`, as Claude Code does.
     async fn permit(world: &World, token: &str, id: &Value, question: &Value) -> anyhow::Result<Self> {
         let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
             "name": "loopback_permit", "arguments": question, "_meta": {"progressToken": "p-1"},
@@ -96,7 +95,7 @@ impl Raw {
         Self::send(world, "POST /mcp", headers, &call.to_string()).await
     }
 
-    /// Comes back for the rest of a stream.
+    /// Resumes a stream.
     async fn resume(world: &World, token: &str, last_event_id: &str) -> anyhow::Result<Self> {
         let bearer = format!("Bearer {token}");
         let headers = [("Authorization", bearer.as_str()), ("Last-Event-ID", last_event_id)];
@@ -108,7 +107,7 @@ impl Raw {
         line.context("the connection was closed")
     }
 
-    /// The next event. The sizes of chunks stand between the lines; they are no fields.
+    /// The next event. It skips the sizes of HTTP chunks between the lines.
     async fn event(&mut self) -> anyhow::Result<Sse> {
         let mut event = Sse::default();
         let mut begun = false;
@@ -127,7 +126,7 @@ impl Raw {
         }
     }
 
-    /// The decision that the stream ends with, and how many signs of life came before it.
+    /// The decision at the end of the stream, and the number of progress notifications before it.
     async fn decision(&mut self, id: &Value) -> anyhow::Result<(Value, usize)> {
         let mut signs = 0;
         loop {
@@ -152,7 +151,7 @@ impl Raw {
 }
 
 #[tokio::test]
-async fn a_permit_needs_a_token() -> anyhow::Result<()> {
+async fn a_permit_requires_a_valid_token() -> anyhow::Result<()> {
     let world = world("").await?;
     let question = question("true");
     for token in ["", "made-up"] {
@@ -166,7 +165,7 @@ async fn a_permit_needs_a_token() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_may_not_ask_gets_a_denial_and_no_error() -> anyhow::Result<()> {
+async fn a_caller_without_the_right_gets_a_denial_and_no_error() -> anyhow::Result<()> {
     let world = world("").await?;
     let operator = world.hub.token()?;
     let denied = ask(&world, &operator, question("true")).await??;
@@ -193,7 +192,7 @@ async fn whoever_may_not_ask_gets_a_denial_and_no_error() -> anyhow::Result<()> 
 }
 
 #[tokio::test]
-async fn a_token_asks_for_its_own_session_and_for_nothing_else() -> anyhow::Result<()> {
+async fn a_token_requests_permits_for_its_own_session_only() -> anyhow::Result<()> {
     let world = world("").await?;
     let (first, first_token) = configured(&world, "first").await?;
     let (second, second_token) = configured(&world, "second").await?;
@@ -203,13 +202,13 @@ async fn a_token_asks_for_its_own_session_and_for_nothing_else() -> anyhow::Resu
     world.allow(&approval).await?;
     assert_eq!(of_first.await??["behavior"], "allow");
 
-    // The same call, word for word, is another question when another session asks it.
+    // The same call of another session gets another approval.
     let of_second = ask(&world, &second_token, question("true"));
     let approval = open(&world, 1).await?.remove(0);
     assert_eq!(approval["session_id"], json!(second));
     assert!(!of_second.is_finished());
 
-    // A session decides nothing, and least of all for itself.
+    // A session without the hub's tools decides nothing.
     let rpc = Rpc::new(world.hub.url(), &second_token);
     for (method, params) in [
         ("loopback.respond", json!({"approval_id": approval["id"], "approve": true})),
@@ -224,14 +223,14 @@ async fn a_token_asks_for_its_own_session_and_for_nothing_else() -> anyhow::Resu
     world.respond(&approval, json!({"approve": false, "message": "not you"})).await?;
     assert_eq!(of_second.await??, json!({"behavior": "deny", "message": "not you"}));
 
-    // Its tokens end with the session's work.
+    // The token is invalid after the session is stopped.
     world.call("claudecode.stop", json!({"session_id": second})).await?;
     assert_eq!(ask(&world, &second_token, question("true")).await?.err().context("refused")?.code, 401);
     Ok(())
 }
 
 #[tokio::test]
-async fn asking_twice_is_one_question_and_asking_otherwise_is_denied() -> anyhow::Result<()> {
+async fn a_repeated_permit_shares_one_approval_and_another_input_is_denied() -> anyhow::Result<()> {
     let world = world("").await?;
     let (session, token) = configured(&world, "twice").await?;
     let first = ask(&world, &token, question("echo one"));
@@ -252,14 +251,14 @@ async fn asking_twice_is_one_question_and_asking_otherwise_is_denied() -> anyhow
     let allowed = json!({"behavior": "allow", "updatedInput": edited});
     assert_eq!(first.await??, allowed);
     assert_eq!(over_http.decision(&json!(2)).await?.0, allowed);
-    // Whoever asks again, say because the answer was lost, gets the answer that counts.
+    // A client that repeats the request, because it lost the answer, gets the same decision.
     assert_eq!(ask(&world, &token, question("echo one")).await??, allowed);
     assert!(open(&world, 0).await?.is_empty());
     Ok(())
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_can_be_come_back_to() -> anyhow::Result<()> {
+async fn a_broken_stream_can_be_resumed() -> anyhow::Result<()> {
     let world = world("progress_secs = 0.05\nsse_retry_ms = 4000").await?;
     let (_, token) = configured(&world, "far-away").await?;
     let (_, foreign) = configured(&world, "stranger").await?;
@@ -290,7 +289,7 @@ async fn a_stream_that_breaks_off_can_be_come_back_to() -> anyhow::Result<()> {
     assert_eq!(opening.retry.as_deref(), Some("4000"));
     drop(again);
 
-    // Either id leads to the stream, as often as it takes.
+    // Both ids resume the stream, any number of times.
     let mut third = Raw::resume(&world, &token, &second).await?;
     let mut fourth = Raw::resume(&world, &token, &first).await?;
     let approval = open(&world, 1).await?.remove(0);
@@ -299,14 +298,14 @@ async fn a_stream_that_breaks_off_can_be_come_back_to() -> anyhow::Result<()> {
         let (decision, _) = stream.decision(&json!("call-1")).await?;
         assert_eq!(decision, json!({"behavior": "allow", "updatedInput": {"command": "true"}}));
     }
-    // Also after the decision.
+    // The stream can also be resumed after the decision.
     let (decision, _) = Raw::resume(&world, &token, &second).await?.decision(&json!("call-1")).await?;
     assert_eq!(decision["behavior"], "allow");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_waiting_permit_shows_that_it_is_alive() -> anyhow::Result<()> {
+async fn a_waiting_permit_sends_progress() -> anyhow::Result<()> {
     let world = world("progress_secs = 0.05").await?;
     let (_, token) = configured(&world, "patient").await?;
     let mut stream = Raw::permit(&world, &token, &json!(1), &question("true")).await?;
@@ -320,7 +319,7 @@ async fn a_waiting_permit_shows_that_it_is_alive() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_permit_nobody_comes_back_for_is_withdrawn() -> anyhow::Result<()> {
+async fn a_permit_that_nobody_resumes_is_withdrawn() -> anyhow::Result<()> {
     let world = world("sse_retry_ms = 100").await?;
     let (_, token) = configured(&world, "gone").await?;
     let mut stream = Raw::permit(&world, &token, &json!(1), &question("true")).await?;
@@ -333,14 +332,14 @@ async fn a_permit_nobody_comes_back_for_is_withdrawn() -> anyhow::Result<()> {
     assert_eq!(waited["notices"], json!([notice]), "{waited}");
     let late = world.respond(&approval, json!({"approve": true})).await?;
     assert_eq!((&late["type"], &late["status"]), (&json!("already_resolved"), &json!("withdrawn")));
-    // One who comes back all the same is told, not left waiting.
+    // A client that resumes later gets a denial and does not wait.
     let (decision, _) = Raw::resume(&world, &token, &id).await?.decision(&json!(1)).await?;
     assert_eq!(decision["behavior"], "deny", "{decision}");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_client_that_vanishes_while_it_waits_does_no_harm() -> anyhow::Result<()> {
+async fn a_client_that_disconnects_while_it_waits_affects_no_other() -> anyhow::Result<()> {
     let world = world("").await?;
     let bearer = format!("Bearer {}", world.hub.token()?);
     let headers = [("Authorization", bearer.as_str())];
@@ -353,7 +352,7 @@ async fn a_client_that_vanishes_while_it_waits_does_no_harm() -> anyhow::Result<
         ("claudecode.chat", json!({"session_id": session, "prompt": prompt})),
     ] {
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        // It never answers: the wait for its first line is what is cut off.
+        // The hub does not respond yet: the client disconnects while it waits for the first line.
         let vanished = Raw::send(&world, "POST /rpc", &headers, &call);
         if method == "claudecode.chat" {
             tokio::select! {
@@ -364,7 +363,7 @@ async fn a_client_that_vanishes_while_it_waits_does_no_harm() -> anyhow::Result<
             assert!(tokio::time::timeout(Duration::from_millis(50), vanished).await.is_err(), "{method}");
         }
     }
-    // The turn goes on without them, and another waiter is told all of it.
+    // The turn continues without these clients, and another waiter gets all of it.
     let waited = world.call("loopback.wait", json!({"cursor": cursor})).await?;
     assert_eq!(waited["approvals"][0]["session_id"], json!(session), "{waited}");
     world.allow(&waited["approvals"][0]).await?;

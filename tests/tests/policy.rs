@@ -1,5 +1,5 @@
-//! Rules: what they say at the gate, to real and scripted agents; who may make them; what they settle; and that nothing
-//! slips past them by another input.
+//! Rules: how they decide at the gate for real and scripted agents, who may add them, and which open approvals they
+//! resolve. An edited input cannot bypass them.
 
 use anyhow::Context as _;
 use plexus_e2e::{Channel, DoorKind, Setup, World, events, script, text};
@@ -24,14 +24,14 @@ fn kind(error: &plexus_testkit::rpc::CallError) -> &str {
     error.kind.as_deref().unwrap_or_default()
 }
 
-/// A token that speaks for a session.
+/// A token of a session.
 async fn token_of(world: &World, session: &str) -> anyhow::Result<String> {
     let given = world.call("loopback.configure", json!({"session_id": session})).await?;
     let header = text(&given["mcp_config"]["mcpServers"]["plexus"]["headers"]["Authorization"]);
     Ok(header.trim_start_matches("Bearer ").to_owned())
 }
 
-async fn rules_decide_before_anyone_is_asked(world: World) -> anyhow::Result<()> {
+async fn rules_decide_before_an_approval_is_created(world: World) -> anyhow::Result<()> {
     let rules = json!([
         {"rule": "Bash(touch allowed.txt)", "effect": "allow"},
         {"rule": "Bash(touch denied.txt)", "effect": "deny"},
@@ -65,10 +65,10 @@ async fn rules_decide_before_anyone_is_asked(world: World) -> anyhow::Result<()>
     Ok(())
 }
 
-plexus_e2e::over_channels!(rules_decide_before_anyone_is_asked);
+plexus_e2e::over_channels!(rules_decide_before_an_approval_is_created);
 
 #[tokio::test]
-async fn a_remembered_answer_settles_what_is_open_and_what_comes() -> anyhow::Result<()> {
+async fn a_remembered_answer_resolves_open_approvals_and_later_calls() -> anyhow::Result<()> {
     let world = scripted().await?;
     let mut sessions = Vec::new();
     for name in ["one", "two", "other"] {
@@ -80,14 +80,14 @@ async fn a_remembered_answer_settles_what_is_open_and_what_comes() -> anyhow::Re
     for session in &sessions[1..] {
         world.asked(session).await?;
     }
-    // For the session that asks alone: the others stay open.
+    // The rule is for the requesting session only. The other approvals stay open.
     let remember = json!({"rule": "Bash(npm run test:*)"});
     let answer = json!({"approval_id": asked["id"], "approve": true, "remember": remember});
     let answered = world.call("loopback.respond", answer).await?;
     assert_eq!(answered, json!({"type": "ok", "approval_id": asked["id"]}));
     let (_, next) = world.asked(&sessions[0]).await?;
     assert_eq!(next["input"]["command"], "npm publish", "the rule has allowed what came between");
-    // For every session, from now on and as far as it is open.
+    // These rules are for every session. They resolve open approvals and decide later calls.
     let rules = json!([{"rule": "Bash(npm run test:*)", "effect": "allow"}, {"rule": "Bash(rm:*)", "effect": "deny"}]);
     let added = world.call("policy.add", json!({"rules": rules})).await?;
     assert_eq!(added["settled"].as_array().map(Vec::len), Some(2), "{added}");
@@ -104,7 +104,7 @@ async fn a_remembered_answer_settles_what_is_open_and_what_comes() -> anyhow::Re
 }
 
 #[tokio::test]
-async fn nobody_can_allow_what_a_rule_denies_not_even_by_another_input() -> anyhow::Result<()> {
+async fn nobody_can_allow_a_denied_call_not_even_with_an_edited_input() -> anyhow::Result<()> {
     let world = scripted().await?;
     let prompt = script(&json!([bash("git status")]));
     let rules = json!([{"rule": "Bash(git push:*)", "effect": "deny"}]);
@@ -123,7 +123,7 @@ async fn nobody_can_allow_what_a_rule_denies_not_even_by_another_input() -> anyh
 }
 
 #[tokio::test]
-async fn rules_are_inherited_and_a_session_can_only_narrow() -> anyhow::Result<()> {
+async fn rules_are_inherited_and_a_session_can_only_narrow_them() -> anyhow::Result<()> {
     let world = scripted().await?;
     let rules =
         json!([{"rule": "Bash(make:*)", "effect": "allow"}, {"rule": "Bash(make clean)", "effect": "deny"}]);
@@ -146,7 +146,7 @@ async fn rules_are_inherited_and_a_session_can_only_narrow() -> anyhow::Result<(
         assert_eq!(tested["outcome"], outcome, "{command}: {tested}");
         assert_eq!(outcome == "own_course", tested["rules"] == json!([]), "{tested}");
     }
-    // What was given by the operator is not the session's to take back, and its own answer cannot become a rule.
+    // A session can revoke only its own rules, and cannot add rules for every session.
     let listed = door.call("policy.list", json!({"session_id": child})).await?;
     let rules = listed["rules"].as_array().context("a list")?.clone();
     assert_eq!(rules.len(), 4, "{listed}");
@@ -167,7 +167,7 @@ async fn rules_are_inherited_and_a_session_can_only_narrow() -> anyhow::Result<(
 }
 
 #[tokio::test]
-async fn rules_outlive_the_hub_end_when_they_should_and_can_be_taken_back() -> anyhow::Result<()> {
+async fn rules_survive_a_kill_of_the_hub_and_can_be_revoked() -> anyhow::Result<()> {
     let mut world = scripted().await?;
     let session = world.create("one", json!({})).await?;
     let soon = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs() + 3600;
@@ -187,7 +187,7 @@ async fn rules_outlive_the_hub_end_when_they_should_and_can_be_taken_back() -> a
 }
 
 #[tokio::test]
-async fn a_rule_that_cannot_be_read_is_refused_with_its_place() -> anyhow::Result<()> {
+async fn an_invalid_rule_is_refused_with_the_position_of_the_error() -> anyhow::Result<()> {
     let world = scripted().await?;
     for (rule, effect, at) in [
         ("Bash(", "allow", 5),
@@ -210,7 +210,7 @@ async fn a_rule_that_cannot_be_read_is_refused_with_its_place() -> anyhow::Resul
 }
 
 #[tokio::test]
-async fn what_a_rule_settles_is_settled_though_the_hub_is_killed_meanwhile() -> anyhow::Result<()> {
+async fn a_rule_resolves_its_approvals_even_if_the_hub_is_killed() -> anyhow::Result<()> {
     let place = tempfile::tempdir()?;
     let file = place.path().join("kill");
     let mut setup = Setup::scripted();
@@ -236,7 +236,7 @@ async fn what_a_rule_settles_is_settled_though_the_hub_is_killed_meanwhile() -> 
 }
 
 #[tokio::test]
-async fn a_token_that_decides_makes_no_rules() -> anyhow::Result<()> {
+async fn a_deciding_token_cannot_add_rules() -> anyhow::Result<()> {
     let world = scripted().await?;
     let session = world.create("one", json!({"prompt": script(&json!([bash("make")]))})).await?;
     let (_, asked) = world.asked(&session).await?;
@@ -250,9 +250,9 @@ async fn a_token_that_decides_makes_no_rules() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Claude Code asks about a protected path though the gate has allowed it. Neither a rule made later nor a restart may take
-/// that for a question the rule settles.
-async fn no_rule_settles_what_the_safety_check_asks(mut world: World) -> anyhow::Result<()> {
+/// Claude Code requires permission for a protected path even if the gate allowed the call. Neither a later rule nor a
+/// restart may resolve that approval.
+async fn no_rule_resolves_an_approval_of_the_safety_check(mut world: World) -> anyhow::Result<()> {
     let settings = world.file(".claude/settings.json");
     let write = json!({"file_path": settings, "content": "{}"});
     world.model.script("PROTECTED", vec![Step::tool("Write", write), Step::text("done")]);
@@ -266,7 +266,7 @@ async fn no_rule_settles_what_the_safety_check_asks(mut world: World) -> anyhow:
     world.hub.kill9().await?;
     world.hub.restart().await?;
     world.door = Box::new(Rpc::new(world.hub.url(), &world.hub.token()?));
-    // Any rule has the open approvals looked at once more; after that, what the start did is done as well.
+    // Adding any rule checks the open approvals again. After that the recovery is also finished.
     let other = json!({"rules": [{"rule": "WebSearch", "effect": "ask"}]});
     assert_eq!(world.call("policy.add", other).await?["settled"], json!([]));
     let get = world.call("loopback.get", json!({"approval_id": approval["id"]})).await?;
@@ -278,27 +278,27 @@ async fn no_rule_settles_what_the_safety_check_asks(mut world: World) -> anyhow:
 }
 
 #[tokio::test]
-async fn no_rule_settles_what_the_safety_check_asks_197() -> anyhow::Result<()> {
-    safety_check("2.1.197", "no_rule_settles_what_the_safety_check_asks_197").await
+async fn no_rule_resolves_an_approval_of_the_safety_check_197() -> anyhow::Result<()> {
+    safety_check_on_both_channels("2.1.197", "no_rule_resolves_an_approval_of_the_safety_check_197").await
 }
 
 #[tokio::test]
-async fn no_rule_settles_what_the_safety_check_asks_325() -> anyhow::Result<()> {
-    safety_check("2.1.325", "no_rule_settles_what_the_safety_check_asks_325").await
+async fn no_rule_resolves_an_approval_of_the_safety_check_325() -> anyhow::Result<()> {
+    safety_check_on_both_channels("2.1.325", "no_rule_resolves_an_approval_of_the_safety_check_325").await
 }
 
-/// Over MCP, too, where Claude Code does not say why it asks.
-async fn safety_check(version: &'static str, test: &str) -> anyhow::Result<()> {
+/// Runs the test on both channels. Over MCP, Claude Code does not give a reason for its request.
+async fn safety_check_on_both_channels(version: &'static str, test: &str) -> anyhow::Result<()> {
     for channel in [Channel::Control, Channel::Relay] {
         if let Some(world) = Setup::cli(version, channel, DoorKind::Rpc).world(test).await? {
-            no_rule_settles_what_the_safety_check_asks(world).await?;
+            no_rule_resolves_an_approval_of_the_safety_check(world).await?;
         }
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn a_session_remembers_for_those_below_it_within_its_scope() -> anyhow::Result<()> {
+async fn a_session_adds_rules_for_its_descendants_within_its_scope() -> anyhow::Result<()> {
     let world = scripted().await?;
     let scope = json!(["Bash(npm:*)"]);
     let here = script(&json!([{"say": "here"}]));
@@ -317,13 +317,13 @@ async fn a_session_remembers_for_those_below_it_within_its_scope() -> anyhow::Re
         assert_eq!(refused.kind.as_deref(), Some("beyond_scope"), "{wider}: {refused}");
     }
     door.call("loopback.respond", answer("Bash(npm:*)")).await?;
-    // The second runs by the rule, the third is asked about, of somebody who may allow it.
+    // The rule allows the second call. The third needs approval, and goes to a decider that may allow it.
     let asked = until_asked(&world, &child, "rm y").await?;
     assert_eq!(asked["asked_of"], json!({"kind": "operator"}), "{asked}");
     assert_eq!(ran(&world), ["npm test", "npm run x"]);
     let rules = world.call("policy.list", json!({"session_id": child})).await?;
     assert_eq!(rules["rules"][0]["counts"], "within_scope", "{rules}");
-    // It counts for those below only: the one who made it asks as before.
+    // The rule applies to descendants only. The session that added it still needs approval.
     world.chat(&parent, &script(&json!([bash("npm test")]))).await?;
     assert_eq!(world.asked(&parent).await?.1["input"]["command"], "npm test");
     Ok(())

@@ -1,13 +1,14 @@
-//! Questions of the agent: several at once, with one choice, with several, in the asker's own words or in others.
+//! Questions of an agent (`AskUserQuestion`): several at once, single and multiple choice, with an offered option or another
+//! answer.
 
 use plexus_e2e::{World, events, over_channels};
 use plexus_testkit::model::{Step, tool_results};
 use serde_json::{Value, json};
 
 over_channels!(
-    several_questions_get_an_answer_each,
-    an_answer_that_fits_no_question_is_refused_and_nothing_is_lost,
-    a_question_can_be_refused,
+    each_of_several_questions_gets_its_answer,
+    an_invalid_answer_is_refused_and_the_question_stays_open,
+    a_question_can_be_denied,
 );
 
 fn question(text: &str, header: &str, several: bool) -> Value {
@@ -16,7 +17,7 @@ fn question(text: &str, header: &str, several: bool) -> Value {
     json!({"question": text, "header": header, "multiSelect": several, "options": options})
 }
 
-/// A session that asks three questions; the approval.
+/// A session that asks three questions, and the approval.
 async fn asks(world: &World) -> anyhow::Result<(String, Value)> {
     let questions = json!({"questions": [
         question("Which wall?", "Wall", false),
@@ -32,13 +33,13 @@ async fn asks(world: &World) -> anyhow::Result<(String, Value)> {
     Ok((session, approval))
 }
 
-/// What the model was told in the end.
+/// The last tool result that was sent to the model.
 fn told(world: &World) -> String {
     let last = world.model.requests_for("PAINT").pop().unwrap_or_default();
     tool_results(&last).pop().map(|result| result.text).unwrap_or_default()
 }
 
-async fn several_questions_get_an_answer_each(world: World) -> anyhow::Result<()> {
+async fn each_of_several_questions_gets_its_answer(world: World) -> anyhow::Result<()> {
     let (session, approval) = asks(&world).await?;
     let answers = json!({
         "Which wall?": "Green",
@@ -56,7 +57,7 @@ async fn several_questions_get_an_answer_each(world: World) -> anyhow::Result<()
     Ok(())
 }
 
-async fn an_answer_that_fits_no_question_is_refused_and_nothing_is_lost(world: World) -> anyhow::Result<()> {
+async fn an_invalid_answer_is_refused_and_the_question_stays_open(world: World) -> anyhow::Result<()> {
     let (session, approval) = asks(&world).await?;
     let id = &approval["id"];
     for wrong in [json!({"Which roof?": "Red"}), json!({"Which wall?": 7}), json!({})] {
@@ -70,7 +71,7 @@ async fn an_answer_that_fits_no_question_is_refused_and_nothing_is_lost(world: W
     Ok(())
 }
 
-async fn a_question_can_be_refused(world: World) -> anyhow::Result<()> {
+async fn a_question_can_be_denied(world: World) -> anyhow::Result<()> {
     let (session, approval) = asks(&world).await?;
     world.respond(&approval, json!({"approve": false, "message": "Decide yourself."})).await?;
     assert_eq!(world.ended(&session).await?["status"], "complete");

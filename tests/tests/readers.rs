@@ -1,5 +1,4 @@
-//! Following a turn: told as it happens over a WebSocket, waited for over `/rpc`, or read in pieces by several pollers,
-//! each from where it was.
+//! Following a turn: events over a WebSocket, the result over `/rpc`, and pages for several pollers, each with its own position.
 
 use anyhow::{Context as _, bail};
 use futures::{SinkExt as _, StreamExt as _};
@@ -17,7 +16,7 @@ async fn scripted(test: &str) -> anyhow::Result<World> {
     Setup::scripted().world(test).await?.context("the scripted agent is always at hand")
 }
 
-/// A turn with two texts and one question.
+/// A turn with two texts and one approval.
 fn prompt(file: &str) -> String {
     script(&json!([
         {"say": "I begin."},
@@ -53,16 +52,16 @@ impl Socket {
 }
 
 #[tokio::test]
-async fn a_chat_over_websocket_tells_each_event_in_order_and_then_the_result() -> anyhow::Result<()> {
+async fn a_chat_over_websocket_sends_each_event_in_order_and_then_the_result() -> anyhow::Result<()> {
     let world = scripted("chat over websocket").await?;
     let session = world.create("talker", json!({})).await?;
     let mut socket = Socket::connect(&world).await?;
     socket.call(7, "claudecode.chat", json!({"session_id": session, "prompt": prompt("ws.txt")})).await?;
-    let (mut told, mut answer) = (Vec::new(), Value::Null);
+    let (mut waiting_child, mut answer) = (Vec::new(), Value::Null);
     let result = loop {
         let message = socket.next().await?;
         if message["id"] == 8 {
-            // The answer to a call that was made meanwhile comes between the others.
+            // The result of another call arrives between the events.
             answer = message["result"]["type"].clone();
             continue;
         }
@@ -74,26 +73,26 @@ async fn a_chat_over_websocket_tells_each_event_in_order_and_then_the_result() -
             (&json!("claudecode.chat.event"), &json!("2.0"))
         );
         let params = &message["params"];
-        assert_eq!((&params["id"], &params["seq"]), (&json!(7), &json!(told.len())), "{message}");
+        assert_eq!((&params["id"], &params["seq"]), (&json!(7), &json!(waiting_child.len())), "{message}");
         if params["event"]["type"] == "approval_requested" {
             assert!(!world.file("ws.txt").exists());
             let allow = json!({"approval_id": params["event"]["approval_id"], "approve": true});
             socket.call(8, "loopback.respond", allow).await?;
         }
-        told.push(params["event"].clone());
+        waiting_child.push(params["event"].clone());
     };
     assert_eq!(answer, "ok");
     assert_eq!((&result["status"], &result["turn"]), (&json!("complete"), &json!(1)));
     let whole: Vec<Value> =
         result["events"].as_array().into_iter().flatten().map(|event| event["event"].clone()).collect();
-    assert_eq!(told, whole, "what was told is what happened");
+    assert_eq!(waiting_child, whole, "what was waiting_child is what happened");
     assert_eq!(events(&result, "complete")[0]["result"], "I am done.");
     assert!(world.file("ws.txt").exists());
     Ok(())
 }
 
-/// Pieces of the model's answers come with the events of a chat, ahead of what they make up.
-async fn pieces(version: &'static str) -> anyhow::Result<()> {
+/// The deltas of a model's answer are sent with the events of a chat, before the complete text.
+async fn deltas_over_websocket(version: &'static str) -> anyhow::Result<()> {
     let setup = Setup::cli(version, Channel::Control, DoorKind::Rpc);
     let Some(world) = setup.world("deltas over websocket").await? else { return Ok(()) };
     let answer = "A text that comes in three pieces.";
@@ -101,17 +100,17 @@ async fn pieces(version: &'static str) -> anyhow::Result<()> {
     let session = world.create("talker", json!({"deltas": true})).await?;
     let mut socket = Socket::connect(&world).await?;
     socket.call(7, "claudecode.chat", json!({"session_id": session, "prompt": "IN-PIECES"})).await?;
-    let (mut pieces, mut seqs) = (String::new(), Vec::new());
+    let (mut deltas, mut seqs) = (String::new(), Vec::new());
     loop {
         let message = socket.next().await?;
         let params = &message["params"];
         match message["method"].as_str() {
             Some("claudecode.chat.delta") => {
                 assert_eq!(params["id"], 7);
-                pieces.push_str(params["delta"]["event"]["delta"]["text"].as_str().unwrap_or_default());
+                deltas.push_str(params["delta"]["event"]["delta"]["text"].as_str().unwrap_or_default());
             }
             Some("claudecode.chat.event") => {
-                assert!(params["event"]["type"] != "content" || pieces == answer, "{pieces:?}");
+                assert!(params["event"]["type"] != "content" || deltas == answer, "{deltas:?}");
                 seqs.extend(params["seq"].as_u64());
             }
             _ => {
@@ -129,23 +128,23 @@ async fn pieces(version: &'static str) -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn deltas_come_with_a_chat_over_websocket_cli_197() -> anyhow::Result<()> {
-    pieces("2.1.197").await
+async fn a_chat_over_websocket_sends_deltas_cli_197() -> anyhow::Result<()> {
+    deltas_over_websocket("2.1.197").await
 }
 
 #[tokio::test]
-async fn deltas_come_with_a_chat_over_websocket_cli_325() -> anyhow::Result<()> {
-    pieces("2.1.325").await
+async fn a_chat_over_websocket_sends_deltas_cli_325() -> anyhow::Result<()> {
+    deltas_over_websocket("2.1.325").await
 }
 
 #[tokio::test]
-async fn a_chat_over_websocket_that_is_read_late_misses_nothing() -> anyhow::Result<()> {
+async fn a_chat_over_websocket_that_is_read_late_loses_nothing() -> anyhow::Result<()> {
     let world = scripted("a slow websocket").await?;
     let session = world.create("flooded", json!({})).await?;
     let mut socket = Socket::connect(&world).await?;
     let flood = script(&json!([{"flood": {"events": 10_000, "bytes": 1000}}]));
     socket.call(7, "claudecode.chat", json!({"session_id": session, "prompt": flood})).await?;
-    // Nothing is read until the child is done: it does not wait for its reader.
+    // Nothing is read until the child has finished. The child does not wait for its reader.
     let total = loop {
         let poll = json!({"session_id": session, "wait_ms": 1000, "limit": 1});
         let poll = world.call("claudecode.poll", poll).await?;
@@ -181,7 +180,7 @@ async fn a_chat_over_rpc_returns_the_whole_turn() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn who_would_be_asked_cannot_wait_for_the_end_over_mcp() -> anyhow::Result<()> {
+async fn a_decider_cannot_wait_for_the_end_of_a_turn_over_mcp() -> anyhow::Result<()> {
     let world = scripted("chat over mcp").await?;
     let session = world.create("talker", json!({})).await?;
     let parent = McpClient::connect(world.hub.url(), &world.hub.token()?).await?;
@@ -197,8 +196,8 @@ fn seqs(poll: &Value) -> Vec<u64> {
     poll["events"].as_array().into_iter().flatten().filter_map(|event| event["seq"].as_u64()).collect()
 }
 
-/// A child that has said five things and now waits for an answer, and the boss that made it with its own door.
-async fn told(world: &World) -> anyhow::Result<(String, Value, McpClient)> {
+/// A child with five texts that now waits for approval, and a client of the session that created it.
+async fn waiting_child(world: &World) -> anyhow::Result<(String, Value, McpClient)> {
     let more = json!({"hub_tools": true, "approve_scope": ["*"], "prompt": prompt("boss.txt")});
     let boss = world.create("boss", more).await?;
     world.asked(&boss).await?;
@@ -210,19 +209,19 @@ async fn told(world: &World) -> anyhow::Result<(String, Value, McpClient)> {
 }
 
 #[tokio::test]
-async fn each_poller_has_a_position_of_its_own() -> anyhow::Result<()> {
+async fn each_poller_has_its_own_position() -> anyhow::Result<()> {
     let world = scripted("positions").await?;
-    let (child, whole, boss) = told(&world).await?;
+    let (child, whole, boss) = waiting_child(&world).await?;
     let total = whole["total_events"].as_u64().context("a count")?;
     let all: Vec<u64> = (0..total).collect();
 
-    // In pieces, each going on where the last one ended.
+    // In pages, each from the end of the previous one.
     let piece = json!({"session_id": child, "limit": 2});
     let first = world.call("claudecode.poll", piece.clone()).await?;
     assert_eq!(seqs(&first), [0, 1]);
     assert_eq!((&first["read_position"], &first["has_more"]), (&json!(2), &json!(true)));
     assert_eq!(seqs(&world.call("claudecode.poll", piece.clone()).await?), [2, 3]);
-    // The other reader starts at the beginning, and looking at a place of one's choice moves nobody.
+    // The other reader starts at the beginning. A poll with an explicit position moves no reader.
     assert_eq!(seqs(&boss.call("claudecode.poll", json!({"session_id": child})).await?), all);
     let look = json!({"session_id": child, "from_seq": 1, "limit": 1});
     assert_eq!(seqs(&world.call("claudecode.poll", look).await?), [1]);
@@ -235,9 +234,9 @@ async fn each_poller_has_a_position_of_its_own() -> anyhow::Result<()> {
 #[tokio::test]
 async fn a_position_moves_only_when_the_next_poll_arrives() -> anyhow::Result<()> {
     let mut world = scripted("positions").await?;
-    let (child, _, _) = told(&world).await?;
+    let (child, _, _) = waiting_child(&world).await?;
     let piece = json!({"session_id": child, "limit": 2});
-    // The hub dies with its answer, as far as the caller knows: asking again gives the same.
+    // If the caller did not get the answer, the same poll returns the same events.
     for _ in 0..2 {
         assert_eq!(seqs(&world.call("claudecode.poll", piece.clone()).await?), [0, 1]);
         world.hub.kill9().await?;
@@ -256,7 +255,7 @@ async fn a_position_moves_only_when_the_next_poll_arrives() -> anyhow::Result<()
     Ok(())
 }
 
-/// The operator's position in the turn in progress, as it is kept.
+/// The stored position of the operator in the running turn.
 async fn position(world: &World, session: &str) -> anyhow::Result<u64> {
     let streams = world.call("claudecode.streams", json!({})).await?;
     let mut streams = streams["streams"].as_array().into_iter().flatten();
@@ -265,13 +264,13 @@ async fn position(world: &World, session: &str) -> anyhow::Result<u64> {
 }
 
 #[tokio::test]
-async fn a_turn_that_ends_before_the_first_wait_is_told_all_the_same() -> anyhow::Result<()> {
+async fn a_turn_that_ends_before_the_first_wait_is_still_reported() -> anyhow::Result<()> {
     let world = scripted("a quick turn").await?;
     let prompt = script(&json!([{"say": "Done already."}]));
     let params = json!({"name": "quick", "working_dir": world.work, "prompt": prompt});
     let created = world.call("claudecode.create", params).await?;
     world.ended(&text(&created["id"])).await?;
-    let told = world.call("loopback.wait", json!({"cursor": created["cursor"]})).await?;
-    assert_eq!(told["finished"][0]["session_id"], created["id"], "{told:#}");
+    let waiting_child = world.call("loopback.wait", json!({"cursor": created["cursor"]})).await?;
+    assert_eq!(waiting_child["finished"][0]["session_id"], created["id"], "{waiting_child:#}");
     Ok(())
 }

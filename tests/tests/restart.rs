@@ -1,5 +1,5 @@
-//! A hub that goes away, gently or not, and comes back: the same sessions, approvals and numbers are there, the child
-//! has waited at the gate, and an answer reaches it exactly once. Both pinned CLIs, every channel.
+//! A hub that stops or is killed, and restarts: sessions, approvals and event numbers are unchanged, the child waits at the
+//! gate, and an answer reaches it exactly once. Both pinned CLIs, every channel.
 
 use std::collections::HashMap;
 use std::process::Stdio;
@@ -39,28 +39,28 @@ macro_rules! over_every_channel {
 }
 
 over_every_channel!(
-    a_hub_that_is_told_to_end_leaves_its_child_at_the_gate,
-    a_hub_that_is_killed_leaves_its_child_at_the_gate,
-    an_answer_given_just_before_the_kill_reaches_the_child_once,
-    however_early_the_kill_no_child_waits_for_good,
+    a_child_waits_at_the_gate_while_a_stopped_hub_restarts,
+    a_child_waits_at_the_gate_while_a_killed_hub_restarts,
+    an_answer_committed_just_before_a_kill_reaches_the_child_once,
+    a_child_never_waits_forever_however_early_the_hub_is_killed,
 );
 
-async fn a_hub_that_is_told_to_end_leaves_its_child_at_the_gate(world: World) -> anyhow::Result<()> {
-    waits_at_the_gate(world, Away::Told).await
+async fn a_child_waits_at_the_gate_while_a_stopped_hub_restarts(world: World) -> anyhow::Result<()> {
+    waits_at_the_gate(world, Stop::Signalled).await
 }
 
-async fn a_hub_that_is_killed_leaves_its_child_at_the_gate(world: World) -> anyhow::Result<()> {
-    waits_at_the_gate(world, Away::Killed).await
+async fn a_child_waits_at_the_gate_while_a_killed_hub_restarts(world: World) -> anyhow::Result<()> {
+    waits_at_the_gate(world, Stop::Killed).await
 }
 
-/// How a hub goes.
+/// How the hub is stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Away {
-    Told,
+enum Stop {
+    Signalled,
     Killed,
 }
 
-/// A real child at the gate with a call that leaves a mark each time it runs.
+/// A real child at the gate. Its call appends a line to a file each time it runs.
 async fn asking(world: &World, name: &str) -> anyhow::Result<(String, Value, Value)> {
     let call = json!({"command": format!("echo ran >> {name}.txt"), "description": "a step"});
     world.model.script(&format!("MARK-{name}"), vec![Step::tool("Bash", call), Step::text("All done.")]);
@@ -70,28 +70,28 @@ async fn asking(world: &World, name: &str) -> anyhow::Result<(String, Value, Val
     Ok((session, poll, approval))
 }
 
-/// The same, once a child that asks over HTTP has been told how to come back.
+/// The same. A child over HTTP has also received the event id with which it can resume its stream.
 async fn waiting(world: &World, name: &str) -> anyhow::Result<(String, Value, Value)> {
     let asked = asking(world, name).await?;
     if world.setup.channel == Channel::Http {
-        // The first sign of life goes out after the word how to come back.
+        // The first progress notification is sent after the event id.
         until("its stream is open", || world.hub.stderr().contains("shows that it is alive")).await?;
     }
     Ok(asked)
 }
 
-async fn waits_at_the_gate(mut world: World, away: Away) -> anyhow::Result<()> {
+async fn waits_at_the_gate(mut world: World, stop: Stop) -> anyhow::Result<()> {
     let (session, before, approval) = waiting(&world, "waiter").await?;
     let url = world.hub.url().to_owned();
     let children = processes_of(&session);
-    match away {
-        Away::Told => {
+    match stop {
+        Stop::Signalled => {
             assert!(world.hub.terminate().await?.success());
             let said = "1 child is paused at the gate";
             until("the hub says what it leaves", || world.hub.stderr().contains(said)).await?;
             assert!(!world.hub.data_dir().join("hub.json").exists(), "nobody listens any more");
         }
-        Away::Killed => world.hub.kill9().await?,
+        Stop::Killed => world.hub.kill9().await?,
     }
     assert_eq!(processes_of(&session), children, "the child goes on");
     assert!(!world.file("waiter.txt").exists());
@@ -110,7 +110,7 @@ async fn waits_at_the_gate(mut world: World, away: Away) -> anyhow::Result<()> {
     completed_once(&world, &session, "waiter").await
 }
 
-/// The turn went on to its end, the call ran once, and the story has no gap.
+/// The turn is complete, the call ran once, and the event numbers have no gaps.
 async fn completed_once(world: &World, session: &str, name: &str) -> anyhow::Result<()> {
     let poll = world.ended(session).await?;
     assert_eq!(poll["status"], "complete", "{poll:#}");
@@ -125,7 +125,7 @@ async fn completed_once(world: &World, session: &str, name: &str) -> anyhow::Res
     replied_once(world, session)
 }
 
-/// No request of the child was answered twice.
+/// Checks that no request of the child was answered twice.
 fn replied_once(world: &World, session: &str) -> anyhow::Result<()> {
     let outbox = std::fs::read_to_string(world.run_dir(session, 1).join("outbox.jsonl"))?;
     let mut replies: HashMap<String, usize> = HashMap::new();
@@ -140,7 +140,9 @@ fn replied_once(world: &World, session: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn an_answer_given_just_before_the_kill_reaches_the_child_once(mut world: World) -> anyhow::Result<()> {
+async fn an_answer_committed_just_before_a_kill_reaches_the_child_once(
+    mut world: World,
+) -> anyhow::Result<()> {
     let (session, _, approval) = waiting(&world, "quick").await?;
     world.allow(&approval).await?;
     world.hub.kill9().await?;
@@ -151,8 +153,8 @@ async fn an_answer_given_just_before_the_kill_reaches_the_child_once(mut world: 
     Ok(())
 }
 
-/// The question is durable before the child is told how to come back for the answer: a kill may fall in between.
-async fn however_early_the_kill_no_child_waits_for_good(mut world: World) -> anyhow::Result<()> {
+/// The approval is stored before the child receives the event id with which it can resume. The kill may come in between.
+async fn a_child_never_waits_forever_however_early_the_hub_is_killed(mut world: World) -> anyhow::Result<()> {
     for name in ["first", "second", "third"] {
         let (session, _, approval) = asking(&world, name).await?;
         world.hub.kill9().await?;
@@ -164,7 +166,7 @@ async fn however_early_the_kill_no_child_waits_for_good(mut world: World) -> any
             assert!(ran, "{poll:#}");
             continue;
         }
-        // A child over HTTP that never came back was set free.
+        // The hub interrupted a child over HTTP that never resumed.
         assert_eq!(world.setup.channel, Channel::Http, "{poll:#}");
         assert_eq!(events(&poll, "error")[0]["reason"], "permit_lost", "{poll:#}");
         assert!(!ran);
@@ -183,24 +185,24 @@ fn bash(command: &str) -> Value {
     json!({"tool": "Bash", "input": {"command": command}})
 }
 
-/// What a session asks next, unless its turn ends first.
-async fn next_question(world: &World, session: &str) -> anyhow::Result<Option<Value>> {
+/// The next approval of a session, unless its turn ends first.
+async fn next_approval(world: &World, session: &str) -> anyhow::Result<Option<Value>> {
     let poll = world
         .poll_until(session, |poll| poll["status"] == "complete" || poll["status"] == "awaiting_permission")
         .await?;
     Ok(poll["pending_approvals"].get(0).cloned())
 }
 
-/// Returns once an answer to this approval counts.
-async fn counts(world: &World, approval: &Value) -> anyhow::Result<()> {
+/// Returns when this approval is resolved.
+async fn is_resolved(world: &World, approval: &Value) -> anyhow::Result<()> {
     let get = json!({"approval_id": approval["id"]});
     while world.call("loopback.get", get.clone()).await?["approval"]["status"] == "pending" {}
     Ok(())
 }
 
-/// Many children at once, so that the kill meets each of them at another point of its way.
+/// Many children at once, so that the kill reaches each of them in a different state.
 #[tokio::test]
-async fn answers_around_a_kill_reach_each_child_once() -> anyhow::Result<()> {
+async fn answers_sent_around_a_kill_reach_each_child_once() -> anyhow::Result<()> {
     const CHILDREN: usize = 24;
     let mut world = scripted().await?;
     let mut asked = Vec::new();
@@ -213,7 +215,7 @@ async fn answers_around_a_kill_reach_each_child_once() -> anyhow::Result<()> {
     for kills in [1, 1, 0] {
         let mut open = Vec::new();
         for session in &asked {
-            open.extend(next_question(&world, session).await?);
+            open.extend(next_approval(&world, session).await?);
         }
         let answers = open.iter().map(|approval| world.respond(approval, json!({"approve": true})));
         let answers = futures::future::join_all(answers);
@@ -221,15 +223,15 @@ async fn answers_around_a_kill_reach_each_child_once() -> anyhow::Result<()> {
             answers.await.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
             break;
         }
-        // Some answers count, some are cut off: the hub is killed in the midst of them.
+        // The hub is killed while it commits the answers: some are committed, some are lost.
         let first = open.first().context("someone asks")?;
         tokio::select! {
             _ = answers => {}
-            counts = counts(&world, first) => counts?,
+            is_resolved = is_resolved(&world, first) => is_resolved?,
         }
         world.hub.kill9().await?;
         world.hub.restart().await?;
-        // Whoever's answer was lost is answered again, at once, while the hub still takes things up.
+        // All answers are repeated at once, while the hub still recovers.
         let again = open.iter().map(|approval| world.respond(approval, json!({"approve": true})));
         for answered in futures::future::join_all(again).await {
             let answered = answered?;
@@ -251,7 +253,7 @@ async fn answers_around_a_kill_reach_each_child_once() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_deadline_that_passed_while_the_hub_was_away_expires_when_it_is_back() -> anyhow::Result<()> {
+async fn a_deadline_that_passed_without_a_hub_expires_after_the_restart() -> anyhow::Result<()> {
     let mut world = scripted().await?;
     let prompt = script(&json!([bash("touch late.txt"), {"say": "gave up"}]));
     let session = world.create("overdue", json!({"prompt": prompt, "approval_timeout_secs": 2})).await?;
@@ -271,7 +273,7 @@ async fn a_deadline_that_passed_while_the_hub_was_away_expires_when_it_is_back()
 }
 
 #[tokio::test]
-async fn a_turn_that_ended_while_the_hub_was_away_is_told_when_it_is_back() -> anyhow::Result<()> {
+async fn a_turn_that_ended_without_a_hub_is_reported_after_the_restart() -> anyhow::Result<()> {
     let mut world = scripted().await?;
     let prompt = script(&json!([{"say": "before"}, {"wait_file": "go"}, {"say": "meanwhile"}]));
     let session = world.create("busy", json!({"prompt": prompt})).await?;
@@ -302,7 +304,7 @@ async fn down(world: &World) -> anyhow::Result<String> {
 }
 
 #[tokio::test]
-async fn down_ends_the_hub_and_its_children() -> anyhow::Result<()> {
+async fn down_stops_the_hub_and_its_children() -> anyhow::Result<()> {
     let mut world = scripted().await?;
     let mut sessions = Vec::new();
     for name in ["one", "two"] {
@@ -313,7 +315,7 @@ async fn down_ends_the_hub_and_its_children() -> anyhow::Result<()> {
     assert!(down(&world).await?.contains("stopped the hub and 2 children"));
     assert!(world.hub.wait().await?.success());
     assert!(sessions.iter().all(|session| processes_of(session).is_empty()));
-    // What was open is told the next time.
+    // The next hub reports the turns that were running.
     world.hub.restart().await?;
     for session in &sessions {
         let poll = world.ended(session).await?;
@@ -325,7 +327,7 @@ async fn down_ends_the_hub_and_its_children() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn down_ends_children_that_a_dead_hub_left() -> anyhow::Result<()> {
+async fn down_stops_the_children_of_a_killed_hub() -> anyhow::Result<()> {
     let mut world = scripted().await?;
     let session = world.create("orphan", json!({"prompt": script(&json!([bash("true")]))})).await?;
     world.asked(&session).await?;
@@ -338,7 +340,7 @@ async fn down_ends_children_that_a_dead_hub_left() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_prompt_taken_just_before_a_kill_goes_to_the_process_that_is_there() -> anyhow::Result<()> {
+async fn a_prompt_accepted_just_before_a_kill_goes_to_the_running_process() -> anyhow::Result<()> {
     let setup = Setup::scripted().with_config("initialize_secs = 10");
     let mut world = setup.world("a prompt just before a kill").await?.context("the scripted agent")?;
     let session = world.create("steady", json!({"prompt": script(&json!([{"say": "turn 1"}]))})).await?;
@@ -356,9 +358,9 @@ async fn a_prompt_taken_just_before_a_kill_goes_to_the_process_that_is_there() -
     Ok(())
 }
 
-/// The process that was to read a prompt is killed while the hub is away, and the hub again while it starts the next.
+/// The process that should read the prompt is killed while no hub runs. The next hub is killed while it starts another process.
 #[tokio::test]
-async fn a_prompt_on_its_way_to_another_process_arrives_whatever_is_killed() -> anyhow::Result<()> {
+async fn a_prompt_that_moves_to_another_process_survives_any_kill() -> anyhow::Result<()> {
     let files = tempfile::tempdir()?;
     let file = files.path().join("kill-point");
     for point in ["start: keeper known", "start: initialize sent", "ready: stored"] {
@@ -375,7 +377,7 @@ async fn a_prompt_on_its_way_to_another_process_arrives_whatever_is_killed() -> 
         until("its process to be gone", || processes_of(&session).is_empty()).await?;
 
         std::fs::write(&file, point)?;
-        // It may come to the point before it is ready.
+        // The hub may reach the kill point before it is ready.
         let _ = world.hub.restart().await;
         world.hub.wait().await?;
         world.hub.restart().await?;

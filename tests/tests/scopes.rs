@@ -1,12 +1,12 @@
-//! Scopes only narrow: what a session allows, by an answer, a remembered rule or a scope it gives to a child, lies within
-//! every scope above it. Each scope is evaluated on the call, whatever the text of the rules looks like.
+//! Scopes only narrow: an answer, a rule or a scope that a session grants must be within every scope above it. Each scope is evaluated
+//! on the call, whatever the text of the rules is.
 
 use anyhow::Context as _;
 use plexus_e2e::{Setup, World, script, text};
 use plexus_testkit::rpc::{Door, McpClient, Rpc};
 use serde_json::{Value, json};
 
-/// A command that leaves the working directory: `Bash(cd:*)` does not cover it, `Bash(cd /etc)` does.
+/// A command that leaves the working directory: `Bash(cd:*)` does not match it, `Bash(cd /etc)` does.
 const LEAVES: &str = "cd /etc && ls";
 
 fn bash(command: &str) -> Value {
@@ -22,21 +22,21 @@ async fn world() -> anyhow::Result<World> {
     Setup::scripted().world("scripted").await?.context("the scripted agent is always available")
 }
 
-/// The door of a session that has had a turn, so that it has a token and counts as available.
+/// A client of a session that has had a turn, so that it has a token and counts as present.
 async fn door_of(world: &World, session: &str) -> anyhow::Result<McpClient> {
     world.chat(session, &script(&json!([{"say": "here"}]))).await?;
     world.ended(session).await?;
     world.door_of(session).await
 }
 
-/// A session of the operator with a scope, and its door.
+/// A session of the operator with a scope, and a client of it.
 async fn root(world: &World, scope: Value) -> anyhow::Result<(String, McpClient)> {
     let session = world.create("root", json!({"hub_tools": true, "approve_scope": scope})).await?;
     let door = door_of(world, &session).await?;
     Ok((session, door))
 }
 
-/// A session that `door` creates with a scope, and its door.
+/// A session that `door` creates with a scope, and a client of it.
 async fn below(
     world: &World,
     door: &McpClient,
@@ -61,7 +61,7 @@ async fn outcome(world: &World, session: &str, command: &str) -> anyhow::Result<
 }
 
 #[tokio::test]
-async fn a_session_gives_no_scope_that_spells_out_what_it_may_not_allow() -> anyhow::Result<()> {
+async fn a_session_grants_no_scope_that_names_a_call_beyond_its_own() -> anyhow::Result<()> {
     let world = world().await?;
     let (_, door) = root(&world, json!(["Bash(find:*)"])).await?;
     for (i, rule) in ["Bash(find . -exec touch stolen.txt +)", "Bash(find . -exec:*)", "Bash(find . -delete)"]
@@ -76,7 +76,7 @@ async fn a_session_gives_no_scope_that_spells_out_what_it_may_not_allow() -> any
             (&json!("forbidden"), &json!("approve_scope"))
         );
     }
-    // A narrower scope is given, and used.
+    // A narrower scope is granted and used.
     let (_, door) = below(&world, &door, "narrow", json!(["Bash(find src:*)"])).await?;
     let worker = worker(&world, &door, "worker").await?;
     world.chat(&worker, &script(&json!([bash("find src"), bash("find . -exec touch stolen.txt +")]))).await?;
@@ -92,9 +92,9 @@ async fn a_session_gives_no_scope_that_spells_out_what_it_may_not_allow() -> any
     Ok(())
 }
 
-/// The texts of all scopes here contain one another; only the call shows that the one in the middle is wider.
+/// By their texts, each scope here contains the next. Only the call shows that the one in the middle is wider.
 #[tokio::test]
-async fn an_answer_has_to_lie_within_every_scope_above() -> anyhow::Result<()> {
+async fn an_answer_must_be_within_every_scope_above() -> anyhow::Result<()> {
     let world = world().await?;
     let (_, top) = root(&world, json!(["Bash(cd:*)", "Bash(ls:*)"])).await?;
     let (middle, door) = below(&world, &top, "middle", json!(["Bash(cd /etc)", "Bash(ls:*)"])).await?;
@@ -102,7 +102,7 @@ async fn an_answer_has_to_lie_within_every_scope_above() -> anyhow::Result<()> {
     world.chat(&worker, &script(&json!([bash("ls"), bash(LEAVES)]))).await?;
     let (_, asked) = world.asked(&worker).await?;
     assert_eq!(asked["asked_of"], json!({"kind": "session", "id": middle}), "{asked}");
-    // What is changed in the answer has to lie within them, too.
+    // An edited input must be within them, too.
     let edited = json!({"approval_id": asked["id"], "approve": true, "updated_input": {"command": LEAVES}});
     let refused = door.call("loopback.respond", edited).await.expect_err("edited beyond a scope");
     assert_eq!(refused.kind.as_deref(), Some("beyond_scope"), "{refused}");
@@ -115,7 +115,7 @@ async fn an_answer_has_to_lie_within_every_scope_above() -> anyhow::Result<()> {
         assert_eq!(refused.kind.as_deref(), Some("beyond_scope"), "{refused}");
     }
     assert_eq!(ran(&world), ["ls"]);
-    // The operator is bound by no scope.
+    // No scope limits the operator.
     world.allow(&asked).await?;
     world.ended(&worker).await?;
     assert_eq!(ran(&world), ["ls", LEAVES]);
@@ -174,7 +174,7 @@ async fn a_fork_of_a_session_may_allow_no_more_than_the_scopes_above() -> anyhow
     Ok(())
 }
 
-/// Waits until this command is the one that is asked about.
+/// Waits for the approval of this command.
 async fn until_asked(world: &World, session: &str, command: &str) -> anyhow::Result<Value> {
     let asked = |poll: &Value| poll["pending_approvals"][0]["input"]["command"] == command;
     let poll = world.poll_until(session, asked).await?;

@@ -1,5 +1,5 @@
-//! The shell of tool calls: the hub starts every child with bash, whatever the environment of the hub, of the session or
-//! of the project asks for.
+//! The shell of tool calls: the hub starts every child with bash, whatever shell the environment of the hub, the session or the
+//! project sets.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use serde_json::json;
 
 const ZSH: &str = "/bin/zsh";
 
-/// Says which shell runs it.
-const ASKS_THE_SHELL: &str = r#"echo "shell=${BASH_VERSION:+bash}${ZSH_VERSION:+zsh} SHELL=$SHELL""#;
+/// Prints the shell that runs it.
+const PRINT_SHELL: &str = r#"echo "shell=${BASH_VERSION:+bash}${ZSH_VERSION:+zsh} SHELL=$SHELL""#;
 
 #[tokio::test]
-async fn tool_calls_run_in_bash_where_everything_asks_for_zsh() -> anyhow::Result<()> {
-    let test = "shell::tool_calls_run_in_bash_where_everything_asks_for_zsh";
+async fn tool_calls_run_in_bash_even_if_zsh_is_configured() -> anyhow::Result<()> {
+    let test = "shell::tool_calls_run_in_bash_even_if_zsh_is_configured";
     if !Path::new(ZSH).exists() {
         skip(test, "zsh");
         return Ok(());
@@ -30,7 +30,7 @@ async fn tool_calls_run_in_bash_where_everything_asks_for_zsh() -> anyhow::Resul
         std::fs::create_dir(world.work.join(".claude"))?;
         let settings = json!({"env": {"SHELL": ZSH, "CLAUDE_CODE_SHELL": ZSH}});
         std::fs::write(world.work.join(".claude/settings.json"), settings.to_string())?;
-        let command = json!({"command": ASKS_THE_SHELL, "description": "which shell"});
+        let command = json!({"command": PRINT_SHELL, "description": "which shell"});
         world.model.script("WHICH", vec![Step::tool("Bash", command), Step::text("done")]);
         let given = json!({"rules": [{"rule": "Bash", "effect": "allow"}], "env": {"SHELL": ZSH}});
         let session = world.create("which", given).await?;

@@ -1,6 +1,5 @@
-//! Every tool that runs a command line is held to the rules for Bash. The tools of the pinned CLIs are listed here from three
-//! sources (what the CLI offers to the model, what it reports at its start, what its bundle names), and each has to have a
-//! class in `plexus-policy`.
+//! The rules for Bash apply to every tool that runs a command line. The tests list the tools of the pinned CLIs from three sources
+//! (the tools in a model request, in the CLI's start message, and in its bundle). Each tool must have a class in `plexus-policy`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,14 +18,14 @@ const WHAT_TO_DO: &str = "This version of Claude Code has tools that `class_of` 
     `Fetches`, `Starts`, or `Other` if it does none of these by itself. Then add it to docs/policy.md if rules treat it \
     specially. Not classified:";
 
-/// Names in a field of a schema that say that something is run.
+/// Names of schema fields that contain something to run.
 const RUNS: [&str; 7] = ["command", "cmd", "script", "shell", "code", "argv", "program"];
 
 fn not_classified(tools: &BTreeSet<String>) -> Vec<&String> {
     tools.iter().filter(|tool| !tool.starts_with("mcp__") && class_of(tool).is_none()).collect()
 }
 
-/// What one rule that denies `rm` says to a call, all else being allowed.
+/// The verdict run_with a call under a rule that denies `rm` and one that allows everything.
 fn under_a_deny_rule(tool_name: &str, input: &Value) -> anyhow::Result<VerdictEffect> {
     let rules =
         vec![RuleEntry::parse("*", RuleEffect::Allow)?, RuleEntry::parse("Bash(rm:*)", RuleEffect::Deny)?];
@@ -35,7 +34,7 @@ fn under_a_deny_rule(tool_name: &str, input: &Value) -> anyhow::Result<VerdictEf
     Ok(Policy::new(vec![level])?.evaluate(&call).effect)
 }
 
-/// A session that has had a turn with all tools offered, none of them held back for a search.
+/// A session after one turn in which all tools were offered at once, without tool search.
 async fn after_a_turn(world: &World) -> anyhow::Result<String> {
     world.model.script("HELLO", vec![Step::text("done")]);
     let session = world.create("tools", json!({"env": {"ENABLE_TOOL_SEARCH": "false"}})).await?;
@@ -46,7 +45,7 @@ async fn after_a_turn(world: &World) -> anyhow::Result<String> {
 
 async fn every_tool_is_classified(world: World) -> anyhow::Result<()> {
     let session = after_a_turn(&world).await?;
-    // What the model is offered, with schemas.
+    // The tools in the model request, with schemas.
     let mut offered = BTreeMap::new();
     for request in world.model.requests() {
         for tool in request.body["tools"].as_array().into_iter().flatten() {
@@ -68,7 +67,7 @@ async fn every_tool_is_classified(world: World) -> anyhow::Result<()> {
             );
         }
     }
-    // What the CLI reports at its start.
+    // The tools in the CLI's start message.
     let journal = std::fs::read_to_string(world.run_dir(&session, 1).join("journal.jsonl"))?;
     let init = journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let reported: BTreeSet<String> = init
@@ -83,15 +82,15 @@ async fn every_tool_is_classified(world: World) -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn every_tool_is_classified_197() -> anyhow::Result<()> {
-    on("2.1.197", "every_tool_is_classified_197", every_tool_is_classified).await
+    run_with("2.1.197", "every_tool_is_classified_197", every_tool_is_classified).await
 }
 
 #[tokio::test]
 async fn every_tool_is_classified_325() -> anyhow::Result<()> {
-    on("2.1.325", "every_tool_is_classified_325", every_tool_is_classified).await
+    run_with("2.1.325", "every_tool_is_classified_325", every_tool_is_classified).await
 }
 
-async fn on<F: Future<Output = anyhow::Result<()>>>(
+async fn run_with<F: Future<Output = anyhow::Result<()>>>(
     version: &'static str,
     test: &str,
     body: impl Fn(World) -> F,
@@ -102,7 +101,7 @@ async fn on<F: Future<Output = anyhow::Result<()>>>(
     }
 }
 
-/// What matches `pattern` in a program. `grep` because the bundle has hundreds of megabytes.
+/// The matches of `pattern` in a program. It uses `grep` because the bundle has hundreds of megabytes.
 fn in_bundle(program: &Path, pattern: &str) -> anyhow::Result<Vec<String>> {
     let found = Command::new("grep")
         .env_clear()
@@ -118,7 +117,7 @@ fn quoted(text: &str) -> impl Iterator<Item = String> {
     text.split('"').skip(1).step_by(2).map(str::to_owned)
 }
 
-/// Tools behind feature flags are offered to nobody here, but the bundle names them.
+/// Tools behind feature flags are not offered here, but the bundle names them.
 #[test]
 fn every_tool_that_the_bundle_of_197_names_is_classified() -> anyhow::Result<()> {
     let Some(claude) = require_claude("2.1.197", "every_tool_that_the_bundle_of_197_names_is_classified")
@@ -152,7 +151,7 @@ fn every_tool_that_the_bundle_of_325_names_is_classified() -> anyhow::Result<()>
     else {
         return Ok(());
     };
-    // The bundle has one list of all built-in tools, and the names that are the same tool.
+    // The bundle has one list of all built-in tools, and the aliases.
     let list = in_bundle(&claude, r#"=\["Agent","Artifact",[^]]*\],[A-Za-z0-9_$]+=\{Task:"Agent",[^}]*\}"#)?;
     let list = list.first().context("the list of tools in the bundle; look for its new form")?;
     let (listed, same) = list.split_once("],").context("a list, then a map")?;
@@ -174,8 +173,8 @@ fn monitor(command: &str) -> Step {
     )
 }
 
-/// A denied command does not run as `Monitor` either, one to ask about is asked about, and others run as ever.
-async fn monitor_is_held_to_the_rules_for_bash(world: World) -> anyhow::Result<()> {
+/// With `Monitor`, too, a denied command does not run, one with an ask rule needs approval, and others run as usual.
+async fn the_rules_for_bash_apply_to_monitor(world: World) -> anyhow::Result<()> {
     let rules = json!([
         {"rule": "Bash(touch denied.txt)", "effect": "deny"},
         {"rule": "Bash(touch asked.txt)", "effect": "ask"},
@@ -209,6 +208,6 @@ async fn monitor_is_held_to_the_rules_for_bash(world: World) -> anyhow::Result<(
 }
 
 #[tokio::test]
-async fn monitor_is_held_to_the_rules_for_bash_325() -> anyhow::Result<()> {
-    on("2.1.325", "monitor_is_held_to_the_rules_for_bash_325", monitor_is_held_to_the_rules_for_bash).await
+async fn the_rules_for_bash_apply_to_monitor_325() -> anyhow::Result<()> {
+    run_with("2.1.325", "the_rules_for_bash_apply_to_monitor_325", the_rules_for_bash_apply_to_monitor).await
 }

@@ -1,5 +1,5 @@
-//! Streams of events: replayed from any position and then live, over cuts and slow readers, for one listener or a
-//! hundred, each event once and in order. And what is told to whom.
+//! Event streams: replayed from any position and then live, with disconnects and slow readers, for one listener or a hundred. Each
+//! event arrives once and in order, and only callers with the right see a stream.
 
 use anyhow::Context as _;
 use plexus_e2e::{Channel, DoorKind, LIMIT, Setup, World, events, script, text};
@@ -17,14 +17,14 @@ fn bash(command: &str) -> Value {
     json!({"tool": "Bash", "input": {"command": command}})
 }
 
-/// An event of a session as it came.
+/// An event of a session as it was received.
 #[derive(Debug, Clone, PartialEq)]
-struct Heard {
+struct Received {
     id: String,
     event: Value,
 }
 
-impl Heard {
+impl Received {
     fn of(told: SseEvent) -> anyhow::Result<Self> {
         anyhow::ensure!(told.kind.is_none(), "{told:?}");
         let id = told.id.context("every event has an id")?;
@@ -48,23 +48,23 @@ async fn listen(world: &World, session: &str, query: &str, last: Option<&str>) -
     Ok(Listener::open(world.hub.url(), &path, &world.hub.token()?, last).await?)
 }
 
-async fn next(listener: &mut Listener) -> anyhow::Result<Heard> {
-    Heard::of(listener.next().await?.context("the stream goes on")?)
+async fn next(listener: &mut Listener) -> anyhow::Result<Received> {
+    Received::of(listener.next().await?.context("the stream goes on")?)
 }
 
 /// Reads to the end of a turn.
-async fn rest_of_turn(listener: &mut Listener) -> anyhow::Result<Vec<Heard>> {
+async fn rest_of_turn(listener: &mut Listener) -> anyhow::Result<Vec<Received>> {
     let mut heard = Vec::new();
-    while !heard.last().is_some_and(Heard::is_end) {
+    while !heard.last().is_some_and(Received::is_end) {
         heard.push(next(listener).await?);
     }
     Ok(heard)
 }
 
-/// What a poll shows of a turn, as a listener has to hear it.
-fn polled(poll: &Value) -> Vec<Heard> {
+/// The events of a poll, as a listener must receive them.
+fn polled(poll: &Value) -> Vec<Received> {
     let all = poll["events"].as_array().cloned().unwrap_or_default();
-    let heard = |numbered: Value| Heard {
+    let heard = |numbered: Value| Received {
         id: format!("{}-{}", poll["turn"], numbered["seq"]),
         event: numbered["event"].clone(),
     };
@@ -72,7 +72,7 @@ fn polled(poll: &Value) -> Vec<Heard> {
 }
 
 #[tokio::test]
-async fn a_session_is_replayed_from_any_position_and_followed_over_its_turns() -> anyhow::Result<()> {
+async fn a_session_is_replayed_from_any_position_and_followed_across_turns() -> anyhow::Result<()> {
     let world = scripted().await?;
     let steps = json!([{"say": "one"}, bash("touch it.txt"), {"say": "two"}]);
     let session = world.create("followed", json!({"prompt": script(&steps)})).await?;
@@ -80,7 +80,7 @@ async fn a_session_is_replayed_from_any_position_and_followed_over_its_turns() -
 
     let mut live = listen(&world, &session, "", None).await?;
     let mut first = Vec::new();
-    while first.last().is_none_or(|heard: &Heard| heard.kind() != "approval_requested") {
+    while first.last().is_none_or(|heard: &Received| heard.kind() != "approval_requested") {
         first.push(next(&mut live).await?);
     }
     assert_eq!(first.last().map(|asked| asked.event["approval_id"].clone()), Some(approval["id"].clone()));
@@ -88,7 +88,7 @@ async fn a_session_is_replayed_from_any_position_and_followed_over_its_turns() -
     first.extend(rest_of_turn(&mut live).await?);
     let poll = world.ended(&session).await?;
     assert_eq!(first, polled(&poll));
-    let kinds: Vec<&str> = first.iter().map(Heard::kind).filter(|kind| *kind != "system").collect();
+    let kinds: Vec<&str> = first.iter().map(Received::kind).filter(|kind| *kind != "system").collect();
     let wanted = [
         "start",
         "content",
@@ -122,7 +122,7 @@ async fn a_session_is_replayed_from_any_position_and_followed_over_its_turns() -
 }
 
 #[tokio::test]
-async fn a_place_that_makes_no_sense_is_refused() -> anyhow::Result<()> {
+async fn an_invalid_position_is_refused() -> anyhow::Result<()> {
     let world = scripted().await?;
     let session = world.create("here", json!({})).await?;
     let token = world.hub.token()?;
@@ -142,7 +142,7 @@ async fn a_place_that_makes_no_sense_is_refused() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_listener_before_the_first_turn_hears_it() -> anyhow::Result<()> {
+async fn a_listener_before_the_first_turn_receives_it() -> anyhow::Result<()> {
     let world = scripted().await?;
     let session = world.create("early", json!({})).await?;
     let mut early = listen(&world, &session, "", None).await?;
@@ -153,7 +153,7 @@ async fn a_listener_before_the_first_turn_hears_it() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits for the end of a turn without reading all of it; how many events it has.
+/// Waits for the end of a turn without reading all of it. Returns its number of events.
 async fn stored(world: &World, session: &str) -> anyhow::Result<usize> {
     let end = json!({"session_id": session, "from_seq": 10 * FLOOD, "wait_ms": 1000});
     let ended = async {
@@ -168,17 +168,17 @@ async fn stored(world: &World, session: &str) -> anyhow::Result<usize> {
     tokio::time::timeout(LIMIT, ended).await.context("the turn does not end")?
 }
 
-/// The place of an event without reading all of it.
+/// The number of an event, without parsing all of it.
 fn seq(told: &SseEvent) -> anyhow::Result<usize> {
     let (_, seq) = told.id.as_deref().and_then(|id| id.split_once('-')).context("an id")?;
     Ok(seq.parse()?)
 }
 
 #[tokio::test]
-async fn a_slow_listener_that_is_cut_off_hears_each_event_once_and_holds_up_nobody() -> anyhow::Result<()> {
+async fn a_slow_listener_that_reconnects_gets_each_event_once_and_delays_nobody() -> anyhow::Result<()> {
     let world = scripted().await?;
     let session = world.create("flooded", json!({})).await?;
-    // Far more than all buffers on the way can hold.
+    // Far more than all buffers between hub and client can hold.
     let steps = vec![json!({"flood": {"events": FLOOD / 50, "bytes": 2000}}); 50];
     let mut listener = listen(&world, &session, "", None).await?;
     world.chat(&session, &script(&json!(steps))).await?;
@@ -186,7 +186,7 @@ async fn a_slow_listener_that_is_cut_off_hears_each_event_once_and_holds_up_nobo
     for _ in 0..5 {
         heard.push(seq(&listener.next().await?.context("goes on")?)?);
     }
-    // It does not read now, and the child comes to its end all the same.
+    // The listener does not read now. The child still finishes.
     let total = stored(&world, &session).await?;
     assert!(total > FLOOD);
     for round in 1.. {
@@ -209,7 +209,7 @@ async fn a_slow_listener_that_is_cut_off_hears_each_event_once_and_holds_up_nobo
 }
 
 #[tokio::test]
-async fn a_listener_cut_off_in_the_midst_of_a_flood_hears_each_event_once() -> anyhow::Result<()> {
+async fn a_listener_that_reconnects_during_a_flood_gets_each_event_once() -> anyhow::Result<()> {
     let world = scripted().await?;
     let session = world.create("cut", json!({})).await?;
     world.chat(&session, &script(&json!([{"flood": {"events": FLOOD, "bytes": 20}}]))).await?;
@@ -234,7 +234,7 @@ async fn a_listener_cut_off_in_the_midst_of_a_flood_hears_each_event_once() -> a
     Ok(())
 }
 
-/// How long the child took for its turn, by its own clock, in milliseconds.
+/// The duration of the child's turn by its own clock, in milliseconds.
 fn took(world: &World, session: &str) -> anyhow::Result<u64> {
     let journal = std::fs::read_to_string(world.run_dir(session, 1).join("journal.jsonl"))?;
     let result = journal.lines().rev().find(|line| line.contains("duration_ms")).context("a result")?;
@@ -255,13 +255,13 @@ async fn count_turn(mut listener: Listener) -> anyhow::Result<usize> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_listeners_hear_everything_and_do_not_slow_the_child() -> anyhow::Result<()> {
+async fn a_hundred_listeners_get_every_event_and_do_not_delay_the_child() -> anyhow::Result<()> {
     a_hundred_listeners(FLOOD / 10).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow: a million events are read, one to two minutes"]
-async fn a_hundred_listeners_hear_ten_thousand_events() -> anyhow::Result<()> {
+async fn a_hundred_listeners_get_ten_thousand_events() -> anyhow::Result<()> {
     a_hundred_listeners(FLOOD).await
 }
 
@@ -294,12 +294,12 @@ async fn a_hundred_listeners(events: usize) -> anyhow::Result<()> {
         "ratio of the child's time with 100 listeners to none: {:.2}",
         times[1] as f64 / times[0] as f64
     );
-    // A child that waits for its listeners would take as long as they do; one that shares two cores with them does not.
+    // A child that waited for its listeners would take as long as they do.
     assert!(times[1] < times[0] * 20, "{times:?}");
     Ok(())
 }
 
-/// Pieces of the model's answers reach who listens at the time, and are not kept.
+/// The deltas of a model's answer reach connected listeners and are not stored.
 async fn deltas(version: &'static str) -> anyhow::Result<()> {
     use plexus_testkit::model::Step;
     let setup = Setup::cli(version, Channel::Control, DoorKind::Rpc);
@@ -310,14 +310,14 @@ async fn deltas(version: &'static str) -> anyhow::Result<()> {
         let mut listener = listen(&world, &session, "", None).await?;
         world.chat(&session, "IN-PIECES").await?;
         let (mut pieces, mut heard) = (Vec::new(), Vec::new());
-        while !heard.last().is_some_and(Heard::is_end) {
+        while !heard.last().is_some_and(Received::is_end) {
             let told = listener.next().await?.context("goes on")?;
             if told.kind.as_deref() == Some("delta") {
                 assert_eq!(told.id, None, "there is no going back to a delta");
                 let delta: Value = serde_json::from_str(&told.data)?;
                 pieces.extend(delta["event"]["delta"]["text"].as_str().map(str::to_owned));
             } else {
-                let told = Heard::of(told)?;
+                let told = Received::of(told)?;
                 assert!(told.kind() != "content" || !wanted || pieces.len() == 3, "the pieces come first");
                 heard.push(told);
             }
@@ -361,8 +361,7 @@ async fn next_approval(listener: &mut Listener) -> anyhow::Result<(String, Value
 }
 
 #[tokio::test]
-async fn approvals_are_told_as_they_are_asked_and_resolved_and_again_from_any_position() -> anyhow::Result<()>
-{
+async fn approvals_are_streamed_live_and_replayed_from_any_position() -> anyhow::Result<()> {
     let world = scripted().await?;
     let token = world.hub.token()?;
     let mut live = approvals(&world, &token, "", None).await?;
@@ -402,7 +401,7 @@ async fn approvals_are_told_as_they_are_asked_and_resolved_and_again_from_any_po
     Ok(())
 }
 
-/// A token that speaks for a session.
+/// A token of a session.
 async fn token_of(world: &World, session: &str) -> anyhow::Result<String> {
     let given = world.call("loopback.configure", json!({"session_id": session})).await?;
     let header = text(&given["mcp_config"]["mcpServers"]["plexus"]["headers"]["Authorization"]);
@@ -414,7 +413,7 @@ fn status(refused: Option<CallError>) -> String {
 }
 
 #[tokio::test]
-async fn a_stream_is_for_those_who_may_see_it() -> anyhow::Result<()> {
+async fn a_stream_is_only_for_callers_with_access() -> anyhow::Result<()> {
     let world = scripted().await?;
     let parent = world.create("parent", json!({"hub_tools": true, "approve_scope": ["*"]})).await?;
     let plain = world.create("plain", json!({})).await?;
@@ -436,7 +435,7 @@ async fn a_stream_is_for_those_who_may_see_it() -> anyhow::Result<()> {
         assert_eq!(status(approvals(&world, token, "?after=0", None).await.err()), wanted);
     }
 
-    // What is asked of a parent is told to it, and what is asked of others is not.
+    // A parent's stream contains the approvals addressed to it, and no others.
     let door = plexus_testkit::rpc::McpClient::connect(url, &of_parent).await?;
     let made = json!({
         "name": "below", "working_dir": world.work, "prompt": script(&json!([bash("true")])),

@@ -1,5 +1,5 @@
-//! A parent supervises a real child: the tool runs, runs changed, or does not run. The same code over both pinned
-//! CLIs, every channel and both doors.
+//! Supervision of a real child: its tool call runs, runs with an edited input, or does not run. Each test runs on both
+//! pinned CLIs, over every channel and through both doors.
 
 use plexus_e2e::{World, events, over_everything, text};
 use plexus_testkit::model::{Step, Tool};
@@ -10,11 +10,11 @@ over_everything!(
     a_denied_call_never_runs,
     an_edited_call_runs_as_edited,
     an_interrupting_denial_ends_the_turn,
-    a_question_gets_its_answers,
-    two_children_never_mix,
-    several_calls_in_one_turn_are_asked_each,
-    foreground_subagents_are_asked,
-    background_subagents_are_asked,
+    a_question_is_answered_with_the_chosen_option,
+    approvals_of_two_children_are_never_mixed_up,
+    each_call_of_a_turn_needs_its_own_approval,
+    a_call_of_a_foreground_subagent_needs_approval,
+    a_call_of_a_background_subagent_needs_approval,
 );
 
 fn bash(command: &str) -> Step {
@@ -47,7 +47,7 @@ async fn an_allowed_call_runs(world: World) -> anyhow::Result<()> {
     assert_eq!(complete["result"], "All done.");
     assert!(complete["usage"]["input_tokens"].as_u64().is_some(), "{complete}");
     assert!(complete["cost_usd"].as_f64().is_some_and(|cost| cost > 0.0), "{complete}");
-    // The story is told in order, without gaps.
+    // The events are in order and their numbers have no gaps.
     let kinds: Vec<String> =
         poll["events"].as_array().into_iter().flatten().map(|e| text(&e["event"]["type"])).collect();
     let order = ["start", "tool_use", "approval_requested", "approval_resolved", "tool_result", "complete"];
@@ -99,14 +99,14 @@ async fn an_interrupting_denial_ends_the_turn(world: World) -> anyhow::Result<()
     assert_eq!(poll["status"], "interrupted", "{poll:#}");
     assert!(!world.file("halted.txt").exists());
     assert!(events(&poll, "complete").is_empty());
-    // The session lives on.
+    // The session accepts the next prompt.
     assert_eq!(world.chat(&session, "GO-ON").await?, 2);
     let poll = world.ended(&session).await?;
     assert_eq!((&poll["status"], &poll["turn"]), (&json!("complete"), &json!(2)), "{poll:#}");
     Ok(())
 }
 
-async fn a_question_gets_its_answers(world: World) -> anyhow::Result<()> {
+async fn a_question_is_answered_with_the_chosen_option(world: World) -> anyhow::Result<()> {
     let questions = json!([{
         "question": "Which colour?", "header": "Colour", "multiSelect": false,
         "options": [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}],
@@ -128,7 +128,7 @@ async fn a_question_gets_its_answers(world: World) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn two_children_never_mix(world: World) -> anyhow::Result<()> {
+async fn approvals_of_two_children_are_never_mixed_up(world: World) -> anyhow::Result<()> {
     for name in ["alpha", "beta"] {
         world.model.script(
             &format!("WORK-{name}"),
@@ -155,7 +155,7 @@ async fn two_children_never_mix(world: World) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn several_calls_in_one_turn_are_asked_each(world: World) -> anyhow::Result<()> {
+async fn each_call_of_a_turn_needs_its_own_approval(world: World) -> anyhow::Result<()> {
     let both = ["one", "two"]
         .map(|n| Tool::new("Bash", json!({"command": format!("touch {n}.txt"), "description": n})));
     world
@@ -210,10 +210,10 @@ async fn subagent(world: World, background: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn foreground_subagents_are_asked(world: World) -> anyhow::Result<()> {
+async fn a_call_of_a_foreground_subagent_needs_approval(world: World) -> anyhow::Result<()> {
     subagent(world, false).await
 }
 
-async fn background_subagents_are_asked(world: World) -> anyhow::Result<()> {
+async fn a_call_of_a_background_subagent_needs_approval(world: World) -> anyhow::Result<()> {
     subagent(world, true).await
 }

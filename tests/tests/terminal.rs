@@ -1,5 +1,5 @@
-//! `plexus run` at a real terminal with a real Claude Code: texts as they come, a question answered by typing, and an input
-//! changed in an editor, while a process of an agent looks for the draft.
+//! `plexus run` at a real terminal with a real Claude Code: live text, an approval answered by typing, and an input edited while a
+//! process of an agent looks for the draft.
 
 use plexus_e2e::{Channel, DoorKind, Setup, script, until};
 use plexus_testkit::model::{Step, Tool};
@@ -55,9 +55,9 @@ async fn a_person_answers_at_the_terminal_cli_325() -> anyhow::Result<()> {
     at_the_terminal("2.1.325").await
 }
 
-/// A question of a session below, once it has come up to the operator, is asked of whoever is attached above.
+/// An approval of a descendant that was escalated to the operator is shown to a person who is attached to the ancestor.
 #[tokio::test]
-async fn whoever_is_attached_answers_for_those_below() -> anyhow::Result<()> {
+async fn an_attached_person_answers_approvals_of_descendants() -> anyhow::Result<()> {
     let Some(world) = Setup::scripted().world("below").await? else { return Ok(()) };
     let waits = script(&json!([{"wait_file": world.file("go")}]));
     let boss = world.create("boss", json!({"hub_tools": true, "prompt": waits})).await?;
@@ -69,7 +69,7 @@ async fn whoever_is_attached_answers_for_those_below() -> anyhow::Result<()> {
     .map(|(name, value)| (name.to_owned(), value));
     let mut attached = Pty::start(&binaries::plexus()?, &["attach", "boss"], &world.work, &env)?;
     attached.expect("[running").await?;
-    // The session is running before its process has its configuration.
+    // The session runs before its process has its config.
     until("the first run has a token", || world.token_of(&boss).is_ok()).await?;
     let door = world.door_of(&boss).await?;
     let asks = script(&json!([{"tool": "Bash", "input": {"command": "touch made"}}]));
@@ -86,9 +86,9 @@ async fn whoever_is_attached_answers_for_those_below() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is over is shown as such: whoever attaches and types at once begins the next turn, and nothing is taken for a word to the one before.
+/// A person who attaches to a session after its turn and types at once starts the next turn. The line is not sent to the previous turn.
 #[tokio::test]
-async fn a_line_typed_before_the_prompt_is_there_begins_the_next_turn() -> anyhow::Result<()> {
+async fn a_line_typed_before_the_prompt_appears_starts_the_next_turn() -> anyhow::Result<()> {
     let Some(world) = Setup::scripted().world("typed_ahead").await? else { return Ok(()) };
     let said = script(&json!([{"say": "The first."}]));
     let session = world.create("early", json!({"prompt": said})).await?;
@@ -112,32 +112,36 @@ async fn a_line_typed_before_the_prompt_is_there_begins_the_next_turn() -> anyho
     Ok(())
 }
 
-/// A process that an agent left running looks for the draft of an open editor wherever it can look, and rewrites what it finds. The editor is
-/// then left without saving: what the agent wrote must not run, and nothing is answered.
-async fn a_draft_is_out_of_reach(version: &'static str) -> anyhow::Result<()> {
+/// A background process of an agent looks for the draft of an open editor and rewrites what it finds. The editor exits without saving. The rewritten
+/// input must not run, and no answer is sent.
+async fn draft_cannot_be_rewritten(version: &'static str) -> anyhow::Result<()> {
     let setup = Setup::cli(version, Channel::Control, DoorKind::Rpc);
-    let Some(world) = setup.world("a_draft_is_out_of_reach").await? else { return Ok(()) };
+    let Some(world) = setup.world("draft_cannot_be_rewritten").await? else { return Ok(()) };
     let session = world.create("thief", json!({})).await?;
     let wall = world.call("claudecode.get", json!({"session_id": session})).await?["session"]["wall"].clone();
     if wall == "none" {
-        plexus_testkit::skip(&format!("a_draft_is_out_of_reach {version}"), "this system grants no sandbox");
+        plexus_testkit::skip(
+            &format!("draft_cannot_be_rewritten {version}"),
+            "this system grants no sandbox",
+        );
         return Ok(());
     }
-    std::fs::write(world.file("hunt.sh"), include_str!("hunt.sh"))?;
-    // The draft of another test is another hub's, which this hub's sandbox does not hide.
+    std::fs::write(world.file("rewrite_draft.sh"), include_str!("attack_scripts/rewrite_draft.sh"))?;
+    // The draft of another test belongs to another hub. The sandbox of this hub does not hide it.
     let wanted = format!("touch WANTED # {}", world.hub.data_dir().display());
     std::fs::write(world.file("wanted"), &wanted)?;
-    let hunt = format!("DATA='{}' nohup sh hunt.sh > hunted 2>&1 &", world.hub.data_dir().display());
+    let rewrite =
+        format!("DATA='{}' nohup sh rewrite_draft.sh > rewritten 2>&1 &", world.hub.data_dir().display());
     let bash = |command: &str| Step::tool("Bash", json!({"command": command, "description": "a step"}));
-    world.model.script("HUNT", vec![bash(&hunt), bash(&wanted), Step::text("Well.")]);
-    world.chat(&session, "HUNT for drafts").await?;
+    world.model.script("REWRITE", vec![bash(&rewrite), bash(&wanted), Step::text("Well.")]);
+    world.chat(&session, "REWRITE drafts").await?;
     let (_, approval) = world.asked(&session).await?;
     world.allow(&approval).await?;
-    until("the hunter hunts", || world.file("hunting").exists()).await?;
+    until("the script runs", || world.file("searching").exists()).await?;
     let (_, approval) = world.asked(&session).await?;
     assert_eq!(approval["input"]["command"], json!(wanted));
 
-    // The editor stays open until the hunter has looked everywhere once more, and leaves the draft as it is.
+    // The editor stays open until the script has searched everywhere once more, and does not change the draft.
     let editor = world.file("editor.sh");
     std::fs::write(
         &editor,
@@ -154,9 +158,9 @@ async fn a_draft_is_out_of_reach(version: &'static str) -> anyhow::Result<()> {
     if code == 0 {
         world.ended(&session).await?;
     }
-    let hunted = std::fs::read_to_string(world.file("hunted"))?;
-    assert!(!world.file("STOLEN").exists(), "what the agent wrote ran: {hunted}");
-    assert_eq!(hunted.matches("rewrote").count(), 0, "{hunted}");
+    let rewritten = std::fs::read_to_string(world.file("rewritten"))?;
+    assert!(!world.file("STOLEN").exists(), "what the agent wrote ran: {rewritten}");
+    assert_eq!(rewritten.matches("rewrote").count(), 0, "{rewritten}");
     assert_eq!(code, 130, "{}", run.shown());
     assert!(run.shown().contains("nothing was answered; the approval stays open"), "{}", run.shown());
     let found = world.call("loopback.get", json!({"approval_id": id})).await?;
@@ -164,7 +168,7 @@ async fn a_draft_is_out_of_reach(version: &'static str) -> anyhow::Result<()> {
     let drafts = std::fs::read_dir(world.hub.data_dir().join("drafts"))?.count();
     assert_eq!(drafts, 1, "the draft is gone, its lock stays");
 
-    // Beside it: an editor that changes something.
+    // For comparison: an editor that changes the draft.
     let last = env.len() - 2;
     env[last].1 = "sed -i s/WANTED/CHANGED/".to_owned();
     let mut run = Pty::start(&binaries::plexus()?, &["approve", &id, "--edit"], &world.work, &env)?;
@@ -183,10 +187,10 @@ async fn a_draft_is_out_of_reach(version: &'static str) -> anyhow::Result<()> {
 
 #[tokio::test]
 async fn a_childs_process_cannot_rewrite_a_draft_cli_197() -> anyhow::Result<()> {
-    a_draft_is_out_of_reach("2.1.197").await
+    draft_cannot_be_rewritten("2.1.197").await
 }
 
 #[tokio::test]
 async fn a_childs_process_cannot_rewrite_a_draft_cli_325() -> anyhow::Result<()> {
-    a_draft_is_out_of_reach("2.1.325").await
+    draft_cannot_be_rewritten("2.1.325").await
 }

@@ -1,5 +1,5 @@
-//! A person's first ten minutes: what `docs/tour.md` says is typed in a real shell at a real terminal, with a real Claude Code on
-//! the scripted model, and what it says is shown is shown.
+//! The tour: the test types the commands of `docs/tour.md` in a real shell at a real terminal, with a real Claude Code and the scripted
+//! model, and checks that the output is as the page shows.
 
 use anyhow::Context as _;
 use plexus_testkit::model::{ScriptedModel, Step};
@@ -18,7 +18,7 @@ async fn walk(version: &'static str) -> anyhow::Result<()> {
     let model = ScriptedModel::start().await?;
     let bash = |command: &str| Step::tool("Bash", json!({"command": command, "description": "a step"}));
     let next = |request: &serde_json::Value| {
-        // The branch knows nothing of what its other half was asked.
+        // The fork does not contain the later prompts of the original.
         let asked = request["messages"].to_string();
         let command = match (asked.contains("Write a line into it"), asked.contains("Now remove it")) {
             (true, false) => "echo a line >> hello.txt",
@@ -81,11 +81,11 @@ async fn walk(version: &'static str) -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn the_tour_is_as_it_is_written_197() -> anyhow::Result<()> {
+async fn the_tour_works_as_documented_197() -> anyhow::Result<()> {
     walk("2.1.197").await
 }
 
 #[tokio::test]
-async fn the_tour_is_as_it_is_written_325() -> anyhow::Result<()> {
+async fn the_tour_works_as_documented_325() -> anyhow::Result<()> {
     walk("2.1.325").await
 }

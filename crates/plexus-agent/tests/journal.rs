@@ -1,4 +1,4 @@
-//! That a reader of a journal sees every whole line, once, whenever it was written.
+//! A reader of a journal sees every complete line once, whenever it was written.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,7 +19,7 @@ fn run() -> (tempfile::TempDir, RunDir, File) {
     (home, dir, file)
 }
 
-/// What comes next, waited for.
+/// Waits for the next lines.
 async fn next(journal: &mut Journal) -> Vec<(u64, u64)> {
     within("a line in the journal", async {
         loop {
@@ -42,7 +42,7 @@ async fn growth_is_never_missed() {
     const ROUNDS: usize = 5_000;
     let (_home, dir, mut file) = run();
     let mut journal = Journal::open(&dir, 0, &JournalWatch::new().unwrap()).unwrap();
-    // Each line is written at the moment when the reader, at the end of the last one, goes to sleep.
+    // Each line is written at the moment when the reader has read the last one and starts to wait.
     let (told, heard) = mpsc::channel::<()>();
     let writer = std::thread::spawn(move || {
         for round in 0..ROUNDS {
@@ -66,7 +66,7 @@ async fn growth_is_never_missed() {
 }
 
 #[tokio::test]
-async fn a_wait_that_is_given_up_loses_nothing() {
+async fn a_cancelled_wait_loses_nothing() {
     let (_home, dir, mut file) = run();
     let mut journal = Journal::open(&dir, 0, &JournalWatch::new().unwrap()).unwrap();
     assert!(journal.read(1000).unwrap().is_empty());
@@ -79,13 +79,13 @@ async fn a_wait_that_is_given_up_loses_nothing() {
     }
     file.write_all(b"{}\n").unwrap();
     within("growth", journal.changed()).await;
-    // Told once, it is told again until somebody looks.
+    // The growth is reported again until the reader reads.
     within("growth", journal.changed()).await;
     assert_eq!(ranges(&journal.read(1000).unwrap()), [(0, 3)]);
 }
 
 #[tokio::test]
-async fn half_a_line_waits_for_its_other_half() {
+async fn an_incomplete_line_is_read_when_it_is_complete() {
     let (_home, dir, mut file) = run();
     let mut journal = Journal::open(&dir, 0, &JournalWatch::new().unwrap()).unwrap();
     file.write_all("{}\n{\"type\":\"\u{20ac}".as_bytes().split_last().unwrap().1).unwrap();
@@ -96,7 +96,7 @@ async fn half_a_line_waits_for_its_other_half() {
 }
 
 #[tokio::test]
-async fn reading_goes_on_where_it_is_told_to() {
+async fn reading_starts_at_the_given_offset() {
     let (_home, dir, mut file) = run();
     file.write_all(b"{}\n{ }\n{  }\n{   ").unwrap();
     let watch = JournalWatch::new().unwrap();
@@ -107,7 +107,7 @@ async fn reading_goes_on_where_it_is_told_to() {
 }
 
 #[tokio::test]
-async fn a_read_takes_about_as_much_as_it_was_asked_for() {
+async fn a_read_returns_about_the_requested_size() {
     let (_home, dir, mut file) = run();
     let line = format!("{{\"text\":\"{}\"}}\n", "x".repeat(99_988));
     for _ in 0..20 {
@@ -128,7 +128,7 @@ async fn a_read_takes_about_as_much_as_it_was_asked_for() {
 }
 
 #[tokio::test]
-async fn a_line_too_long_to_hold_stays_a_range() {
+async fn a_line_over_the_limit_is_returned_as_a_range() {
     let (_home, dir, mut file) = run();
     let text = "x".repeat(MAX_LINE);
     let line = format!("{{\"type\":\"assistant\",\"text\":\"{text}\"}}\n");

@@ -1,4 +1,4 @@
-//! What the keeper promises about starting, about lines, and about what it leaves behind.
+//! The keeper: how it starts a child, how it moves lines, and what it leaves when it exits.
 
 mod common;
 
@@ -16,7 +16,7 @@ use plexus_agent::{
 };
 
 #[test]
-fn without_the_word_to_start_nothing_starts_and_the_keeper_leaves() {
+fn a_keeper_that_is_not_released_starts_nothing_and_exits() {
     let home = tempfile::tempdir().unwrap();
     let dir = RunDir::new(home.path().join("1"));
     dir.create().unwrap();
@@ -47,7 +47,7 @@ fn without_the_word_to_start_nothing_starts_and_the_keeper_leaves() {
 }
 
 #[tokio::test]
-async fn a_child_inherits_no_descriptor_that_the_hub_was_started_with() {
+async fn a_child_inherits_no_descriptor_of_the_hub() {
     let secret = tempfile::tempdir().unwrap();
     std::fs::write(secret.path().join("operator.token"), "secret").unwrap();
     let inherited = File::open(secret.path()).unwrap();
@@ -60,7 +60,7 @@ async fn a_child_inherits_no_descriptor_that_the_hub_was_started_with() {
 }
 
 #[tokio::test]
-async fn another_runs_word_starts_nothing() {
+async fn the_nonce_of_another_run_starts_nothing() {
     let mut run = Run::prepare("touch started");
     run.outbox.go("another nonce").unwrap();
     let exit = run.exit().await;
@@ -69,7 +69,7 @@ async fn another_runs_word_starts_nothing() {
 }
 
 #[tokio::test]
-async fn a_keeper_that_waits_for_its_word_can_be_told_to_leave() {
+async fn a_keeper_that_waits_for_its_release_can_be_terminated() {
     let run = Run::prepare("touch started");
     run.keeper.terminate().unwrap();
     within("the keeper to end", run.keeper.ended()).await;
@@ -77,7 +77,7 @@ async fn a_keeper_that_waits_for_its_word_can_be_told_to_leave() {
 }
 
 #[tokio::test]
-async fn lines_pass_both_ways_in_order_and_the_exit_code_is_kept() {
+async fn lines_pass_both_ways_in_order_and_the_exit_code_is_stored() {
     let mut run = Run::start("while read -r line; do echo \"got $line\"; done; echo end; exit 7");
     run.outbox.append(r#"{"type":"a"}"#).unwrap();
     run.outbox.append(r#"{"neither":"yours nor mine"}"#).unwrap();
@@ -93,7 +93,7 @@ async fn lines_pass_both_ways_in_order_and_the_exit_code_is_kept() {
 }
 
 #[tokio::test]
-async fn ten_megabytes_pass_whole_while_the_child_floods_its_stdout() {
+async fn a_line_of_ten_megabytes_passes_whole_while_the_child_floods_its_stdout() {
     let mut run = Run::start("head -c 20000000 /dev/zero | tr '\\0' x; echo; exec cat");
     let line = format!(r#"{{"type":"user","text":"{}"}}"#, "0123456789".repeat(1_000_000));
     run.outbox.append(&line).unwrap();
@@ -108,14 +108,14 @@ async fn ten_megabytes_pass_whole_while_the_child_floods_its_stdout() {
 }
 
 #[tokio::test]
-async fn half_a_line_is_never_passed_on() {
+async fn an_incomplete_line_is_never_passed_on() {
     let mut run = Run::start("exec cat");
     run.outbox.append(r#"{"type":"first"}"#).unwrap();
     assert_eq!(run.line().await, r#"{"type":"first"}"#);
-    // A hub that dies in the middle of a write, and yet the keeper is woken …
+    // A hub dies during a write, but the keeper is woken …
     let mut file = File::options().append(true).open(run.dir.outbox()).unwrap();
     file.write_all(br#"{"type":"half"#).unwrap();
-    // … twice: when the second wake is taken, what the first one led to is done.
+    // … twice. When the second wake is read, the first one has been handled.
     let mut wake = File::options().read(true).write(true).open(run.dir.wake()).unwrap();
     for _ in 0..2 {
         wake.write_all(b".").unwrap();
@@ -126,14 +126,14 @@ async fn half_a_line_is_never_passed_on() {
         })
         .await;
     }
-    // Then a hub that comes after it.
+    // Then the next hub connects.
     let (mut outbox, _) = Outbox::open(&run.dir).unwrap();
     outbox.append(r#"{"type":"second"}"#).unwrap();
     assert_eq!(run.line().await, r#"{"type":"second"}"#);
 }
 
 #[tokio::test]
-async fn a_line_that_nobody_was_woken_for_is_passed_on_when_a_hub_comes_back() {
+async fn a_line_without_a_wake_is_passed_on_when_a_hub_connects() {
     let mut run = Run::start("exec cat");
     run.outbox.append(r#"{"type":"first"}"#).unwrap();
     assert_eq!(run.line().await, r#"{"type":"first"}"#);
@@ -155,14 +155,14 @@ async fn nobody_can_open_the_streams_of_a_child() {
 }
 
 #[tokio::test]
-async fn the_signal_that_ended_a_child_is_kept() {
+async fn the_signal_that_ended_a_child_is_stored() {
     let run = Run::start("kill -9 $$");
     let exit = run.exit().await;
     assert_eq!((exit.code, exit.signal), (None, Some(9)));
 }
 
 #[tokio::test]
-async fn what_the_child_wrote_last_is_not_lost() {
+async fn the_last_output_of_a_child_is_not_lost() {
     let mut run = Run::start("echo 'oh no' >&2; head -c 3000000 /dev/zero | tr '\\0' y; echo; echo last");
     run.exit().await;
     assert_eq!(run.line().await.len(), 3_000_000);
@@ -171,7 +171,7 @@ async fn what_the_child_wrote_last_is_not_lost() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_named() {
+async fn a_missing_program_is_named() {
     let mut run = Run::prepare_program(Path::new("/no/such/claude"), &[]);
     run.outbox.go(NONCE).unwrap();
     let exit = run.exit().await;
@@ -180,10 +180,10 @@ async fn a_program_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn a_child_gets_the_hubs_environment_for_it_and_the_disk_does_not() {
+async fn a_child_gets_its_environment_and_the_environment_is_not_stored() {
     let mut run = Run::start("echo $SECRET; env | wc -l; pwd");
     assert_eq!(run.line().await, "never-on-disk");
-    // The four of the test, and what `sh` sets of itself.
+    // The four variables of the test, and those that `sh` sets itself.
     assert!(run.line().await.trim().parse::<u32>().unwrap() <= 8);
     assert_eq!(run.line().await, run.home.path().to_str().unwrap());
     run.exit().await;
@@ -193,7 +193,7 @@ async fn a_child_gets_the_hubs_environment_for_it_and_the_disk_does_not() {
 }
 
 #[tokio::test]
-async fn the_signals_that_the_keeper_does_not_mind_are_the_childs_own() {
+async fn signals_that_the_keeper_ignores_have_their_default_in_the_child() {
     let mut run = Run::start("grep -E '^SigIgn' /proc/self/status");
     let line = run.line().await;
     let ignored = u64::from_str_radix(line.trim_start_matches("SigIgn:").trim(), 16).unwrap();
@@ -203,7 +203,7 @@ async fn the_signals_that_the_keeper_does_not_mind_are_the_childs_own() {
 }
 
 #[tokio::test]
-async fn a_keeper_is_found_again_by_its_identity_and_no_other_process_is() {
+async fn a_keeper_is_found_by_its_identity_and_no_other_process_is() {
     let run = Run::start("exec cat");
     let identity = run.keeper.identity().clone();
     let found = Keeper::attach(&identity).unwrap().expect("it runs");
@@ -217,7 +217,7 @@ async fn a_keeper_is_found_again_by_its_identity_and_no_other_process_is() {
 }
 
 #[tokio::test]
-async fn a_command_that_is_let_run_reads_nothing_and_leaves_the_tail_of_all_it_wrote() {
+async fn a_logged_command_reads_nothing_and_leaves_the_tail_of_its_output() {
     let run = Run::start_logged(
         "cat; echo to stdout; echo to stderr >&2; echo by name > /dev/stderr; \
          (setsid sleep 300 &); yes | head -c 3000000; echo; echo last; exit 4",

@@ -1,4 +1,4 @@
-//! What becomes of a keeper and its child without their run directory, and without a hub.
+//! A keeper and its child without their run directory, and without a hub.
 
 mod common;
 
@@ -7,8 +7,8 @@ use std::time::Duration;
 use common::{Run, gone, within};
 use plexus_agent::ProcessIdentity;
 
-/// A child at work that does not listen to SIGINT or SIGTERM, and a process that it left behind.
-const DEAF: &str = "trap '' INT TERM; (setsid sh -c 'trap \"\" INT TERM HUP; echo $$; while :; do sleep 300; done' &); \
+/// A child that ignores SIGINT and SIGTERM, and a background process of it.
+const UNRESPONSIVE: &str = "trap '' INT TERM; (setsid sh -c 'trap \"\" INT TERM HUP; echo $$; while :; do sleep 300; done' &); \
                     echo $$; while :; do sleep 300; done";
 
 async fn started(run: &mut Run) -> Vec<ProcessIdentity> {
@@ -23,7 +23,7 @@ async fn all_end(processes: &[ProcessIdentity]) {
 
 #[tokio::test]
 async fn a_keeper_whose_directory_is_deleted_ends_its_child_and_itself() {
-    let mut run = Run::start(DEAF);
+    let mut run = Run::start(UNRESPONSIVE);
     let processes = started(&mut run).await;
     std::fs::remove_dir_all(run.home.path().join("data")).unwrap();
     all_end(&processes).await;
@@ -31,8 +31,8 @@ async fn a_keeper_whose_directory_is_deleted_ends_its_child_and_itself() {
 }
 
 #[tokio::test]
-async fn so_it_does_behind_a_wall_and_without_a_hub() {
-    let mut run = Run::start_walled(DEAF, &[], None);
+async fn a_keeper_whose_directory_is_deleted_ends_its_sandboxed_child_without_a_hub() {
+    let mut run = Run::start_sandboxed(UNRESPONSIVE, &[], None);
     let processes = started(&mut run).await;
     run.close_hub();
     std::fs::remove_dir_all(run.home.path().join("data")).unwrap();
@@ -40,9 +40,9 @@ async fn so_it_does_behind_a_wall_and_without_a_hub() {
 }
 
 #[tokio::test]
-async fn a_directory_that_is_renamed_is_gone() {
+async fn a_renamed_directory_counts_as_deleted() {
     for renamed in ["data", "data/runs", "data/runs/1"] {
-        let mut run = Run::start(DEAF);
+        let mut run = Run::start(UNRESPONSIVE);
         let processes = started(&mut run).await;
         std::fs::rename(run.home.path().join(renamed), run.home.path().join("moved")).unwrap();
         all_end(&processes).await;
@@ -50,8 +50,8 @@ async fn a_directory_that_is_renamed_is_gone() {
 }
 
 #[tokio::test]
-async fn a_directory_in_its_place_is_not_touched() {
-    let mut run = Run::start(DEAF);
+async fn another_directory_in_its_place_is_not_changed() {
+    let mut run = Run::start(UNRESPONSIVE);
     let processes = started(&mut run).await;
     std::fs::rename(run.home.path().join("data"), run.home.path().join("moved")).unwrap();
     std::fs::create_dir_all(run.dir.path()).unwrap();
@@ -61,9 +61,9 @@ async fn a_directory_in_its_place_is_not_touched() {
 }
 
 #[tokio::test]
-async fn a_keeper_that_waits_for_its_word_leaves_without_its_directory() {
+async fn a_keeper_that_waits_for_its_release_exits_without_its_directory() {
     let run = Run::prepare("touch ../started");
-    // The keeper may still be writing its first files there.
+    // The keeper may still write its first files.
     while let Err(error) = std::fs::remove_dir_all(run.home.path().join("data")) {
         assert_eq!(error.kind(), std::io::ErrorKind::DirectoryNotEmpty);
     }
@@ -72,7 +72,7 @@ async fn a_keeper_that_waits_for_its_word_leaves_without_its_directory() {
 }
 
 #[tokio::test]
-async fn other_directories_may_come_and_go() {
+async fn changes_to_other_directories_have_no_effect() {
     let mut run = Run::start("echo started; exec cat");
     assert_eq!(run.line().await, "started", "its keeper has read what it removes below");
     let beside = |path: &str| run.home.path().join(path);
@@ -90,8 +90,8 @@ async fn other_directories_may_come_and_go() {
 const RESULT: &str = r#"{"type":"result","subtype":"success"}"#;
 
 #[tokio::test]
-async fn an_idle_child_is_ended_when_no_hub_comes() {
-    // One that was never prompted, and one whose turn is over.
+async fn an_idle_child_is_ended_when_no_hub_connects() {
+    // A child without a prompt, and a child after its turn.
     for first in ["", r#"{"type":"user","message":"work"}"#] {
         let script = format!("echo ready; while read -r line; do echo '{RESULT}'; done");
         let mut run = Run::start_with_limit(&script, Duration::ZERO);
@@ -125,7 +125,7 @@ async fn a_child_with_a_turn_is_ended_when_the_turn_is_over_and_not_before() {
 }
 
 #[tokio::test]
-async fn a_hub_that_comes_back_in_time_finds_its_child() {
+async fn a_hub_that_connects_in_time_finds_its_child() {
     let mut run =
         Run::start_with_limit("while read -r line; do echo \"$line\"; done", Duration::from_secs(3600));
     for line in [r#"{"type":"a"}"#, r#"{"type":"b"}"#, r#"{"type":"c"}"#] {
@@ -137,8 +137,8 @@ async fn a_hub_that_comes_back_in_time_finds_its_child() {
 }
 
 #[tokio::test]
-async fn a_hub_that_is_there_and_silent_keeps_its_child() {
-    // With a limit of nothing, all that keeps it is the hub: one that is stopped keeps its files open.
+async fn a_silent_connected_hub_keeps_its_child() {
+    // With a limit of zero, only a connected hub keeps the child. A stopped hub still has its files open.
     let mut run = Run::start_with_limit("while read -r line; do echo \"$line\"; done", Duration::ZERO);
     for line in [r#"{"type":"a"}"#, r#"{"type":"result"}"#, r#"{"type":"b"}"#] {
         run.outbox.append(line).unwrap();

@@ -1,5 +1,5 @@
-//! What a sandbox protects besides the hub's files: attacks that run inside one, as root and as a user without privilege, and
-//! beside each the ordinary operation. Where the system does not grant what a test needs, the test says so by name.
+//! What a sandbox protects besides the hub's files. Each test runs attacks in a sandbox, as root and as a user without privileges, and also
+//! the ordinary operation. If the system does not support what a test needs, the test reports that it was skipped.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,39 +11,39 @@ use std::process::Command;
 use common::{REACH, Run, User, within};
 use plexus_agent::{Protection, Sandbox, SandboxPart, SandboxState, Tracing, read_sandbox, try_sandbox};
 
-/// Whether the system grants what a test needs, by what it says of a sandbox around some directory.
+/// Whether the system supports the protection that a test needs, according to a trial sandbox.
 fn granted(test: &str, which: impl FnOnce(&SandboxState) -> Option<&Protection>) -> bool {
     let dir = tempfile::tempdir().unwrap();
-    let walled = try_sandbox(dir.path(), Tracing::Denied, &BTreeSet::new());
-    let held = matches!(which(&walled), Some(Protection::Held(_)));
+    let sandbox = try_sandbox(dir.path(), Tracing::Denied, &BTreeSet::new());
+    let held = matches!(which(&sandbox), Some(Protection::Held(_)));
     if !held {
-        plexus_testkit::skip(test, &format!("wall: {walled:?}"));
+        plexus_testkit::skip(test, &format!("sandbox: {sandbox:?}"));
     }
     held
 }
 
-fn signals(walled: &SandboxState) -> Option<&Protection> {
-    match walled {
+fn signals(sandbox: &SandboxState) -> Option<&Protection> {
+    match sandbox {
         SandboxState::Namespaces { signals, .. } => Some(signals),
         SandboxState::None { .. } => None,
     }
 }
 
-fn terminals(walled: &SandboxState) -> Option<&Protection> {
-    match walled {
+fn terminals(sandbox: &SandboxState) -> Option<&Protection> {
+    match sandbox {
         SandboxState::Namespaces { terminals, .. } => Some(terminals),
         SandboxState::None { .. } => None,
     }
 }
 
-fn descriptors(walled: &SandboxState) -> Option<&Protection> {
-    match walled {
+fn descriptors(sandbox: &SandboxState) -> Option<&Protection> {
+    match sandbox {
         SandboxState::Namespaces { descriptors, .. } => Some(descriptors),
         SandboxState::None { .. } => None,
     }
 }
 
-/// What the child writes up to the line `end`.
+/// The lines of the child before the line `end`.
 async fn lines(run: &mut Run) -> Vec<String> {
     let mut lines = Vec::new();
     loop {
@@ -55,8 +55,8 @@ async fn lines(run: &mut Run) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_mounted_later_is_not_seen_by_a_child() {
-    if !granted("what_is_mounted_later_is_not_seen_by_a_child", signals) {
+async fn a_child_does_not_see_later_mounts() {
+    if !granted("a_child_does_not_see_later_mounts", signals) {
         return;
     }
     for (user, unshare) in [(User::This, "-m"), (User::This, "-Urm"), (User::Nobody, "-Urm")] {
@@ -71,7 +71,7 @@ async fn what_is_mounted_later_is_not_seen_by_a_child() {
              grep -c ' shared:\\| master:' /proc/self/mountinfo; ls -d data/runs/1/mcp.json; echo end",
         );
         assert_eq!(run.line().await, "ready");
-        // Outside, in the mount namespace of the keeper.
+        // Outside the sandbox, in the mount namespace of the keeper.
         let keeper = run.keeper.identity().pid.to_string();
         let mut outside = Command::new("nsenter");
         outside.args(["-t", &keeper, "-m"]);
@@ -89,10 +89,10 @@ async fn what_is_mounted_later_is_not_seen_by_a_child() {
     }
 }
 
-/// An earlier child of the same user has made a folder above the data directory read-only; it can be made writable again.
+/// An earlier child of the same user made a directory above the data directory read-only. It can be made writable again.
 #[tokio::test]
-async fn no_folder_above_the_data_directory_can_be_moved_whatever_its_mode() {
-    if !granted("no_folder_above_the_data_directory_can_be_moved_whatever_its_mode", signals) {
+async fn no_directory_above_the_data_directory_can_be_moved_whatever_its_mode() {
+    if !granted("no_directory_above_the_data_directory_can_be_moved_whatever_its_mode", signals) {
         return;
     }
     let prefix = "sh -c 'mkdir -p \"$HOME/own/share/hidden\" && echo the secret > \"$HOME/own/share/hidden/secret\" \
@@ -134,7 +134,7 @@ async fn a_child_signals_no_process_outside() {
         let own = format!("{{\"type\":\"{}\"}}", run.keeper.identity().pid);
         run.outbox.append(&own).unwrap();
         let lines = lines(&mut run).await;
-        // What is left of that line is no number, and stands for process 1 of the child's own namespace.
+        // The rest of that line is not a number. It stands for process 1 of the child's namespace.
         let reached: Vec<&String> = lines.iter().filter(|line| line.contains("REACHED")).collect();
         assert!(reached.iter().all(|line| line.contains("Pid(1)")), "{user:?}: {lines:#?}");
         assert_eq!(lines.last().map(String::as_str), Some("alive"), "{lines:#?}");
@@ -144,10 +144,10 @@ async fn a_child_signals_no_process_outside() {
     }
 }
 
-/// As in a container: parts of `/proc` are covered, so the kernel lets nobody mount another one.
+/// As in a container: parts of `/proc` are masked, so the kernel does not allow another mount of it.
 #[tokio::test]
-async fn where_proc_is_masked_signals_are_held_back_by_landlock_or_it_is_said() {
-    let test = "where_proc_is_masked_signals_are_held_back_by_landlock_or_it_is_said";
+async fn with_a_masked_proc_landlock_blocks_signals_or_the_sandbox_reports_it() {
+    let test = "with_a_masked_proc_landlock_blocks_signals_or_the_sandbox_reports_it";
     if !granted(test, signals) {
         return;
     }
@@ -180,8 +180,8 @@ async fn where_proc_is_masked_signals_are_held_back_by_landlock_or_it_is_said() 
 }
 
 #[tokio::test]
-async fn a_tool_takes_nothing_of_the_agent_that_started_it() {
-    if !granted("a_tool_takes_nothing_of_the_agent_that_started_it", descriptors) {
+async fn a_tool_cannot_take_descriptors_of_its_agent() {
+    if !granted("a_tool_cannot_take_descriptors_of_its_agent", descriptors) {
         return;
     }
     for user in User::all() {
@@ -192,8 +192,8 @@ async fn a_tool_takes_nothing_of_the_agent_that_started_it() {
 }
 
 #[tokio::test]
-async fn what_is_said_of_an_agents_memory_is_what_holds() {
-    if !granted("what_is_said_of_an_agents_memory_is_what_holds", signals) {
+async fn the_reported_protection_of_memory_is_accurate() {
+    if !granted("the_reported_protection_of_memory_is_accurate", signals) {
         return;
     }
     for user in User::all() {
@@ -208,8 +208,8 @@ async fn what_is_said_of_an_agents_memory_is_what_holds() {
 }
 
 #[tokio::test]
-async fn a_debugger_traces_what_it_starts_itself() {
-    let (test, strace) = ("a_debugger_traces_what_it_starts_itself", "/usr/bin/strace");
+async fn a_debugger_can_trace_its_own_children() {
+    let (test, strace) = ("a_debugger_can_trace_its_own_children", "/usr/bin/strace");
     if !granted(test, descriptors) {
         return;
     }
@@ -238,12 +238,12 @@ async fn pids_of_two_agents_differ() {
 }
 
 #[tokio::test]
-async fn all_of_a_namespace_ends_with_its_keeper() {
-    if !granted("all_of_a_namespace_ends_with_its_keeper", signals) {
+async fn all_processes_of_a_namespace_end_with_their_keeper() {
+    if !granted("all_processes_of_a_namespace_end_with_their_keeper", signals) {
         return;
     }
     for user in User::all() {
-        // Without the mark of the session, in process sessions of their own, deaf to all that can be ignored.
+        // Without the variable of the session, in separate process sessions, ignoring every signal that can be ignored.
         let mut run = Run::start_under(
             user,
             "",
@@ -259,8 +259,8 @@ async fn all_of_a_namespace_ends_with_its_keeper() {
 }
 
 #[tokio::test]
-async fn what_a_child_leaves_behind_is_told_to_end_before_it_is_killed() {
-    if !granted("what_a_child_leaves_behind_is_told_to_end_before_it_is_killed", signals) {
+async fn remaining_processes_of_a_child_get_sigterm_before_sigkill() {
+    if !granted("remaining_processes_of_a_child_get_sigterm_before_sigkill", signals) {
         return;
     }
     for user in User::all() {
@@ -278,8 +278,8 @@ async fn what_a_child_leaves_behind_is_told_to_end_before_it_is_killed() {
 }
 
 #[tokio::test]
-async fn a_child_has_terminals_of_its_own_and_no_others() {
-    if !granted("a_child_has_terminals_of_its_own_and_no_others", terminals) {
+async fn a_child_has_only_its_own_terminals() {
+    if !granted("a_child_has_only_its_own_terminals", terminals) {
         return;
     }
     for user in User::all() {
@@ -294,7 +294,7 @@ async fn a_child_has_terminals_of_its_own_and_no_others() {
     }
 }
 
-/// A terminal of the user's, other than the first one, and what keeps it open.
+/// A terminal of the user that is not the first one, and the descriptors that keep it open.
 fn terminal(user: User) -> (Vec<rustix::fd::OwnedFd>, String) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let open = || openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
@@ -308,7 +308,7 @@ fn terminal(user: User) -> (Vec<rustix::fd::OwnedFd>, String) {
     (held, path)
 }
 
-/// A user namespace with a small limit of PID namespaces, and the process that keeps it.
+/// A user namespace with a small limit of PID namespaces, and the process that keeps it open.
 struct FewNamespaces(std::process::Child);
 
 impl FewNamespaces {
@@ -323,7 +323,7 @@ impl FewNamespaces {
         Self(holder)
     }
 
-    /// What starts a keeper in it.
+    /// The command prefix that starts a keeper in it.
     fn prefix(&self) -> String {
         format!("nsenter -t {} -U --preserve-credentials", self.0.id())
     }
@@ -337,16 +337,16 @@ impl Drop for FewNamespaces {
 }
 
 #[tokio::test]
-async fn an_agent_that_uses_up_the_pid_namespaces_does_not_weaken_the_next_sandbox() {
-    if !granted("an_agent_that_uses_up_the_pid_namespaces_does_not_weaken_the_next_sandbox", signals) {
+async fn an_agent_that_exhausts_pid_namespaces_does_not_weaken_the_next_sandbox() {
+    if !granted("an_agent_that_exhausts_pid_namespaces_does_not_weaken_the_next_sandbox", signals) {
         return;
     }
-    // The kernel gives namespaces back some time after their last process has ended, so the attacker tries on.
+    // The kernel frees namespaces some time after their last process has ended, so the attacker keeps trying.
     let few = FewNamespaces::new(4);
     let script = "read -r go; for i in 1 2 3 4; do \
                   (until unshare -Up --fork sh -c 'echo held; exec sleep 300'; do sleep 0.01; done) & done; wait";
     let mut attacker = Run::start_under(User::This, &few.prefix(), script);
-    // What a hub requires once the system has granted it.
+    // The parts that a hub requires after the system has once granted them.
     let required = [SandboxPart::Files, SandboxPart::Processes];
     let mut before = Run::start_requiring(User::This, &few.prefix(), "echo started", &required);
     assert_eq!(before.line().await, "started", "as long as there are some left");
@@ -361,10 +361,10 @@ async fn an_agent_that_uses_up_the_pid_namespaces_does_not_weaken_the_next_sandb
     assert!(!next.home.path().join("started").exists());
 }
 
-/// Two hubs of one user: neither one's agents find the other's token.
+/// Two hubs of one user. The agents of neither find the token of the other.
 #[tokio::test]
-async fn the_data_directories_of_other_hubs_are_hidden_as_well() {
-    if !granted("the_data_directories_of_other_hubs_are_hidden_as_well", signals) {
+async fn the_data_directories_of_other_hubs_are_hidden_too() {
+    if !granted("the_data_directories_of_other_hubs_are_hidden_too", signals) {
         return;
     }
     let prefix = "sh -c 'mkdir -p \"$HOME/state/hubs\" \"$HOME/elsewhere/other/inner\" \"$HOME/ordinary\" \
@@ -392,8 +392,8 @@ async fn the_data_directories_of_other_hubs_are_hidden_as_well() {
 }
 
 #[tokio::test]
-async fn a_data_directory_in_that_of_another_hub_starts_no_agent() {
-    if !granted("a_data_directory_in_that_of_another_hub_starts_no_agent", signals) {
+async fn a_data_directory_inside_that_of_another_hub_starts_no_agent() {
+    if !granted("a_data_directory_inside_that_of_another_hub_starts_no_agent", signals) {
         return;
     }
     let prefix = "sh -c 'mkdir -p /$HOME/hubs && ln -s \"$HOME\" \"$HOME/hubs/1\" && exec \"$0\" \"$@\"'";

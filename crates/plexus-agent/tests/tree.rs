@@ -1,15 +1,15 @@
-//! What becomes of the processes of a run when it ends, however it ends.
+//! The processes of a run when it ends, however it ends.
 
 mod common;
 
 use common::{Run, gone};
 use plexus_agent::{read_exit, sweep};
 
-/// A shell that leaves the process group and the session of the child, writes its pid and stays.
+/// A shell that leaves the process group and the process session of the child, writes its pid and keeps running.
 const STRAGGLER: &str = "(setsid sh -c 'trap \"\" TERM HUP; echo $$; while :; do sleep 300; done' &)";
 
 #[tokio::test]
-async fn what_leaves_the_process_group_ends_with_the_child() {
+async fn processes_outside_the_process_group_end_with_the_child() {
     let mut run = Run::start(&format!("{STRAGGLER}; read -r line; exit 3"));
     let straggler = run.process().await;
     run.outbox.append(r#"{"type":"end"}"#).unwrap();
@@ -19,8 +19,8 @@ async fn what_leaves_the_process_group_ends_with_the_child() {
 }
 
 #[tokio::test]
-async fn a_child_dies_with_its_keeper_and_a_sweep_finds_what_it_left() {
-    // It does not read, so that the end of its stdin is not what ends it.
+async fn a_child_dies_with_its_keeper_and_a_sweep_finds_its_processes() {
+    // The child does not read, so that the end of its stdin does not end it.
     let mut run = Run::start(&format!("echo $$; {STRAGGLER}; while :; do sleep 300; done"));
     let child = run.process().await;
     let straggler = run.process().await;
@@ -34,7 +34,7 @@ async fn a_child_dies_with_its_keeper_and_a_sweep_finds_what_it_left() {
 }
 
 #[tokio::test]
-async fn stop_is_certain_for_a_child_that_does_not_listen() {
+async fn stop_ends_a_child_that_ignores_signals() {
     let mut run =
         Run::start(&format!("trap '' TERM HUP INT; echo $$; {STRAGGLER}; while :; do sleep 300; done"));
     let child = run.process().await;
@@ -50,7 +50,7 @@ async fn stop_is_certain_for_a_child_that_does_not_listen() {
 }
 
 #[tokio::test]
-async fn stop_lets_a_child_that_listens_end_in_order() {
+async fn stop_lets_a_responsive_child_exit_cleanly() {
     let mut run =
         Run::start("trap '' INT; trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.01; done");
     assert_eq!(run.line().await, "ready");
@@ -60,8 +60,8 @@ async fn stop_lets_a_child_that_listens_end_in_order() {
 }
 
 #[tokio::test]
-async fn stop_asks_then_tells_then_kills_the_whole_tree() {
-    // Each says what it hears; what a shell starts in the background is deaf to SIGINT.
+async fn stop_sends_sigint_then_sigterm_then_sigkill_to_the_whole_tree() {
+    // Each process reports the signals that it gets. A background process of a shell ignores SIGINT.
     let straggler =
         "(setsid sh -c 'trap \"echo straggler; exit\" TERM; echo up; while :; do sleep 0.01; done' &)";
     let child =
@@ -80,18 +80,18 @@ async fn stop_asks_then_tells_then_kills_the_whole_tree() {
 }
 
 #[tokio::test]
-async fn stopping_what_has_ended_is_no_error() {
+async fn stopping_an_ended_run_is_not_an_error() {
     let run = Run::start("exit 0");
     assert_eq!(run.exit().await.code, Some(0));
     run.keeper.stop(&run.dir, &run.session).await;
 }
 
 #[tokio::test]
-async fn orphans_are_reaped_while_the_child_lives() {
+async fn orphans_are_reaped_while_the_child_runs() {
     let mut run = Run::start("for n in 1 2 3 4 5; do (sh -c 'echo $$' &); done; exec cat");
     for _ in 0..5 {
         let pid = run.line().await;
-        // Reaped means gone from /proc, where a zombie would stay.
+        // A reaped process is not in /proc. A zombie would be.
         common::within("an orphan to be reaped", async {
             while std::path::Path::new(&format!("/proc/{pid}")).exists() {
                 tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Lines that nobody should write: none is misread for something harmless, and none stops the reading.
+//! Invalid lines: none is parsed as something harmless, and none stops the parser.
 
 use plexus_claude::{Block, Incoming, Request, RequestBody, parse, parse_oversized};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ fn gate() -> Value {
 }
 
 #[test]
-fn a_question_that_cannot_be_read_is_one_to_refuse() {
+fn an_invalid_permission_request_is_marked_as_bad() {
     assert!(matches!(body(ask()), RequestBody::Ask(_)));
     for field in ["tool_name", "tool_use_id", "input"] {
         for odd in [json!(null), json!(7), json!([]), json!("")] {
@@ -38,7 +38,7 @@ fn a_question_that_cannot_be_read_is_one_to_refuse() {
 }
 
 #[test]
-fn an_odd_optional_field_is_left_out_but_a_rule_that_says_ask_is_never() {
+fn an_invalid_optional_field_is_omitted_but_an_ask_rule_never_is() {
     let fields =
         ["blocked_path", "decision_reason", "decision_reason_type", "agent_id", "requires_user_interaction"];
     let odd = fields.into_iter().fold(ask(), |ask, field| with(ask, "", field, json!([1])));
@@ -48,7 +48,7 @@ fn an_odd_optional_field_is_left_out_but_a_rule_that_says_ask_is_never() {
 }
 
 #[test]
-fn a_callback_that_is_not_clearly_ours_is_one_to_refuse() {
+fn a_callback_that_is_not_clearly_ours_is_marked_as_bad() {
     assert!(matches!(body(gate()), RequestBody::Gate(_)));
     let inner = ["hook_event_name", "tool_name", "tool_use_id", "tool_input"];
     let fields = inner.map(|field| ("/input", field)).into_iter().chain([("", "callback_id"), ("", "input")]);
@@ -64,7 +64,7 @@ fn a_callback_that_is_not_clearly_ours_is_one_to_refuse() {
 }
 
 #[test]
-fn the_gate_takes_the_call_id_from_either_place_but_not_two_that_differ() {
+fn the_call_id_may_be_in_either_field_but_not_differ() {
     let outer_only = with(with(gate(), "", "tool_use_id", json!("t")), "/input", "tool_use_id", json!(null));
     assert!(matches!(body(outer_only), RequestBody::Gate(gate) if gate.tool_use_id == "t"));
     let both = with(gate(), "", "tool_use_id", json!("t"));
@@ -74,7 +74,7 @@ fn the_gate_takes_the_call_id_from_either_place_but_not_two_that_differ() {
 }
 
 #[test]
-fn a_request_that_does_not_say_what_it_is_might_be_the_gate() {
+fn a_request_without_a_subtype_is_treated_as_a_bad_gate_callback() {
     for request in [json!({}), json!(null), json!([]), json!({"subtype": 1})] {
         assert!(matches!(body(request), RequestBody::BadGate { .. }));
     }
@@ -85,7 +85,7 @@ fn a_request_that_does_not_say_what_it_is_might_be_the_gate() {
 }
 
 #[test]
-fn what_cannot_be_answered_or_understood_is_kept_whole() {
+fn messages_that_are_not_understood_are_kept_whole() {
     let lines = [
         r#"{"type":"control_request","request":{"subtype":"can_use_tool"}}"#,
         r#"{"type":"control_response","response":{"subtype":"success"}}"#,
@@ -104,7 +104,7 @@ fn what_cannot_be_answered_or_understood_is_kept_whole() {
 }
 
 #[test]
-fn a_block_of_a_new_kind_is_kept_beside_those_that_are_known() {
+fn a_block_of_an_unknown_kind_is_kept_beside_known_ones() {
     let blocks = json!([{"type":"text","text":"a"},{"type":"new","x":1},"bare",{"type":"tool_use","id":"i"},
         {"type":"tool_result","tool_use_id":"t","is_error":"yes"},{"type":"thinking","thinking":"h"}]);
     let line = json!({"type": "assistant", "message": {"id": "m", "content": blocks}}).to_string();
@@ -115,7 +115,7 @@ fn a_block_of_a_new_kind_is_kept_beside_those_that_are_known() {
         Block::Other { kind: "new".into(), data: object(json!({"type":"new","x":1})) },
         Block::Other { kind: String::new(), data: object(json!({"value":"bare"})) },
         Block::Other { kind: "tool_use".into(), data: object(json!({"type":"tool_use","id":"i"})) },
-        // A result that does not plainly say that it failed counts as one that ran.
+        // A result without a clear error flag counts as successful.
         Block::ToolResult { tool_use_id: "t".into(), content: Value::Null, is_error: false },
         Block::Thinking { text: "h".into() },
     ];
@@ -123,7 +123,7 @@ fn a_block_of_a_new_kind_is_kept_beside_those_that_are_known() {
 }
 
 #[test]
-fn what_is_not_an_object_is_rubbish_and_shown_cut() {
+fn a_line_that_is_not_an_object_is_garbage_and_truncated() {
     for line in ["x", "[1]", "7", "null", "\"text\"", "{\"a\":1} {}", "{\"type\":\"user\""] {
         assert_eq!(parse(line.as_bytes()), Incoming::Rubbish { text: line.into() });
     }
@@ -136,7 +136,7 @@ fn what_is_not_an_object_is_rubbish_and_shown_cut() {
 }
 
 #[test]
-fn text_that_was_cut_inside_an_emoji_is_still_read() {
+fn text_that_was_cut_inside_an_emoji_is_still_parsed() {
     let line = br#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"x\ud83d"}]}}"#;
     let Incoming::User(user) = parse(line) else { panic!() };
     let content = json!("x\u{fffd}");
@@ -144,7 +144,7 @@ fn text_that_was_cut_inside_an_emoji_is_still_read() {
 }
 
 #[test]
-fn a_question_too_deep_to_be_built_is_still_one_to_refuse() {
+fn a_permission_request_nested_too_deeply_is_marked_as_bad() {
     let deep = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
     for (subtype, input) in [("can_use_tool", deep.as_str()), ("hook_callback", r#"{"n":1e999}"#)] {
         let line = format!(
@@ -157,14 +157,14 @@ fn a_question_too_deep_to_be_built_is_still_one_to_refuse() {
 }
 
 #[test]
-fn of_a_key_that_comes_twice_the_last_counts() {
+fn the_last_of_two_equal_keys_counts() {
     let line = br#"{"type":"x","type":"control_cancel_request","request_id":"a","request_id":"b"}"#;
     let cancel = Incoming::Cancel { request_id: "b".into() };
     assert_eq!(parse(line), cancel);
     assert_eq!(parse_oversized(&line[..], line.len() as u64), cancel);
 }
 
-/// A line of 64 MB around `bulk`, made as it is read.
+/// A line of 64 MB that is generated while it is read.
 fn huge(before: &str, after: &str) -> (impl std::io::Read, u64) {
     use std::io::Read;
     let bulk = 64 * 1024 * 1024;
@@ -175,7 +175,7 @@ fn huge(before: &str, after: &str) -> (impl std::io::Read, u64) {
 }
 
 #[test]
-fn a_question_of_64_megabytes_is_refused_by_its_id() {
+fn a_permission_request_of_64_megabytes_is_marked_as_bad_with_its_id() {
     for subtype in ["can_use_tool", "hook_callback"] {
         let before = format!(r#"{{"request":{{"subtype":"{subtype}","input":{{"command":""#);
         let (reader, len) = huge(&before, r#""}},"request_id":"r","type":"control_request"}"#);
@@ -204,21 +204,21 @@ fn a_tool_result_of_64_megabytes_keeps_its_call() {
 }
 
 #[test]
-fn rubbish_of_64_megabytes_is_rubbish() {
+fn garbage_of_64_megabytes_is_garbage() {
     let (reader, len) = huge("not json ", "");
     let Incoming::Rubbish { text } = parse_oversized(reader, len) else { panic!() };
     assert!(text.starts_with("not json xxx") && text.len() == 4096);
 }
 
 #[test]
-fn an_id_over_a_kilobyte_in_an_oversized_line_names_nothing() {
+fn an_id_over_a_kilobyte_in_an_oversized_line_is_ignored() {
     let line = format!(r#"{{"type":"control_cancel_request","request_id":"{}"}}"#, "x".repeat(2000));
     let read = parse_oversized(line.as_bytes(), line.len() as u64);
     assert!(matches!(read, Incoming::Other { kind, .. } if kind == "control_cancel_request"));
 }
 
 #[test]
-fn a_reader_that_fails_gives_rubbish() {
+fn a_failing_reader_yields_garbage() {
     struct Broken;
     impl std::io::Read for Broken {
         fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {

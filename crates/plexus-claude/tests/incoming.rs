@@ -1,8 +1,7 @@
-//! What the real CLIs write is read as what it means, and what nobody should write does no harm.
+//! The output of the real CLIs is parsed correctly.
 //!
-//! The fixtures are the whole stdout of one short session with each pinned version, against a scripted model: a Bash
-//! call that was allowed, a Read that was not asked about, a second prompt whose Bash call was denied with `interrupt`,
-//! and two requests that the CLI refuses.
+//! The fixtures are the complete stdout of a short session with each pinned version and a scripted model: an allowed Bash call, a Read
+//! without a permission request, a second prompt whose Bash call was denied with `interrupt`, and two requests that the CLI refuses.
 
 use plexus_claude::{
     Block, CanUseTool, Incoming, Line, LineSplitter, PreToolUse, Request, RequestBody, Response, parse,
@@ -19,7 +18,7 @@ fn messages(fixture: &str) -> Vec<Incoming> {
     messages
 }
 
-/// One word per message, or several.
+/// A short description of a message.
 fn brief(message: &Incoming) -> String {
     let blocks = |blocks: &[Block]| {
         let names = blocks.iter().map(|block| match block {
@@ -65,7 +64,7 @@ fn brief(message: &Incoming) -> String {
     }
 }
 
-/// What both versions say in the same order; the rest (deltas, lifecycle notices, when the state turns) differs.
+/// The messages that both versions send in the same order. Deltas, lifecycle notices and state changes differ.
 const COMMON: &[&str] = &[
     "response init-1 ok",
     "receipt 1111 text(Make the file made.txt. é 漢 🎈)",
@@ -114,18 +113,18 @@ const OLD: &str = include_str!("fixtures/2.1.197.jsonl");
 const NEW: &str = include_str!("fixtures/2.1.325.jsonl");
 
 #[test]
-fn a_session_of_2_1_197_is_read_to_the_last_line() {
-    // This version takes any word for a mode.
+fn every_line_of_a_session_of_2_1_197_is_parsed() {
+    // This version accepts any text as a mode.
     reads_as_common(OLD, "ok");
 }
 
 #[test]
-fn a_session_of_2_1_325_is_read_to_the_last_line() {
+fn every_line_of_a_session_of_2_1_325_is_parsed() {
     reads_as_common(NEW, "refused");
 }
 
 #[test]
-fn what_the_real_gate_and_the_real_question_carry_is_all_there() {
+fn the_real_gate_callback_and_permission_request_have_all_fields() {
     for fixture in [OLD, NEW] {
         let messages = messages(fixture);
         let bodies = messages.iter().filter_map(|message| match message {
@@ -163,7 +162,7 @@ fn what_the_real_gate_and_the_real_question_carry_is_all_there() {
 }
 
 #[test]
-fn the_real_results_carry_text_usage_cost_and_errors() {
+fn the_real_results_have_text_usage_cost_and_errors() {
     for (fixture, uuid) in [(OLD, None), (NEW, Some("11111111-1111-4111-8111-111111111111"))] {
         let results = messages(fixture).into_iter().filter_map(|message| match message {
             Incoming::Result(result) => Some(result),
@@ -181,7 +180,7 @@ fn the_real_results_carry_text_usage_cost_and_errors() {
 }
 
 #[test]
-fn every_real_line_keeps_its_ids_when_it_is_read_as_oversized() {
+fn every_real_line_keeps_its_ids_when_it_is_parsed_as_oversized() {
     for line in OLD.lines().chain(NEW.lines()) {
         let slim = parse_oversized(line.as_bytes(), line.len() as u64);
         match (parse(line.as_bytes()), slim) {

@@ -1,5 +1,5 @@
-//! The modules of the core form no import cycle: a module can be read, tested and changed with the modules it imports, and
-//! without the rest.
+//! The modules of the core form no import cycle. So a module can be read, tested and changed together with the modules that it imports,
+//! without the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

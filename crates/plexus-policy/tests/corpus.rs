@@ -1,4 +1,4 @@
-//! The corpus: what each Bash command line gets under given rules, and that no attempt to slip past an allow rule does.
+//! The corpus: the verdict on each Bash command line under given rules. No attempt to bypass an allow rule succeeds.
 #![cfg(test)]
 
 use std::path::Path;
@@ -42,7 +42,7 @@ fn policy(rules: &[String], cwd: &Path) -> Policy {
 }
 
 #[test]
-fn every_command_line_of_the_corpus_gets_its_verdict_and_none_slips_through() {
+fn every_command_line_of_the_corpus_gets_its_verdict() {
     let corpus: Corpus = toml::from_str(include_str!("corpus/bash.toml")).expect("the corpus can be read");
     let folder = tempfile::tempdir().expect("a folder");
     let cwd = folder.path().join("project");
@@ -84,7 +84,7 @@ fn every_command_line_of_the_corpus_gets_its_verdict_and_none_slips_through() {
     assert!(slips >= 100, "the corpus has only {slips} attempts to slip past an allow rule");
 }
 
-/// A row of `bypass.tsv` or `ordinary.tsv`: the rules that allow, joined by ` + `, and a line as in a JSON string.
+/// A row of `bypass.tsv` or `ordinary.tsv`: the allow rules, joined by ` + `, and a line as in a JSON string.
 struct Row {
     rules: Vec<String>,
     command: String,
@@ -103,10 +103,10 @@ fn rows(text: &str) -> Vec<Row> {
     rows.collect()
 }
 
-/// Those of the rows that are, or are not, allowed, with the reason.
+/// The verdict on each row, with the reason.
 fn verdicts(rows: &[Row]) -> Vec<(VerdictEffect, String)> {
     let folder = tempfile::tempdir().expect("a folder");
-    // `src` belongs to the working directory's repository, `sub` and `ev` are repositories of their own.
+    // `src` belongs to the working directory's repository; `sub` and `ev` are separate repositories.
     for path in [".git", "src", "packages/a", "sub/.git", "ev/objects", "ev/HEAD", "src/in/.git"] {
         std::fs::create_dir_all(folder.path().join(path)).expect("a folder in the project");
     }
@@ -121,10 +121,10 @@ fn verdicts(rows: &[Row]) -> Vec<(VerdictEffect, String)> {
     rows.iter().map(judge).collect()
 }
 
-/// A wildcard covers operands and harmless options: none of these lines, which write files or run programs, is allowed,
-/// and of ordinary lines at least 95 in 100 are.
+/// A wildcard matches operands and harmless options. No line of the bypass corpus, which writes files or runs programs, is allowed. At least
+/// 95 of 100 ordinary lines are.
 #[test]
-fn a_wildcard_covers_ordinary_lines_and_no_bypass() {
+fn a_wildcard_matches_ordinary_lines_and_no_bypass() {
     let bypass = rows(include_str!("corpus/bypass.tsv"));
     let ordinary = rows(include_str!("corpus/ordinary.tsv"));
     let wrong = |rows: &[Row], right: fn(VerdictEffect) -> bool| -> Vec<String> {

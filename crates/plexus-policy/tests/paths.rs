@@ -1,5 +1,5 @@
-//! Paths are what they lead to: links and `..` are followed before an allow rule is asked, and a deny rule holds for the
-//! letters of a path as well as for where it leads.
+//! Rules for paths: an allow rule matches the resolved path, after links and `..`. A deny rule matches both the literal and the resolved
+//! path.
 #![cfg(test)]
 
 use std::os::unix::fs::symlink;
@@ -15,7 +15,7 @@ struct Project {
     cwd: PathBuf,
 }
 
-/// A project with `src/a.rs`, `src/deep/b.rs`, `.env`, links out of it and into it, and one that leads nowhere.
+/// A project with `src/a.rs`, `src/deep/b.rs`, `.env`, links out of it and into it, and a dangling link.
 fn project() -> Project {
     let folder = tempfile::tempdir().expect("a folder");
     let cwd = folder.path().canonicalize().expect("a place").join("project");
@@ -60,7 +60,7 @@ const ALLOW: RuleEffect = RuleEffect::Allow;
 const DENY: RuleEffect = RuleEffect::Deny;
 
 #[test]
-fn an_allow_rule_means_what_a_path_leads_to() {
+fn an_allow_rule_matches_the_resolved_path() {
     let project = project();
     let absolute = |path: &str| project.cwd.join(path).display().to_string();
     let rules = [(ALLOW, "Edit(src/**)")];
@@ -104,7 +104,7 @@ fn an_allow_rule_means_what_a_path_leads_to() {
 }
 
 #[test]
-fn a_deny_rule_means_the_letters_of_a_path_and_what_it_leads_to() {
+fn a_deny_rule_matches_the_literal_and_the_resolved_path() {
     let project = project();
     let rules = [
         (ALLOW, "Edit"),
@@ -148,7 +148,7 @@ fn a_deny_rule_means_the_letters_of_a_path_and_what_it_leads_to() {
 }
 
 #[test]
-fn one_rule_is_for_all_tools_of_its_kind() {
+fn a_rule_applies_to_all_tools_of_its_kind() {
     let project = project();
     let rules = [(ALLOW, "Edit(src/**)"), (ALLOW, "Read(src/**)")];
     for (tool, field) in [
@@ -171,7 +171,7 @@ fn one_rule_is_for_all_tools_of_its_kind() {
 }
 
 #[test]
-fn a_search_is_allowed_when_all_below_its_folder_is() {
+fn a_search_is_allowed_if_its_whole_directory_is() {
     let project = project();
     let rules = [(ALLOW, "Read(src/**)")];
     for tool in ["Grep", "Glob", "LS"] {
@@ -211,7 +211,7 @@ fn a_search_is_allowed_when_all_below_its_folder_is() {
 }
 
 #[test]
-fn a_rule_is_anchored_where_it_is_made() {
+fn a_rule_is_anchored_where_it_is_added() {
     let project = project();
     let base = project.cwd.as_path();
     let text = |effect, rule: &str| {
@@ -250,7 +250,7 @@ fn a_rule_is_anchored_where_it_is_made() {
 }
 
 #[test]
-fn a_rule_that_was_not_anchored_allows_nothing_and_restricts_what_it_may_mean() {
+fn an_unanchored_rule_allows_nothing_and_restricts_what_it_may_match() {
     let project = project();
     for rule in ["Edit(src/**)", "Edit(~/x)"] {
         for (effect, expected) in [(ALLOW, Unmentioned), (DENY, Ask), (RuleEffect::Ask, Ask)] {

@@ -1,5 +1,5 @@
-//! What holds for every policy and every call: restricting never widens, a child never has more than its parent, rules
-//! read back as they were written, and nothing makes the evaluation fail.
+//! Properties of every policy and every call: a restriction never allows more, a child never has more than its parent, rules are parsed as
+//! they were printed, and no input makes the evaluation fail.
 #![cfg(test)]
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use plexus_policy::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Rules that meet the calls below often enough to matter.
+/// Rules that often match the calls below.
 fn rule() -> impl Strategy<Value = Rule> {
     let known = prop::sample::select(vec![
         "Bash",
@@ -82,7 +82,7 @@ fn command() -> impl Strategy<Value = String> {
     prop::collection::vec(word, 1..6).prop_map(|words| words.join(" "))
 }
 
-/// A call of some tool, well formed or not.
+/// A call of some tool, valid or not.
 fn call() -> impl Strategy<Value = (String, Value)> {
     let path = prop::sample::select(vec![
         "/w/src/a",
@@ -155,7 +155,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_decided_in_advance_stays_within_every_scope_and_below_every_deny(
+    fn a_rule_within_scope_allows_nothing_beyond_the_scopes_or_against_a_deny(
         root in entries(), given in entries(), call in call(),
         scopes in prop::collection::vec(prop::collection::vec(rule(), 0..4), 1..4),
     ) {
@@ -170,7 +170,7 @@ proptest! {
     }
 
     #[test]
-    fn an_expired_rule_is_as_good_as_none(rules in entries(), call in call()) {
+    fn an_expired_rule_has_no_effect(rules in entries(), call in call()) {
         let living: Vec<_> = rules.iter().filter(|entry| entry.counts_at(10)).cloned().collect();
         prop_assert_eq!(
             verdict(vec![level("root", Authority::Root, rules)], &call), verdict(vec![level("root", Authority::Root, living)], &call)
@@ -186,7 +186,7 @@ proptest! {
     }
 
     #[test]
-    fn a_rule_reads_back_as_it_was_written(text in "(Bash|Read|Edit|Agent|WebFetch|mcp__a)(\\([-a-z *:'\"\\\\./~!\\[\\]{},#é]{0,12}\\))?") {
+    fn a_rule_is_parsed_as_it_was_printed(text in "(Bash|Read|Edit|Agent|WebFetch|mcp__a)(\\([-a-z *:'\"\\\\./~!\\[\\]{},#é]{0,12}\\))?") {
         if let Ok(rule) = text.parse::<Rule>() {
             let canonical = rule.to_string();
             prop_assert_eq!(canonical.parse::<Rule>(), Ok(rule.clone()), "{} became {}", text, canonical);
@@ -195,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_makes_the_evaluation_fail(
+    fn no_input_makes_the_evaluation_fail(
         rules in entries(), tool in "(Bash|Read|Edit|Glob|Grep|WebFetch|Agent|mcp__a__b|\\PC{0,8})", text in "\\PC{0,60}|[ -~\n\t]{0,200}", rule in "\\PC{0,30}",
     ) {
         let input = json!({ "command": text, "file_path": text, "path": text, "url": text, "pattern": text, "subagent_type": text });

@@ -1,5 +1,5 @@
-//! The grammar: what is a rule, what is refused and where the fault is said to be; and the tools that have no path and no
-//! command.
+//! The grammar of rules: which texts are rules, which are refused, and the position of the error. Also rules for tools without paths and
+//! commands.
 #![cfg(test)]
 
 use std::path::Path;
@@ -56,7 +56,7 @@ fn a_rule_has_one_canonical_text() {
 }
 
 #[test]
-fn a_rule_that_does_not_parse_is_refused_with_the_place_of_the_fault() {
+fn an_invalid_rule_is_refused_with_the_position_of_the_error() {
     for (text, at, expected) in [
         ("", 0, "the name of a tool"),
         (" Bash", 0, "the name of a tool"),
@@ -88,7 +88,7 @@ fn a_rule_that_does_not_parse_is_refused_with_the_place_of_the_fault() {
 }
 
 #[test]
-fn an_entry_says_what_is_wrong_with_it() {
+fn an_invalid_entry_names_its_error() {
     let entry = |json: Value| serde_json::from_value::<RuleEntry>(json).map_err(|error| error.to_string());
     let read = entry(json!({ "rule": "Bash(ls *)", "effect": "allow", "expires_at": 5 })).expect("an entry");
     assert_eq!(
@@ -117,7 +117,7 @@ fn an_entry_says_what_is_wrong_with_it() {
 }
 
 #[test]
-fn tools_without_paths_are_told_apart_by_name() {
+fn tools_without_paths_are_matched_by_name() {
     let none = json!({});
     for (rule, tool, expected) in [
         ("mcp__a", "mcp__a__b", true),
@@ -146,7 +146,7 @@ fn tools_without_paths_are_told_apart_by_name() {
 }
 
 #[test]
-fn a_host_is_the_one_that_will_be_asked() {
+fn a_domain_rule_matches_the_host_that_gets_the_request() {
     let fetch =
         |rule: &str, effect, url: &str| verdict(&[(effect, rule)], "WebFetch", &json!({ "url": url }));
     for url in [
@@ -197,7 +197,7 @@ fn a_host_is_the_one_that_will_be_asked() {
 }
 
 #[test]
-fn a_verdict_names_the_rule_and_where_it_stands() {
+fn a_verdict_names_the_rule_and_its_level() {
     let rules = |texts: &[(RuleEffect, &str)]| {
         texts.iter().map(|(effect, rule)| RuleEntry::parse(rule, *effect).expect("a rule")).collect()
     };
@@ -255,7 +255,7 @@ fn a_verdict_names_the_rule_and_where_it_stands() {
 }
 
 #[test]
-fn a_rule_settles_what_it_covers() {
+fn a_rule_decides_the_calls_that_it_matches() {
     let input = json!({ "command": "npm test && rm a" });
     let entry = |effect, rule| RuleEntry::parse(rule, effect).expect("a rule");
     assert!(
@@ -267,7 +267,7 @@ fn a_rule_settles_what_it_covers() {
 }
 
 #[test]
-fn a_scope_within_another_is_recognised_and_never_taken_for_more() {
+fn a_scope_contains_exactly_the_narrower_rules() {
     let scope = |rules: &[&str]| {
         Scope::new(&rules.iter().map(|rule| rule.parse().expect("a rule")).collect::<Vec<Rule>>())
             .expect("a scope")
@@ -319,7 +319,7 @@ fn a_scope_within_another_is_recognised_and_never_taken_for_more() {
 }
 
 #[test]
-fn a_verdict_names_the_word_that_keeps_a_rule_from_covering_a_line() {
+fn a_verdict_names_the_word_that_prevents_a_match() {
     for (rule, command, why) in [
         (
             "Bash(git diff:*)",
@@ -351,7 +351,7 @@ fn a_verdict_names_the_word_that_keeps_a_rule_from_covering_a_line() {
 }
 
 #[test]
-fn a_scope_does_not_contain_a_rule_that_spells_out_what_it_does_not_cover() {
+fn a_scope_does_not_contain_a_rule_for_a_call_that_it_does_not_match() {
     let scope = |rule: &str| Scope::new(&[rule.parse().expect("a rule")]).expect("a scope");
     for (wide, narrow) in [
         ("Bash(find:*)", "Bash(find . -exec rm {} +)"),
@@ -369,7 +369,7 @@ fn a_scope_does_not_contain_a_rule_that_spells_out_what_it_does_not_cover() {
 }
 
 #[test]
-fn every_scope_of_a_chain_has_to_cover_the_call() {
+fn every_scope_of_a_chain_must_match_the_call() {
     let scope = |rule: &str| Scope::new(&[rule.parse().expect("a rule")]).expect("a scope");
     let chain = ScopeChain::new(scope("Bash(find . -exec:*)"), vec![scope("Bash"), scope("Bash(find:*)")]);
     let may_allow = |command: &str| chain.may_allow(&call("Bash", &json!({ "command": command })));

@@ -1,5 +1,5 @@
-//! Rules for Bash hold for every tool that runs a command line, by its class or by what its input says. They restrict those
-//! tools and never allow them.
+//! Rules for Bash apply to every tool that runs a command line, according to its class or its input. They restrict those tools and never
+//! allow them.
 #![cfg(test)]
 
 use std::path::Path;
@@ -23,7 +23,7 @@ fn verdict(rules: &[(&str, RuleEffect)], tool_name: &str, input: &Value) -> Verd
 const DENY_RM: &[(&str, RuleEffect)] = &[("*", Allow), ("Bash(rm:*)", Deny)];
 
 #[test]
-fn a_denied_command_is_denied_to_every_tool_that_runs_one() {
+fn a_denied_command_is_denied_for_every_tool_that_runs_it() {
     for (tool, input) in [
         ("Bash", json!({"command": "rm -rf x"})),
         ("Monitor", json!({"command": "tail -f log | xargs rm", "description": "d", "timeout_ms": 1})),
@@ -50,7 +50,7 @@ fn a_denied_command_is_denied_to_every_tool_that_runs_one() {
 }
 
 #[test]
-fn a_command_that_is_to_be_asked_about_is_asked_about_for_every_tool_that_runs_it() {
+fn a_command_with_an_ask_rule_needs_approval_for_every_tool_that_runs_it() {
     let rules = [("*", Allow), ("Bash(git push:*)", Ask)];
     for (tool, input) in [
         ("Monitor", json!({"command": "git push"})),
@@ -62,7 +62,7 @@ fn a_command_that_is_to_be_asked_about_is_asked_about_for_every_tool_that_runs_i
 }
 
 #[test]
-fn what_cannot_be_read_as_a_command_line_is_asked_about() {
+fn an_unreadable_command_line_needs_approval() {
     for (tool, input) in [
         ("Monitor", json!({"ws": {"url": "wss://example.com"}})),
         ("mcp__x__run", json!({"code": "import os; os.system('rm x')"})),
@@ -78,7 +78,7 @@ fn what_cannot_be_read_as_a_command_line_is_asked_about() {
 }
 
 #[test]
-fn an_input_that_is_too_large_to_be_searched_is_asked_about() {
+fn an_input_that_is_too_large_to_search_needs_approval() {
     let input = json!({"texts": vec!["x"; 2_000], "command": "ls"});
     for rule in ["Bash(rm:*)", "Read(.env)", "WebFetch(domain:a.example)", "Read"] {
         assert_eq!(
@@ -111,7 +111,7 @@ fn a_rule_for_all_of_bash_restricts_all_tools_that_run_commands() {
 }
 
 #[test]
-fn an_allow_rule_for_bash_allows_bash_alone() {
+fn an_allow_rule_for_bash_allows_only_bash() {
     let input = json!({"command": "ls", "code": "ls", "script": "ls"});
     for rule in ["Bash", "Bash(ls:*)", "Bash(ls)"] {
         assert_eq!(verdict(&[(rule, Allow)], "Bash", &input), VerdictEffect::Allow, "{rule}");
@@ -123,13 +123,13 @@ fn an_allow_rule_for_bash_allows_bash_alone() {
         assert_eq!(verdict(&[(rule, Allow)], "Monitor", &input), VerdictEffect::Allow, "{rule}");
         assert_eq!(verdict(&[(rule, Allow)], "Bash", &input), VerdictEffect::Unmentioned, "{rule}");
     }
-    // The language of PowerShell is not read, so no pattern allows a command in it.
+    // PowerShell is not parsed, so no pattern allows a command in it.
     assert_eq!(verdict(&[("PowerShell(ls:*)", Allow)], "PowerShell", &input), VerdictEffect::Unmentioned);
     assert_eq!(verdict(&[("PowerShell", Allow)], "PowerShell", &input), VerdictEffect::Allow);
 }
 
 #[test]
-fn a_rule_that_names_another_shell_tool_restricts_that_tool_alone() {
+fn a_rule_for_another_shell_tool_restricts_only_that_tool() {
     let rules = [("*", Allow), ("Monitor(rm:*)", Deny)];
     let input = json!({"command": "rm x"});
     assert_eq!(verdict(&rules, "Monitor", &input), VerdictEffect::Deny);
@@ -138,7 +138,7 @@ fn a_rule_that_names_another_shell_tool_restricts_that_tool_alone() {
 }
 
 #[test]
-fn a_protected_file_or_host_in_the_input_of_an_unknown_tool_is_asked_about() {
+fn a_protected_file_or_host_in_the_input_of_an_unknown_tool_needs_approval() {
     for rule in ["Read(.env)", "Edit(.env)", "Edit(//work/.env)"] {
         for input in [
             json!({"path": "/work/.env"}),
@@ -158,7 +158,7 @@ fn a_protected_file_or_host_in_the_input_of_an_unknown_tool_is_asked_about() {
         verdict(&[("*", Allow), ("Read(~/.ssh/**)", Deny)], "mcp__fs__read", &home),
         VerdictEffect::Ask
     );
-    // A command line in it is denied like one of Bash.
+    // A command line in such an input is denied like one of Bash.
     let writes = json!({"command": "echo x > .env"});
     assert_eq!(verdict(&[("*", Allow), ("Edit(.env)", Deny)], "mcp__x__run", &writes), VerdictEffect::Deny);
     let hosts = [("*", Allow), ("WebFetch(domain:evil.example)", Deny)];

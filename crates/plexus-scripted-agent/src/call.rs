@@ -1,5 +1,4 @@
-//! One tool call on its way through the gate: the PreToolUse callback, the question if there is one, the tool itself,
-//! and its result.
+//! One tool call: the PreToolUse callback, the permission request if one is needed, the tool itself, and its result.
 
 use std::path::PathBuf;
 
@@ -14,7 +13,7 @@ use crate::turn::{Stop, Turn, assistant};
 
 const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected.";
 
-/// A call that may run: with what, and when the answer that lets it was read.
+/// A call that may run: its input, and when the answer that allows it was read.
 pub(crate) struct Released {
     pub input: Map<String, Value>,
     pub at: Timespec,
@@ -26,7 +25,7 @@ impl Released {
     }
 }
 
-/// What the gate said.
+/// The answer of the gate.
 enum Gate {
     Allow(Map<String, Value>),
     Ask,
@@ -49,14 +48,14 @@ impl From<Unanswered> for Refusal {
     }
 }
 
-/// Takes the call through the gate and writes its result, whatever it is.
+/// Sends the call through the gate, runs it if it is allowed, and writes its result.
 pub(crate) fn perform(turn: &Turn<'_>, id: &str, call: &Call) -> Result<(), Stop> {
     let bypassed = || Ok("ran without a decision".to_owned());
     let output = match call.conduct {
         Conduct::SkipsGate => bypassed(),
         Conduct::IgnoresQuestion => match gate(turn, id, call) {
             Ok(_) => {
-                turn.host.open_question(question(id, call));
+                turn.host.open_request(permission_request(id, call));
                 bypassed()
             }
             Err(refusal) => return refused(turn, id, call, refusal),
@@ -77,7 +76,7 @@ fn decide(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Released, Refusal> {
     }
     match gate(turn, id, call)? {
         Gate::Allow(input) => Ok(Released::now(input)),
-        // Claude Code's own course: reading runs, the rest is asked about.
+        // As Claude Code's permission rules do: reading runs, everything else needs permission.
         Gate::NoOpinion if call.tool == "Read" => Ok(Released::now(call.input.clone())),
         Gate::NoOpinion | Gate::Ask => ask(turn, id, call),
     }
@@ -97,7 +96,7 @@ fn gate(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Gate, Refusal> {
         }));
         let answer = match answer {
             Ok(answer) => answer.response,
-            // An error reply opens the gate: a hub must never give one.
+            // An error reply opens the gate. A hub must never send one.
             Err(Unanswered::Refused(_)) => return Ok(Gate::Allow(call.input.clone())),
             Err(unanswered) => return Err(unanswered.into()),
         };
@@ -110,7 +109,7 @@ fn gate(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Gate, Refusal> {
             }
             Some("ask") => gate = Gate::Ask,
             None if answer.is_object() && output.is_null() => {}
-            // `allow`, and everything that makes no sense.
+            // `allow`, and every invalid answer.
             _ => {
                 let input = output["updatedInput"].as_object().unwrap_or(&call.input);
                 gate = Gate::Allow(input.clone());
@@ -139,7 +138,7 @@ fn ask(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Released, Refusal> {
         }
     }
     host.send_state("requires_action");
-    let answer = host.ask(question(id, call));
+    let answer = host.ask(permission_request(id, call));
     host.send_state("running");
     let Answer { response: answer, at } = answer?;
     match (answer["behavior"].as_str(), answer["updatedInput"].as_object(), answer["message"].as_str()) {
@@ -150,7 +149,7 @@ fn ask(turn: &Turn<'_>, id: &str, call: &Call) -> Result<Released, Refusal> {
             }
             Ok(Released { input: input.clone(), at })
         }
-        // As strict as 2.1.197 is.
+        // As strict as 2.1.197.
         (Some("allow"), None, _) => {
             Err(Refusal::Denied("invalid answer: allow without updatedInput".to_owned()))
         }
@@ -168,15 +167,15 @@ fn new_mode(update: &Value) -> Option<&str> {
     update["mode"].as_str().filter(|_| update["type"] == "setMode")
 }
 
-fn question(id: &str, call: &Call) -> Value {
-    let mut question = json!({
+fn permission_request(id: &str, call: &Call) -> Value {
+    let mut permission_request = json!({
         "subtype":"can_use_tool", "tool_name":call.tool, "display_name":call.tool, "input":call.input,
         "tool_use_id":id, "permission_suggestions":[]
     });
     if let Some(reason) = &call.reason {
-        question["decision_reason"] = json!(reason);
+        permission_request["decision_reason"] = json!(reason);
     }
-    question
+    permission_request
 }
 
 fn refused(turn: &Turn<'_>, id: &str, call: &Call, refusal: Refusal) -> Result<(), Stop> {
@@ -200,9 +199,9 @@ fn write_result(turn: &Turn<'_>, id: &str, output: &tools::Output) {
     turn.host.send_message(json!({"type":"user","message":message,"parent_tool_use_id":null}));
 }
 
-/// Asks, takes the question back, at once or when the file is there, and goes on.
+/// Sends a permission request and withdraws it, at once or when the file exists.
 pub(crate) fn cancel_open(turn: &Turn<'_>, once: Option<PathBuf>) {
-    let input = json!({"command":"true","description":"a question that is withdrawn"});
+    let input = json!({"command":"true","description":"a permission_request that is withdrawn"});
     let input = input.as_object().cloned().unwrap_or_default();
     let call = Call { tool: "Bash".to_owned(), input, id: None, reason: None, conduct: Conduct::Obeys };
     let id = turn.next_id();
@@ -210,12 +209,12 @@ pub(crate) fn cancel_open(turn: &Turn<'_>, once: Option<PathBuf>) {
     turn.host.send_message(assistant(&turn.next_message(), block));
     let reason = match gate(turn, &id, &call) {
         Ok(_) => {
-            let question = turn.host.open_question(question(&id, &call));
+            let permission_request = turn.host.open_request(permission_request(&id, &call));
             if let Some(path) = once.map(|path| turn.host.launch.cwd.join(path)) {
                 turn.host.wait_until(|| path.exists());
             }
-            turn.host.withdraw(&question);
-            "the question was withdrawn".to_owned()
+            turn.host.withdraw(&permission_request);
+            "the permission_request was withdrawn".to_owned()
         }
         Err(Refusal::Denied(reason) | Refusal::Interrupted(reason) | Refusal::Impossible(reason)) => reason,
     };

@@ -1,5 +1,5 @@
-//! The agent's side of the wire to its host: whole lines to stdout, questions that wait for their answers, the queue
-//! of prompts. The reader thread puts in what came, the turn waits for it here; both share one lock and one condition.
+//! The agent's side of the wire to its host: complete lines to stdout, requests that wait for their answers, and the queue of prompts. The
+//! reader thread adds what arrives, and the turn waits for it. Both share one lock and one condition variable.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{Stdout, Write as _};
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::launch::{Launch, Replay};
 
-/// A prompt that waits for its turn.
+/// A queued prompt.
 #[derive(Debug)]
 pub(crate) struct Prompt {
     pub uuid: Option<String>,
@@ -27,7 +27,7 @@ pub(crate) struct Answer {
     pub at: Timespec,
 }
 
-/// Why a question has no answer.
+/// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unanswered {
     #[error("{0}")]
@@ -42,7 +42,7 @@ pub(crate) enum Unanswered {
 struct State {
     callbacks: Vec<String>,
     permission_mode: String,
-    /// The questions that are open, with the answer once it has come.
+    /// The open requests, with the answer when it has arrived.
     open: HashMap<String, Option<Result<Answer, String>>>,
     prompts: VecDeque<Prompt>,
     known: HashSet<String>,
@@ -54,7 +54,7 @@ struct State {
 }
 
 impl State {
-    /// Whether a turn runs or is due.
+    /// Whether a turn runs or is queued.
     fn in_turn(&self) -> bool {
         self.busy || !self.prompts.is_empty()
     }
@@ -77,9 +77,9 @@ impl Host {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    // What is written.
+    // Output.
 
-    /// Writes bytes as they are. A host that no longer reads ends the agent.
+    /// Writes bytes unchanged. The agent exits if the host has closed the pipe.
     pub(crate) fn write(&self, bytes: &[u8]) {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         if out.write_all(bytes).and_then(|()| out.flush()).is_err() {
@@ -91,7 +91,7 @@ impl Host {
         self.write(format!("{message}\n").as_bytes());
     }
 
-    /// A message with the fields that every message of a session carries.
+    /// The message with the fields that every message of a session has.
     pub(crate) fn message(&self, mut message: Value) -> Value {
         message["session_id"] = self.launch.session_id.as_str().into();
         message["uuid"] = Uuid::new_v4().to_string().into();
@@ -106,7 +106,7 @@ impl Host {
         self.send_message(json!({"type":"system","subtype":"session_state_changed","state":state}));
     }
 
-    /// Says that a prompt has come, where that was asked for.
+    /// Confirms a prompt, if the launch line requests it.
     pub(crate) fn acknowledge(&self, prompt: &Prompt) {
         if self.launch.replay == Replay::On {
             let mut echo =
@@ -117,25 +117,25 @@ impl Host {
         }
     }
 
-    // What is asked.
+    // Requests.
 
-    /// Sends a question and returns its id, without waiting.
-    pub(crate) fn open_question(&self, request: Value) -> String {
+    /// Sends a request and returns its id, without waiting.
+    pub(crate) fn open_request(&self, request: Value) -> String {
         let id = Uuid::new_v4().to_string();
         self.state().open.insert(id.clone(), None);
         self.send(&json!({"type":"control_request","request_id":id,"request":request}));
         id
     }
 
-    /// Takes a question back.
+    /// Withdraws a request.
     pub(crate) fn withdraw(&self, id: &str) {
         self.state().open.remove(id);
         self.send(&json!({"type":"control_cancel_request","request_id":id}));
     }
 
-    /// Sends a question and waits for the answer, for as long as it takes.
+    /// Sends a request and waits for the answer without a time limit.
     pub(crate) fn ask(&self, request: Value) -> Result<Answer, Unanswered> {
-        let id = self.open_question(request);
+        let id = self.open_request(request);
         let mut state = self.state();
         loop {
             match state.open.get_mut(&id).map(Option::take) {
@@ -144,7 +144,7 @@ impl Host {
                     return answer.map_err(Unanswered::Refused);
                 }
                 None => return Err(Unanswered::Interrupted),
-                // The interrupt came just before the question did.
+                // The interrupt arrived just before the request was sent.
                 Some(None) if state.interrupted => {
                     drop(state);
                     self.withdraw(&id);
@@ -157,12 +157,12 @@ impl Host {
         }
     }
 
-    /// An answer has come. One for a question that is not open, say a second one, changes nothing.
+    /// Records an answer. An answer to a request that is not open, for example a second one, changes nothing.
     pub(crate) fn answered(&self, id: &str, answer: Result<Value, String>) {
         let at = clock_gettime(ClockId::Monotonic);
         let mut state = self.state();
         let Some(waiting @ None) = state.open.get_mut(id) else { return };
-        // The echo stands before whatever the answer sets off.
+        // The echo precedes everything that the answer causes.
         if let (Replay::On, Ok(response)) = (self.launch.replay, &answer) {
             let echo = json!({"subtype":"success","request_id":id,"response":response});
             self.send(&json!({"type":"control_response","response":echo}));
@@ -173,7 +173,7 @@ impl Host {
 
     // Prompts and turns.
 
-    /// Queues a prompt. One that is known already is acknowledged and otherwise left alone.
+    /// Queues a prompt. A known prompt is only acknowledged.
     pub(crate) fn prompted(&self, prompt: Prompt) {
         let mut state = self.state();
         if prompt.uuid.as_ref().is_some_and(|uuid| !state.known.insert(uuid.clone())) {
@@ -187,7 +187,7 @@ impl Host {
         self.changed.notify_all();
     }
 
-    /// Takes a prompt that waits out of the queue; says whether it was there.
+    /// Removes a prompt from the queue. Returns whether it was queued.
     pub(crate) fn forget(&self, uuid: &str) -> bool {
         let mut state = self.state();
         let before = state.prompts.len();
@@ -195,7 +195,7 @@ impl Host {
         state.prompts.len() < before
     }
 
-    /// Waits for the next prompt, whose turn then runs until [`Host::turn_ended`]; `None` once stdin has ended.
+    /// Waits for the next prompt. Its turn runs until [`Host::turn_ended`]. `None` when stdin is closed.
     pub(crate) fn next_prompt(&self) -> Option<Prompt> {
         let mut state = self.state();
         loop {
@@ -217,7 +217,7 @@ impl Host {
         self.send_state("idle");
     }
 
-    /// Ends the turn that runs or is due: its questions are withdrawn and its commands killed.
+    /// Ends the running or queued turn: withdraws its requests and kills its commands.
     pub(crate) fn interrupt(&self) {
         let mut state = self.state();
         state.interrupted = state.in_turn();
@@ -226,7 +226,7 @@ impl Host {
             self.send(&json!({"type":"control_cancel_request","request_id":id}));
         }
         for group in &state.commands {
-            // One that has just ended by itself is no longer there, which is what is wanted.
+            // It fails if the command has just exited, which is fine.
             let _ = kill_process_group(*group, Signal::KILL);
         }
         self.changed.notify_all();
@@ -236,8 +236,7 @@ impl Host {
         self.state().interrupted
     }
 
-    /// Waits until `done` holds or the turn is interrupted. What it waits for sends no word, so it looks again and
-    /// again.
+    /// Waits until `done` returns true or the turn is interrupted. Nothing notifies it of the condition, so it polls.
     pub(crate) fn wait_until(&self, done: impl Fn() -> bool) {
         let mut state = self.state();
         while !done() && !state.interrupted && !state.closed {
@@ -258,13 +257,13 @@ impl Host {
         self.state().commands.remove(&group);
     }
 
-    /// Stdin has ended: no answer and no prompt will come any more.
+    /// Records that stdin is closed, so no more answers and prompts will arrive.
     pub(crate) fn close(&self) {
         self.state().closed = true;
         self.changed.notify_all();
     }
 
-    // What the host has set.
+    // Settings from the host.
 
     pub(crate) fn set_callbacks(&self, callbacks: Vec<String>) {
         self.state().callbacks = callbacks;

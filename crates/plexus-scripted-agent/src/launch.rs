@@ -1,15 +1,15 @@
-//! The part of Claude Code's launch line that the scripted agent heeds.
+//! The part of Claude Code's command line that the scripted agent uses.
 
 use std::path::PathBuf;
 
-/// Where a tool call that needs a decision is asked about.
+/// Where permission for a tool call is requested.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PromptSurface {
     /// As `can_use_tool` on stdout.
     Stdio,
-    /// By an MCP tool, which this agent cannot call.
+    /// With an MCP tool, which this agent cannot call.
     Mcp(String),
-    /// Nowhere: the call is refused.
+    /// Nowhere: the call is denied.
     Nowhere,
 }
 
@@ -61,7 +61,7 @@ impl Launch {
             }
         }
         if launch.session_id.is_empty() {
-            // A fork under a chosen id gives both; the chosen one is then the session's.
+            // A fork with a chosen id has both flags. The session then has the chosen id.
             launch.session_id = resumed.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
         }
         launch
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hubs_launch_line_is_understood_and_the_rest_ignored() {
+    fn the_hubs_command_line_is_parsed_and_unknown_flags_are_ignored() {
         let launch = parse(
             "-p --input-format stream-json --verbose --replay-user-messages --permission-mode plan \
              --permission-prompt-tool stdio --setting-sources= --settings {\"a\":1} --session-id=abc --new-flag x",

@@ -1,5 +1,4 @@
-//! The agent's stdin: every line is read as it comes and handed on, whatever the turn is doing. Control requests of
-//! the host are answered here.
+//! Reads the agent's stdin: every line is passed on at once, whatever the turn does. Control requests of the host are answered here.
 
 use std::io::BufRead;
 
@@ -7,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::host::{Host, Prompt};
 
-/// Reads to the end of input. A line that is not JSON is an error, as it is for the real CLI; a blank one is not.
+/// Reads to the end of input. A line that is not JSON is an error, as for the real CLI. A blank line is not.
 pub(crate) fn read_all(host: &Host, input: impl BufRead) -> std::io::Result<()> {
     for line in input.lines() {
         let line = line?;

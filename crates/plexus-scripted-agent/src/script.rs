@@ -28,7 +28,7 @@ pub(crate) struct Call {
     pub tool: String,
     pub input: Map<String, Value>,
     pub id: Option<String>,
-    /// Why it says that it asks.
+    /// The reason in its permission request.
     pub reason: Option<String>,
     pub conduct: Conduct,
 }
@@ -70,7 +70,7 @@ pub(crate) fn parse(prompt: &str, working_dir: &Path, scripts: Scripts) -> Resul
     let forms = match prompt.chars().next() {
         Some('{') => serde_json::from_str::<Script>(prompt)?.steps,
         Some('[') => serde_json::from_str(prompt)?,
-        // The hub wakes a session with a prompt of its own.
+        // The hub wakes a session with its own prompt.
         _ if prompt.starts_with("Plexus: ") => return Ok(vec![Step::Say("I am awake.".to_owned())]),
         _ => match scripts(prompt, working_dir) {
             Some(steps) => serde_json::from_value(steps)?,
@@ -81,7 +81,7 @@ pub(crate) fn parse(prompt: &str, working_dir: &Path, scripts: Scripts) -> Resul
     steps.map(|(step, form)| form.step().map_err(|problem| ScriptError::Step { step, problem })).collect()
 }
 
-/// One step as written. All keys are fields here, rather than variants of an enum, for the sake of the error messages.
+/// One step as written. All keys are fields instead of enum variants, because the error messages are better.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct StepForm {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_read_step_by_step() {
+    fn a_script_is_parsed_step_by_step() {
         let steps = parse(
             r#"{"steps":[{"say":"a"},{"tool":"Bash","input":{"command":"ls"},"id":"t1"},
             {"tools":[{"tool":"Read"},{"tool":"Read","skip_gate":true}],"parallel":true},
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_with_a_mistake_is_refused_by_step() {
+    fn an_invalid_script_is_refused_with_the_step() {
         let problem = |script| parse(script).unwrap_err().to_string();
         assert!(problem(r#"[{"say":"a"},{"sya":"b"}]"#).contains("unknown field `sya`"));
         let two_ways = r#"[{"tool":"Bash","skip_gate":true,"stop_when_denied":true}]"#;
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_the_caller_knows_gets_the_callers_script() {
+    fn a_prompt_that_the_caller_knows_gets_the_callers_script() {
         assert_eq!(parse(" where\n").unwrap(), [Step::Say("/work".to_owned())]);
     }
 

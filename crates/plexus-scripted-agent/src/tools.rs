@@ -1,4 +1,4 @@
-//! The tools of the scripted agent, which really act, and the log of what ran with which input.
+//! The tools of the scripted agent, which really act, and the log of the calls that ran with their inputs.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -13,13 +13,13 @@ use serde_json::{Map, Value, json};
 use crate::call::Released;
 use crate::host::Host;
 
-/// The tools that `system/init` names.
+/// The tools in `system/init`.
 pub(crate) const TOOLS: [&str; 6] = ["AskUserQuestion", "Bash", "Edit", "ExitPlanMode", "Read", "Write"];
 
-/// What a tool returned: its output, or its error.
+/// The output of a tool, or its error.
 pub(crate) type Output = Result<String, String>;
 
-/// Notes the call in the log, then runs it.
+/// Logs the call, then runs it.
 pub(crate) fn run(host: &Host, id: &str, tool: &str, released: &Released) -> Output {
     let Released { input, at } = released;
     note(id, tool, input, *at)?;
@@ -41,7 +41,7 @@ fn note(id: &str, tool: &str, input: &Map<String, Value>, at: Timespec) -> Resul
     let Some(path) = std::env::var_os("SCRIPTED_AGENT_LOG") else { return Ok(()) };
     let at_ns = at.tv_sec * 1_000_000_000 + at.tv_nsec;
     let line = format!("{}\n", json!({"tool_use_id":id,"tool":tool,"input":input,"at_ns":at_ns}));
-    // One write in append mode: agents that share the file never mix their lines.
+    // One write in append mode, so that agents that share the file never mix their lines.
     let file = OpenOptions::new().create(true).append(true).open(path);
     file.and_then(|mut file| file.write_all(line.as_bytes()))
         .map_err(|error| format!("SCRIPTED_AGENT_LOG: {error}"))
@@ -69,7 +69,7 @@ fn bash(host: &Host, command: &str) -> Output {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // A group of its own, as with the real CLI, so that an interrupt ends all of it.
+        // Its own process group, as with the real CLI, so that an interrupt ends the whole command.
         .process_group(0)
         .spawn()
         .map_err(|error| format!("sh: {error}"))?;

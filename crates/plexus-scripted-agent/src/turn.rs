@@ -12,13 +12,13 @@ use crate::host::{Host, Prompt};
 use crate::script::{self, Call, Order, Step};
 use crate::{call, tools};
 
-/// What a turn's messages cost, made up but the same every time.
+/// The usage and cost of a message. They are invented but constant.
 const INPUT_TOKENS: u64 = 10;
 const OUTPUT_TOKENS: u64 = 5;
 const COST_USD: f64 = 0.001;
 pub(crate) const MODEL: &str = "scripted-agent";
 
-/// Why a turn ends before its script.
+/// Why a turn ends before the end of its script.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Interrupted,
@@ -27,7 +27,7 @@ pub(crate) enum Stop {
     Denied(String),
 }
 
-/// Serves prompts one after the other until stdin has ended; the exit code follows the last result.
+/// Serves prompts one after the other until stdin is closed. The exit code follows the last result.
 pub(crate) fn serve(host: &Host, scripts: Scripts) -> i32 {
     let mut cost = 0.0;
     let mut code = 0;
@@ -50,7 +50,7 @@ pub(crate) fn serve(host: &Host, scripts: Scripts) -> i32 {
     code
 }
 
-/// A turn under way.
+/// A running turn.
 pub(crate) struct Turn<'a> {
     pub host: &'a Host,
     scripts: Scripts,
@@ -133,7 +133,7 @@ impl Turn<'_> {
         let id = self.next_message();
         let mut lines = String::new();
         for number in 0..events {
-            // Numbered, so that one that is lost or out of place is seen.
+            // Numbered, so that a lost or reordered text is detected.
             let block = json!({"type":"text","text":format!("{number:x<bytes$}")});
             lines.push_str(&self.host.message(assistant(&id, block)).to_string());
             lines.push('\n');
@@ -164,7 +164,7 @@ impl Turn<'_> {
         }
         let jobs = calls.iter().zip(&ids);
         let ends: Vec<_> = match order {
-            // Every call gets a result, also those after an interrupt.
+            // Every call gets a result, even after an interrupt.
             Order::OneByOne => jobs.map(|(call, id)| call::perform(self, id, call)).collect(),
             Order::AtOnce => std::thread::scope(|scope| {
                 let threads: Vec<_> =
@@ -190,7 +190,7 @@ impl Turn<'_> {
     }
 }
 
-/// A message of the assistant. Like the real CLI's, it holds one block; blocks of one message share its id.
+/// A message of the assistant. As with the real CLI, it contains one block, and blocks of one message share its id.
 pub(crate) fn assistant(id: &str, block: Value) -> Value {
     let message = json!({
         "id":id, "type":"message", "role":"assistant", "model":MODEL, "content":[block], "stop_reason":null,
@@ -211,7 +211,7 @@ fn result(tally: Tally, end: Result<(), Stop>, cost: f64, started: Instant) -> V
     });
     match end {
         Ok(()) => result["result"] = tally.last_text.into(),
-        // An API failure is called a success, with the error flag beside it.
+        // An API failure has the subtype `success` and the error flag.
         Err(Stop::Failed(reason) | Stop::Denied(reason)) => result["result"] = reason.into(),
         Err(Stop::Interrupted) => {
             result["subtype"] = "error_during_execution".into();

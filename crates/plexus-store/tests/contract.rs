@@ -70,7 +70,7 @@ macro_rules! whole_contract {
                 an_approval_is_escalated_once_from_each_addressee,
                 deadlines_are_set_for_the_present_addressee,
                 the_feed_number_up_to_which_a_session_was_woken_only_grows;
-            arbor:
+            conversations:
                 a_fork_shares_the_nodes_above_it_and_grows_on_its_own,
                 a_page_of_a_long_path_is_found_from_its_end,
                 long_texts_are_read_back_whole,

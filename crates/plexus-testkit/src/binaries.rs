@@ -1,12 +1,11 @@
-//! Where the programs that tests start lie: named by the environment, else beside the running test in cargo's target
-//! folder. Building them is left to the test command.
+//! The paths of the programs that tests start: from the environment, else from cargo's target directory. The test command builds them.
 
 use std::path::{Path, PathBuf};
 
 /// The hub's binary: `$PLEXUS_BIN`, else `target/<profile>/plexus` of the running test.
 ///
 /// # Errors
-/// When neither is there; the message says how to build it.
+/// If neither exists. The message says how to build it.
 pub fn plexus() -> anyhow::Result<PathBuf> {
     find("PLEXUS_BIN", "plexus", "cargo build -p plexus")
 }
@@ -14,15 +13,15 @@ pub fn plexus() -> anyhow::Result<PathBuf> {
 /// The scripted agent's binary: `$PLEXUS_SCRIPTED_AGENT`, else `target/<profile>/plexus-scripted-agent`.
 ///
 /// # Errors
-/// When neither is there; the message says how to build it.
+/// If neither exists. The message says how to build it.
 pub fn scripted_agent() -> anyhow::Result<PathBuf> {
     find("PLEXUS_SCRIPTED_AGENT", "plexus-scripted-agent", "cargo build -p plexus-testkit")
 }
 
-/// The MCP server that writes down what it is asked: `$PLEXUS_TOOL_SERVER`, else `target/<profile>/plexus-tool-server`.
+/// The MCP server that logs its requests: `$PLEXUS_TOOL_SERVER`, else `target/<profile>/plexus-tool-server`.
 ///
 /// # Errors
-/// When neither is there; the message says how to build it.
+/// If neither exists. The message says how to build it.
 pub fn tool_server() -> anyhow::Result<PathBuf> {
     find("PLEXUS_TOOL_SERVER", "plexus-tool-server", "cargo build -p plexus-testkit")
 }
@@ -35,7 +34,7 @@ fn find(variable: &str, name: &str, build: &str) -> anyhow::Result<PathBuf> {
         .ok_or_else(|| anyhow::anyhow!("no `{name}` beside this test: run `{build}` or set {variable}"))
 }
 
-/// A test lies in `target/<profile>/deps/`, the programs one folder above.
+/// A test is in `target/<profile>/deps/`, the programs are one directory above.
 fn beside(test: &Path, name: &str) -> Option<PathBuf> {
     test.ancestors().skip(1).take(2).map(|dir| dir.join(name)).find(|path| path.is_file())
 }
@@ -45,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_found_in_the_profile_folder_above_the_test() {
+    fn a_program_is_found_in_the_profile_directory_above_the_test() {
         let target = tempfile::tempdir().unwrap();
         let profile = target.path().join("debug");
         std::fs::create_dir_all(profile.join("deps")).unwrap();

@@ -1,11 +1,10 @@
-//! The pinned Claude Code CLIs: where their cache is, and the only environment they may be started with.
+//! The pinned Claude Code CLIs: the location of their cache, and the only environment in which they may run.
 
 use std::path::{Path, PathBuf};
 
 use crate::skip::skip;
 
-/// The pinned `claude` of this version, if `cargo xtask test` has fetched it: in `$PLEXUS_CLAUDE_CACHE`, else in the
-/// user's cache folder.
+/// The pinned `claude` of this version, if `cargo xtask test` has fetched it: in `$PLEXUS_CLAUDE_CACHE`, else in the user's cache.
 #[must_use]
 pub fn claude(version: &str) -> Option<PathBuf> {
     let cache = cache_dir(|name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from))?;
@@ -20,8 +19,7 @@ fn cache_dir(var: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     })
 }
 
-/// As [`claude`], for a test: where the CLI is missing, that is reported under the test's name, and the test is to
-/// return.
+/// As [`claude`], for a test. If the CLI is missing, reports the test as skipped; the test must return.
 #[must_use]
 pub fn require_claude(version: &str, test_name: &str) -> Option<PathBuf> {
     let found = claude(version);
@@ -31,15 +29,15 @@ pub fn require_claude(version: &str, test_name: &str) -> Option<PathBuf> {
     found
 }
 
-/// The whole environment of a real CLI under test. Clear the inherited one first: then no test can reach a real
-/// model or use a real credential.
+/// The complete environment of a real CLI under test. Clear the inherited one first, so that no test can reach a real model or use a real
+/// credential.
 #[must_use]
 pub fn clean_env(home: &Path, model_url: &str) -> Vec<(String, String)> {
     let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
     [
         ("HOME", home.to_string_lossy().into_owned()),
         ("PATH", path),
-        // Else Claude Code takes zsh where there is one, and commands fail in other words.
+        // Otherwise Claude Code uses zsh if it is installed, and commands fail with other messages.
         ("SHELL", "/bin/bash".to_owned()),
         ("ANTHROPIC_BASE_URL", model_url.to_owned()),
         ("ANTHROPIC_API_KEY", "made-up".to_owned()),
@@ -59,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_named_by_the_test_command_comes_first() {
+    fn the_cache_of_the_test_command_has_priority() {
         let all = [("PLEXUS_CLAUDE_CACHE", "/a"), ("XDG_CACHE_HOME", "/b"), ("HOME", "/c")];
         assert_eq!(cache_dir(vars(&all)), Some("/a".into()));
         assert_eq!(cache_dir(vars(&all[1..])), Some("/b/plexus/claude".into()));
@@ -68,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_names_only_what_the_cli_needs() {
+    fn the_environment_contains_only_what_the_cli_needs() {
         let env = clean_env(Path::new("/h"), "http://127.0.0.1:1");
         let names: Vec<_> = env.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(

@@ -1,6 +1,5 @@
-//! A way into a hub for clients that cannot be given a token: it listens beside the hub and passes every request on
-//! with the token added, and with its own port in `Host` and `Origin` replaced by the hub's. Nothing else is touched,
-//! so that a wrong host stays as wrong as it was.
+//! A proxy for clients that cannot send a token. It forwards every request to the hub, adds the token, and replaces its own port in `Host`
+//! and `Origin` with the hub's. It changes nothing else, so that a wrong host stays wrong.
 
 use std::net::SocketAddr;
 
@@ -15,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// A running forwarder; dropping it ends it.
+/// A running proxy. Dropping it stops it.
 #[derive(Debug)]
 pub struct Forwarder {
     address: SocketAddr,
@@ -23,34 +22,34 @@ pub struct Forwarder {
 }
 
 #[derive(Debug, Clone)]
-struct Way {
+struct Target {
     hub: String,
-    /// `:PORT` as clients name it, and as the hub wants it.
+    /// `:PORT` of the proxy and of the hub.
     ports: (String, String),
     bearer: HeaderValue,
 }
 
 impl Forwarder {
-    /// Listens for clients of the hub at this URL and speaks for them with this token.
+    /// Starts a proxy for the hub at this URL, with this token.
     ///
     /// # Errors
-    /// When it cannot listen, or the URL or the token make no sense.
+    /// If it cannot listen, or the URL or the token is not valid.
     pub async fn start(hub_url: &str, token: &str) -> anyhow::Result<Self> {
         let hub = hub_url.strip_prefix("http://").context("the hub speaks HTTP")?.to_owned();
         let (_, port) = hub.rsplit_once(':').context("a URL with a port")?;
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let ports = (format!(":{}", address.port()), format!(":{port}"));
-        let way = Way { ports, bearer: format!("Bearer {token}").parse()?, hub };
-        let router = Router::new().fallback(pass_on).with_state(way);
+        let target = Target { ports, bearer: format!("Bearer {token}").parse()?, hub };
+        let router = Router::new().fallback(forward).with_state(target);
         let task = tokio::spawn(async move {
-            // It ends with the task.
+            // The server stops with the task.
             let _ = axum::serve(listener, router).await;
         });
         Ok(Self { address, task })
     }
 
-    /// Where it listens: `http://127.0.0.1:PORT`.
+    /// Its address: `http://127.0.0.1:PORT`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
@@ -63,19 +62,19 @@ impl Drop for Forwarder {
     }
 }
 
-async fn pass_on(State(way): State<Way>, mut request: Request) -> Response {
+async fn forward(State(target): State<Target>, mut request: Request) -> Response {
     for name in [header::HOST, header::ORIGIN] {
-        way.name_the_hub(request.headers_mut(), &name);
+        target.replace_port(request.headers_mut(), &name);
     }
-    request.headers_mut().insert(header::AUTHORIZATION, way.bearer.clone());
-    match way.exchange(request).await {
+    request.headers_mut().insert(header::AUTHORIZATION, target.bearer.clone());
+    match target.exchange(request).await {
         Ok(response) => response,
         Err(error) => (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
     }
 }
 
-impl Way {
-    fn name_the_hub(&self, headers: &mut HeaderMap, name: &HeaderName) {
+impl Target {
+    fn replace_port(&self, headers: &mut HeaderMap, name: &HeaderName) {
         let Some(value) = headers.get(name).and_then(|value| value.to_str().ok()) else { return };
         let (ours, theirs) = &self.ports;
         if let Some(host) = value.strip_suffix(ours)
@@ -88,7 +87,7 @@ impl Way {
     async fn exchange(&self, request: Request) -> anyhow::Result<Response> {
         let stream = TcpStream::connect(&self.hub).await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        // It ends with the answer, or with the client that no longer reads it.
+        // The connection ends with the response, or when the client disconnects.
         tokio::spawn(connection);
         Ok(sender.send_request(request).await?.map(Body::new))
     }

@@ -1,5 +1,5 @@
-//! Another program at the port of a hub that does not run, as a command of an agent can be: it takes every request, writes it down,
-//! and answers that all is well and everything allowed.
+//! Another program on the port of a hub that does not run. A command of an agent could be such a program. It accepts and records every
+//! request, and answers that everything is allowed.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// Such a program; its port is free, and its connections are closed, once it is dropped.
+/// Such a program. Dropping it frees its port and closes its connections.
 #[derive(Debug)]
 pub struct Impostor {
     heard: Arc<Mutex<Vec<String>>>,
@@ -23,10 +23,10 @@ pub struct Impostor {
 }
 
 impl Impostor {
-    /// Listens at the address of a URL such as `http://127.0.0.1:4445`.
+    /// Listens on the address of a URL such as `http://127.0.0.1:4445`.
     ///
     /// # Errors
-    /// When another program does.
+    /// If another program uses the port.
     pub async fn listen(url: &str) -> io::Result<Self> {
         let address: SocketAddr = url.trim_start_matches("http://").parse().map_err(io::Error::other)?;
         let listener = TcpListener::bind(address).await?;
@@ -44,7 +44,7 @@ impl Impostor {
         Ok(Self { heard, _serving: serving })
     }
 
-    /// All requests until now: each with its line, headers and body.
+    /// All requests so far, each with its request line, headers and body.
     pub fn heard(&self) -> Vec<String> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

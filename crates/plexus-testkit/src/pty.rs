@@ -1,5 +1,4 @@
-//! A program at a terminal: a pseudo-terminal with the program as its foreground, what it shows so far, and keys to
-//! press. It ends the program when it is dropped.
+//! A program in a pseudo-terminal: its output so far, and keys to press. Dropping it ends the program.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -11,18 +10,18 @@ use anyhow::{Context as _, bail};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use tokio::sync::watch;
 
-/// How long anything may take to be shown, or to end.
+/// The time limit for output, and for the exit.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Ctrl-C.
 pub const CTRL_C: &str = "\u{3}";
 /// Ctrl-D.
 pub const CTRL_D: &str = "\u{4}";
 
-/// A program at a terminal.
+/// A program in a terminal.
 pub struct Pty {
     keys: File,
     shown: watch::Receiver<String>,
-    /// Up to where it was waited for.
+    /// The end of the output that was already expected.
     seen: usize,
     child: Child,
 }
@@ -31,7 +30,7 @@ impl Pty {
     /// Starts a program with exactly this environment.
     ///
     /// # Errors
-    /// When there is no terminal to be had, or the program cannot be started.
+    /// If no terminal can be opened, or the program cannot be started.
     pub fn start(
         program: &Path,
         args: &[&str],
@@ -43,7 +42,7 @@ impl Pty {
         unlockpt(&master)?;
         let side =
             || ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC);
-        // Makes the terminal its own, so that Ctrl-C there means it.
+        // The program gets the terminal as its controlling terminal, so that Ctrl-C reaches it.
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait"]).arg(program).args(args).current_dir(dir).env_clear();
         command.envs(env.iter().map(|(name, value)| (name, value)));
@@ -55,7 +54,7 @@ impl Pty {
         let (tell, shown) = watch::channel(String::new());
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // The terminal is gone once nobody has its other side any more.
+            // Reading fails when no process has the other side of the terminal open.
             while let Ok(read @ 1..) = screen.read(&mut bytes) {
                 tell.send_modify(|text| text.push_str(&String::from_utf8_lossy(&bytes[..read])));
             }
@@ -63,10 +62,10 @@ impl Pty {
         Ok(Self { keys, shown, seen: 0, child })
     }
 
-    /// Waits until this is shown, after what was waited for before.
+    /// Waits until this text is shown, after the text that was expected before.
     ///
     /// # Errors
-    /// When it is not; the message holds all that was shown.
+    /// If it is not shown in time. The message contains the whole output.
     pub async fn expect(&mut self, text: &str) -> anyhow::Result<()> {
         let waited = tokio::time::timeout(LIMIT, async {
             loop {
@@ -86,7 +85,7 @@ impl Pty {
         }
     }
 
-    /// All that was shown so far.
+    /// The output so far.
     #[must_use]
     pub fn shown(&self) -> String {
         self.shown.borrow().clone()
@@ -95,17 +94,17 @@ impl Pty {
     /// Presses these keys.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is closed.
     pub fn press(&mut self, keys: &str) -> anyhow::Result<()> {
         Ok(self.keys.write_all(keys.as_bytes())?)
     }
 
-    /// Waits for the program's end; its exit code.
+    /// Waits for the program's exit. Returns its exit code.
     ///
     /// # Errors
-    /// When it does not end, or was killed.
+    /// If it does not exit in time, or was killed.
     pub async fn end(&mut self) -> anyhow::Result<i32> {
-        // The reader's end is the program's: nobody else has the terminal.
+        // Only the program has the terminal open, so the end of the output is its exit.
         let gone = async { while self.shown.changed().await.is_ok() {} };
         if tokio::time::timeout(LIMIT, gone).await.is_err() {
             bail!("it does not end; this is shown:\n{}", self.shown());

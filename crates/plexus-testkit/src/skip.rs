@@ -1,12 +1,10 @@
-//! Tests that cannot run here, because something they need is not at hand: each says so by name, so that CI can count
-//! a skip as a failure.
+//! Skipped tests: a test that cannot run because something is missing reports its name, so that CI can count it as a failure.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Notes that a test is skipped because it misses something: in the file `$PLEXUS_TEST_SKIPPED` and in the output. The
-/// test is to return.
+/// Reports that a test is skipped because something is missing: in the file `$PLEXUS_TEST_SKIPPED` and in the output. The test must return.
 pub fn skip(test_name: &str, missing: &str) {
     let report = std::env::var_os("PLEXUS_TEST_SKIPPED").map(PathBuf::from);
     note(report.as_deref(), test_name, missing);
@@ -31,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_skipped_test_is_noted_by_name() {
+    fn every_skipped_test_is_reported_by_name() {
         let dir = tempfile::tempdir().unwrap();
         let report = dir.path().join("skipped");
         note(Some(&report), "first", "claude 2.1.197");

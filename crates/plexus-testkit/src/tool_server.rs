@@ -1,20 +1,20 @@
-//! A small MCP server on stdio that writes down what it was asked to do: for tests of what reaches a server and what does
-//! not. It has two tools, `note`, and `peek`, which says of itself that it only reads.
+//! A small MCP server on stdio that logs its calls, for tests of what reaches a server. It has two tools: `note`, and `peek`, which claims to
+//! be read-only.
 
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-/// Where it writes, a JSON line each: that it was started, and each call.
+/// The variable with the path of its log: one JSON line for its start and one per call.
 pub const LOG_VARIABLE: &str = "TOOL_SERVER_LOG";
-/// A file that it tries to read when it is started.
+/// The variable with the path of a file that it tries to read at its start.
 pub const LOOK_VARIABLE: &str = "TOOL_SERVER_LOOK";
 
-/// Serves until stdin ends.
+/// Serves until stdin is closed.
 ///
 /// # Errors
-/// When it cannot read, write or keep its log.
+/// If it cannot read, or cannot write its output or its log.
 pub fn run() -> anyhow::Result<()> {
     let log = std::env::var_os(LOG_VARIABLE).map(PathBuf::from);
     let note = |line: Value| -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! Both clients against a stand-in for the hub: the same calls, the same results, the same errors.
+//! Both clients with a fake hub: the same calls have the same results and the same errors.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -12,14 +12,14 @@ use axum::routing::post;
 use plexus_testkit::rpc::{CallError, Door, McpClient, Rpc};
 use serde_json::{Value, json};
 
-/// How the stand-in answers over MCP.
+/// How the fake hub responds over MCP.
 #[derive(Clone, Copy)]
 enum Mode {
     Plain,
     Streamed,
 }
 
-/// A hub that echoes `a.echo`, fails `a.fail` and knows nothing else.
+/// A fake hub that echoes `a.echo`, fails `a.fail` and has no other method.
 async fn hub(mode: Mode) -> String {
     let app = axum::Router::new().route("/rpc", post(rpc)).route("/mcp", post(mcp)).with_state(mode);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -113,7 +113,7 @@ async fn a_failure_is_the_same_through_every_door() {
 }
 
 #[tokio::test]
-async fn a_bad_token_and_a_missing_hub_have_names() {
+async fn an_invalid_token_and_a_missing_hub_have_error_names() {
     let url = hub(Mode::Plain).await;
     assert_eq!(Rpc::new(&url, "bad").call("a.echo", json!({})).await.unwrap_err().code, 401);
     let unauthorized = Door::call(&Rpc::new(&url, ""), "a.echo", json!({})).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! The scripted model as any HTTP client meets it.
+//! The scripted model as an HTTP server.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// One request on a connection of its own: the status and the body.
+/// One request on its own connection. Returns the status and the body.
 async fn http(model: &ScriptedModel, method: &str, path: &str, body: &str) -> (u16, String) {
     let address = model.url().replace("http://", "");
     let mut stream = TcpStream::connect(&address).await.unwrap();
@@ -27,7 +27,7 @@ fn request(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn it_answers_what_claude_code_calls_and_nothing_else() {
+async fn it_serves_the_paths_of_claude_code_and_no_others() {
     let model = ScriptedModel::start().await.unwrap();
     assert_eq!(http(&model, "HEAD", "/", "").await.0, 200);
     let (status, tokens) = http(&model, "POST", "/v1/messages/count_tokens", "{}").await;
@@ -38,7 +38,7 @@ async fn it_answers_what_claude_code_calls_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_message_comes_whole_or_as_a_stream() {
+async fn a_message_is_sent_whole_or_as_a_stream() {
     let model = ScriptedModel::start().await.unwrap();
     let call = Tool::new("Bash", json!({"command":"ls"}));
     model.script("my mark", vec![Step::text_and_tools("hello", vec![call])]);
@@ -70,7 +70,7 @@ async fn a_conversation_without_a_script_gets_a_harmless_text() {
 }
 
 #[tokio::test]
-async fn a_prompt_of_16_mib_is_taken() {
+async fn a_prompt_of_16_mib_is_accepted() {
     let model = ScriptedModel::start().await.unwrap();
     let prompt = "x".repeat(16 << 20);
     assert_eq!(http(&model, "POST", "/v1/messages", &request(&prompt).to_string()).await.0, 200);

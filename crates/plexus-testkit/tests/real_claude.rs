@@ -1,4 +1,4 @@
-//! The scripted model against the real, pinned Claude Code CLIs, with a cleared environment.
+//! The scripted model with the real, pinned Claude Code CLIs, in a cleared environment.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
@@ -10,23 +10,23 @@ use std::path::{Path, PathBuf};
 use plexus_testkit::model::{ScriptedModel, Step, Tool, tool_results};
 use plexus_testkit::{PINNED, require_claude};
 use serde_json::{Value, json};
-use support::{Driver, ONE_ALLOWED_CALL, Place, Reply, approve, outline};
+use support::{Dirs, Driver, ONE_ALLOWED_CALL, Reply, approve, outline};
 
 const FIRST: &str = "aaaaaaaa-0000-4000-8000-000000000001";
 const SECOND: &str = "aaaaaaaa-0000-4000-8000-000000000002";
 
-/// The pinned CLIs that are at hand; the others are noted as skipped.
+/// The installed pinned CLIs. For the others the test is reported as skipped.
 fn clis(test: &str) -> impl Iterator<Item = PathBuf> {
     PINNED.into_iter().filter_map(move |version| require_claude(version, &format!("{test} {version}")))
 }
 
-/// A CLI in a folder of its own that has taken its `initialize`, and its model.
-async fn start(program: &Path) -> (ScriptedModel, Place, Driver) {
+/// An initialized CLI in its own directory, and its model.
+async fn start(program: &Path) -> (ScriptedModel, Dirs, Driver) {
     let model = ScriptedModel::start().await.unwrap();
-    let place = Place::new();
-    let mut claude = Driver::start(program, &place.work, &place.env(&model.url()), "stdio");
+    let dirs = Dirs::new();
+    let mut claude = Driver::start(program, &dirs.work, &dirs.env(&model.url()), "stdio");
     claude.initialize().await;
-    (model, place, claude)
+    (model, dirs, claude)
 }
 
 fn bash(command: &str) -> Tool {
@@ -36,13 +36,13 @@ fn bash(command: &str) -> Tool {
 #[tokio::test]
 async fn an_approved_call_runs_and_its_result_reaches_the_model() {
     for program in clis("an_approved_call_runs_and_its_result_reaches_the_model") {
-        let (model, place, mut claude) = start(&program).await;
+        let (model, dirs, mut claude) = start(&program).await;
         model.script("MARK", vec![Step::tools(vec![bash("touch made; echo ran")]), Step::text("done")]);
         claude.prompt(FIRST, "MARK please").await;
         let result = claude.turn(approve).await;
         assert_eq!((&result["result"], &result["is_error"]), (&json!("done"), &json!(false)));
         assert_eq!(result["usage"]["input_tokens"], 20);
-        assert!(place.work.join("made").exists());
+        assert!(dirs.work.join("made").exists());
         assert_eq!(claude.tool_results(), [("toolu_MARK_0_0".into(), "ran".into(), false)]);
 
         let requests = model.requests();
@@ -51,8 +51,8 @@ async fn an_approved_call_runs_and_its_result_reaches_the_model() {
         assert_eq!(requests[0].headers["x-api-key"], "made-up");
         assert_eq!(tool_results(&model.requests_for("MARK")[1])[0].text, "ran");
 
-        // The scripted agent is held to the same outline. The two CLIs differ in whether the echo of the last answer
-        // comes before `running` or after it, and only one of them tells of the queue.
+        // The scripted agent must have the same outline. The two CLIs differ in whether the echo of the last answer precedes `running`, and only
+        // one of them reports the queue.
         let mut told = outline(&claude.seen);
         told.retain(|line| ONE_ALLOWED_CALL.contains(&line.as_str()));
         told.remove(0); // the answer to `initialize`
@@ -67,7 +67,7 @@ async fn an_approved_call_runs_and_its_result_reaches_the_model() {
 #[tokio::test]
 async fn a_denied_call_does_not_run_and_the_model_gets_the_reason() {
     for program in clis("a_denied_call_does_not_run_and_the_model_gets_the_reason") {
-        let (model, place, mut claude) = start(&program).await;
+        let (model, dirs, mut claude) = start(&program).await;
         model.script(
             "MARK",
             vec![Step::text_and_tools("I will", vec![bash("touch made")]), Step::text("done")],
@@ -76,7 +76,7 @@ async fn a_denied_call_does_not_run_and_the_model_gets_the_reason() {
         let deny = json!({"behavior":"deny","message":"not on a Sunday"});
         let question = |request: &Value| request["subtype"] == "can_use_tool";
         claude.turn(|r| Reply::Success(if question(r) { deny.clone() } else { json!({}) })).await;
-        assert!(!place.work.join("made").exists());
+        assert!(!dirs.work.join("made").exists());
         let told = model
             .seen(|r| tool_results(&r.body).iter().any(|r| r.is_error && r.text.contains("not on a Sunday")))
             .await
@@ -88,7 +88,7 @@ async fn a_denied_call_does_not_run_and_the_model_gets_the_reason() {
 #[tokio::test]
 async fn every_prompt_and_every_sub_agent_has_its_own_script() {
     for program in clis("every_prompt_and_every_sub_agent_has_its_own_script") {
-        let (model, place, mut claude) = start(&program).await;
+        let (model, dirs, mut claude) = start(&program).await;
         let agent = json!({"description":"a helper","prompt":"HELPER, go","subagent_type":"general-purpose",
                            "run_in_background":false});
         model.script("PARENT", vec![Step::tool("Agent", agent), Step::text("all done")]);
@@ -105,7 +105,7 @@ async fn every_prompt_and_every_sub_agent_has_its_own_script() {
         );
         claude.prompt(FIRST, "PARENT, go").await;
         assert_eq!(claude.turn(approve).await["result"], "all done");
-        assert!(place.work.join("by-helper").exists());
+        assert!(dirs.work.join("by-helper").exists());
         assert_eq!(model.requests_for("HELPER").len(), 2);
         assert!(claude.tool_results().iter().any(|(_, text, _)| text.contains("helped")));
 
@@ -115,8 +115,8 @@ async fn every_prompt_and_every_sub_agent_has_its_own_script() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_background_sub_agent_is_the_next_step_of_its_parent() {
-    for program in clis("the_end_of_a_background_sub_agent_is_the_next_step_of_its_parent") {
+async fn the_end_of_a_background_sub_agent_starts_the_next_step_of_its_parent() {
+    for program in clis("the_end_of_a_background_sub_agent_starts_the_next_step_of_its_parent") {
         let (model, _place, mut claude) = start(&program).await;
         let agent = json!({"description":"a helper","prompt":"HELPER, go","subagent_type":"general-purpose",
                            "run_in_background":true});

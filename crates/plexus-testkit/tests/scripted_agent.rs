@@ -1,4 +1,4 @@
-//! What the scripted agent promises to those who test a hub with it.
+//! The behaviour of the scripted agent that tests of the hub depend on.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
@@ -7,7 +7,7 @@ mod support;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use support::{Driver, ONE_ALLOWED_CALL, Place, Reply, approve, outline};
+use support::{Dirs, Driver, ONE_ALLOWED_CALL, Reply, approve, outline};
 
 const FIRST: &str = "aaaaaaaa-0000-4000-8000-000000000001";
 const SECOND: &str = "aaaaaaaa-0000-4000-8000-000000000002";
@@ -16,16 +16,16 @@ fn program() -> PathBuf {
     env!("CARGO_BIN_EXE_plexus-scripted-agent").into()
 }
 
-/// An agent in a folder of its own that has taken its `initialize`.
-async fn agent(place: &Place) -> Driver {
-    let mut agent = Driver::start(&program(), &place.work, &place.env(""), "stdio");
+/// An initialized agent in its own directory.
+async fn agent(dirs: &Dirs) -> Driver {
+    let mut agent = Driver::start(&program(), &dirs.work, &dirs.env(""), "stdio");
     agent.initialize().await;
     agent
 }
 
-/// What ran, as the log has it: id, tool and input.
-fn log(place: &Place) -> Vec<(String, String, Value)> {
-    let text = std::fs::read_to_string(&place.log).unwrap_or_default();
+/// The calls in the log: id, tool and input.
+fn log(dirs: &Dirs) -> Vec<(String, String, Value)> {
+    let text = std::fs::read_to_string(&dirs.log).unwrap_or_default();
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     lines
         .map(|l| {
@@ -42,7 +42,7 @@ fn one_bash(command: &str) -> String {
     json!({"steps":[{"tool":"Bash","input":{"command":command},"id":"t1"},{"say":"done"}]}).to_string()
 }
 
-/// The gate's decision as Claude Code wants it.
+/// The gate's decision in Claude Code's format.
 fn gate(decision: &str) -> Reply {
     Reply::Success(json!({"hookSpecificOutput":
         {"hookEventName":"PreToolUse","permissionDecision":decision,"permissionDecisionReason":"because"}}))
@@ -57,23 +57,23 @@ fn say(text: &str) -> impl Fn(&Value) -> bool + '_ {
 }
 
 #[tokio::test]
-async fn a_turn_is_told_in_the_order_of_the_real_cli() {
-    let place = Place::new();
-    let mut agent = agent(&place).await;
+async fn a_turn_has_the_messages_of_the_real_cli_in_order() {
+    let dirs = Dirs::new();
+    let mut agent = agent(&dirs).await;
     agent.prompt(FIRST, &one_bash("touch made; echo ran")).await;
     let result = agent.turn(approve).await;
     assert_eq!(result["subtype"], "success");
     assert_eq!(result["result"], "done");
     assert_eq!(result["usage"]["input_tokens"], 20);
-    assert!(place.work.join("made").exists());
+    assert!(dirs.work.join("made").exists());
     assert_eq!(outline(&agent.seen[1..]), ONE_ALLOWED_CALL);
     assert_eq!(agent.finish().await, Some(0));
 }
 
 #[tokio::test]
 async fn a_denied_call_never_runs() {
-    let place = Place::new();
-    let mut agent = agent(&place).await;
+    let dirs = Dirs::new();
+    let mut agent = agent(&dirs).await;
     agent.prompt(FIRST, &one_bash("touch made")).await;
     let result = agent
         .turn(|request| {
@@ -91,25 +91,25 @@ async fn a_denied_call_never_runs() {
         agent.tool_results(),
         [("t1".into(), "not now".into(), true), ("t1".into(), "because".into(), true)]
     );
-    assert!(!place.work.join("made").exists());
-    assert!(log(&place).is_empty());
+    assert!(!dirs.work.join("made").exists());
+    assert!(log(&dirs).is_empty());
 }
 
 #[tokio::test]
 async fn the_edited_input_is_the_one_that_runs() {
-    let place = Place::new();
-    let mut agent = agent(&place).await;
+    let dirs = Dirs::new();
+    let mut agent = agent(&dirs).await;
     agent.prompt(FIRST, &one_bash("echo first")).await;
     let edited = json!({"behavior":"allow","updatedInput":{"command":"echo second"}});
     agent.turn(|request| Reply::Success(if is_question(request) { edited.clone() } else { json!({}) })).await;
     assert_eq!(agent.tool_results(), [("t1".into(), "second".into(), false)]);
-    assert_eq!(log(&place), [("t1".into(), "Bash".into(), json!({"command":"echo second"}))]);
+    assert_eq!(log(&dirs), [("t1".into(), "Bash".into(), json!({"command":"echo second"}))]);
 }
 
 #[tokio::test]
-async fn a_gate_that_fails_lets_the_tool_run_unasked() {
-    let place = Place::new();
-    let mut agent = agent(&place).await;
+async fn an_error_of_the_gate_runs_the_tool_without_permission() {
+    let dirs = Dirs::new();
+    let mut agent = agent(&dirs).await;
     for (uuid, broken) in [(FIRST, None), (SECOND, Some("rubbish"))] {
         agent.prompt(uuid, &one_bash("echo ran")).await;
         agent
@@ -119,14 +119,14 @@ async fn a_gate_that_fails_lets_the_tool_run_unasked() {
             })
             .await;
     }
-    assert_eq!(log(&place).len(), 2);
+    assert_eq!(log(&dirs).len(), 2);
 }
 
 #[tokio::test]
-async fn an_allowing_gate_asks_no_more_and_reading_is_asked_only_if_the_gate_says_so() {
-    let place = Place::new();
-    std::fs::write(place.work.join("note"), "text").unwrap();
-    let mut agent = agent(&place).await;
+async fn an_allowed_call_needs_no_permission_and_reading_only_if_the_gate_asks() {
+    let dirs = Dirs::new();
+    std::fs::write(dirs.work.join("note"), "text").unwrap();
+    let mut agent = agent(&dirs).await;
     let mut questions = Vec::new();
     for (turn, decision) in ["allow", "none", "ask"].into_iter().enumerate() {
         let read = json!([{"tool":"Read","input":{"file_path":"note"}}]).to_string();
@@ -145,13 +145,13 @@ async fn an_allowing_gate_asks_no_more_and_reading_is_asked_only_if_the_gate_say
             .await;
     }
     assert_eq!(questions, ["ask"]);
-    assert_eq!(log(&place).len(), 3);
+    assert_eq!(log(&dirs).len(), 3);
 }
 
 #[tokio::test]
-async fn an_interrupt_withdraws_the_question_and_ends_the_turn() {
-    let place = Place::new();
-    let mut agent = agent(&place).await;
+async fn an_interrupt_withdraws_the_permission_request_and_ends_the_turn() {
+    let dirs = Dirs::new();
+    let mut agent = agent(&dirs).await;
     let two = json!([{"tools":[{"tool":"Bash","input":{"command":"touch made"}},{"tool":"Bash","input":{"command":"touch made"}}]}]);
     agent.prompt(FIRST, &two.to_string()).await;
     let hook = agent.until(|line| line["request"]["subtype"] == "hook_callback").await;
@@ -163,18 +163,18 @@ async fn an_interrupt_withdraws_the_question_and_ends_the_turn() {
     let result = agent.turn(approve).await;
     assert_eq!((&result["subtype"], &result["is_error"]), (&json!("error_during_execution"), &json!(true)));
     assert_eq!(agent.tool_results().len(), 2);
-    assert!(log(&place).is_empty());
+    assert!(log(&dirs).is_empty());
 
-    // The same process takes the next prompt.
+    // The same process accepts the next prompt.
     agent.prompt(SECOND, &one_bash("echo ran")).await;
     assert_eq!(agent.turn(approve).await["is_error"], false);
 }
 
 #[tokio::test]
 async fn an_interrupt_ends_a_running_command() {
-    let place = Place::new();
-    let mut started = place.signal("started");
-    let mut agent = agent(&place).await;
+    let dirs = Dirs::new();
+    let mut started = dirs.signal("started");
+    let mut agent = agent(&dirs).await;
     agent.prompt(FIRST, &one_bash("echo x > started; while :; do sleep 1; done")).await;
     for _ in 0..2 {
         let request = agent.until(|line| line["type"] == "control_request").await;
@@ -187,9 +187,9 @@ async fn an_interrupt_ends_a_running_command() {
 }
 
 #[tokio::test]
-async fn a_denial_can_end_the_turn() {
-    let place = Place::new();
-    let mut agent = agent(&place).await;
+async fn an_interrupting_denial_ends_the_turn() {
+    let dirs = Dirs::new();
+    let mut agent = agent(&dirs).await;
     agent.prompt(FIRST, &one_bash("touch made")).await;
     let deny = json!({"behavior":"deny","message":"stop it","interrupt":true});
     let result = agent
@@ -201,8 +201,8 @@ async fn a_denial_can_end_the_turn() {
 
 #[tokio::test]
 async fn a_prompt_sent_twice_is_acknowledged_twice_and_served_once() {
-    let place = Place::new();
-    let mut agent = agent(&place).await;
+    let dirs = Dirs::new();
+    let mut agent = agent(&dirs).await;
     agent.prompt(FIRST, &one_bash("echo ran")).await;
     agent.until(|line| line["type"] == "control_request").await;
     agent.prompt(FIRST, &one_bash("echo ran")).await;
@@ -215,26 +215,26 @@ async fn a_prompt_sent_twice_is_acknowledged_twice_and_served_once() {
     agent.until(|line| line["state"] == "idle").await;
     agent.prompt(SECOND, "[{\"say\":\"next\"}]").await;
     agent.turn(approve).await;
-    assert_eq!(log(&place).len(), 1);
+    assert_eq!(log(&dirs).len(), 1);
     assert_eq!(agent.seen.iter().filter(|line| line["type"] == "result").count(), 2);
 }
 
 #[tokio::test]
 async fn a_second_answer_changes_nothing() {
-    let place = Place::new();
-    let mut agent = agent(&place).await;
+    let dirs = Dirs::new();
+    let mut agent = agent(&dirs).await;
     agent.prompt(FIRST, &one_bash("echo ran")).await;
     let hook = agent.until(|line| line["type"] == "control_request").await;
     agent.reply(&hook["request_id"], Reply::Success(json!({}))).await;
     agent.reply(&hook["request_id"], gate("deny")).await;
     agent.turn(approve).await;
-    assert_eq!(log(&place).len(), 1);
+    assert_eq!(log(&dirs).len(), 1);
 }
 
 #[tokio::test]
-async fn parallel_calls_are_all_asked_before_any_is_answered() {
-    let place = Place::new();
-    let mut agent = agent(&place).await;
+async fn parallel_calls_request_permission_before_any_is_answered() {
+    let dirs = Dirs::new();
+    let mut agent = agent(&dirs).await;
     let calls: Vec<_> = (0..3)
         .map(|i| json!({"tool":"Bash","input":{"command":format!("echo {i}")},"id":format!("t{i}")}))
         .collect();
@@ -261,8 +261,8 @@ async fn parallel_calls_are_all_asked_before_any_is_answered() {
 
 #[tokio::test]
 async fn the_wire_can_be_made_to_misbehave() {
-    let place = Place::new();
-    let mut agent = agent(&place).await;
+    let dirs = Dirs::new();
+    let mut agent = agent(&dirs).await;
     let script = json!([
         {"raw":"not json"},
         {"raw_partial":"{\"type\":\"system\",\"subtype\":\"sp"}, {"raw_partial":[195]}, {"raw_partial":[188]}, {"raw":"\"}"},
@@ -310,27 +310,27 @@ async fn the_wire_can_be_made_to_misbehave() {
         assert!(!is_error, "{id} claims to have run");
     }
     assert_eq!(results.len(), 4);
-    assert!(log(&place).is_empty());
+    assert!(log(&dirs).is_empty());
     assert_eq!(agent.finish().await, Some(1));
 }
 
 #[tokio::test]
-async fn it_waits_for_a_file_and_can_end_in_mid_turn() {
-    let place = Place::new();
-    let mut agent = agent(&place).await;
+async fn it_waits_for_a_file_and_can_exit_in_mid_turn() {
+    let dirs = Dirs::new();
+    let mut agent = agent(&dirs).await;
     agent
         .prompt(FIRST, &json!([{"say":"waiting"},{"wait_file":"go"},{"say":"went"},{"exit":3}]).to_string())
         .await;
     agent.until(say("waiting")).await;
-    std::fs::write(place.work.join("go"), "").unwrap();
+    std::fs::write(dirs.work.join("go"), "").unwrap();
     agent.until(say("went")).await;
     assert_eq!(agent.finish().await, Some(3));
 }
 
 #[tokio::test]
 async fn control_requests_are_answered_at_once() {
-    let place = Place::new();
-    let mut agent = agent(&place).await;
+    let dirs = Dirs::new();
+    let mut agent = agent(&dirs).await;
     agent.request("s", json!({"subtype":"mcp_status"})).await;
     let status = agent.until(|line| line["response"]["request_id"] == "s").await;
     assert_eq!(status["response"]["response"], json!({"mcpServers":[]}));
@@ -344,9 +344,9 @@ async fn control_requests_are_answered_at_once() {
 }
 
 #[tokio::test]
-async fn a_script_with_a_mistake_ends_the_turn_with_its_reason() {
-    let place = Place::new();
-    let mut agent = agent(&place).await;
+async fn an_invalid_script_ends_the_turn_with_its_reason() {
+    let dirs = Dirs::new();
+    let mut agent = agent(&dirs).await;
     agent.prompt(FIRST, "[{\"sya\":\"hi\"}]").await;
     let result = agent.turn(approve).await;
     assert_eq!(result["is_error"], true);
@@ -355,18 +355,18 @@ async fn a_script_with_a_mistake_ends_the_turn_with_its_reason() {
 
 #[tokio::test]
 async fn plain_text_runs_the_demo() {
-    let place = Place::new();
-    let mut agent = agent(&place).await;
+    let dirs = Dirs::new();
+    let mut agent = agent(&dirs).await;
     agent.prompt(FIRST, "please help").await;
     agent.turn(approve).await;
-    assert!(place.work.join("hello-from-plexus.txt").exists());
-    assert_eq!(log(&place).iter().map(|(_, tool, _)| tool.as_str()).collect::<Vec<_>>(), ["Bash", "Write"]);
+    assert!(dirs.work.join("hello-from-plexus.txt").exists());
+    assert_eq!(log(&dirs).iter().map(|(_, tool, _)| tool.as_str()).collect::<Vec<_>>(), ["Bash", "Write"]);
 }
 
 #[tokio::test]
-async fn a_line_that_is_not_json_ends_it_and_a_blank_one_does_not() {
-    let place = Place::new();
-    let mut agent = agent(&place).await;
+async fn an_invalid_line_ends_it_and_a_blank_one_does_not() {
+    let dirs = Dirs::new();
+    let mut agent = agent(&dirs).await;
     agent.write(b"\n").await;
     agent.request("s", json!({"subtype":"mcp_status"})).await;
     agent.until(|line| line["response"]["request_id"] == "s").await;
@@ -376,23 +376,23 @@ async fn a_line_that_is_not_json_ends_it_and_a_blank_one_does_not() {
 }
 
 #[tokio::test]
-async fn an_open_question_is_denied_when_the_host_goes_away() {
-    let place = Place::new();
-    let mut agent = agent(&place).await;
+async fn an_open_permission_request_is_denied_when_stdin_is_closed() {
+    let dirs = Dirs::new();
+    let mut agent = agent(&dirs).await;
     agent.prompt(FIRST, &one_bash("touch made")).await;
     agent.until(|line| line["type"] == "control_request").await;
     assert_eq!(agent.finish().await, Some(0));
-    assert!(log(&place).is_empty());
+    assert!(log(&dirs).is_empty());
 }
 
 #[tokio::test]
-async fn on_the_mcp_channel_it_says_that_it_cannot_ask() {
-    let place = Place::new();
-    let mut agent = Driver::start(&program(), &place.work, &place.env(""), "mcp__plexus__loopback_permit");
+async fn on_the_mcp_channel_it_fails_with_a_reason() {
+    let dirs = Dirs::new();
+    let mut agent = Driver::start(&program(), &dirs.work, &dirs.env(""), "mcp__plexus__loopback_permit");
     agent.initialize().await;
     agent.prompt(FIRST, &one_bash("touch made")).await;
     let result = agent.turn(approve).await;
     assert_eq!(result["is_error"], true);
     assert!(result["result"].as_str().unwrap().contains("does not speak MCP"));
-    assert!(log(&place).is_empty());
+    assert!(log(&dirs).is_empty());
 }

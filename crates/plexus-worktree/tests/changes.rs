@@ -1,4 +1,4 @@
-//! What counts as a change of a worktree, and what never costs anybody their work.
+//! Which changes of a worktree are counted, and that no changed worktree is removed.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn a_fresh_worktree_is_unchanged_and_ignored_files_do_not_count() {
     made.write("sub/x.log", "noise");
     assert_eq!(made.figures(), [0; 5]);
     assert!(made.unchanged());
-    // Written again as it was: git, too, looks at what is in it.
+    // Written again with the same content: git compares contents, too.
     made.write("a.txt", "one\ntwo\nthree\n");
     assert!(made.unchanged());
 }
@@ -34,7 +34,7 @@ fn uncommitted_untracked_and_committed_work_is_counted() {
     assert_eq!(made.figures(), [3, 4, 2, 1, 0]);
     assert!(!made.unchanged());
     commit(&made.repo());
-    // What was committed is known to the branch, and still differs from the base.
+    // Committed work is on the branch, and still differs from the base.
     assert_eq!(made.figures(), [3, 4, 2, 0, 1]);
     assert!(!made.unchanged());
     assert_eq!(ground.make().figures(), [0; 5], "others are not touched");
@@ -106,7 +106,7 @@ fn every_kind_of_change_keeps_a_worktree() {
 }
 
 #[test]
-fn what_was_copied_or_set_up_counts_only_when_it_is_no_longer_that() {
+fn copied_and_set_up_files_count_only_after_a_change() {
     let ground = Ground::new();
     ground.write(".env", "SECRET=1\n");
     ground.write("local.conf", "x\n");
@@ -117,7 +117,7 @@ fn what_was_copied_or_set_up_counts_only_when_it_is_no_longer_that() {
         ("SECRET=1\n".to_owned(), "locally changed\n".to_owned())
     );
     assert_eq!(made.figures(), [0; 5]);
-    // Setup writes something, and takes something away, before the record is taken.
+    // Setup creates a file and deletes one before the state is recorded.
     made.write("generated.rs", "fn f() {}\n");
     std::fs::remove_file(made.path().join("sub/b.txt")).unwrap();
     assert_eq!(made.figures(), [2, 1, 1, 1, 0]);
@@ -143,13 +143,13 @@ fn lines_of_large_and_binary_files_are_not_counted_but_the_files_are() {
 }
 
 #[test]
-fn more_than_can_be_looked_at_is_said_and_kept() {
+fn a_worktree_with_too_many_files_is_reported_and_kept() {
     let ground = Ground::new();
     let made = ground.make();
     std::fs::create_dir(made.path().join("heap")).unwrap();
     let file = made.path().join("heap/0");
     std::fs::write(&file, "").unwrap();
-    // A file has at most 65,000 names.
+    // A file can have at most 65,000 hard links.
     let other = made.path().join("heap/other");
     std::fs::write(&other, "").unwrap();
     for number in 1..=100_004 {
@@ -164,7 +164,7 @@ fn more_than_can_be_looked_at_is_said_and_kept() {
 }
 
 #[test]
-fn what_does_not_stand_where_it_was_made_is_neither_read_nor_removed_for_it() {
+fn another_directory_at_the_path_of_a_worktree_is_neither_read_nor_removed() {
     let ground = Ground::new();
     let made = ground.make();
     let elsewhere = ground.dir.path().join("elsewhere");
@@ -174,7 +174,7 @@ fn what_does_not_stand_where_it_was_made_is_neither_read_nor_removed_for_it() {
     assert!(made.is_unchanged().is_err());
     std::fs::remove_file(made.path()).unwrap();
     std::fs::rename(&elsewhere, made.path()).unwrap();
-    // Git's own notion of where it is can be anything.
+    // Git's own records of the path can contain anything.
     std::fs::write(made.admin().join("gitdir"), ground.root.join(".git").to_str().unwrap()).unwrap();
     std::fs::write(made.path().join(".git"), "gitdir: /nowhere\n").unwrap();
     assert!(made.unchanged());
@@ -183,7 +183,7 @@ fn what_does_not_stand_where_it_was_made_is_neither_read_nor_removed_for_it() {
 }
 
 #[test]
-fn one_that_somebody_removed_leaves_only_its_branch_to_remove() {
+fn of_a_deleted_worktree_only_the_branch_is_removed() {
     let ground = Ground::new();
     let made = ground.make();
     std::fs::remove_dir_all(made.path()).unwrap();

@@ -1,4 +1,4 @@
-//! What a session has made of its worktree, as text to read: all of it, nothing run for it, and never more than fits.
+//! The changes in a worktree as a diff: complete, without running any program, and within a size limit.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,16 +20,16 @@ fn only(made: &Made, path: &str) -> FileDiff {
     found.files.remove(0)
 }
 
-fn told(made: &Made) -> Vec<(String, FileStatus, u64, u64)> {
+fn summary(made: &Made) -> Vec<(String, FileStatus, u64, u64)> {
     let files = all(made).files.into_iter();
     files.map(|file| (file.path, file.status, file.insertions, file.deletions)).collect()
 }
 
 #[test]
-fn committed_uncommitted_and_untracked_work_is_shown_as_one() {
+fn committed_uncommitted_and_untracked_work_is_one_diff() {
     let ground = Ground::new();
     let made = ground.make();
-    assert_eq!(told(&made), []);
+    assert_eq!(summary(&made), []);
     made.write("a.txt", "one\n2\nthree\n");
     made.write("committed.txt", "x\n");
     commit(&made.repo());
@@ -41,7 +41,10 @@ fn committed_uncommitted_and_untracked_work_is_shown_as_one() {
         ("new/deep.txt", FileStatus::Untracked, 1, 0),
         ("sub/b.txt", FileStatus::Deleted, 0, 1),
     ];
-    assert_eq!(told(&made), expected.map(|(path, status, new, gone)| (path.to_owned(), status, new, gone)));
+    assert_eq!(
+        summary(&made),
+        expected.map(|(path, status, new, gone)| (path.to_owned(), status, new, gone))
+    );
     let patches: Vec<String> = all(&made).files.into_iter().filter_map(|file| file.patch).collect();
     let expected = [
         "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n",
@@ -52,13 +55,13 @@ fn committed_uncommitted_and_untracked_work_is_shown_as_one() {
     assert_eq!(patches, expected);
     assert_eq!(only(&made, "a.txt").patch.as_deref(), Some(expected[0]));
     assert!(made.diff(Some("none")).unwrap().files.is_empty());
-    // Ignored files, and what was there when the session began, are not its work.
+    // Ignored files and files that existed at the start are not changes of the session.
     made.write("x.log", "noise");
-    assert_eq!(told(&made).len(), 4);
+    assert_eq!(summary(&made).len(), 4);
 }
 
 #[test]
-fn a_moved_file_and_one_that_is_not_text_are_said_to_be_that() {
+fn renamed_and_binary_files_are_marked() {
     let ground = Ground::new();
     let made = ground.make();
     std::fs::rename(made.path().join("a.txt"), made.path().join("moved.txt")).unwrap();
@@ -76,7 +79,7 @@ fn a_moved_file_and_one_that_is_not_text_are_said_to_be_that() {
 }
 
 #[test]
-fn what_is_large_is_cut_and_says_so() {
+fn a_large_diff_is_truncated_and_marked() {
     let ground = Ground::new();
     let made = ground.make();
     made.write("one-line", &"x".repeat(300 * 1024));
@@ -99,7 +102,7 @@ fn what_is_large_is_cut_and_says_so() {
 }
 
 #[test]
-fn what_could_mislead_a_reader_is_made_visible() {
+fn misleading_characters_are_escaped() {
     let ground = Ground::new();
     let made = ground.make();
     made.write("na\u{202e}me", "a\u{1b}[2Kb\n");

@@ -1,5 +1,5 @@
-//! A repository that a child has prepared: everything in git's configuration that names a command names one that
-//! leaves a mark. Nothing done here leaves it.
+//! A repository with a hostile configuration: every setting of git that names a command names one that writes to a file. No operation of
+//! this crate runs any of them.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,7 +13,7 @@ use common::{Ground, commit, write};
 use git2::ConfigLevel;
 use plexus_worktree::{Request, remove};
 
-/// Sets every trap there is; what springs one writes a line into the file that is returned.
+/// Configures a program in every setting that can name one. A program that runs writes a line to the returned file.
 fn trap(ground: &Ground) -> PathBuf {
     let mark = ground.dir.path().join("mark");
     let program = ground.dir.path().join("trap");
@@ -60,7 +60,7 @@ fn trap(ground: &Ground) -> PathBuf {
 }
 
 #[test]
-fn nothing_that_a_repository_names_is_run() {
+fn no_program_that_a_repository_configures_is_run() {
     let ground = Ground::new();
     ground.write(".gitattributes", "* filter=trap diff=trap merge=trap\n");
     ground.write("long.txt", &format!("{}\n", "a".repeat(100)).repeat(100));
@@ -91,10 +91,10 @@ fn nothing_that_a_repository_names_is_run() {
 }
 
 #[test]
-fn the_traps_are_real() {
+fn git_itself_runs_the_configured_programs() {
     let ground = Ground::new();
     let mark = trap(&ground);
-    let sprung = Command::new("git")
+    let triggered = Command::new("git")
         .args(["worktree", "add", "-q", "-b", "b"])
         .arg(ground.dir.path().join("by-git"))
         .current_dir(&ground.root)
@@ -103,14 +103,14 @@ fn the_traps_are_real() {
         .env("HOME", ground.dir.path())
         .stdin(Stdio::null())
         .output();
-    // Without a git program there is nothing to compare with.
-    if sprung.is_ok() {
+    // Without a git program there is no comparison.
+    if triggered.is_ok() {
         assert!(mark.exists(), "git itself runs what the configuration names");
     }
 }
 
 #[test]
-fn a_repository_that_cannot_be_read_any_more_is_an_error_and_nothing_is_removed() {
+fn a_damaged_repository_is_an_error_and_nothing_is_removed() {
     let ground = Ground::new();
     let made = ground.make();
     for (file, content) in
@@ -118,7 +118,7 @@ fn a_repository_that_cannot_be_read_any_more_is_an_error_and_nothing_is_removed(
     {
         let before = std::fs::read(ground.root.join(file)).ok();
         write(&ground.root, file, content);
-        // Either answer will do, as long as it is one and a changed worktree is not called unchanged.
+        // Any result is fine, if there is one and a changed worktree does not count as unchanged.
         let _ = made.changes();
         made.write("x.txt", "mine\n");
         assert!(!made.is_unchanged().unwrap_or(false), "{file}");

@@ -8,11 +8,11 @@ use clap::Parser;
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask save-data-dir")]
 struct Args {
-    /// A folder that is not there yet, such as tests/fixtures/data-dir-v2
+    /// A directory that does not exist yet, for example tests/fixtures/data-dir-v2
     to: PathBuf,
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    plexus_e2e::saved::save(&Args::parse().to).await
+    plexus_e2e::saved_data_dir::save(&Args::parse().to).await
 }

@@ -1,5 +1,5 @@
-//! One agent of a chaos run and whoever drives it: turn after turn, each with calls that say which they are, read as
-//! they happen from one position on. What is told twice, out of order or differently is a fault.
+//! An agent of a chaos run and its driver. Each turn has calls with unique texts. The driver reads every event once. A repeated, reordered
+//! or changed event is a fault.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::Run;
-use super::book::{Turn, of};
 use super::client::Client;
 use super::forks::Fork;
+use super::observations::{Turn, of};
 use crate::{Channel, script};
 
-/// How many calls a turn has.
+/// The number of calls in a turn.
 const CALLS: usize = 4;
-/// One turn in so many is followed by a fork.
+/// One turn in this many is followed by a fork.
 const FORK_ONE_IN: u8 = 6;
-/// How soon a hub that is away is tried again.
+/// The pause between two attempts to reach a hub.
 const TRY_AGAIN: Duration = Duration::from_millis(20);
-/// How long one that chats stays for the answer.
+/// How long the driver waits for the result of `chat` before it disconnects.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// What an agent is.
+/// The program of an agent.
 pub(super) enum Program {
     /// The scripted agent.
     Scripted(PathBuf),
@@ -34,12 +34,12 @@ pub(super) enum Program {
     Real {
         /// The program.
         claude: PathBuf,
-        /// Where its answers are written down.
+        /// The scripts of its model.
         model: Scripts,
     },
 }
 
-/// An agent.
+/// An agent of a chaos run.
 pub(super) struct Agent {
     pub(super) number: usize,
     pub(super) program: Program,
@@ -47,25 +47,25 @@ pub(super) struct Agent {
     pub(super) work: PathBuf,
 }
 
-/// Where an agent goes on.
+/// The session and turn with which an agent continues.
 struct Next {
     session: String,
-    /// The turn of that session.
+    /// The number of the turn in that session.
     turn: u64,
-    /// The turn of the agent, in whatever session.
+    /// The number of the agent's turn over all its sessions.
     number: u64,
-    /// What it has said, in turns that came to a good end.
+    /// The texts that it wrote in complete turns.
     said: Vec<String>,
-    /// All that it was told to have said.
+    /// All its texts, as the driver received them.
     told: Vec<Value>,
 }
 
 impl Agent {
-    /// Works turn by turn until the run is over.
-    pub(super) async fn live(self, run: Arc<Run>, mut rng: Rng) -> anyhow::Result<()> {
+    /// Runs turn after turn until the end of the chaos run.
+    pub(super) async fn run_turns(self, run: Arc<Run>, mut rng: Rng) -> anyhow::Result<()> {
         let client = Client::new(&run, rng.fork());
         let session = self.create(&client).await;
-        run.book.joined(&session);
+        run.observations.joined(&session);
         let mut next = Next { session, turn: 1, number: 1, said: Vec::new(), told: Vec::new() };
         while !run.over.load(Ordering::SeqCst) {
             self.begin(&client, &next, &mut rng).await;
@@ -76,19 +76,19 @@ impl Agent {
             }
             next.told.extend(of(&events, "content").map(|event| event["text"].clone()));
             let read = Turn { session: next.session.clone(), turn, status, events };
-            run.book.turn(run.victims, &self.number_of(number), read, &self.expected(number));
+            run.observations.turn(run.victims, &self.number_of(number), read, &self.expected(number));
             (next.turn, next.number) = (turn + 1, number + 1);
             if rng.u8(0..FORK_ONE_IN) == 0 {
                 let fork = self.fork(&client, &next).await;
                 let original = next.session.clone();
-                run.book.forked(Fork { original, fork: fork.clone(), told: next.told.clone() });
-                // Of the scripted agent there is no transcript to go on from: it stays.
+                run.observations.forked(Fork { original, fork: fork.clone(), told: next.told.clone() });
+                // The scripted agent has no transcript to continue from, so it stays in its session.
                 if let Program::Real { .. } = self.program {
-                    run.book.moved(&next.session, &fork);
+                    run.observations.moved(&next.session, &fork);
                     (next.session, next.turn) = (fork, 1);
                 }
             }
-            // Sometimes the next prompt finds the process, sometimes none, and sometimes one on its way out.
+            // The next prompt may find the process running, ended or ending.
             sleep(Duration::from_millis(rng.u64(0..400))).await;
         }
         Ok(())
@@ -98,7 +98,7 @@ impl Agent {
         format!("a{}t{number}", self.number)
     }
 
-    /// The texts a turn says, in order.
+    /// The texts of a turn, in order.
     fn expected(&self, number: u64) -> Vec<String> {
         match self.program {
             Program::Scripted(_) => {
@@ -118,16 +118,16 @@ impl Agent {
         let params = json!({
             "name": name, "working_dir": self.work, "channel": channel, "env": {"CHAOS_CLAUDE": program},
         });
-        made(client, "claudecode.create", params, &name).await
+        create_once(client, "claudecode.create", params, &name).await
     }
 
     async fn fork(&self, client: &Client, next: &Next) -> String {
         let name = format!("agent-{}-from-{}", self.number, next.number);
         let params = json!({"session_id": next.session, "new_name": name});
-        made(client, "claudecode.fork", params, &name).await
+        create_once(client, "claudecode.fork", params, &name).await
     }
 
-    /// Begins the next turn, whatever becomes of the answer.
+    /// Starts the next turn, even if the result of the call is lost.
     async fn begin(&self, client: &Client, next: &Next, rng: &mut Rng) {
         let Next { session, turn, number, said, .. } = next;
         let me = self.number_of(*number);
@@ -157,7 +157,7 @@ impl Agent {
         };
         loop {
             let chat = json!({"session_id": session, "prompt": prompt});
-            // One that waits for the end of its turn never stays for it.
+            // `chat` would wait for the end of the turn, so the client disconnects.
             let begun = match rng.u8(0..4) {
                 0 => client.call_within("claudecode.chat", chat, PATIENCE).await,
                 _ => client.call("claudecode.chat_async", chat).await,
@@ -165,7 +165,7 @@ impl Agent {
             if begun.is_ok() {
                 return;
             }
-            // Perhaps it was begun, and the answer was lost.
+            // The turn may have started although the result was lost.
             let got = client.call("claudecode.get", json!({"session_id": session})).await;
             if got.is_ok_and(|got| got["session"]["turn"].as_u64() >= Some(*turn)) {
                 return;
@@ -175,7 +175,7 @@ impl Agent {
     }
 }
 
-/// A step of a model that was sent all of this: whatever process it is, and whosever fork, it knows what was said before.
+/// A step that runs only if the model request contains all these texts: every process and every fork must know its history.
 fn if_it_knows(said: Vec<String>, step: Step) -> Step {
     Step::from_fn(move |request| {
         let request = request.to_string();
@@ -184,12 +184,12 @@ fn if_it_knows(said: Vec<String>, step: Step) -> Step {
     })
 }
 
-/// Makes a session, once, however often it takes to be told so; its id.
-async fn made(client: &Client, method: &str, params: Value, name: &str) -> String {
+/// Creates a session exactly once, with as many calls as necessary. Returns its id.
+async fn create_once(client: &Client, method: &str, params: Value, name: &str) -> String {
     loop {
         match client.call(method, params.clone()).await {
-            Ok(made) => return crate::text(&made["id"]),
-            // Nobody said so, but it was made.
+            Ok(create_once) => return crate::text(&create_once["id"]),
+            // An earlier call created it, but its result was lost.
             Err(error) if error.data["type"] == "name_taken" => {
                 if let Ok(got) = client.call("claudecode.get", json!({"name": name})).await {
                     return crate::text(&got["session"]["id"]);
@@ -200,7 +200,7 @@ async fn made(client: &Client, method: &str, params: Value, name: &str) -> Strin
     }
 }
 
-/// Reads a turn to its end, each event once; how it ended.
+/// Reads a turn to its end, each event once. Returns its status and events.
 async fn follow(run: &Run, client: &Client, session: &str, turn: u64) -> (String, Vec<Value>) {
     let mut events: Vec<Value> = Vec::new();
     loop {
@@ -213,7 +213,7 @@ async fn follow(run: &Run, client: &Client, session: &str, turn: u64) -> (String
         };
         for told in poll["events"].as_array().into_iter().flatten() {
             if told["seq"].as_u64() != Some(events.len() as u64) {
-                run.book.fault(format!(
+                run.observations.fault(format!(
                     "{session} turn {turn}: {} after {} events",
                     told["seq"],
                     events.len()

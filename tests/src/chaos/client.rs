@@ -1,5 +1,5 @@
-//! A client of a chaos run. Now and then it hangs up in the middle of a call, whichever it is, and then knows no more
-//! than one whose hub was killed: its call may have counted or not.
+//! A client of a chaos run. It sometimes disconnects during a call. After that, as after a kill of the hub, it does not know whether the
+//! call was committed.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,13 +12,13 @@ use tokio::time::timeout;
 
 use super::Run;
 
-/// How long a call may take.
+/// The time limit of a call.
 const LIMIT: Duration = Duration::from_secs(10);
-/// One of so many calls is hung up on, at most so many milliseconds after it was begun.
-const HANG_UP_ONE_IN: u8 = 10;
+/// One of this many calls is disconnected, at most this many milliseconds after its start.
+const DISCONNECT_ONE_IN: u8 = 10;
 const HANG_UP_WITHIN: u64 = 30;
 
-/// A client that hangs up now and then.
+/// A client that sometimes disconnects.
 pub(super) struct Client {
     run: Arc<Run>,
     rpc: Rpc,
@@ -31,24 +31,24 @@ impl Client {
         Self { run: Arc::clone(run), rpc, rng: Mutex::new(rng) }
     }
 
-    /// Calls a method, and stays for the answer or does not.
+    /// Calls a method. May disconnect before the result.
     pub(super) async fn call(&self, method: &str, params: Value) -> Result<Value, RpcError> {
-        let patience = {
+        let wait = {
             let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
-            (rng.u8(0..HANG_UP_ONE_IN) == 0).then(|| Duration::from_millis(rng.u64(0..HANG_UP_WITHIN)))
+            (rng.u8(0..DISCONNECT_ONE_IN) == 0).then(|| Duration::from_millis(rng.u64(0..HANG_UP_WITHIN)))
         };
-        self.call_within(method, params, patience.unwrap_or(LIMIT)).await
+        self.call_within(method, params, wait.unwrap_or(LIMIT)).await
     }
 
-    /// Calls a method and hangs up if there is no answer in this time.
+    /// Calls a method, and disconnects if there is no result in this time.
     pub(super) async fn call_within(
         &self,
         method: &str,
         params: Value,
-        patience: Duration,
+        wait: Duration,
     ) -> Result<Value, RpcError> {
-        // Whatever is left of the call is dropped, and its connection with it.
-        let answered = timeout(patience, self.rpc.call(method, params)).await;
+        // Dropping the call closes its connection.
+        let answered = timeout(wait, self.rpc.call(method, params)).await;
         let hung_up = || RpcError { code: 0, message: "hung up".to_owned(), data: json!(null) };
         let answer = answered.unwrap_or_else(|_| Err(hung_up()));
         if answer.as_ref().is_err_and(|error| error.data["type"] == "store_unavailable") {

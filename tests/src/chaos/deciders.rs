@@ -1,4 +1,4 @@
-//! Clients that answer whatever is open, several at once, so that some come second; and that hang up now and then.
+//! Clients that answer open approvals concurrently, so that some answers come second, and that sometimes disconnect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,19 +25,19 @@ pub(super) async fn decide(run: Arc<Run>, mut rng: Rng) {
         };
         cursor = open["cursor"].clone();
         for approval in open["approvals"].as_array().into_iter().flatten() {
-            // Left for the others, or for later.
+            // Leaves the approval for other clients, or for later.
             if rng.u8(0..4) == 0 {
                 continue;
             }
             let (id, approve) = (crate::text(&approval["id"]), rng.u8(0..3) > 0);
-            run.book.asked(&id, &crate::text(&approval["tool_use_id"]));
+            run.observations.asked(&id, &crate::text(&approval["tool_use_id"]));
             let respond = json!({"approval_id": id, "approve": approve});
-            // One that hung up, or whose answer could not be stored, does not know what became of it.
+            // After a disconnect or a failed commit, the client does not know the outcome.
             let Ok(answer) = client.call("loopback.respond", respond).await else { continue };
             match answer["type"].as_str() {
-                Some("ok") => run.book.decided(&id, approve),
-                Some("already_resolved") => run.book.told(&id, &crate::text(&answer["status"])),
-                _ => run.book.fault(format!("an answer that makes no sense: {answer}")),
+                Some("ok") => run.observations.decided(&id, approve),
+                Some("already_resolved") => run.observations.told(&id, &crate::text(&answer["status"])),
+                _ => run.observations.fault(format!("an answer that makes no sense: {answer}")),
             }
         }
         if open["approvals"].as_array().is_none_or(Vec::is_empty) {

@@ -1,5 +1,5 @@
-//! A disk that fails under the hub's store for short spans: no room, broken writes, broken syncs, all of them or some.
-//! The hub is told by a file (`faulty_disk` in `plexus-store`); a span may begin before a hub and outlast it.
+//! A disk that fails under the hub's store for short periods: no space, failed writes, failed syncs, all of them or some. The hub reads the
+//! fault from a file (`faulty_disk` in `plexus-store`). A period may start before a hub and end after it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use tokio::time::sleep;
 
 use super::Run;
 
-/// What goes wrong, in the words of the store.
+/// The faults, as the store names them.
 const FAULTS: [&str; 3] = ["no space", "broken write", "broken sync"];
 
-/// The file that says what is wrong with the disk; nothing is once this is dropped.
+/// The file that names the fault. Dropping this ends the fault.
 pub(super) struct FailingDisk {
     file: PathBuf,
 }
@@ -25,12 +25,12 @@ impl FailingDisk {
         Self { file }
     }
 
-    /// Fails and mends until it is aborted.
-    pub(super) async fn fail_now_and_then(self, run: Arc<Run>, mut rng: Rng) -> anyhow::Result<()> {
+    /// Starts and ends faults until it is aborted.
+    pub(super) async fn fail_sometimes(self, run: Arc<Run>, mut rng: Rng) -> anyhow::Result<()> {
         loop {
             sleep(Duration::from_millis(rng.u64(50..1200))).await;
             let fault = FAULTS[rng.usize(..FAULTS.len())];
-            // Every write or sync, or every so many: then half of what belongs together fails.
+            // Every write or sync fails, or only one in a few. In that case part of a commit may fail.
             let every = if rng.bool() { 1 } else { rng.u32(2..7) };
             self.tell(&format!("{every} {fault}"))?;
             run.spans.fetch_add(1, Ordering::SeqCst);
@@ -40,7 +40,7 @@ impl FailingDisk {
         }
     }
 
-    /// In place at once or not at all.
+    /// Writes the file atomically.
     fn tell(&self, what: &str) -> anyhow::Result<()> {
         let staged = self.file.with_extension("staged");
         std::fs::write(&staged, what)?;

@@ -1,23 +1,23 @@
-//! Conversations in a chaos run: agents fork their sessions now and then, and real ones go on in the fork. In the end each
-//! fork has to be there once, with all that was said before it, and each session has to have said what its reader was told.
+//! Conversations in a chaos run: agents sometimes fork their sessions, and real agents continue in the fork. At the end each fork must
+//! exist once, with its complete history, and each session must contain what its reader received.
 
 use std::collections::{BTreeSet, HashMap};
 
 use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 
-use super::book::{Turn, of};
+use super::observations::{Turn, of};
 
 /// A session that was forked.
 #[derive(Debug)]
 pub(super) struct Fork {
     pub(super) original: String,
     pub(super) fork: String,
-    /// What its agent was told to have said before.
+    /// The texts of its agent before the fork, as the driver received them.
     pub(super) told: Vec<Value>,
 }
 
-/// Compares forks and sessions with what was read of them.
+/// Compares forks and sessions with what the readers received.
 pub(super) async fn compare(
     rpc: &Rpc,
     forks: &[Fork],
@@ -60,7 +60,7 @@ pub(super) async fn compare(
     Ok(())
 }
 
-/// What an agent said, of all that stands there.
+/// The texts of the agent among these nodes.
 fn said<'a>(nodes: impl Iterator<Item = &'a Value>) -> Vec<&'a Value> {
     let own = nodes.filter(|node| node["role"] == "assistant");
     let blocks = own.flat_map(|node| node["content"].as_array().into_iter().flatten());

@@ -1,24 +1,24 @@
-//! Who is killed in a chaos run, and when: the hub at random instants or between two steps, agents and their keepers.
-//! A hub that was killed is started again, as often as it takes while the disk fails.
+//! The kills of a chaos run: the hub at random instants or between two steps, and agents and their keepers. A killed hub is started
+//! again, as often as necessary while the disk fails.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fastrand::Rng;
-use plexus_testkit::hubproc::HubProcess;
+use plexus_testkit::hub_process::HubProcess;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::time::{Instant, sleep};
 
 use super::{Disk, Options, Run, Victims};
 
-/// How long a failing disk may keep a hub from coming up, and how soon it is tried again.
+/// How long a failing disk may prevent a start, and the pause between two attempts.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 const START_AGAIN: Duration = Duration::from_millis(50);
-/// After how many kills it is said how far a run has come.
-const TELL_EVERY: u32 = 10;
+/// The number of kills between two reports of progress.
+const REPORT_EVERY: u32 = 10;
 
-/// Where the hub comes by between two steps, see `kill_point` in `plexus-core`.
+/// The kill points of the hub between two steps, see `kill_point` in `plexus-core`.
 pub const KILL_POINTS: [&str; 36] = [
     "start: begun",
     "start: keeper started",
@@ -58,16 +58,16 @@ pub const KILL_POINTS: [&str; 36] = [
     "end: settled",
 ];
 
-/// How a hub is killed.
+/// How the hub is killed.
 #[derive(Debug, Clone)]
 pub enum Kills {
-    /// So often, at random instants.
+    /// This often, at random instants.
     Random(u32),
-    /// Between two steps, each once.
+    /// At each of these points, once.
     At(Vec<&'static str>),
 }
 
-/// Kills the hub again and again; how long it took to be back each time.
+/// Kills the hub repeatedly. Returns the time of each restart.
 pub(super) async fn at_random(
     hub: &mut HubProcess,
     kills: u32,
@@ -84,7 +84,7 @@ pub(super) async fn at_random(
             }
         }
         sleep(Duration::from_millis(rng.u64(5..900))).await;
-        // Going away in order has to work on a failing disk, too.
+        // A regular stop must work on a failing disk, too.
         if options.disk == Disk::Failing && rng.u8(0..4) == 0 {
             hub.terminate().await?;
         } else {
@@ -97,16 +97,16 @@ pub(super) async fn at_random(
         };
         sleep(Duration::from_millis(away)).await;
         back.push(restart(hub, run).await?);
-        if kill.is_multiple_of(TELL_EVERY) {
+        if kill.is_multiple_of(REPORT_EVERY) {
             let spans = run.spans.load(Ordering::SeqCst);
-            let turns = run.book.turns();
+            let turns = run.observations.turns();
             (options.progress)(&format!("{kill} kills, {spans} spans of a failing disk, {turns} turns"));
         }
     }
     Ok(back)
 }
 
-/// Has the hub end at each of these points, once.
+/// Kills the hub at each of these points, once.
 pub(super) async fn at_points(
     hub: &mut HubProcess,
     points: &[&str],
@@ -115,7 +115,7 @@ pub(super) async fn at_points(
 ) -> anyhow::Result<Vec<Duration>> {
     let mut back = Vec::new();
     for point in points {
-        // In place at once or not at all: half a name would be no point.
+        // Writes the file atomically, because half a name is not a kill point.
         let staged = file.with_extension("staged");
         std::fs::write(&staged, point)?;
         std::fs::rename(&staged, file)?;
@@ -123,21 +123,21 @@ pub(super) async fn at_points(
             back.push(restart(hub, run).await?);
         } else {
             let _ = std::fs::remove_file(file);
-            run.book.fault(format!("the hub never came to `{point}`"));
+            run.observations.fault(format!("the hub never came to `{point}`"));
         }
     }
     Ok(back)
 }
 
-/// Kills one process of one session with -9: a keeper, an agent, or what it runs.
+/// Kills one process of one session with SIGKILL: a keeper, an agent, or a command.
 fn kill_one(run: &Run, rng: &mut Rng) -> anyhow::Result<()> {
-    let sessions = run.book.sessions();
+    let sessions = run.observations.sessions();
     let Some(session) = rng.choice(&sessions) else { return Ok(()) };
     let processes = crate::processes_of(session);
     let Some(pid) = rng.choice(&processes).and_then(|pid| Pid::from_raw(pid.cast_signed())) else {
         return Ok(());
     };
-    // Opened first and looked at again: the pid may have become another process.
+    // Opens the pid first and then checks it, because the pid may have been reused.
     let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return Ok(()) };
     if crate::processes_of(session).contains(&pid.as_raw_pid().cast_unsigned()) {
         let _ = pidfd_send_signal(&pidfd, Signal::KILL);
@@ -145,7 +145,7 @@ fn kill_one(run: &Run, rng: &mut Rng) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts it again; how long it took to be ready. While the disk fails it may come up or say why it does not.
+/// Starts the hub again. Returns the time until it is ready. On a failing disk the start may fail with a reason.
 async fn restart(hub: &mut HubProcess, run: &Run) -> anyhow::Result<Duration> {
     let started = Instant::now();
     loop {

@@ -1,14 +1,14 @@
-//! The chaos run: agents at work, clients that decide and read all the while, and a hub that is killed with -9 at
-//! random instants, perhaps on a disk that fails. In the end what each agent did is compared with what was decided and
-//! with what was told. A seed gives the same choices again; what they meet depends on the machine.
+//! The chaos run: agents work, clients decide and read, and the hub is killed with SIGKILL at random instants, optionally on a failing
+//! disk. At the end, it compares the actions of each agent with the decisions and with the published events. A seed repeats the random
+//! choices; their timing depends on the machine.
 
 mod agents;
-mod book;
 mod client;
 mod deciders;
 mod disk;
 mod forks;
 mod kills;
+mod observations;
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -25,75 +25,75 @@ use tokio::time::timeout;
 
 use crate::{Channel, Setup, World};
 use agents::{Agent, Program};
-use book::Book;
-pub use book::Report;
 use disk::FailingDisk;
 pub use kills::{KILL_POINTS, Kills};
+use observations::Observations;
+pub use observations::Report;
 
-/// How long everything may take to come to its end once nothing is killed any more.
-const SETTLE_WITHIN: Duration = Duration::from_secs(180);
+/// The time limit for all turns to end after the last kill.
+const FINISH_WITHIN: Duration = Duration::from_secs(180);
 const DECIDERS: u64 = 4;
 const KILL_POINT: &str = "kill-point";
 const STORE_FAULT: &str = "store-fault";
 
-/// What a chaos run does.
+/// The options of a chaos run.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// How the hub is killed.
     pub kills: Kills,
-    /// What all choices follow from.
+    /// The seed of the random choices.
     pub seed: u64,
-    /// How many scripted agents there are.
+    /// The number of scripted agents.
     pub agents: usize,
-    /// Pinned versions of `claude`, each with a session on either channel.
+    /// Pinned versions of `claude`, each with one session per channel.
     pub versions: Vec<&'static str>,
-    /// Who else is killed.
+    /// Which processes are killed besides the hub.
     pub victims: Victims,
-    /// What the hub writes to.
+    /// The state of the disk.
     pub disk: Disk,
-    /// Is told how far it has come.
+    /// Receives reports of progress.
     pub progress: fn(&str),
 }
 
-/// Who is killed beside the hub.
+/// The processes that are killed besides the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Victims {
-    /// Nobody: every turn comes to a good end.
+    /// None: every turn completes.
     Nobody,
-    /// Agents and their keepers, too: their turns fail and say so.
+    /// Agents and their keepers: their turns fail with a reason.
     Children,
 }
 
 /// The disk under the hub's store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disk {
-    /// Nothing is wrong with it.
+    /// It does not fail.
     Sound,
-    /// For short spans it has no room, or its writes and syncs go wrong.
+    /// For short periods it has no space, or its writes and syncs fail.
     Failing,
 }
 
-/// What everyone in a run shares.
+/// The shared state of a run.
 struct Run {
     url: String,
     token: String,
     victims: Victims,
     disk: Disk,
-    book: Book,
-    /// How often the disk began to fail.
+    observations: Observations,
+    /// How often the disk started to fail.
     spans: AtomicUsize,
-    /// How often a call was refused because of that.
+    /// The number of calls that failed because of that.
     refused_calls: AtomicUsize,
-    /// How often a hub did not come up because of that, and said so.
+    /// The number of starts that failed because of that, with a reason.
     refused_starts: AtomicUsize,
-    /// Nothing new is begun from here on.
+    /// Set when no new turn may start.
     over: AtomicBool,
 }
 
-/// Runs it.
+/// Runs the chaos run.
 ///
 /// # Errors
-/// When it cannot be set up; what goes wrong in it is in the report.
+/// If it cannot be set up. Violations are in the report.
 pub async fn run(options: &Options) -> anyhow::Result<Report> {
     let tools = TempDir::new()?;
     let world = world(tools.path()).await?;
@@ -102,16 +102,16 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
         token: world.hub.token()?,
         victims: options.victims,
         disk: options.disk,
-        book: Book::default(),
+        observations: Observations::default(),
         spans: AtomicUsize::new(0),
         refused_calls: AtomicUsize::new(0),
         refused_starts: AtomicUsize::new(0),
         over: AtomicBool::new(false),
     });
     let mut agents = JoinSet::new();
-    for agent in cast(&world, options)? {
+    for agent in agents_of_run(&world, options)? {
         let rng = Rng::with_seed(options.seed.wrapping_add(agent.number as u64));
-        agents.spawn(agent.live(Arc::clone(&run), rng));
+        agents.spawn(agent.run_turns(Arc::clone(&run), rng));
     }
     let mut deciders = JoinSet::new();
     for number in 0..DECIDERS {
@@ -122,7 +122,7 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
     if options.disk == Disk::Failing {
         let failing = FailingDisk::new(tools.path().join(STORE_FAULT));
         let rng = Rng::with_seed(options.seed.rotate_left(32));
-        disk.spawn(failing.fail_now_and_then(Arc::clone(&run), rng));
+        disk.spawn(failing.fail_sometimes(Arc::clone(&run), rng));
     }
 
     let World { mut hub, model, work, log, dir, .. } = world;
@@ -133,7 +133,7 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
     anyhow::ensure!(disk.try_join_next().is_none(), "the disk could not be made to fail");
     disk.shutdown().await;
     run.over.store(true, Ordering::SeqCst);
-    let settled = timeout(SETTLE_WITHIN, async {
+    let settled = timeout(FINISH_WITHIN, async {
         while let Some(lived) = agents.join_next().await {
             lived.context("an agent's task panicked")??;
         }
@@ -141,23 +141,23 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
     });
     match settled.await {
         Ok(lived) => lived?,
-        Err(_) => run.book.fault(format!("{} agents did not come to an end", agents.len())),
+        Err(_) => run.observations.fault(format!("{} agents did not come to an end", agents.len())),
     }
     agents.abort_all();
     deciders.abort_all();
-    let report = run.book.close(&run, options, &log, &work).await?;
+    let report = run.observations.close(&run, options, &log, &work).await?;
     drop((hub, model));
-    // What went wrong has to be looked into.
+    // The files are kept if there are violations.
     let kept = (!report.faults.is_empty()).then(|| dir.keep());
     Ok(report.with_the_rest(absences, kept))
 }
 
-/// A hub whose agents are what their environment says.
+/// A hub whose agents are chosen by their environment.
 async fn world(tools: &Path) -> anyhow::Result<World> {
     let dispatcher = tools.join("claude");
     std::fs::write(&dispatcher, "#!/bin/sh\nexec \"$CHAOS_CLAUDE\" \"$@\"\n")?;
     std::fs::set_permissions(&dispatcher, Permissions::from_mode(0o755))?;
-    // Processes come and go all the while: the ends of idle ones are part of it.
+    // A short idle time, so that idle processes end during the run.
     let mut setup = Setup::scripted().with_config("idle_secs = 0.2\ninitialize_secs = 20");
     for (name, file) in [("PLEXUS_KILL_POINT_FILE", KILL_POINT), ("PLEXUS_STORE_FAULT_FILE", STORE_FAULT)] {
         setup.env.push((name.to_owned(), tools.join(file).display().to_string()));
@@ -165,11 +165,11 @@ async fn world(tools: &Path) -> anyhow::Result<World> {
     setup.start(dispatcher).await
 }
 
-/// Who takes part.
-fn cast(world: &World, options: &Options) -> anyhow::Result<Vec<Agent>> {
+/// The agents of the run.
+fn agents_of_run(world: &World, options: &Options) -> anyhow::Result<Vec<Agent>> {
     let scripted = plexus_testkit::binaries::scripted_agent()?;
     let work = world.work.clone();
-    let mut cast: Vec<Agent> = (0..options.agents)
+    let mut agents_of_run: Vec<Agent> = (0..options.agents)
         .map(|number| Agent {
             number,
             program: Program::Scripted(scripted.clone()),
@@ -182,8 +182,8 @@ fn cast(world: &World, options: &Options) -> anyhow::Result<Vec<Agent>> {
             .with_context(|| format!("claude {version} is not here; `cargo xtask test` fetches it"))?;
         for channel in [Channel::Control, Channel::Relay] {
             let program = Program::Real { claude: claude.clone(), model: world.model.scripts() };
-            cast.push(Agent { number: cast.len(), program, channel, work: work.clone() });
+            agents_of_run.push(Agent { number: agents_of_run.len(), program, channel, work: work.clone() });
         }
     }
-    Ok(cast)
+    Ok(agents_of_run)
 }

@@ -1,4 +1,4 @@
-//! What shows that an attack succeeded: bytes of the data directory elsewhere, or another content of it than before.
+//! Evidence of a successful attack: bytes of the data directory in another place, or a changed file in the data directory.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use plexus_e2e::World;
 
-/// Stands in files of the data directory and nowhere else.
+/// A text that is only in files of the data directory.
 const MARKER: &str = "MARKER-OF-THE-DATA-DIRECTORY";
-/// The beginning of the names of an attacker's files.
+/// The prefix of the names of an attacker's files.
 pub const EVIL: &str = "evil-";
 
-/// Names of files in the folder `marked` of the data directory.
+/// The names of the files in the directory `marked` of the data directory.
 pub fn many() -> impl Iterator<Item = String> {
     (0..200).map(|i| format!("m-{i}"))
 }
@@ -56,19 +56,19 @@ impl Evidence {
         Ok(found)
     }
 
-    /// Whether these bytes hold any of the data directory.
+    /// Whether these bytes contain any content of the data directory.
     pub fn is_in(&self, bytes: &[u8]) -> bool {
         let text = String::from_utf8_lossy(bytes);
         text.contains(MARKER) || text.contains(&self.token)
     }
 
-    /// The regular files below `dir` that hold any of the data directory; links are not followed.
+    /// The regular files in `dir` that contain any content of the data directory. It does not follow links.
     pub fn leaked_to(&self, dir: &Path) -> Vec<PathBuf> {
         let holds = |path: &PathBuf| std::fs::read(path).is_ok_and(|content| self.is_in(&content));
         files_below(dir).into_iter().filter(holds).collect()
     }
 
-    /// What is not as it was: files of the hub, and files of an attacker among them.
+    /// The changes: changed files of the hub, and new files of an attacker.
     pub fn changed(&self) -> anyhow::Result<Vec<String>> {
         let now = self.now()?;
         let differs = |path: &&PathBuf| now.get(*path) != self.before.get(*path);

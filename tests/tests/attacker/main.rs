@@ -1,5 +1,5 @@
-//! An attacker in the place of an agent swaps directories for links to the data directory while the hub works on them.
-//! Nothing of the data directory leaves it and nothing in it changes, and the same operation works when nobody interferes.
+//! An attacker with the rights of an agent swaps directories for links to the data directory while the hub works on them. Nothing
+//! leaks from the data directory and nothing in it changes. Without the attacker, the same operation works.
 
 mod evidence;
 mod random;
@@ -16,9 +16,9 @@ use plexus_testkit::skip;
 use serde_json::{Value, json};
 use swapper::Swapper;
 
-/// How often an attack is tried. Without the helper process each of them succeeded within a few tries.
+/// The number of attempts. Without the file helper each attack succeeded within a few attempts.
 const TRIES: usize = 12;
-/// How many files the hub is kept busy with.
+/// The number of files that keep the hub busy.
 const FILES: usize = 150;
 
 struct Ground {
@@ -30,8 +30,8 @@ struct Ground {
 }
 
 impl Ground {
-    /// A repository whose tracked directory `sub` and untracked directories `copied` and `same` hold files named as the
-    /// hub's; all but `same` hold as many others as given.
+    /// A repository. Its tracked directory `sub` and its untracked directories `copied` and `same` contain files with the names of the
+    /// hub's files. All but `same` also contain this many other files.
     async fn new(test: &'static str, files: usize) -> anyhow::Result<Option<Self>> {
         let world = Setup::scripted().world(test).await?.context("always there")?;
         let evidence = Evidence::of(&world)?;
@@ -40,7 +40,7 @@ impl Ground {
         for dir in ["", "sub", "copied"] {
             fill(&root.join(dir), files)?;
         }
-        // Names that both sides have: a copy that misses a file fails, and is undone.
+        // Both sides have these names, because a copy that misses a file fails and is undone.
         std::fs::create_dir(root.join("same"))?;
         for name in evidence::many() {
             std::fs::write(root.join("same").join(name), "EVIL\n")?;
@@ -63,7 +63,7 @@ impl Ground {
         Ok(view["session"]["wall"] == "none")
     }
 
-    /// Creates sessions with a worktree and a copied directory while `attack` goes on, until the attack has succeeded or failed often enough.
+    /// Creates sessions with a worktree and a copied directory during `attack`, until the attack has succeeded or failed often enough.
     async fn create_under(&self, copy: &str, attack: Swapper) -> anyhow::Result<()> {
         let isolation = json!({"type": "worktree", "copy": [copy]});
         for i in 0..TRIES {
@@ -80,7 +80,7 @@ impl Ground {
         Ok(())
     }
 
-    /// The same operation works when nobody interferes.
+    /// Checks that the same operation works without the attacker.
     async fn works(&self) -> anyhow::Result<(String, PathBuf)> {
         let isolation = json!({"type": "worktree", "copy": ["copied"]});
         let session = self.world.create("legitimate", json!({"isolation": isolation})).await?;
@@ -94,7 +94,7 @@ impl Ground {
     }
 }
 
-/// Files that are named as those of the hub, and enough others to keep it busy.
+/// Creates files with the names of the hub's files, and others that keep the hub busy.
 fn fill(dir: &Path, others: usize) -> anyhow::Result<()> {
     std::fs::create_dir_all(dir)?;
     let others = (0..others).map(|i| format!("{EVIL}{i}"));
@@ -115,8 +115,8 @@ fn commit(repo: &Repository) -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_swapped_source_of_a_copy_gives_nothing_away() -> anyhow::Result<()> {
-    let Some(ground) = Ground::new("a_swapped_source_of_a_copy_gives_nothing_away", 3).await? else {
+async fn a_swapped_source_of_a_copy_leaks_nothing() -> anyhow::Result<()> {
+    let Some(ground) = Ground::new("a_swapped_source_of_a_copy_leaks_nothing", 3).await? else {
         return Ok(());
     };
     let marked = ground.world.hub.data_dir().join("marked");
@@ -127,9 +127,9 @@ async fn a_swapped_source_of_a_copy_gives_nothing_away() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_swapped_destination_of_a_copy_changes_nothing_of_the_hub() -> anyhow::Result<()> {
+async fn a_swapped_destination_of_a_copy_changes_no_file_of_the_hub() -> anyhow::Result<()> {
     let Some(ground) =
-        Ground::new("a_swapped_destination_of_a_copy_changes_nothing_of_the_hub", FILES).await?
+        Ground::new("a_swapped_destination_of_a_copy_changes_no_file_of_the_hub", FILES).await?
     else {
         return Ok(());
     };
@@ -142,9 +142,9 @@ async fn a_swapped_destination_of_a_copy_changes_nothing_of_the_hub() -> anyhow:
 }
 
 #[tokio::test]
-async fn a_worktree_swapped_during_checkout_changes_nothing_of_the_hub() -> anyhow::Result<()> {
+async fn a_worktree_swapped_during_checkout_changes_no_file_of_the_hub() -> anyhow::Result<()> {
     let Some(ground) =
-        Ground::new("a_worktree_swapped_during_checkout_changes_nothing_of_the_hub", FILES).await?
+        Ground::new("a_worktree_swapped_during_checkout_changes_no_file_of_the_hub", FILES).await?
     else {
         return Ok(());
     };
@@ -155,8 +155,8 @@ async fn a_worktree_swapped_during_checkout_changes_nothing_of_the_hub() -> anyh
 }
 
 #[tokio::test]
-async fn a_swapped_directory_gives_nothing_away_in_a_diff() -> anyhow::Result<()> {
-    let Some(ground) = Ground::new("a_swapped_directory_gives_nothing_away_in_a_diff", FILES).await? else {
+async fn a_swapped_directory_leaks_nothing_in_a_diff() -> anyhow::Result<()> {
+    let Some(ground) = Ground::new("a_swapped_directory_leaks_nothing_in_a_diff", FILES).await? else {
         return Ok(());
     };
     let (session, path) = ground.works().await?;

@@ -1,5 +1,5 @@
-//! A random attacker: it swaps whatever an agent could swap, in random order and as fast as it can, while sessions with
-//! worktrees are created, compared and deleted through a real hub.
+//! A random attacker: it swaps any path that an agent could swap, in random order and as fast as it can, while a real hub creates,
+//! compares and deletes sessions with worktrees.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,21 +13,21 @@ use serde_json::{Value, json};
 use crate::Ground;
 use crate::swapper::{Swapper, exchange};
 
-/// How many clients create, compare and delete at once.
+/// The number of clients that create, compare and delete at once.
 const CLIENTS: usize = 3;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_random_attacker_gets_nothing_and_changes_nothing() -> anyhow::Result<()> {
-    attacked_for(Duration::from_secs(6), "a_random_attacker_gets_nothing_and_changes_nothing").await
+async fn a_random_attacker_reads_and_changes_no_file_of_the_hub() -> anyhow::Result<()> {
+    attacked_for(Duration::from_secs(6), "a_random_attacker_reads_and_changes_no_file_of_the_hub").await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow: one minute"]
-async fn a_random_attacker_gets_nothing_in_a_minute() -> anyhow::Result<()> {
-    attacked_for(Duration::from_secs(60), "a_random_attacker_gets_nothing_in_a_minute").await
+async fn a_random_attacker_reads_and_changes_nothing_in_a_minute() -> anyhow::Result<()> {
+    attacked_for(Duration::from_secs(60), "a_random_attacker_reads_and_changes_nothing_in_a_minute").await
 }
 
-/// What was tried meanwhile, and how much of it failed because of the attacker.
+/// The number of operations, and how many of them failed because of the attacker.
 #[derive(Default)]
 struct Counts {
     tried: AtomicUsize,
@@ -36,7 +36,7 @@ struct Counts {
 
 async fn attacked_for(time: Duration, test: &'static str) -> anyhow::Result<()> {
     let Some(ground) = Ground::new(test, 20).await? else { return Ok(()) };
-    // One that is compared all the time, whatever becomes of the others.
+    // This session is compared all the time and never deleted.
     let (_, path) = ground.works().await?;
     for name in ["operator.token", "marker.txt"] {
         std::fs::write(path.join("sub").join(name), "changed\n")?;
@@ -60,7 +60,7 @@ async fn attacked_for(time: Duration, test: &'static str) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Creates, compares and deletes sessions with a worktree. Failures are as they may be; answers hold nothing of the hub.
+/// Creates, compares and deletes sessions with a worktree. Operations may fail. No answer may contain data of the hub.
 async fn work(ground: &Ground, client: usize, until: Instant, counts: &Counts) -> anyhow::Result<()> {
     let door = Rpc::new(ground.world.hub.url(), &ground.world.hub.token()?);
     let call = async |method: &str, params: Value| -> anyhow::Result<Option<Value>> {
@@ -83,7 +83,7 @@ async fn work(ground: &Ground, client: usize, until: Instant, counts: &Counts) -
         let created = call("claudecode.create", create).await?.is_some();
         call("claudecode.diff", json!({"name": "legitimate"})).await?;
         call("claudecode.get", json!({"name": "legitimate"})).await?;
-        // What leaked into one that stays is found at the end.
+        // Some worktrees stay, so that a leak into them is found at the end.
         if created && i % 3 != 0 {
             call("claudecode.diff", json!({"name": name})).await?;
             call("claudecode.delete", json!({"name": name})).await?;
@@ -92,7 +92,7 @@ async fn work(ground: &Ground, client: usize, until: Instant, counts: &Counts) -
     Ok(())
 }
 
-/// Swaps one path after the other for a link to some place in the data directory, back and forth for a while.
+/// Swaps random paths for links to random places in the data directory, back and forth.
 fn attacker(ground: &Ground) -> Swapper {
     let (root, worktrees) = (ground.root.clone(), ground.worktrees.clone());
     let (data, link) = (ground.world.hub.data_dir().to_owned(), ground.world.home.join("link"));
@@ -105,7 +105,7 @@ fn attacker(ground: &Ground) -> Swapper {
         while Instant::now() < until {
             exchange(&victim, &link);
         }
-        // Everything is put back, so that something is left for the hub to do, and now and then it has a moment for it.
+        // Restores everything and sometimes pauses, so that the hub can work.
         if !link.is_symlink() {
             exchange(&victim, &link);
         }
@@ -114,7 +114,7 @@ fn attacker(ground: &Ground) -> Swapper {
     })
 }
 
-/// Something that an agent can rename: in the working directory, in the repository, or in a worktree.
+/// A path that an agent can rename: in the working directory, in the repository, or in a worktree.
 fn victim(root: &Path, worktrees: &Path, random: &mut fastrand::Rng) -> Option<PathBuf> {
     let some = |dir: PathBuf, random: &mut fastrand::Rng| -> Option<PathBuf> {
         let entries = dir.read_dir().ok()?.flatten().map(|entry| entry.path());
@@ -134,7 +134,7 @@ fn victim(root: &Path, worktrees: &Path, random: &mut fastrand::Rng) -> Option<P
     }
 }
 
-/// Looks into every blob of the repository; says how many there are.
+/// Searches every blob of the repository. Returns their number.
 fn searched_objects(ground: &Ground) -> anyhow::Result<usize> {
     let repo = Repository::open(&ground.root)?;
     let odb = repo.odb()?;

@@ -1,5 +1,5 @@
-//! The attacker: a thread that does, as fast as it can, what any command of an agent could do: it renames and links in the
-//! working directory, the repository and the worktrees. It never touches the data directory by a path of its own.
+//! The attacker: a thread that renames and links paths in the working directory, the repository and the worktrees, as fast as it can.
+//! Any command of an agent could do the same. It never accesses the data directory directly.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
@@ -28,14 +28,13 @@ impl Swapper {
         Self { stop, thread: Some(thread) }
     }
 
-    /// Swaps one path of a child for a link to `target`, and back, and so on.
+    /// Swaps one path of a child for a link to `target`, back and forth.
     pub fn between(path: PathBuf, link: PathBuf, target: &Path) -> anyhow::Result<Self> {
         symlink(target, &link)?;
         Ok(Self::start(move || exchange(&path, &link)))
     }
 
-    /// The same for `inside` each worktree that appears in `worktrees`, from the moment it does; the worktree itself if
-    /// `inside` is empty.
+    /// The same for the path `inside` in each new worktree in `worktrees`. If `inside` is empty, it swaps the worktree itself.
     pub fn in_new_worktrees(worktrees: PathBuf, inside: &'static str, target: PathBuf) -> Self {
         let mut known = BTreeSet::new();
         Self::start(move || {
@@ -63,7 +62,7 @@ impl Drop for Swapper {
     }
 }
 
-/// Exchanges two paths in one step, if both are there.
+/// Exchanges two paths atomically, if both exist.
 pub fn exchange(one: &Path, other: &Path) {
     let path = |path: &Path| PathBuf::from(path.to_string_lossy().trim_end_matches('/'));
     let _ = renameat_with(CWD, path(one), CWD, path(other), RenameFlags::EXCHANGE);

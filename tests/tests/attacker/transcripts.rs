@@ -1,5 +1,5 @@
-//! Transcripts of Claude Code lie below the home directory, where every agent can write: their size costs the hub nothing,
-//! and a link in their place gives nothing away.
+//! Transcripts of Claude Code are in the home directory, where every agent can write. Their size does not affect the hub, and a link in
+//! their place leaks nothing.
 
 use std::fs::File;
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -9,12 +9,12 @@ use anyhow::Context as _;
 use plexus_e2e::{Setup, World};
 use serde_json::json;
 
-/// As large as in the report.
+/// The size in the bug report.
 const HUGE: u64 = 1_500_000_000;
-/// What the hub may use at most, in kilobytes: it uses about a tenth of it.
-const MOST_KB: u64 = 300_000;
+/// The largest memory of the hub in kilobytes. It uses about a tenth of this.
+const MAX_KB: u64 = 300_000;
 
-/// The most memory that a hub has used, in kilobytes.
+/// The peak memory of a hub in kilobytes.
 fn peak_kb(world: &World) -> anyhow::Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", world.hub.pid()))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("VmHWM")?;
@@ -29,29 +29,29 @@ async fn turn(world: &World, session: &str) -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_huge_transcript_costs_the_hub_no_memory() -> anyhow::Result<()> {
+async fn a_huge_transcript_uses_no_memory_of_the_hub() -> anyhow::Result<()> {
     let world = Setup::scripted().world("a huge transcript").await?.context("always there")?;
     let project = world.home.join(".claude/projects/work");
     std::fs::create_dir_all(&project)?;
     let session = world.create("resumed", json!({})).await?;
-    // Nothing but zeros: one line without an end, that takes no room on the disk.
+    // A sparse file of zeros: one endless line that uses no disk space.
     File::create(project.join(format!("{session}.jsonl")))?.set_len(HUGE)?;
     turn(&world, &session).await?;
     world.call("claudecode.stop", json!({"session_id": session})).await?;
 
-    // What it cost is found behind the zeros all the same.
+    // The cost after the zeros is still found.
     let other = world.create("ordinary", json!({})).await?;
     let mut transcript = File::create(project.join(format!("{other}.jsonl")))?;
     transcript.seek(SeekFrom::Start(HUGE))?;
     transcript.write_all(b"\n{\"type\":\"cost-state\",\"totalCostUSD\":1.5}\n")?;
     turn(&world, &other).await?;
     let peak = peak_kb(&world)?;
-    assert!(peak < MOST_KB, "the hub has used {peak} kB");
+    assert!(peak < MAX_KB, "the hub has used {peak} kB");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_projects_folder_that_leads_elsewhere_is_followed_into_nothing_of_the_hub() -> anyhow::Result<()> {
+async fn a_link_in_place_of_the_transcripts_leaks_nothing_of_the_hub() -> anyhow::Result<()> {
     let world = Setup::scripted().world("linked projects").await?.context("always there")?;
     let session = world.create("linked", json!({})).await?;
     std::fs::create_dir_all(world.home.join(".claude"))?;
@@ -61,7 +61,7 @@ async fn a_projects_folder_that_leads_elsewhere_is_followed_into_nothing_of_the_
     std::fs::write(inside.join(format!("{session}.jsonl")), cost)?;
     symlink(world.hub.data_dir(), world.home.join(".claude/projects"))?;
     turn(&world, &session).await?;
-    // A transcript would have been resumed.
+    // If a transcript had been found, it would have been resumed.
     let launch = std::fs::read_to_string(world.run_dir(&session, 1).join("launch.json"))?;
     assert!(launch.contains("--session-id") && !launch.contains("--resume"), "{launch}");
     Ok(())

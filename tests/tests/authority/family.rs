@@ -1,5 +1,5 @@
-//! A family of sessions, with a token for each: a grandparent, a parent, the session in the middle with an open question,
-//! its child and its sibling; and those who are no family.
+//! A family of sessions with a token for each: a grandparent, a parent, the session in the middle with an open approval,
+//! its child and its sibling. There are also callers that do not belong to the family.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,9 +9,9 @@ use plexus_e2e::{Setup, World, text};
 use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 
-/// Who calls.
+/// The kind of caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who {
+pub enum Caller {
     Operator,
     ReadingToken,
     DecidingToken,
@@ -25,7 +25,7 @@ pub enum Who {
     None,
 }
 
-impl Who {
+impl Caller {
     pub const ALL: [Self; 11] = [
         Self::Operator,
         Self::ReadingToken,
@@ -57,22 +57,22 @@ impl Who {
     }
 }
 
-/// All of them.
+/// The family and its tokens.
 pub struct Family {
     pub world: World,
     pub work: PathBuf,
     /// The session in the middle.
     pub target: String,
-    /// Its conversation tree, and where it stands in it.
+    /// Its conversation tree, and its head in that tree.
     pub tree: String,
     pub node: String,
-    /// Its open question.
+    /// Its open approval.
     pub approval: String,
     pub reading_token: String,
-    /// A rule for it that the operator made.
+    /// A rule that the operator added for it.
     pub rule: u64,
     tokens: Vec<String>,
-    /// Those that nobody is above of but the operator.
+    /// The sessions that the operator created.
     roots: Vec<String>,
     names: AtomicU32,
 }
@@ -102,15 +102,15 @@ impl Family {
         Ok(family)
     }
 
-    pub fn token(&self, who: Who) -> &str {
-        &self.tokens[Who::ALL.iter().position(|one| *one == who).unwrap_or_default()]
+    pub fn token(&self, who: Caller) -> &str {
+        &self.tokens[Caller::ALL.iter().position(|one| *one == who).unwrap_or_default()]
     }
 
     pub fn fresh_name(&self) -> String {
         format!("n{}", self.names.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Another family, as nothing has happened to yet.
+    /// Replaces the family with a new one that no attempt has changed.
     pub async fn renew(&mut self) -> anyhow::Result<()> {
         for root in std::mem::take(&mut self.roots) {
             self.world.call("claudecode.delete", json!({"session_id": root})).await?;
@@ -151,7 +151,7 @@ impl Family {
         Ok(())
     }
 
-    /// A session made with this token, and its own token.
+    /// Creates a session with this token. Returns it with its own token.
     async fn member(&self, maker: &str) -> anyhow::Result<(String, String)> {
         let (maker, operator) = (self.rpc(maker), self.rpc(&self.world.hub.token()?));
         let params = json!({"name": self.fresh_name(), "working_dir": self.work, "hub_tools": true, "approve_scope": ["*"]});
@@ -167,7 +167,7 @@ impl Family {
         Ok((name, text(&made["token"])))
     }
 
-    /// Has a session ask, and says under which id.
+    /// Requests a permit for a session. Returns the id of the approval.
     async fn asks(&self, session: &str, token: &str) -> anyhow::Result<String> {
         let rpc = self.rpc(token);
         tokio::spawn(async move {

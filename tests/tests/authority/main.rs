@@ -1,5 +1,5 @@
-//! Who may do what: every method and every door by every kind of caller, exactly as `docs/authority.md` says. The table
-//! there is made from what is seen here (`PLEXUS_WRITE_DOCS=1` writes it anew), and a method without a row fails.
+//! Access rights: every kind of caller tries every method and every door. The outcomes must equal the table in
+//! `docs/authority.md` (`PLEXUS_WRITE_DOCS=1` writes it). A method without a row fails the test.
 
 mod family;
 mod tokens;
@@ -12,28 +12,28 @@ use plexus_core::Needs;
 use plexus_testkit::rpc::{Listener, Rpc, get};
 use serde_json::{Value, json};
 
-use family::{Family, Who};
+use family::{Caller, Family};
 
-/// What a caller met.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Met {
-    /// It may.
+enum Outcome {
+    /// The caller may do it.
     Yes,
-    /// It may, and finds nothing of this session.
+    /// The caller may do it, but sees nothing of this session.
     Nothing,
-    /// It is told that it may not.
+    /// Forbidden.
     No,
-    /// There is no such session or approval for it.
+    /// The caller cannot find the session or approval.
     NotFound,
-    /// It is nobody.
+    /// The token is not valid.
     Nobody,
-    /// It asked, and waits for the answer.
+    /// The permit waits for a decision.
     Asks,
-    /// It asked, and was denied on the spot.
+    /// The permit was denied at once.
     Denied,
 }
 
-impl Met {
+impl Outcome {
     fn word(self) -> &'static str {
         match self {
             Self::Yes => "yes",
@@ -47,13 +47,13 @@ impl Met {
     }
 }
 
-/// What is tried on the session in the middle of a family.
-enum Try {
-    /// A method that is about one session, or one approval of it.
+/// An attempt on the session in the middle of a family.
+enum Attempt {
+    /// A method for one session or one approval of it.
     Method(&'static str, fn(&Family) -> Value),
-    /// A method that shows all there is for its caller.
+    /// A method that lists everything that its caller may see.
     Overview(&'static str, fn(&Family) -> Value),
-    /// A door without a method.
+    /// A path that is not a method.
     Door(&'static str),
 }
 
@@ -61,8 +61,8 @@ fn session(family: &Family) -> Value {
     json!({"session_id": family.target})
 }
 
-fn rows() -> Vec<Try> {
-    use Try::{Door, Method, Overview};
+fn rows() -> Vec<Attempt> {
+    use Attempt::{Door, Method, Overview};
     vec![
         Overview("claudecode.list", |_| json!({})),
         Overview("claudecode.streams", |_| json!({})),
@@ -124,7 +124,7 @@ fn rows() -> Vec<Try> {
     ]
 }
 
-impl Try {
+impl Attempt {
     fn name(&self) -> &'static str {
         match self {
             Self::Method(name, _) | Self::Overview(name, _) | Self::Door(name) => name,
@@ -136,7 +136,7 @@ impl Try {
         methods.get(self.name()).is_some_and(|method| !matches!(method.needs, Needs::Read | Needs::Watch))
     }
 
-    async fn by(&self, who: Who, family: &Family) -> anyhow::Result<Met> {
+    async fn by(&self, who: Caller, family: &Family) -> anyhow::Result<Outcome> {
         let (url, token) = (family.world.hub.url(), family.token(who));
         let answer = match self {
             Self::Door("GET /metrics") => get(url, "/metrics", token).await.map(Value::from),
@@ -148,10 +148,10 @@ impl Try {
                 let rpc = Rpc::new(url, token).with_limit(Duration::from_secs(10));
                 let call = async { Ok(rpc.call(method, params(family)).await?) };
                 if *method == "loopback.permit" {
-                    // Nobody answers here: who waits has asked.
+                    // Nobody answers here, so a call that waits has created an approval.
                     match tokio::time::timeout(Duration::from_millis(500), call).await {
                         Ok(answer) => answer,
-                        Err(_) => return Ok(Met::Asks),
+                        Err(_) => return Ok(Outcome::Asks),
                     }
                 } else {
                     call.await
@@ -159,21 +159,21 @@ impl Try {
             }
         };
         Ok(match answer {
-            Ok(answer) if answer["behavior"] == "deny" => Met::Denied,
+            Ok(answer) if answer["behavior"] == "deny" => Outcome::Denied,
             Ok(answer) if matches!(self, Self::Overview(..)) && !shows(&answer, &family.target) => {
-                Met::Nothing
+                Outcome::Nothing
             }
-            Ok(_) => Met::Yes,
+            Ok(_) => Outcome::Yes,
             Err(error) => match error.kind.as_deref() {
-                Some("forbidden" | "http_403") => Met::No,
+                Some("forbidden" | "http_403") => Outcome::No,
                 Some(
                     "session_not_found" | "approval_not_found" | "rule_not_found" | "tree_not_found"
                     | "node_not_found" | "http_404",
-                ) => Met::NotFound,
-                Some("http_401") => Met::Nobody,
-                // It was let in, and there was nothing to be done.
+                ) => Outcome::NotFound,
+                Some("http_401") => Outcome::Nobody,
+                // The caller had access, but there was nothing to do.
                 Some("turn_not_found" | "event_not_found" | "no_turn" | "tree_in_use" | "no_worktree") => {
-                    Met::Yes
+                    Outcome::Yes
                 }
                 _ => anyhow::bail!("{} by {who:?}: {error}", self.name()),
             },
@@ -181,7 +181,7 @@ impl Try {
     }
 }
 
-/// Whether a list has this session in it, or an approval of it.
+/// Whether a list contains this session or an approval of it.
 fn shows(answer: &Value, session: &str) -> bool {
     let lists = answer.as_object().into_iter().flat_map(|answer| answer.values());
     let mut entries = lists.filter_map(Value::as_array).flatten();
@@ -192,23 +192,23 @@ fn shows(answer: &Value, session: &str) -> bool {
 }
 
 #[tokio::test]
-async fn every_caller_may_do_exactly_what_the_documentation_says() -> anyhow::Result<()> {
+async fn every_caller_has_exactly_the_documented_rights() -> anyhow::Result<()> {
     let rows = rows();
-    let tried: Vec<&str> = rows.iter().map(Try::name).collect();
+    let tried: Vec<&str> = rows.iter().map(Attempt::name).collect();
     for method in plexus_server::methods().all() {
         assert!(tried.contains(&method.name), "{} has no row: say who may call it", method.name);
     }
     let mut family = Family::new().await?;
     let mut table = String::from("|");
-    for who in Who::ALL {
+    for who in Caller::ALL {
         table += &format!(" | {}", who.title());
     }
     table += " |\n|---|";
-    table += &"---|".repeat(Who::ALL.len());
+    table += &"---|".repeat(Caller::ALL.len());
     table.push('\n');
     for row in &rows {
         table += &format!("| `{}`", row.name());
-        for who in Who::ALL {
+        for who in Caller::ALL {
             if row.changes_something() {
                 family.renew().await.with_context(|| format!("before {} by {who:?}", row.name()))?;
             }

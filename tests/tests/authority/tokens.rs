@@ -1,4 +1,4 @@
-//! Tokens that the operator hands out: how long they are good, and what becomes of what is open with them.
+//! Tokens that the operator creates: how long they are valid, and how their open streams and calls end.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn token(world: &World, params: Value) -> anyhow::Result<String> {
 }
 
 #[tokio::test]
-async fn a_revoked_token_ends_all_that_is_open_with_it() -> anyhow::Result<()> {
+async fn revoking_a_token_ends_its_open_streams_and_calls() -> anyhow::Result<()> {
     let world = scripted().await?;
     let session = world.create("one", json!({})).await?;
     let reader = token(&world, json!({"name": "reader", "right": "read"})).await?;
@@ -47,7 +47,7 @@ async fn a_revoked_token_ends_all_that_is_open_with_it() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_token_ends_when_its_time_is_over_and_survives_the_hub_until_then() -> anyhow::Result<()> {
+async fn a_token_expires_in_time_and_survives_a_kill_of_the_hub() -> anyhow::Result<()> {
     let mut world = scripted().await?;
     let short = token(&world, json!({"name": "short", "right": "read", "expires_secs": 2})).await?;
     let long = token(&world, json!({"name": "long", "right": "read", "expires_secs": 3600})).await?;
@@ -62,7 +62,7 @@ async fn a_token_ends_when_its_time_is_over_and_survives_the_hub_until_then() ->
 }
 
 #[tokio::test]
-async fn bad_tokens_are_refused_in_the_same_words() -> anyhow::Result<()> {
+async fn all_invalid_tokens_get_the_same_error() -> anyhow::Result<()> {
     let world = scripted().await?;
     let taken_back = token(&world, json!({"name": "gone", "right": "read"})).await?;
     world.call("token.revoke", json!({"name": "gone"})).await?;
@@ -92,7 +92,7 @@ async fn bad_tokens_are_refused_in_the_same_words() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_decision_says_which_token_made_it() -> anyhow::Result<()> {
+async fn a_decision_names_the_token_that_made_it() -> anyhow::Result<()> {
     let world = scripted().await?;
     let session = world.create("one", json!({})).await?;
     world

@@ -1,7 +1,7 @@
-//! Limits for a session and all below it: calls that wait for more, turns that are refused or interrupted, shares of what
-//! the parent has left, and that none of it is lost or given twice when the hub is killed.
+//! Budgets of a session and its descendants: held calls, refused and interrupted turns, and grants from the budget of the
+//! parent. No grant is lost or repeated when the hub is killed.
 
-mod kills;
+mod hub_kills;
 mod shares;
 
 use anyhow::Context as _;
@@ -19,7 +19,7 @@ fn kind(error: &CallError) -> &str {
     error.kind.as_deref().unwrap_or_default()
 }
 
-/// So many calls, one after the other.
+/// A prompt with these commands, one after the other.
 fn calls(commands: &[&str]) -> String {
     let step = |command: &&str| json!({"tool": "Bash", "input": {"command": command}});
     let mut steps: Vec<Value> = commands.iter().map(step).collect();
@@ -32,22 +32,22 @@ fn ran(world: &World) -> Vec<String> {
     world.ran().iter().map(|call| text(&call["input"]["command"])).collect()
 }
 
-/// How one limit of a session stands: what was given, used, and is left.
-async fn stands(world: &World, session: &str, limit: &str) -> anyhow::Result<Value> {
+/// One limit of a session's budget: granted, used, left.
+async fn budget_of(world: &World, session: &str, limit: &str) -> anyhow::Result<Value> {
     let got = world.call("claudecode.get", json!({"session_id": session})).await?;
     let row = &got["session"]["budget"][limit];
     Ok(json!([row["limit"], row["used"], row["left"]]))
 }
 
-/// Waits until it asks for more.
-async fn asks_for_more(world: &World, session: &str) -> anyhow::Result<Value> {
+/// Waits for the budget approval of a session.
+async fn budget_approval(world: &World, session: &str) -> anyhow::Result<Value> {
     let (poll, approval) = world.asked(session).await?;
     assert_eq!((&approval["kind"], &approval["session_id"]), (&json!("budget"), &json!(session)), "{poll:#}");
     assert_eq!(poll["attention"], json!(["budget"]));
     Ok(approval)
 }
 
-async fn the_call_above_the_limit_waits_for_more(world: World) -> anyhow::Result<()> {
+async fn a_call_beyond_the_budget_is_held_until_more_is_granted(world: World) -> anyhow::Result<()> {
     let touch =
         |name: &str| Step::tool("Bash", json!({"command": format!("touch {name}"), "description": "a step"}));
     world.model.script("FIRST", vec![touch("a"), touch("b"), Step::text("done")]);
@@ -58,7 +58,7 @@ async fn the_call_above_the_limit_waits_for_more(world: World) -> anyhow::Result
     world.allow(&world.asked(&session).await?.1).await?;
     let more = world
         .poll_until(&session, |poll| {
-            // The hub sets the deadline in a commit of its own.
+            // The hub sets the deadline in a separate commit.
             let open = &poll["pending_approvals"][0];
             open["kind"] == "budget" && open["expires_at"].is_u64()
         })
@@ -67,18 +67,18 @@ async fn the_call_above_the_limit_waits_for_more(world: World) -> anyhow::Result
     assert_eq!(more["input"]["limit"], "tool_calls", "{more:#}");
     assert_eq!(json!([more["input"]["used"], more["input"]["granted"]]), json!([1, 1]));
     assert!(world.file("a").exists() && !world.file("b").exists());
-    assert_eq!(stands(&world, &session, "tool_calls").await?, json!([1, 1, 0]));
-    // Given as much again, the call goes on to where it would have gone: it is asked about.
+    assert_eq!(budget_of(&world, &session, "tool_calls").await?, json!([1, 1, 0]));
+    // With the grant doubled, the call continues at the gate, where it needs approval.
     world.allow(&more).await?;
     let ask = world.poll_until(&session, |poll| poll["pending_approvals"][0]["kind"] == "tool").await?;
     assert!(!world.file("b").exists());
     world.allow(&ask["pending_approvals"][0]).await?;
     let ended = world.ended(&session).await?;
     assert_eq!((&ended["status"], world.file("b").exists()), (&json!("complete"), true), "{ended:#}");
-    assert_eq!(stands(&world, &session, "tool_calls").await?, json!([2, 2, 0]));
+    assert_eq!(budget_of(&world, &session, "tool_calls").await?, json!([2, 2, 0]));
 
     world.chat(&session, "SECOND").await?;
-    let more = asks_for_more(&world, &session).await?;
+    let more = budget_approval(&world, &session).await?;
     world.respond(&more, json!({"approve": false, "message": "enough"})).await?;
     let ended = world.ended(&session).await?;
     assert_eq!(ended["status"], "interrupted", "{ended:#}");
@@ -90,10 +90,10 @@ async fn the_call_above_the_limit_waits_for_more(world: World) -> anyhow::Result
     );
     assert!(!world.file("c").exists());
 
-    // Whoever does not want to wait for an answer ends the turn; nobody need answer then.
+    // An interrupt ends the turn and withdraws the budget approval.
     world.model.script("STUCK", vec![touch("c"), Step::text("never said")]);
     world.chat(&session, "STUCK").await?;
-    let more = asks_for_more(&world, &session).await?;
+    let more = budget_approval(&world, &session).await?;
     world.call("claudecode.interrupt", json!({"session_id": session})).await?;
     assert_eq!(world.ended(&session).await?["status"], "interrupted");
     let got = world.call("loopback.get", json!({"approval_id": more["id"]})).await?;
@@ -110,8 +110,8 @@ async fn the_call_above_the_limit_waits_for_more(world: World) -> anyhow::Result
     Ok(())
 }
 
-/// What a turn costs is told at its end; what keeps a single one from costing without bound is the agent's own limit.
-async fn a_turn_that_costs_more_than_is_left_is_ended_by_the_agent(world: World) -> anyhow::Result<()> {
+/// The cost of a turn is known at its end. Within a turn, the agent's own limit bounds the cost.
+async fn the_agent_ends_a_turn_that_exceeds_its_cost_budget(world: World) -> anyhow::Result<()> {
     let touch =
         |name: &str| Step::tool("Bash", json!({"command": format!("touch {name}"), "description": "a step"}));
     world.model.script("COSTLY", vec![touch("a"), touch("b"), touch("c"), Step::text("done")]);
@@ -124,7 +124,7 @@ async fn a_turn_that_costs_more_than_is_left_is_ended_by_the_agent(world: World)
     let last = &events(&ended, "error")[0];
     assert_eq!(last["reason"], "budget_exhausted");
     assert!(text(&last["message"]).contains("cost_usd"), "{last}");
-    let row = stands(&world, &session, "cost_usd").await?;
+    let row = budget_of(&world, &session, "cost_usd").await?;
     assert!(row[1].as_f64() > row[0].as_f64() && row[2] == 0, "what was overdrawn counts: {row}");
     let again = json!({"session_id": session, "prompt": "AGAIN"});
     assert_eq!(kind(&world.refused("claudecode.chat_async", again.clone()).await?), "budget_exhausted");
@@ -136,12 +136,12 @@ async fn a_turn_that_costs_more_than_is_left_is_ended_by_the_agent(world: World)
 }
 
 plexus_e2e::over_channels!(
-    the_call_above_the_limit_waits_for_more,
-    a_turn_that_costs_more_than_is_left_is_ended_by_the_agent
+    a_call_beyond_the_budget_is_held_until_more_is_granted,
+    the_agent_ends_a_turn_that_exceeds_its_cost_budget
 );
 
 #[tokio::test]
-async fn unanswered_the_turn_is_interrupted_and_not_killed() -> anyhow::Result<()> {
+async fn an_expired_budget_approval_interrupts_the_turn_and_keeps_the_process() -> anyhow::Result<()> {
     let world = scripted().await?;
     let more = json!({"policy": "allow_all", "budget": {"tool_calls": 1}, "approval_timeout_secs": 1});
     let session = world.create("worker", more).await?;
@@ -159,12 +159,12 @@ async fn unanswered_the_turn_is_interrupted_and_not_killed() -> anyhow::Result<(
 }
 
 #[tokio::test]
-async fn what_is_set_meanwhile_lets_the_call_go_on() -> anyhow::Result<()> {
+async fn raising_the_budget_releases_a_held_call() -> anyhow::Result<()> {
     let world = scripted().await?;
     let session = world.create("worker", json!({"policy": "allow_all", "budget": {"tool_calls": 1}})).await?;
     let mut stream = Listener::open(world.hub.url(), "/approvals/events", &world.hub.token()?, None).await?;
     world.chat(&session, &calls(&["one", "two"])).await?;
-    let more = asks_for_more(&world, &session).await?;
+    let more = budget_approval(&world, &session).await?;
     let told: Value = serde_json::from_str(&stream.next().await?.context("an event")?.data)?;
     assert_eq!((&told["type"], &told["approval"]["id"]), (&json!("asked"), &more["id"]), "{told:#}");
     world.call("claudecode.set_budget", json!({"session_id": session, "budget": {"tool_calls": 2}})).await?;
@@ -180,12 +180,12 @@ async fn what_is_set_meanwhile_lets_the_call_go_on() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn no_rule_and_no_other_field_answers_a_question_for_more() -> anyhow::Result<()> {
+async fn a_budget_approval_is_answered_by_no_rule_and_no_other_field() -> anyhow::Result<()> {
     let world = scripted().await?;
     let rules = json!([{"rule": "budget", "effect": "allow"}, {"rule": "Bash", "effect": "allow"}]);
     let session = world.create("worker", json!({"rules": rules, "budget": {"tool_calls": 1}})).await?;
     world.chat(&session, &calls(&["one", "two"])).await?;
-    let more = asks_for_more(&world, &session).await?;
+    let more = budget_approval(&world, &session).await?;
     let added = world.call("policy.add", json!({"rules": [{"rule": "budget", "effect": "deny"}]})).await?;
     assert_eq!(added["settled"].as_array().map_or(0, Vec::len), 0, "{added}");
     for (field, value) in [
@@ -203,12 +203,12 @@ async fn no_rule_and_no_other_field_answers_a_question_for_more() -> anyhow::Res
     assert_eq!(world.call("loopback.pending", json!({})).await?["approvals"][0]["id"], more["id"]);
     world.respond(&more, json!({"approve": true, "updated_input": {"more": 4}})).await?;
     assert_eq!(world.ended(&session).await?["status"], "complete");
-    assert_eq!(stands(&world, &session, "tool_calls").await?, json!([5, 2, 3]));
+    assert_eq!(budget_of(&world, &session, "tool_calls").await?, json!([5, 2, 3]));
     Ok(())
 }
 
 #[tokio::test]
-async fn a_turn_is_refused_when_turns_or_cost_are_used_up() -> anyhow::Result<()> {
+async fn a_turn_is_refused_when_the_turn_or_cost_budget_is_exhausted() -> anyhow::Result<()> {
     let world = scripted().await?;
     for (limit, first, raised) in [("turns", json!(1), json!(2)), ("cost_usd", json!(0.000_001), json!(1))] {
         let session = world.create(&limit.replace('_', "-"), json!({"budget": {(limit): first}})).await?;
@@ -234,13 +234,13 @@ async fn a_turn_is_refused_when_turns_or_cost_are_used_up() -> anyhow::Result<()
 }
 
 #[tokio::test]
-async fn a_turn_that_runs_out_of_time_asks_and_is_interrupted() -> anyhow::Result<()> {
+async fn a_turn_without_wall_time_requests_more_and_is_interrupted_when_denied() -> anyhow::Result<()> {
     let world = scripted().await?;
     let session = world.create("slow", json!({"policy": "allow_all", "budget": {"wall_secs": 1}})).await?;
     world.chat(&session, &script(&json!([{"wait_file": world.file("never")}, {"say": "done"}]))).await?;
-    let more = asks_for_more(&world, &session).await?;
+    let more = budget_approval(&world, &session).await?;
     assert_eq!(more["input"]["limit"], "wall_secs");
-    let (wall, children) = (stands(&world, &session, "wall_secs").await?, json!([1, 0]));
+    let (wall, children) = (budget_of(&world, &session, "wall_secs").await?, json!([1, 0]));
     assert!(wall[1].as_f64() >= Some(1.0) && json!([wall[0], wall[2]]) == children, "{wall}");
     world.respond(&more, json!({"approve": true, "updated_input": {"more": 1}})).await?;
     let again = world
@@ -263,24 +263,24 @@ async fn a_turn_that_runs_out_of_time_asks_and_is_interrupted() -> anyhow::Resul
 }
 
 #[tokio::test]
-async fn time_stands_still_while_a_call_waits_for_an_answer() -> anyhow::Result<()> {
+async fn wall_time_does_not_count_while_a_call_waits_for_approval() -> anyhow::Result<()> {
     let world = scripted().await?;
     let session = world.create("patient", json!({"budget": {"wall_secs": 1}})).await?;
     world.chat(&session, &calls(&["one"])).await?;
     let (_, asked) = world.asked(&session).await?;
-    // Longer than it may run in all; what is waited for here is that nothing comes of it.
+    // Longer than the whole budget. Nothing must happen in this time.
     let cursor = world.call("loopback.wait", json!({})).await?["cursor"].clone();
     let news = world.call("loopback.wait", json!({"cursor": cursor, "timeout_ms": 1500})).await?;
     assert_eq!(news["approvals"], json!([]), "{news:#}");
     world.allow(&asked).await?;
     assert_eq!(world.ended(&session).await?["status"], "complete");
-    let used = stands(&world, &session, "wall_secs").await?[1].as_f64();
+    let used = budget_of(&world, &session, "wall_secs").await?[1].as_f64();
     assert!(used < Some(1.0), "{used:?}");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_bad_budget_is_refused_by_name() -> anyhow::Result<()> {
+async fn an_invalid_budget_is_refused_by_field_name() -> anyhow::Result<()> {
     let world = scripted().await?;
     let create = |budget: Value| json!({"name": "a", "working_dir": world.work, "budget": budget});
     for (budget, field) in [

@@ -1,13 +1,13 @@
-//! Shares: what a session gives to those below it is taken from what it has left itself, and who is asked for more.
+//! Grants between sessions: a grant is reserved from the budget of the granting session. Also, who decides a budget approval.
 
 use anyhow::Context as _;
 use plexus_e2e::{Setup, World, events, text};
 use plexus_testkit::rpc::{CallError, Door, McpClient};
 use serde_json::{Value, json};
 
-use super::{calls, kind, ran, scripted, stands};
+use super::{budget_of, calls, kind, ran, scripted};
 
-/// A session with the hub's tools and these limits that has ended its first turn, and its door.
+/// Creates a session with the hub's tools and this budget, and waits for the end of its first turn. Returns it with a client.
 async fn member(
     world: &World,
     maker: &dyn Door,
@@ -29,7 +29,7 @@ async fn refused(door: &dyn Door, method: &str, params: Value) -> anyhow::Result
     }
 }
 
-/// Waits until the door has been told of something that `fits`.
+/// Waits until `wait` returns something that `fits`.
 async fn told(door: &dyn Door, fits: impl Fn(&Value) -> Option<Value>) -> anyhow::Result<Value> {
     let mut cursor = json!(0);
     loop {
@@ -43,7 +43,7 @@ async fn told(door: &dyn Door, fits: impl Fn(&Value) -> Option<Value>) -> anyhow
 }
 
 #[tokio::test]
-async fn a_child_is_given_no_more_than_its_maker_has_left() -> anyhow::Result<()> {
+async fn a_child_is_granted_no_more_than_its_creator_has_left() -> anyhow::Result<()> {
     let world = scripted().await?;
     let budget = json!({"tool_calls": 10, "turns": 10, "cost_usd": 1, "children": 3});
     let (top, door) = member(&world, &*world.door, "top", budget).await?;
@@ -57,24 +57,28 @@ async fn a_child_is_given_no_more_than_its_maker_has_left() -> anyhow::Result<()
             "{refused}"
         );
     }
-    // What is refused has cost nothing.
-    assert_eq!(stands(&world, &top, "children").await?, json!([3, 0, 3]));
+    // A refused grant uses nothing.
+    assert_eq!(budget_of(&world, &top, "children").await?, json!([3, 0, 3]));
     let child = text(&door.call("claudecode.create", make("child", json!({"tool_calls": 6}))).await?["id"]);
-    assert_eq!(stands(&world, &top, "tool_calls").await?, json!([10, 0, 4]));
+    assert_eq!(budget_of(&world, &top, "tool_calls").await?, json!([10, 0, 4]));
     let set = |amount: u64| json!({"session_id": child, "budget": {"tool_calls": amount}});
     assert_eq!(kind(&refused(&door, "claudecode.set_budget", set(11)).await?), "budget_exceeded");
     door.call("claudecode.set_budget", set(10)).await?;
-    // Nobody raises its own.
+    // No session raises its own budget.
     let own = json!({"session_id": top, "budget": {"tool_calls": 99}});
     assert_eq!(kind(&refused(&door, "claudecode.set_budget", own).await?), "session_not_found");
-    // Not even the operator gives a child more than its parent has.
+    // Not even the operator grants a child more than its parent has.
     let refused_to_operator = world.refused("claudecode.set_budget", set(11)).await?;
     assert_eq!(refused_to_operator.data["session_id"], json!(top), "{refused_to_operator}");
     // In all three may be made, whoever makes them and whether or not they are still there.
     door.call("claudecode.create", make("second", json!({}))).await?;
     door.call("claudecode.delete", json!({"name": "second"})).await.ok();
     world.call("claudecode.delete", json!({"session_id": child})).await?;
-    assert_eq!(stands(&world, &top, "tool_calls").await?, json!([10, 0, 10]), "what was not used came back");
+    assert_eq!(
+        budget_of(&world, &top, "tool_calls").await?,
+        json!([10, 0, 10]),
+        "what was not used came back"
+    );
     door.call("claudecode.create", make("third", json!({}))).await?;
     let refused = refused(&door, "claudecode.create", make("fourth", json!({}))).await?;
     assert_eq!(
@@ -86,7 +90,7 @@ async fn a_child_is_given_no_more_than_its_maker_has_left() -> anyhow::Result<()
 }
 
 #[tokio::test]
-async fn all_who_draw_on_a_limit_wait_for_one_answer_of_the_one_above_it() -> anyhow::Result<()> {
+async fn sessions_that_share_a_budget_wait_for_one_approval() -> anyhow::Result<()> {
     let world = scripted().await?;
     let (top, top_door) = member(&world, &*world.door, "top", json!({"tool_calls": 5})).await?;
     let (middle, middle_door) = member(&world, &top_door, "middle", json!({"tool_calls": 1})).await?;
@@ -109,7 +113,7 @@ async fn all_who_draw_on_a_limit_wait_for_one_answer_of_the_one_above_it() -> an
         world.call("loopback.pending", json!({})).await?["approvals"].as_array().map(Vec::len),
         Some(1)
     );
-    // Neither the one that asks nor one below it answers.
+    // Neither the requesting session nor a descendant can answer.
     let answer = |more_of: u64| json!({"approval_id": more["id"], "approve": true, "updated_input": {"more": more_of}});
     assert_eq!(kind(&refused(&middle_door, "loopback.respond", answer(1)).await?), "approval_not_found");
     assert_eq!(kind(&refused(&leaf_door, "loopback.respond", answer(1)).await?), "approval_not_found");
@@ -122,13 +126,13 @@ async fn all_who_draw_on_a_limit_wait_for_one_answer_of_the_one_above_it() -> an
     let mut all = ran(&world);
     all.sort();
     assert_eq!(all, ["one", "three", "two"]);
-    assert_eq!(stands(&world, &top, "tool_calls").await?, json!([5, 3, 2]));
-    assert_eq!(stands(&world, &middle, "tool_calls").await?, json!([3, 3, 0]));
+    assert_eq!(budget_of(&world, &top, "tool_calls").await?, json!([5, 3, 2]));
+    assert_eq!(budget_of(&world, &middle, "tool_calls").await?, json!([3, 3, 0]));
     Ok(())
 }
 
 #[tokio::test]
-async fn at_eighty_percent_wait_returns_a_notice() -> anyhow::Result<()> {
+async fn wait_returns_a_notice_at_eighty_percent() -> anyhow::Result<()> {
     let world = scripted().await?;
     let (_, top_door) = member(&world, &*world.door, "top", json!({})).await?;
     let (child, _) = member(&world, &top_door, "child", json!({"tool_calls": 5})).await?;
@@ -151,7 +155,7 @@ async fn at_eighty_percent_wait_returns_a_notice() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn one_that_has_nothing_to_give_passes_the_question_on() -> anyhow::Result<()> {
+async fn a_parent_with_nothing_left_escalates_the_budget_approval() -> anyhow::Result<()> {
     let world = scripted().await?;
     let (top, top_door) = member(&world, &*world.door, "top", json!({"tool_calls": 1})).await?;
     let (child, _) = member(&world, &top_door, "child", json!({"tool_calls": 1})).await?;
@@ -163,17 +167,17 @@ async fn one_that_has_nothing_to_give_passes_the_question_on() -> anyhow::Result
     let passed =
         top_door.call("loopback.escalate", json!({"approval_id": more["id"], "opinion": "it is worth it"}));
     assert_eq!(passed.await?["asked_of"], json!({"kind": "operator"}));
-    // The operator gives to the parent first: a child never has more than that.
+    // The operator has to raise the parent's budget first. A child never has more than its parent.
     assert_eq!(kind(&world.refused("loopback.respond", answer.clone()).await?), "budget_exceeded");
     world.call("claudecode.set_budget", json!({"session_id": top, "budget": {"tool_calls": 3}})).await?;
     world.call("loopback.respond", answer).await?;
     assert_eq!(world.ended(&child).await?["status"], "complete");
-    assert_eq!(stands(&world, &top, "tool_calls").await?, json!([3, 2, 1]));
+    assert_eq!(budget_of(&world, &top, "tool_calls").await?, json!([3, 2, 1]));
     Ok(())
 }
 
 #[tokio::test]
-async fn one_that_is_not_there_is_passed_over() -> anyhow::Result<()> {
+async fn an_absent_parent_is_passed_over() -> anyhow::Result<()> {
     let setup = Setup::scripted().with_config("durability = \"normal\"\npresent_secs = 0.001");
     let world = setup.world("budget").await?.context("the scripted agent is always there")?;
     let (top, top_door) = member(&world, &*world.door, "top", json!({})).await?;

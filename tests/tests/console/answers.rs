@@ -1,38 +1,38 @@
-//! Answers that a person gives in the console, by mouse and by keyboard, to a real `claude`, which does accordingly.
+//! A person answers approvals of a real `claude` in the console, by mouse and by keyboard, and the agent acts on the answers.
 
 use plexus_testkit::model::{Step, tool_results};
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, over_clis};
+use crate::signed_in_page::{ConsolePage, over_clis};
 
 over_clis!(
-    what_is_asked_appears_by_itself_and_is_allowed_edited_and_denied_by_mouse,
-    what_is_asked_appears_by_itself_and_is_allowed_edited_and_denied_by_keyboard,
+    new_approvals_appear_and_are_allowed_edited_and_denied_by_mouse,
+    new_approvals_appear_and_are_allowed_edited_and_denied_by_keyboard,
 );
 
-fn makes(desk: &Desk, file: &str) -> String {
-    format!("sh -c 'echo made > {}'", desk.world.file(file).display())
+fn makes(console: &ConsolePage, file: &str) -> String {
+    format!("sh -c 'echo made > {}'", console.world.file(file).display())
 }
 
-/// A session that wants to make three files, one after the other.
-async fn wants_three(desk: &Desk) -> anyhow::Result<String> {
-    let bash = |file| Step::tool("Bash", json!({"command": makes(desk, file), "description": "a step"}));
+/// A session with three calls that each create a file and need approval.
+async fn start_three_calls(console: &ConsolePage) -> anyhow::Result<String> {
+    let bash = |file| Step::tool("Bash", json!({"command": makes(console, file), "description": "a step"}));
     let steps = ["allowed", "edited", "denied"].map(bash).into_iter().chain([Step::text("Done.")]);
-    desk.world.model.script("MAKE-THREE", steps.collect());
-    let session = desk.world.create("maker", json!({})).await?;
-    desk.nothing_open().await?;
-    desk.world.chat(&session, "MAKE-THREE files").await?;
+    console.world.model.script("MAKE-THREE", steps.collect());
+    let session = console.world.create("maker", json!({})).await?;
+    console.shows_no_approvals().await?;
+    console.world.chat(&session, "MAKE-THREE files").await?;
     Ok(session)
 }
 
-/// Waits until the page confirms an answer in these words.
-async fn confirmed(desk: &Desk, words: &str) -> anyhow::Result<()> {
-    desk.run("await page.getByTestId('confirmed').getByText(args).waitFor()", json!(words)).await.map(drop)
+/// Waits until the page confirms an answer with this text.
+async fn confirmed(console: &ConsolePage, words: &str) -> anyhow::Result<()> {
+    console.run("await page.getByTestId('confirmed').getByText(args).waitFor()", json!(words)).await.map(drop)
 }
 
-/// What was made, and what the model was told.
-async fn did_accordingly(desk: &Desk, session: &str) -> anyhow::Result<()> {
-    let world = &desk.world;
+/// Checks which files exist, what the model received, and the audit log.
+async fn agent_followed_the_answers(console: &ConsolePage, session: &str) -> anyhow::Result<()> {
+    let world = &console.world;
     let poll = world.ended(session).await?;
     assert_eq!(poll["status"], "complete", "{poll:#}");
     for (file, made) in [("allowed", true), ("edited", false), ("instead", true), ("denied", false)] {
@@ -46,58 +46,58 @@ async fn did_accordingly(desk: &Desk, session: &str) -> anyhow::Result<()> {
         record["rows"].as_array().into_iter().flatten().map(|row| &row["entry"]["by"]).collect();
     assert_eq!(by.len(), 3, "{record:#}");
     assert!(by.iter().all(|by| by["kind"] == "operator"), "{by:#?}");
-    desk.nothing_open().await
+    console.shows_no_approvals().await
 }
 
-async fn what_is_asked_appears_by_itself_and_is_allowed_edited_and_denied_by_mouse(
-    desk: &mut Desk,
+async fn new_approvals_appear_and_are_allowed_edited_and_denied_by_mouse(
+    console: &mut ConsolePage,
 ) -> anyhow::Result<()> {
-    let session = wants_three(desk).await?;
-    desk.look_at("allowed").await?;
-    assert!(!desk.world.file("allowed").exists());
-    // Whoever looks at another tab sees how many there are.
-    assert_eq!(desk.run("return page.title()", json!({})).await?, json!("(1) Plexus"));
-    desk.click("Allow").await?;
-    confirmed(desk, "Allowed: Bash sh -c").await?;
+    let session = start_three_calls(console).await?;
+    console.shows_approval("allowed").await?;
+    assert!(!console.world.file("allowed").exists());
+    // The title shows the number of open approvals in other tabs, too.
+    assert_eq!(console.run("return page.title()", json!({})).await?, json!("(1) Plexus"));
+    console.click("Allow").await?;
+    confirmed(console, "Allowed: Bash sh -c").await?;
 
-    desk.look_at("edited").await?;
-    desk.click("Edit").await?;
-    let other = makes(desk, "instead");
-    desk.run("await page.getByRole('dialog').getByLabel('command').fill(args)", json!(other)).await?;
-    desk.click("Review changes").await?;
+    console.shows_approval("edited").await?;
+    console.click("Edit").await?;
+    let other = makes(console, "instead");
+    console.run("await page.getByRole('dialog').getByLabel('command').fill(args)", json!(other)).await?;
+    console.click("Review changes").await?;
     let review = "const review = page.getByTestId('review'); await review.waitFor(); \
         return [await review.locator('.removed .text').innerText(), await review.locator('.added .text').innerText()]";
-    assert_eq!(desk.run(review, json!({})).await?, json!([makes(desk, "edited"), other]));
-    desk.click("Allow edited").await?;
-    confirmed(desk, "Allowed with changes: Bash sh -c").await?;
+    assert_eq!(console.run(review, json!({})).await?, json!([makes(console, "edited"), other]));
+    console.click("Allow edited").await?;
+    confirmed(console, "Allowed with changes: Bash sh -c").await?;
 
-    desk.look_at("denied").await?;
-    desk.click("Deny").await?;
+    console.shows_approval("denied").await?;
+    console.click("Deny").await?;
     let reason = "const dialog = page.getByRole('dialog'); await dialog.getByLabel('Reason').fill(args); \
                   await dialog.getByRole('button', {name: 'Deny'}).click()";
-    desk.run(reason, json!("not that one, thanks")).await?;
-    confirmed(desk, "Reason: not that one, thanks").await?;
-    did_accordingly(desk, &session).await
+    console.run(reason, json!("not that one, thanks")).await?;
+    confirmed(console, "Reason: not that one, thanks").await?;
+    agent_followed_the_answers(console, &session).await
 }
 
-async fn what_is_asked_appears_by_itself_and_is_allowed_edited_and_denied_by_keyboard(
-    desk: &mut Desk,
+async fn new_approvals_appear_and_are_allowed_edited_and_denied_by_keyboard(
+    console: &mut ConsolePage,
 ) -> anyhow::Result<()> {
-    // Somebody who hammers on a key answers nothing that has only just appeared.
+    // A key that is pressed while an approval appears does not answer it.
     let hammering = "await page.evaluate(() => { let pressed = false; new MutationObserver(() => { \
         if (document.querySelector('.actions')?.textContent.includes('has just appeared')) window.early = true; \
         if (pressed || !document.querySelector('article[data-status=pending]')) return; pressed = true; \
         document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'a', bubbles: true})); \
         }).observe(document.body, {childList: true, subtree: true}); })";
-    desk.run(hammering, json!({})).await?;
-    let session = wants_three(desk).await?;
-    desk.look_at("allowed").await?;
-    assert!(!desk.world.file("allowed").exists());
-    assert_eq!(desk.run("return page.evaluate(() => window.early)", json!({})).await?, json!(true));
-    desk.press(&["a"]).await?;
+    console.run(hammering, json!({})).await?;
+    let session = start_three_calls(console).await?;
+    console.shows_approval("allowed").await?;
+    assert!(!console.world.file("allowed").exists());
+    assert_eq!(console.run("return page.evaluate(() => window.early)", json!({})).await?, json!(true));
+    console.press(&["a"]).await?;
 
-    desk.look_at("edited").await?;
-    desk.press(&["e"]).await?;
+    console.shows_approval("edited").await?;
+    console.press(&["e"]).await?;
     let typed = "const field = page.getByRole('dialog').getByLabel('command'); await field.waitFor(); \
         for (let at = 0; at < 10 && !await field.evaluate((element) => element === document.activeElement); at++) await page.keyboard.press('Tab'); \
         await page.keyboard.press('Control+A'); await page.keyboard.insertText(args); \
@@ -105,11 +105,11 @@ async fn what_is_asked_appears_by_itself_and_is_allowed_edited_and_denied_by_key
             const send = page.getByRole('button', {name}); await send.and(page.locator(':enabled')).waitFor(); \
             for (let at = 0; at < 10 && !await send.evaluate((element) => element === document.activeElement); at++) await page.keyboard.press('Tab'); \
             await page.keyboard.press('Enter'); }";
-    desk.run(typed, json!(makes(desk, "instead"))).await?;
+    console.run(typed, json!(makes(console, "instead"))).await?;
 
-    desk.look_at("denied").await?;
-    desk.press(&["d"]).await?;
+    console.shows_approval("denied").await?;
+    console.press(&["d"]).await?;
     let reason = "await page.getByLabel('Reason').waitFor(); await page.keyboard.insertText(args); await page.keyboard.press('Enter')";
-    desk.run(reason, json!("not that one, thanks")).await?;
-    did_accordingly(desk, &session).await
+    console.run(reason, json!("not that one, thanks")).await?;
+    agent_followed_the_answers(console, &session).await
 }

@@ -1,5 +1,5 @@
-//! What the console leaves on the disk of the browser: nothing that signs anybody in. The whole profile is searched, while the browser runs and after
-//! it was closed, and every string in it that could be a token is tried at the hub. A reload stays signed in all the same.
+//! The console stores no credential on the disk of the browser. The tests search the whole profile, while the browser runs and after it was
+//! closed, and try every string that could be a token at the hub. A reload stays signed in.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,19 +13,19 @@ use plexus_testkit::rpc::Rpc;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::desk::link;
+use crate::signed_in_page::link;
 
-/// How many characters a token has, all of them hexadecimal.
+/// The number of hexadecimal characters in a token.
 const TOKEN: usize = 64;
 
-/// Signs in by a link, and gives the token that the page uses from then on.
+/// Signs in by a link. Returns the token of the page.
 const ENTER: &str = "const first = page.waitForRequest(/\\/events/); await page.goto(args); \
     await page.locator('[data-state=live]').waitFor(); return (await (await first).allHeaders()).authorization.replace('Bearer ', '')";
-/// Loads the page anew: it is still signed in, with the same token.
+/// Reloads the page, which stays signed in. Returns its token.
 const RELOAD: &str = "const next = page.waitForRequest(/\\/events/); await page.reload(); \
     await page.locator('[data-state=live]').waitFor(); return (await (await next).allHeaders()).authorization.replace('Bearer ', '')";
 
-/// All files below a folder, as they are now. What goes away meanwhile is passed over: browsers rename files.
+/// All files in a directory, with their content. It skips files that disappear meanwhile, because browsers rename files.
 fn contents(folder: &Path, into: &mut Vec<(String, Vec<u8>)>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -39,7 +39,7 @@ fn contents(folder: &Path, into: &mut Vec<(String, Vec<u8>)>) {
     }
 }
 
-/// A text as it may stand in a file: as it is, in UTF-16, and its bytes in base64 and hex; a token also as the bytes it stands for.
+/// The encodings of a text in a file: UTF-8, UTF-16, base64 and hex; for a token also its raw bytes.
 fn forms(secret: &str) -> Vec<Vec<u8>> {
     let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
@@ -49,7 +49,7 @@ fn forms(secret: &str) -> Vec<Vec<u8>> {
         .collect();
     let mut forms = vec![wide(secret), hex(&plain).into_bytes(), hex(&wide(secret)).into_bytes()];
     for bytes in [&plain, &raw] {
-        // At each of the three places where base64 may begin; what depends on its neighbours is left out.
+        // Base64 depends on the alignment, so there are three forms. The end is omitted because it depends on the next bytes.
         for skip in 0..3 {
             let whole = base64(bytes.get(skip..).unwrap_or_default());
             forms.push(whole.get(..whole.len().saturating_sub(4)).unwrap_or_default().as_bytes().to_vec());
@@ -71,7 +71,7 @@ fn holds(bytes: &[u8], wanted: &[u8]) -> bool {
     bytes.windows(wanted.len()).any(|window| window == wanted)
 }
 
-/// Every string that has the form of a token, in UTF-8 and in UTF-16.
+/// Collects every string with the form of a token, in UTF-8 and UTF-16.
 fn token_like(bytes: &[u8], into: &mut BTreeSet<String>) {
     for step in [1, 2] {
         for from in 0..step {
@@ -83,7 +83,7 @@ fn token_like(bytes: &[u8], into: &mut BTreeSet<String>) {
     }
 }
 
-/// Searches the profile for these secrets, and tries all that looks like one.
+/// Searches the profile for these secrets, and tries every candidate at the hub.
 async fn searched(world: &World, profile: &Path, secrets: &[&str]) -> anyhow::Result<()> {
     let mut files = Vec::new();
     contents(profile, &mut files);
@@ -116,8 +116,8 @@ async fn searched(world: &World, profile: &Path, secrets: &[&str]) -> anyhow::Re
 }
 
 #[tokio::test]
-async fn nothing_that_the_browser_writes_to_disk_signs_in() -> anyhow::Result<()> {
-    let test = "nothing_that_the_browser_writes_to_disk_signs_in";
+async fn no_file_of_the_browser_contains_a_valid_credential() -> anyhow::Result<()> {
+    let test = "no_file_of_the_browser_contains_a_valid_credential";
     let Some(world) = Setup::scripted().world(test).await? else { return Ok(()) };
     let profile = tempfile::tempdir()?;
     let on_disk = Profile::OnDisk(profile.path());
@@ -129,7 +129,7 @@ async fn nothing_that_the_browser_writes_to_disk_signs_in() -> anyhow::Result<()
     let token = text(&window.run(ENTER, json!(link)).await?);
     assert_eq!(token.len(), TOKEN);
     Rpc::new(world.hub.url(), &token).call("loopback.pending", json!({})).await?;
-    // A token that somebody was given, typed into the form.
+    // A token of another person, typed into the form.
     let made = world.call("token.new", json!({"name": "ann", "right": "decide"})).await?;
     let form = "const other = await context.newPage(); await other.goto(args.url); await other.getByLabel('sign in with a token').fill(args.token); \
         await other.getByRole('button', {name: 'Sign in'}).click(); await other.locator('[data-state=live]').waitFor(); \
@@ -141,7 +141,7 @@ async fn nothing_that_the_browser_writes_to_disk_signs_in() -> anyhow::Result<()
     for _ in 0..3 {
         assert_eq!(text(&window.run(RELOAD, json!({})).await?), token);
     }
-    // The browser writes when it likes. That the number of the tab is found shows that a token would be, too.
+    // The browser decides when it writes. The number of the tab is found, so a token would be found, too.
     let number = text(
         &window
             .run(
@@ -166,7 +166,7 @@ async fn nothing_that_the_browser_writes_to_disk_signs_in() -> anyhow::Result<()
     window.close().await?;
     searched(&world, profile.path(), &secrets).await?;
 
-    // The code of the link stands in the history; it was used.
+    // The code of the link is in the history, but it is used up.
     let refused = "return page.goto(args).then(() => page.getByRole('alert').getByText('this link was used').waitFor())";
     let Some(window) = Window::open_with(test, &[world.hub.url()], Look::WIDE, on_disk).await? else {
         return Ok(());
@@ -176,9 +176,8 @@ async fn nothing_that_the_browser_writes_to_disk_signs_in() -> anyhow::Result<()
 }
 
 #[tokio::test]
-async fn a_reload_stays_signed_in_after_the_browser_stopped_the_worker_and_a_second_tab_is_nobody()
--> anyhow::Result<()> {
-    let test = "a_reload_stays_signed_in_after_the_browser_stopped_the_worker_and_a_second_tab_is_nobody";
+async fn a_reload_stays_signed_in_without_its_worker_and_a_second_tab_does_not() -> anyhow::Result<()> {
+    let test = "a_reload_stays_signed_in_without_its_worker_and_a_second_tab_does_not";
     let Some(world) = Setup::scripted().world(test).await? else { return Ok(()) };
     let Some(window) = Window::open(test, &[world.hub.url()], Look::WIDE).await? else { return Ok(()) };
     let token = text(&window.run(ENTER, json!(link(&world).await?)).await?);
@@ -188,12 +187,12 @@ async fn a_reload_stays_signed_in_after_the_browser_stopped_the_worker_and_a_sec
         window.run(stop, json!({})).await?;
         assert_eq!(text(&window.run(RELOAD, json!({})).await?), token);
     }
-    // Another tab of the same browser, even one that has copied the number of this tab, is not signed in.
+    // Another tab of the same browser is not signed in, even with a copy of this tab's number.
     let copied = "const number = await page.evaluate(() => sessionStorage.getItem('plexus-tab')); const other = await context.newPage(); \
         await other.addInitScript((number) => sessionStorage.setItem('plexus-tab', number), number); await other.goto(args); \
         await other.getByText('Run plexus console in a terminal').waitFor(); await other.close()";
     window.run(copied, json!(world.hub.url())).await?;
-    // Who signed out leaves nothing for the page that comes next.
+    // After a sign-out nothing remains for the next page.
     window
         .run(
             "await page.keyboard.press('?'); await page.getByRole('button', {name: 'Sign out'}).click(); \
@@ -207,8 +206,8 @@ async fn a_reload_stays_signed_in_after_the_browser_stopped_the_worker_and_a_sec
 }
 
 #[tokio::test]
-async fn without_service_workers_a_reload_says_how_to_sign_in_again() -> anyhow::Result<()> {
-    let test = "without_service_workers_a_reload_says_how_to_sign_in_again";
+async fn without_service_workers_a_reload_explains_how_to_sign_in_again() -> anyhow::Result<()> {
+    let test = "without_service_workers_a_reload_explains_how_to_sign_in_again";
     let Some(world) = Setup::scripted().world(test).await? else { return Ok(()) };
     let origins = [world.hub.url()];
     let Some(window) = Window::open_with(test, &origins, Look::WIDE, Profile::WithoutWorkers).await? else {

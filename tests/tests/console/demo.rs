@@ -50,8 +50,8 @@ fn processes(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_newcomer_answers_the_agents_of_the_demo_and_ctrl_c_leaves_nothing() -> anyhow::Result<()> {
-    let test = "a_newcomer_answers_the_agents_of_the_demo_and_ctrl_c_leaves_nothing";
+async fn a_newcomer_answers_the_agents_of_the_demo_and_ctrl_c_removes_everything() -> anyhow::Result<()> {
+    let test = "a_newcomer_answers_the_agents_of_the_demo_and_ctrl_c_removes_everything";
     let home = tempfile::tempdir()?;
     let folder = home.path().to_string_lossy().into_owned();
     let path = std::env::var("PATH")?;

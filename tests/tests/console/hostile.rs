@@ -1,5 +1,5 @@
-//! What a child may write in every field that it controls, to somebody who looks at it: shown as text, it runs nothing, leads nowhere,
-//! asks nobody and holds the layout, on a desk and on a phone.
+//! Hostile content in every field that a child controls. The console shows it as text: it runs nothing, links nowhere, sends no request
+//! and does not break the layout, on a wide screen and on a phone.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use plexus_e2e::browser::Look;
 use plexus_e2e::{Setup, script};
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
 use crate::scene;
+use crate::signed_in_page::ConsolePage;
 
 const RUNS: &str =
     "<img src=x onerror=window.__pwned=1><script>window.__pwned=1</script><svg onload=window.__pwned=1>";
@@ -16,7 +16,7 @@ const ANSI: &str = "\u{1b}[31mred\u{1b}[0m\u{1b}]8;;http://evil.example\u{7}here
 const TURNED: &str = "invoice\u{202e}gnp.exe\u{2066}\u{200b}";
 const MEGABYTE: usize = 1 << 20;
 
-/// Markdown that would be more than text.
+/// Markdown with links, images, scripts and other active content.
 fn markdown() -> String {
     format!(
         "# {RUNS}\n\n[a link](javascript:window.__pwned=1) [other](http://evil.example/x) <javascript:window.__pwned=1> \
@@ -28,7 +28,7 @@ fn markdown() -> String {
     )
 }
 
-/// Tool calls with all of it, in every place.
+/// Tool calls with such content in every field.
 fn calls() -> Vec<Value> {
     let long = "x".repeat(MEGABYTE);
     let option = json!({"label": RUNS, "description": TURNED, "preview": ANSI});
@@ -45,8 +45,8 @@ fn calls() -> Vec<Value> {
     ]
 }
 
-/// What is looked at after each step: nothing has run, nothing is more than text, nothing is wider than the window.
-const HELD: &str = "const found = await page.evaluate(() => ({ pwned: window.__pwned ?? null, polluted: ({}).polluted ?? null, \
+/// The state that is checked after each step: nothing ran, everything is text, and nothing is wider than the window.
+const STATE: &str = "const found = await page.evaluate(() => ({ pwned: window.__pwned ?? null, polluted: ({}).polluted ?? null, \
         made: document.querySelectorAll('main :is(img, script, iframe, object, embed, base, meta, link, svg[onload]), [onerror], [onload]').length, \
         leads: [...document.querySelectorAll('a')].filter((a) => !a.getAttribute('href')?.startsWith('#')).map((a) => a.outerHTML), \
         wide: document.documentElement.scrollWidth - innerWidth, high: document.documentElement.scrollHeight - innerHeight, \
@@ -54,15 +54,15 @@ const HELD: &str = "const found = await page.evaluate(() => ({ pwned: window.__p
     const text = await page.locator('body').innerText(); \
     return { ...found, escapes: /[\\u0000-\\u0008\\u000e-\\u001f\\u202a-\\u202e\\u2066-\\u2069]/.test(text), markup: text.includes('<script>window.__pwned=1</script>') }";
 
-async fn held(desk: &Desk, where_: &str) -> anyhow::Result<Value> {
-    let found = desk.run(HELD, json!({})).await?;
+async fn check_page(console: &ConsolePage, where_: &str) -> anyhow::Result<Value> {
+    let found = console.run(STATE, json!({})).await?;
     let expected = [
         ("pwned", Value::Null),
         ("polluted", Value::Null),
         ("made", json!(0)),
         ("leads", json!([])),
         ("escapes", json!(false)),
-        ("origin", json!(desk.world.hub.url())),
+        ("origin", json!(console.world.hub.url())),
     ];
     for (field, value) in expected {
         assert_eq!(found[field], value, "{where_}: {field}: {found:#}");
@@ -73,10 +73,10 @@ async fn held(desk: &Desk, where_: &str) -> anyhow::Result<Value> {
     Ok(found)
 }
 
-async fn what_a_child_writes_is_only_text(test: &str, look: Look) -> anyhow::Result<()> {
+async fn text_of_a_child_stays_text(test: &str, look: Look) -> anyhow::Result<()> {
     let Some(world) = Setup::scripted().world(test).await? else { return Ok(()) };
-    let Some(desk) = Desk::open(world, test, look).await? else { return Ok(()) };
-    let world = &desk.world;
+    let Some(console) = ConsolePage::open(world, test, look).await? else { return Ok(()) };
+    let world = &console.world;
     std::fs::write(world.file("kept.txt"), "kept\n")?;
     scene::commit_all(&world.work)?;
     let session = world.create("mallory", json!({"isolation": "worktree"})).await?;
@@ -93,37 +93,38 @@ async fn what_a_child_writes_is_only_text(test: &str, look: Look) -> anyhow::Res
         {"tools": calls, "parallel": true}, {"result_error": format!("{RUNS}{ANSI}{TURNED}")},
     ]);
     world.chat(&session, &script(&steps)).await?;
-    desk.run(
-        "await page.locator('[aria-label=\"Views\"] .count').getByText(args, {exact: true}).waitFor()",
-        json!(calls.len().to_string()),
-    )
-    .await?;
-    held(&desk, "the list").await?;
+    console
+        .run(
+            "await page.locator('[aria-label=\"Views\"] .count').getByText(args, {exact: true}).waitFor()",
+            json!(calls.len().to_string()),
+        )
+        .await?;
+    check_page(&console, "the list").await?;
 
     let pending = world.call("loopback.pending", json!({})).await?;
     let mut pending = pending["approvals"].as_array().cloned().unwrap_or_default();
-    // The first is allowed in the end, and its output is looked at too.
+    // The first call is allowed at the end, and its output is checked, too.
     pending.sort_by_key(|approval| approval["tool_name"] != "Bash");
     assert_eq!(pending.len(), calls.len());
     for approval in &pending {
         let (id, tool) = (&approval["id"], approval["tool_name"].to_string());
         let tool = tool.chars().take(30).collect::<String>();
-        desk.go(&format!("#/inbox/{}", plexus_e2e::text(id))).await?;
+        console.go(&format!("#/inbox/{}", plexus_e2e::text(id))).await?;
         let whole = "await page.locator(`article[data-approval=\"${args}\"][data-ready=true]`).waitFor(); \
             await page.getByText('Loading all of it').waitFor({state: 'detached'})";
-        desk.run(whole, id.clone()).await?;
-        let found = held(&desk, &tool).await?;
-        // Shown in full it is still only text, and can be answered then.
+        console.run(whole, id.clone()).await?;
+        let found = check_page(&console, &tool).await?;
+        // Shown in full it is still text, and can then be answered.
         let all = "if (await page.locator('article[data-shown=cut]').count() > 0) await page.keyboard.press('m'); \
             await page.locator('article .end').scrollIntoViewIfNeeded(); await page.locator('article[data-shown=shown]').waitFor()";
-        desk.run(all, json!({})).await?;
-        held(&desk, &format!("{tool}, all of it")).await?;
+        console.run(all, json!({})).await?;
+        check_page(&console, &format!("{tool}, all of it")).await?;
         assert!(found["markup"] == true || tool.contains("yyy"), "{tool}: it is to be seen: {found:#}");
-        // The editor, and the dialog that asks for a reason, show it too.
+        // The editor and the dialogs for a reason and a rule show it, too.
         for key in ["e", "d", "r"] {
-            desk.run("await page.keyboard.press(args)", json!(key)).await?;
-            held(&desk, &format!("{key} at {tool}")).await?;
-            desk.run("await page.keyboard.press('Escape'); await page.getByRole('dialog').waitFor({state: 'detached'})", json!({})).await?;
+            console.run("await page.keyboard.press(args)", json!(key)).await?;
+            check_page(&console, &format!("{key} at {tool}")).await?;
+            console.run("await page.keyboard.press('Escape'); await page.getByRole('dialog').waitFor({state: 'detached'})", json!({})).await?;
         }
     }
 
@@ -137,7 +138,7 @@ async fn what_a_child_writes_is_only_text(test: &str, look: Look) -> anyhow::Res
         world.respond(approval, answer).await?;
     }
     assert_eq!(world.ended(&session).await?["status"], "failed");
-    held(&desk, "answered elsewhere").await?;
+    check_page(&console, "answered elsewhere").await?;
     let views = [
         (format!("session/{session}"), "[data-kind=error]"),
         (format!("session/{session}/tree"), "[data-testid=conversation] .row"),
@@ -146,28 +147,28 @@ async fn what_a_child_writes_is_only_text(test: &str, look: Look) -> anyhow::Res
         ("audit".to_owned(), "[role=listitem]"),
     ];
     for (view, there) in views {
-        desk.go(&format!("#/{view}")).await?;
-        desk.run("await page.locator('main').locator(args).first().waitFor()", json!(there)).await?;
-        held(&desk, &view).await?;
-        // Whatever can be opened is opened.
+        console.go(&format!("#/{view}")).await?;
+        console.run("await page.locator('main').locator(args).first().waitFor()", json!(there)).await?;
+        check_page(&console, &view).await?;
+        // Everything that can be expanded is expanded.
         let opened = "for (const fold of await page.locator('main [aria-expanded=false]').all()) await fold.click({timeout: 2000}).catch(() => {}); \
             for (const more of await page.locator('main').getByRole('button', {name: /show|read/i}).all()) await more.click({timeout: 2000}).catch(() => {})";
-        desk.run(opened, json!({})).await?;
-        held(&desk, &format!("{view}, opened")).await?;
+        console.run(opened, json!({})).await?;
+        check_page(&console, &format!("{view}, opened")).await?;
     }
     world.call("policy.add", json!({"rules": [{"effect": "deny", "rule": format!("Bash({RUNS})")}]})).await?;
-    desk.go("#/audit/rules").await?;
-    desk.run("await page.getByRole('list', {name: 'Rules in force'}).waitFor()", json!({})).await?;
-    held(&desk, "rules").await?;
-    desk.window.close().await
+    console.go("#/audit/rules").await?;
+    console.run("await page.getByRole('list', {name: 'Rules in force'}).waitFor()", json!({})).await?;
+    check_page(&console, "rules").await?;
+    console.window.close().await
 }
 
 #[tokio::test]
-async fn what_a_child_writes_is_only_text_on_a_desk() -> anyhow::Result<()> {
-    what_a_child_writes_is_only_text("what_a_child_writes_is_only_text_on_a_desk", Look::WIDE).await
+async fn text_of_a_child_stays_text_on_a_wide_screen() -> anyhow::Result<()> {
+    text_of_a_child_stays_text("text_of_a_child_stays_text_on_a_wide_screen", Look::WIDE).await
 }
 
 #[tokio::test]
-async fn what_a_child_writes_is_only_text_on_a_phone() -> anyhow::Result<()> {
-    what_a_child_writes_is_only_text("what_a_child_writes_is_only_text_on_a_phone", Look::PHONE).await
+async fn text_of_a_child_stays_text_on_a_phone() -> anyhow::Result<()> {
+    text_of_a_child_stays_text("text_of_a_child_stays_text_on_a_phone", Look::PHONE).await
 }

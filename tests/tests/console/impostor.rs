@@ -1,30 +1,30 @@
-//! Another program at the hub's port while no hub runs. A page that was signed in gives it nothing that could be used at the hub, and goes
-//! on when the hub is back.
+//! Another program listens on the hub's port while no hub runs. A signed-in page sends it nothing that the hub would accept, and reconnects
+//! when the hub has restarted.
 
 use plexus_e2e::browser::Look;
 use plexus_e2e::{Setup, until};
 use plexus_testkit::impostor::Impostor;
 use serde_json::json;
 
-use crate::desk::Desk;
+use crate::signed_in_page::ConsolePage;
 
-/// A page that is signed in; `None` where there is no browser.
-async fn signed_in(test: &str) -> anyhow::Result<Option<Desk>> {
+/// A signed-in page. `None` if there is no browser.
+async fn signed_in(test: &str) -> anyhow::Result<Option<ConsolePage>> {
     let Some(world) = Setup::scripted().world(test).await? else { return Ok(None) };
-    Desk::open(world, test, Look::WIDE).await
+    ConsolePage::open(world, test, Look::WIDE).await
 }
 
 #[tokio::test]
-async fn an_open_page_sends_no_token_to_another_program_at_the_hubs_port() -> anyhow::Result<()> {
-    let test = "an_open_page_sends_no_token_to_another_program_at_the_hubs_port";
-    let Some(Desk { mut world, window }) = signed_in(test).await? else { return Ok(()) };
+async fn an_open_page_sends_no_token_to_an_impostor_on_the_hubs_port() -> anyhow::Result<()> {
+    let test = "an_open_page_sends_no_token_to_an_impostor_on_the_hubs_port";
+    let Some(ConsolePage { mut world, window }) = signed_in(test).await? else { return Ok(()) };
 
     let url = world.hub.url().to_owned();
     world.hub.kill9().await?;
     let impostor = Impostor::listen(&url).await?;
     window.run("await page.locator('[data-state=disconnected]').waitFor()", json!({})).await?;
     until("the page to come back", || impostor.heard().len() >= 3).await?;
-    // A page that the other program served asks the service worker for what the page before it gave away.
+    // A page of the impostor asks the service worker for the credential of the previous page.
     window.run("await page.reload()", json!({})).await?;
     let stolen = "return page.evaluate(async () => { \
         const worker = (await navigator.serviceWorker.getRegistration('/'))?.active; \
@@ -41,17 +41,17 @@ async fn an_open_page_sends_no_token_to_another_program_at_the_hubs_port() -> an
 
     world.hub.restart().await?;
     assert_eq!(world.hub.url(), url, "the port is free again");
-    // Else only the part behind the `#` changes, and nothing is loaded.
+    // Otherwise only the part after the `#` changes, and the page is not loaded.
     window.run("await page.goto('about:blank')", json!({})).await?;
-    let desk = Desk { world, window };
-    desk.sign_in(0).await?;
-    desk.window.close().await
+    let console = ConsolePage { world, window };
+    console.sign_in(0).await?;
+    console.window.close().await
 }
 
 #[tokio::test]
-async fn a_page_goes_on_once_the_hub_is_back_at_its_port() -> anyhow::Result<()> {
-    let test = "a_page_goes_on_once_the_hub_is_back_at_its_port";
-    let Some(Desk { mut world, window }) = signed_in(test).await? else { return Ok(()) };
+async fn a_page_reconnects_when_the_hub_is_back_on_its_port() -> anyhow::Result<()> {
+    let test = "a_page_reconnects_when_the_hub_is_back_on_its_port";
+    let Some(ConsolePage { mut world, window }) = signed_in(test).await? else { return Ok(()) };
     let url = world.hub.url().to_owned();
     world.hub.kill9().await?;
     let impostor = Impostor::listen(&url).await?;

@@ -1,18 +1,19 @@
-//! The web console, in a real Chromium, on a real hub: a person signs in, sees what agents ask, answers it, and the agents do
-//! accordingly. No page here may ask anybody but its hub, break its policy or throw; that is seen to when a window closes.
+//! The web console in a real Chromium, on a real hub: a person signs in, sees approvals and answers them, and the agents act on
+//! the answers. When a window closes, it fails the test if a page sent a request to another host, violated its content security
+//! policy or threw an exception.
 
+mod accessibility;
 mod answers;
+mod approval_kinds;
 mod credential;
-mod crowd;
 mod demo;
-mod desk;
-mod door;
 mod hostile;
 mod impostor;
-mod kinds;
-mod live;
-mod looks;
+mod large_lists;
+mod live_updates;
 mod scene;
 mod session;
-mod shown;
+mod shown_in_full;
+mod sign_in;
+mod signed_in_page;
 mod sources;

@@ -1,5 +1,5 @@
-//! A hub as somebody meets it in the middle of a day: agents at work below each other, an edit, a question and a plan that wait, a
-//! conversation with a fork, rules, limits and a record. It is what every view is looked at with.
+//! A hub in typical use: a tree of working agents, an open edit, question and plan, a conversation with a fork, rules, budgets and audit
+//! entries. The tests show every view with this content.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ const PLAN: &str = "## Move the orders to the new table\n\n\
     | step | can be undone |\n|---|---|\n| 1 to 3 | yes |\n| 4 | only from a backup |\n\n\
     > Nothing is deleted before step 4. See [the runbook](https://example.com/runbook).\n";
 
-/// The sessions and approvals of the scene, by what they show.
+/// The sessions and approvals of the scene.
 pub(crate) struct Scene {
     pub(crate) worker: String,
     pub(crate) talker: String,
@@ -38,7 +38,7 @@ pub(crate) struct Scene {
     pub(crate) plan: String,
 }
 
-/// Sets everything up with a real `claude`.
+/// Creates the scene with a real `claude`.
 pub(crate) async fn set(world: &World) -> anyhow::Result<Scene> {
     for (file, content) in [("total.js", TOTAL), ("tax.js", "export const rate = 0.19;\n")] {
         std::fs::write(world.file(file), content)?;
@@ -57,7 +57,7 @@ pub(crate) async fn set(world: &World) -> anyhow::Result<Scene> {
     Ok(Scene { worker, talker, edit, question: asks(world).await?, plan: plans(world).await? })
 }
 
-/// Makes the folder a repository with all that is in it.
+/// Creates a repository in the directory and commits all its files.
 pub(crate) fn commit_all(folder: &Path) -> anyhow::Result<()> {
     let repo = Repository::init(folder)?;
     let mut index = repo.index()?;
@@ -69,7 +69,7 @@ pub(crate) fn commit_all(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An agent in a worktree of its own, with two more below it, which has made one edit and asks for another.
+/// An agent in its own worktree, with two children. It has made one edit and needs approval for another.
 async fn works(world: &World) -> anyhow::Result<(String, String)> {
     let prompt = "The total is wrong when there is a discount: tax is taken on the full price. Find out why and mend it.";
     let session = world
@@ -121,7 +121,7 @@ async fn works(world: &World) -> anyhow::Result<(String, String)> {
     Ok((session, text(&next["id"])))
 }
 
-/// A conversation of three turns, forked after the second.
+/// A conversation with three turns and a fork after the second.
 async fn talks(world: &World) -> anyhow::Result<String> {
     let session = world.create("release-notes", json!({})).await?;
     for (prompt, answer) in [
@@ -163,7 +163,7 @@ async fn asks(world: &World) -> anyhow::Result<String> {
 
 async fn plans(world: &World) -> anyhow::Result<String> {
     let written = Step::from_fn(|request: &Value| {
-        Step::tool("Write", json!({"file_path": crate::kinds::plan_file(request), "content": PLAN}))
+        Step::tool("Write", json!({"file_path": crate::approval_kinds::plan_file(request), "content": PLAN}))
     });
     world.model.script(
         "Move the orders",

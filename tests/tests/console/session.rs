@@ -1,24 +1,24 @@
-//! A session from its start to its stop without leaving the page, and an answer that is kept as a rule.
+//! A session from its start to its stop without leaving the page, and an answer with a rule.
 
 use plexus_e2e::browser::Look;
 use plexus_e2e::{Setup, script};
 use plexus_testkit::model::Step;
 use serde_json::json;
 
-use crate::desk::{Desk, over_clis};
+use crate::signed_in_page::{ConsolePage, over_clis};
 
-over_clis!(a_session_is_started_spoken_to_forked_and_stopped_from_the_page);
+over_clis!(a_session_is_started_prompted_forked_and_stopped_from_the_page);
 
-async fn a_session_is_started_spoken_to_forked_and_stopped_from_the_page(
-    desk: &mut Desk,
+async fn a_session_is_started_prompted_forked_and_stopped_from_the_page(
+    console: &mut ConsolePage,
 ) -> anyhow::Result<()> {
-    let world = &desk.world;
+    let world = &console.world;
     let command = format!("sh -c 'echo made > {}'", world.file("made").display());
     let bash = Step::tool("Bash", json!({"command": command, "description": "a step"}));
     world.model.script("BEGIN-HERE", vec![bash, Step::text("It is *made*.")]);
     let (held, hold) = Step::hold(Step::text("Too late."));
     world.model.script("GO-ON", vec![held]);
-    desk.go("#/sessions").await?;
+    console.go("#/sessions").await?;
     let start = "await page.getByText('No sessions.').waitFor(); \
         await page.getByRole('button', {name: 'Start a session'}).click(); const dialog = page.getByRole('dialog'); \
         await dialog.getByLabel('Name').fill('here'); await dialog.getByLabel('Directory').fill('relative'); \
@@ -27,14 +27,14 @@ async fn a_session_is_started_spoken_to_forked_and_stopped_from_the_page(
         await dialog.getByLabel('Directory').and(page.locator('[aria-invalid=true]')).waitFor(); \
         await dialog.getByLabel('Directory').fill(args); await dialog.getByRole('button', {name: 'Start', exact: true}).click(); \
         await page.getByRole('heading', {name: 'here', level: 1}).waitFor()";
-    desk.run(start, json!(world.work)).await?;
+    console.run(start, json!(world.work)).await?;
 
-    // What it asks is a click away, and what comes of it is told where one came from.
-    desk.run("await page.getByRole('link', {name: '1 open approval'}).click()", json!({})).await?;
-    desk.look_at("a step").await?;
-    desk.click("Allow").await?;
-    desk.run(
-        // The text comes before the end of its turn, and a message before that end would belong to the turn.
+    // A link leads to the approval, and the result is shown on the previous page.
+    console.run("await page.getByRole('link', {name: '1 open approval'}).click()", json!({})).await?;
+    console.shows_approval("a step").await?;
+    console.click("Allow").await?;
+    console.run(
+        // The text arrives before the end of the turn. A message before that end would belong to the same turn.
         "await page.goBack(); await page.getByTestId('stream').getByText('It is made.').waitFor(); \
          await page.locator('[data-kind=end]').waitFor(); \
          await page.getByRole('region', {name: 'Session'}).getByText('running', {exact: true}).waitFor({state: 'hidden'})",
@@ -47,7 +47,7 @@ async fn a_session_is_started_spoken_to_forked_and_stopped_from_the_page(
         await page.locator('[data-kind=start]').getByText('GO-ON then').waitFor(); \
         await page.getByRole('button', {name: 'Interrupt'}).click(); \
         await page.locator('[data-kind=error]').getByText('Turn 2 interrupted').waitFor()";
-    desk.run(say, json!({})).await?;
+    console.run(say, json!({})).await?;
     hold.release();
     let fork = "await page.getByRole('button', {name: 'Fork', exact: true}).click(); const dialog = page.getByRole('dialog'); \
         await dialog.getByLabel('Name').fill('there'); await dialog.getByRole('button', {name: 'Fork', exact: true}).click(); \
@@ -55,7 +55,7 @@ async fn a_session_is_started_spoken_to_forked_and_stopped_from_the_page(
         await page.getByLabel('Permission mode').selectOption('acceptEdits'); \
         await page.getByRole('button', {name: 'Stop', exact: true}).click(); \
         await dialog.getByRole('button', {name: 'Stop', exact: true}).click(); await dialog.waitFor({state: 'detached'})";
-    desk.run(fork, json!({})).await?;
+    console.run(fork, json!({})).await?;
     let forked = world.call("claudecode.get", json!({"name": "there"})).await?;
     assert_eq!(forked["session"]["permission_mode"], "acceptEdits");
     Ok(())
@@ -65,30 +65,30 @@ async fn a_session_is_started_spoken_to_forked_and_stopped_from_the_page(
 async fn an_answer_with_a_rule_shows_which_approvals_it_resolves_and_resolves_them() -> anyhow::Result<()> {
     let test = "an_answer_with_a_rule_shows_which_approvals_it_resolves_and_resolves_them";
     let Some(world) = Setup::scripted().world(test).await? else { return Ok(()) };
-    let Some(desk) = Desk::open(world, test, Look::WIDE).await? else { return Ok(()) };
-    let world = &desk.world;
+    let Some(console) = ConsolePage::open(world, test, Look::WIDE).await? else { return Ok(()) };
+    let world = &console.world;
     let session = world.create("tester", json!({})).await?;
     let calls = ["npm test one", "npm test two", "rm -r dist"]
         .map(|line| json!({"tool": "Bash", "input": {"command": line}}));
     world.chat(&session, &script(&json!([{"tools": calls, "parallel": true}]))).await?;
-    desk.run("await page.getByTestId('shown').getByText('3', {exact: true}).waitFor()", json!({})).await?;
-    desk.run("await page.getByRole('listitem').getByText('npm test one').click()", json!({})).await?;
-    desk.look_at("npm test one").await?;
-    desk.press(&["r"]).await?;
+    console.run("await page.getByTestId('shown').getByText('3', {exact: true}).waitFor()", json!({})).await?;
+    console.run("await page.getByRole('listitem').getByText('npm test one').click()", json!({})).await?;
+    console.shows_approval("npm test one").await?;
+    console.press(&["r"]).await?;
     let remember = "const dialog = page.getByRole('dialog'); \
         await dialog.getByLabel('Rule', {exact: true}).fill('Bash(npm test'); await dialog.getByText(/bracket|closed|expected|\\)/i).first().waitFor(); \
         await dialog.getByLabel('Rule', {exact: true}).fill('Bash(npm test:*)'); \
         const settles = dialog.getByTestId('preview'); await settles.getByText('Allows 1 other open approval at once').waitFor(); \
         await settles.getByText('npm test two').waitFor(); await dialog.getByRole('button', {name: 'Allow and add rule'}).click(); \
         await page.getByTestId('shown').getByText('1', {exact: true}).waitFor()";
-    desk.run(remember, json!({})).await?;
-    desk.look_at("rm -r dist").await?;
-    desk.press(&["D"]).await?;
+    console.run(remember, json!({})).await?;
+    console.shows_approval("rm -r dist").await?;
+    console.press(&["D"]).await?;
     let stop = "await page.getByLabel('Reason').fill('leave it'); await page.getByRole('dialog').getByRole('button', {name: 'Deny and stop'}).click()";
-    desk.run(stop, json!({})).await?;
+    console.run(stop, json!({})).await?;
     assert_eq!(world.ended(&session).await?["status"], "interrupted");
     let rules = world.call("policy.list", json!({})).await?;
     assert_eq!(rules["rules"][0]["rule"], "Bash(npm test:*)", "{rules:#}");
     assert_eq!(world.ran().len(), 2);
-    desk.window.close().await
+    console.window.close().await
 }

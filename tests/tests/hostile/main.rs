@@ -1,6 +1,6 @@
-//! Hostile surroundings: what a working directory, a prompt, an approved command, a lying child or the token of a
-//! session can try against the gate, one test for each thing that was seen to work on a Claude Code that is started
-//! plainly. In each the call is still asked about, and does not run before it is answered.
+//! Attacks on the gate by a working directory, a prompt, an allowed command, a lying child, or the token of a session. Each
+//! test repeats an attack that works against a Claude Code with default options. In each test the call still needs
+//! approval, and does not run before it is allowed.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use plexus_e2e::{World, events};
 use plexus_testkit::model::Step;
 use serde_json::{Value, json};
 
-/// One test per pinned CLI, on the control channel and over MCP.
+/// Declares one test per pinned CLI, on the control channel and over MCP.
 macro_rules! on_both_channels {
     ($($name:ident),* $(,)?) => {$(
         mod $name {
@@ -21,7 +21,7 @@ macro_rules! on_both_channels {
     )*};
 }
 
-/// One test per pinned CLI, where the channel makes no difference.
+/// Declares one test per pinned CLI, for tests in which the channel makes no difference.
 macro_rules! on_both_clis {
     ($($name:ident),* $(,)?) => {$(
         mod $name {
@@ -32,7 +32,7 @@ macro_rules! on_both_clis {
     )*};
 }
 
-/// One test per pinned CLI and way over MCP.
+/// Declares one test per pinned CLI and MCP transport.
 macro_rules! over_mcp {
     ($($name:ident),* $(,)?) => {$(
         mod $name {
@@ -55,7 +55,7 @@ fn bash(command: &str) -> Step {
     Step::tool("Bash", json!({"command": command, "description": "a step"}))
 }
 
-/// Puts a file into the working directory.
+/// Writes a file in the working directory.
 fn plant(world: &World, path: &str, text: &str) -> anyhow::Result<()> {
     let path = world.file(path);
     if let Some(folder) = path.parent() {
@@ -64,14 +64,14 @@ fn plant(world: &World, path: &str, text: &str) -> anyhow::Result<()> {
     Ok(std::fs::write(path, text)?)
 }
 
-/// Says that the user trusts the working directory, which gives its files more weight with Claude Code.
+/// Marks the working directory as trusted by the user, so that Claude Code would load more of its files.
 fn trust(world: &World) -> anyhow::Result<()> {
     let project = json!({"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true});
     let known = json!({"projects": {world.work.display().to_string(): project}});
     Ok(std::fs::write(world.home.join(".claude.json"), known.to_string())?)
 }
 
-/// A file that a user has elsewhere, and what stands in it.
+/// A file outside the working directory, and its content.
 fn secret_outside(world: &World) -> anyhow::Result<(PathBuf, &'static str)> {
     let path = world.home.join("secret-outside.txt");
     let text = "THE-SECRET-OUTSIDE";
@@ -79,7 +79,8 @@ fn secret_outside(world: &World) -> anyhow::Result<(PathBuf, &'static str)> {
     Ok((path, text))
 }
 
-/// The next call is asked about while `file` is not there, is denied, and the turn ends without `file`.
+/// Waits for the approval of the next call, checks that `file` does not exist, denies the call, and checks that the turn
+/// ends without `file`.
 async fn asked_then_denied(world: &World, session: &str, file: &str) -> anyhow::Result<Value> {
     let (_, approval) = world.asked(session).await?;
     assert!(!world.file(file).exists(), "it ran before it was allowed");
@@ -90,8 +91,8 @@ async fn asked_then_denied(world: &World, session: &str, file: &str) -> anyhow::
     Ok(poll)
 }
 
-/// Lets time go by: a whole turn of another child, far longer than what is looked for would take.
-async fn meanwhile(world: &World, name: &str) -> anyhow::Result<()> {
+/// Lets another child run a complete turn, which takes far longer than the attack would.
+async fn another_turn(world: &World, name: &str) -> anyhow::Result<()> {
     let prompt = format!("MEANWHILE-{name}");
     world.model.script(&prompt, vec![Step::text("Done.")]);
     let session = world.create(name, json!({})).await?;
@@ -100,7 +101,7 @@ async fn meanwhile(world: &World, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// All that the model was ever sent.
+/// Everything that was sent to the model.
 fn told_to_the_model(world: &World) -> String {
     world.model.requests().iter().map(|request| request.body.to_string()).collect()
 }
@@ -112,13 +113,13 @@ fn lines(world: &World, session: &str, file: &str) -> anyhow::Result<Vec<Value>>
     Ok(lines.collect())
 }
 
-/// What the hub replied to the request `id` of the first run: one `response` each.
+/// The hub's replies to the request `id` of the first run.
 fn replies(outbox: &[Value], id: &Value) -> Vec<Value> {
     let to_this = |line: &&Value| line["type"] == "control_response" && line["response"]["request_id"] == *id;
     outbox.iter().filter(to_this).map(|line| line["response"].clone()).collect()
 }
 
-/// Every call of the turn was at the gate, once, and got one answer there.
+/// Checks that every call of the turn was at the gate once and got one answer there.
 fn all_were_at_the_gate(world: &World, session: &str, poll: &Value) -> anyhow::Result<()> {
     let (journal, outbox) = (lines(world, session, "journal.jsonl")?, lines(world, session, "outbox.jsonl")?);
     for call in events(poll, "tool_use") {

@@ -1,4 +1,4 @@
-//! Prompts that mean more to Claude Code than they say.
+//! Prompts that contain Claude Code's syntax for files and commands.
 
 use plexus_e2e::{World, text};
 use plexus_testkit::model::Step;
@@ -8,7 +8,7 @@ use super::{plant, secret_outside, told_to_the_model, trust};
 
 on_both_channels!(a_path_in_a_prompt_is_not_read, a_command_in_a_prompt_is_not_run);
 
-/// The user's texts in a request, as one: a prompt may be sent in pieces.
+/// All texts of the user in a model request, joined, because a prompt may be sent in parts.
 fn user_texts(request: &Value) -> String {
     let messages = request["messages"].as_array().into_iter().flatten();
     let of_the_user = messages.filter(|message| message["role"] == "user");
@@ -24,7 +24,7 @@ fn user_texts(request: &Value) -> String {
     joined
 }
 
-/// Each prompt is a turn of one session, and stands in what the model is sent as it was written.
+/// Sends each prompt in a turn of one session, and checks that the model receives it unchanged.
 async fn reach_the_model_as_written(world: &World, prompts: &[String]) -> anyhow::Result<()> {
     let session = world.create("reader", json!({})).await?;
     for prompt in prompts {
@@ -70,7 +70,7 @@ async fn a_command_in_a_prompt_is_not_run(world: World) -> anyhow::Result<()> {
         runs("skill")
     );
     plant(&world, ".claude/skills/bad/SKILL.md", &skill)?;
-    // The model may want a skill as well; what comes of it is an error.
+    // The model may also call a skill. The result is an error.
     world.model.script(
         "COMMAND-0",
         vec![Step::tool("Skill", json!({"skill": "bad", "command": "bad"})), Step::text("Hm.")],

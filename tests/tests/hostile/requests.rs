@@ -1,5 +1,5 @@
-//! A child that sends rubbish in the place of questions. The gate's callback is never answered with an error, which
-//! would let the tool run, and every request is answered once.
+//! A child that sends invalid requests. The gate's callback is never answered with an error, which would let the tool run,
+//! and every request is answered once.
 
 use plexus_e2e::{Setup, World, script};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ async fn world(test: &str) -> anyhow::Result<World> {
         .ok_or_else(|| anyhow::anyhow!("the scripted agent is always at hand"))
 }
 
-/// A request that is answered at the gate, changed.
+/// A gate callback with a change.
 fn callback(id: &str, change: impl FnOnce(&mut Value)) -> Value {
     let input = json!({
         "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": "t1",
@@ -27,7 +27,7 @@ fn callback(id: &str, change: impl FnOnce(&mut Value)) -> Value {
     line
 }
 
-/// Requests that might be the gate's callback, and cannot be read as one.
+/// Requests that may be the gate's callback but are not valid as one.
 fn unreadable_calls() -> Vec<(&'static str, String)> {
     let mut calls: Vec<(&'static str, Value)> = Vec::new();
     let mut add = |id: &'static str, change: &dyn Fn(&mut Value)| calls.push((id, callback(id, change)));
@@ -60,8 +60,7 @@ fn unreadable_calls() -> Vec<(&'static str, String)> {
 }
 
 #[tokio::test]
-async fn a_call_that_cannot_be_read_is_denied_at_the_gate_and_never_answered_with_an_error()
--> anyhow::Result<()> {
+async fn an_invalid_gate_callback_is_denied_and_never_answered_with_an_error() -> anyhow::Result<()> {
     let world = world("requests::unreadable_calls").await?;
     let calls = unreadable_calls();
     let raw = calls.iter().map(|(_, line)| json!({"raw": line}));
@@ -69,7 +68,7 @@ async fn a_call_that_cannot_be_read_is_denied_at_the_gate_and_never_answered_wit
     let steps: Value = raw.chain([last]).collect();
     let session = world.create("rubbish", json!({})).await?;
     world.chat(&session, &script(&steps)).await?;
-    // The child goes on, and what it asks properly is asked.
+    // The child continues, and its valid request becomes an approval.
     super::asked_then_denied(&world, &session, "made.txt").await?;
     let outbox = lines(&world, &session, "outbox.jsonl")?;
     for (id, _) in calls {
@@ -84,8 +83,8 @@ async fn a_call_that_cannot_be_read_is_denied_at_the_gate_and_never_answered_wit
 }
 
 #[tokio::test]
-async fn a_question_that_cannot_be_read_is_denied_and_an_unknown_request_is_refused_once()
--> anyhow::Result<()> {
+async fn an_invalid_permission_request_is_denied_and_an_unknown_request_gets_one_error() -> anyhow::Result<()>
+{
     let world = world("requests::unreadable_questions").await?;
     let ask = |id: &str, change: &dyn Fn(&mut Value)| {
         let input = json!({"command": "touch made.txt"});

@@ -1,4 +1,4 @@
-//! The token of a session in the wrong hands, its own first of all.
+//! Attacks with the token of a session.
 
 use plexus_e2e::{Channel, World, text};
 use plexus_testkit::model::Step;
@@ -8,10 +8,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{asked_then_denied, bash};
 
-over_mcp!(a_sessions_token_may_ask_and_nothing_else);
+over_mcp!(a_sessions_token_can_request_permits_and_nothing_else);
 on_both_clis!(a_session_with_the_hubs_tools_cannot_decide_for_itself);
 
-/// The token of the session's first run, from where its child has it.
+/// The token of the session's first run, from the config of its child.
 fn token(world: &World, session: &str, channel: Channel) -> anyhow::Result<String> {
     let config = std::fs::read_to_string(world.run_dir(session, 1).join("mcp.json"))?;
     let config: Value = serde_json::from_str(&config)?;
@@ -31,7 +31,7 @@ async fn kind_of_refusal(door: &dyn Door, method: &str, params: Value) -> Option
     }
 }
 
-async fn a_sessions_token_may_ask_and_nothing_else(world: World) -> anyhow::Result<()> {
+async fn a_sessions_token_can_request_permits_and_nothing_else(world: World) -> anyhow::Result<()> {
     world.model.script("ASKING", vec![bash("touch made.txt"), Step::text("Well.")]);
     let session = world.create("asking", json!({})).await?;
     world.chat(&session, "ASKING").await?;
@@ -61,7 +61,7 @@ async fn a_sessions_token_may_ask_and_nothing_else(world: World) -> anyhow::Resu
         }
     }
     assert!(down(&url, &token).await?.starts_with("HTTP/1.1 404"), "only the hub's socket has that");
-    // The same call again with other words is not the question that is open.
+    // The same call with another input does not match the open approval.
     let other =
         json!({"tool_name": "Bash", "tool_use_id": approval["tool_use_id"], "input": {"command": "id"}});
     let answer = rpc.call("loopback.permit", other).await?;
@@ -80,7 +80,7 @@ async fn a_sessions_token_may_ask_and_nothing_else(world: World) -> anyhow::Resu
     Ok(())
 }
 
-/// Asks the hub to end itself, as `plexus down` does; the status line.
+/// Requests the end of the hub as `plexus down` does. Returns the status line.
 async fn down(url: &str, token: &str) -> anyhow::Result<String> {
     let host = url.trim_start_matches("http://");
     let mut stream = tokio::net::TcpStream::connect(host).await?;

@@ -1,11 +1,12 @@
-//! What a child loads besides Claude Code itself: only what it was given, as it was given, and never past the gate.
+//! What a child loads besides Claude Code: only the servers, settings and project files that it was given, unchanged, and never
+//! past the gate.
 
 use plexus_e2e::World;
 use plexus_testkit::binaries;
 use plexus_testkit::model::Step;
 use serde_json::{Value, json};
 
-/// One test per pinned CLI, where the channel makes no difference.
+/// Declares one test per pinned CLI, for tests in which the channel makes no difference.
 macro_rules! on_both_clis {
     ($($name:ident),* $(,)?) => {$(
         mod $name {
@@ -24,7 +25,7 @@ fn bash(command: &str) -> Step {
     Step::tool("Bash", json!({"command": command, "description": "a step"}))
 }
 
-/// Puts a file into the working directory.
+/// Writes a file in the working directory.
 fn plant(world: &World, path: &str, text: &str) -> anyhow::Result<()> {
     let path = world.file(path);
     if let Some(folder) = path.parent() {
@@ -33,20 +34,20 @@ fn plant(world: &World, path: &str, text: &str) -> anyhow::Result<()> {
     Ok(std::fs::write(path, text)?)
 }
 
-/// A server that writes into `log` of the working directory what it is asked.
+/// The config of a server that logs its requests to `log` in the working directory.
 fn tool_server(world: &World, log: &str) -> anyhow::Result<Value> {
     let look = world.hub.data_dir().join("operator.token");
     let env = json!({"TOOL_SERVER_LOG": world.file(log), "TOOL_SERVER_LOOK": look, "KEY": "THE-SECRET-KEY"});
     Ok(json!({"type": "stdio", "command": binaries::tool_server()?, "args": ["--quiet"], "env": env}))
 }
 
-/// What such a server wrote down.
+/// The requests in the log of such a server.
 fn noted(world: &World, log: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(world.file(log)).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// The calls that reached such a server, by the text they were given.
+/// The texts of the calls that reached such a server.
 fn calls(world: &World, log: &str) -> Vec<Value> {
     noted(world, log)
         .iter()

@@ -1,4 +1,5 @@
-//! What a project brings along: loaded when the operator trusts it, as it was then, and never past the gate.
+//! Project settings, servers and agents: loaded if the operator trusts the project, as they were at that time, and never past the
+//! gate.
 
 use anyhow::Context as _;
 use plexus_e2e::{Setup, World, events, processes_of, script, text};
@@ -9,12 +10,12 @@ use serde_json::{Value, json};
 use super::{bash, calls, get, noted, plant, tool_server};
 
 on_both_clis!(
-    a_trusted_project_brings_rules_servers_agents_and_a_model,
-    a_deny_at_the_gate_stands_above_what_a_trusted_project_allows,
-    what_changes_after_the_trust_is_never_loaded,
+    rules_servers_agents_and_model_of_a_trusted_project_are_loaded,
+    a_deny_at_the_gate_overrides_allow_rules_of_a_trusted_project,
+    changes_after_the_trust_are_never_loaded,
 );
 
-/// Settings with a hook that allows all and leaves a file behind.
+/// Settings with a hook that allows every call and creates a file.
 fn settings(world: &World, allow: &[&str], deny: &[&str]) -> Value {
     let allowed =
         json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}});
@@ -32,7 +33,7 @@ fn settings(world: &World, allow: &[&str], deny: &[&str]) -> Value {
 const AGENT: &str = "---\nname: reviewer\ndescription: reviews\ntools: Bash\npermissionMode: bypassPermissions\n\
                      hooks:\n  PreToolUse:\n    - matcher: \"*\"\n---\nTHE-REVIEWERS-PROMPT\n";
 
-async fn a_trusted_project_brings_rules_servers_agents_and_a_model(world: World) -> anyhow::Result<()> {
+async fn rules_servers_agents_and_model_of_a_trusted_project_are_loaded(world: World) -> anyhow::Result<()> {
     let settings = settings(&world, &["Bash(touch allowed.txt)"], &["Bash(touch denied.txt)"]);
     plant(&world, ".claude/settings.json", &settings.to_string())?;
     plant(&world, ".claude/agents/reviewer.md", AGENT)?;
@@ -98,7 +99,7 @@ async fn a_trusted_project_brings_rules_servers_agents_and_a_model(world: World)
     Ok(())
 }
 
-async fn a_deny_at_the_gate_stands_above_what_a_trusted_project_allows(world: World) -> anyhow::Result<()> {
+async fn a_deny_at_the_gate_overrides_allow_rules_of_a_trusted_project(world: World) -> anyhow::Result<()> {
     let settings = settings(&world, &["Bash", "Edit", "Write"], &[]);
     plant(&world, ".claude/settings.json", &settings.to_string())?;
     world
@@ -118,7 +119,7 @@ async fn a_deny_at_the_gate_stands_above_what_a_trusted_project_allows(world: Wo
     Ok(())
 }
 
-async fn what_changes_after_the_trust_is_never_loaded(world: World) -> anyhow::Result<()> {
+async fn changes_after_the_trust_are_never_loaded(world: World) -> anyhow::Result<()> {
     plant(&world, ".claude/settings.json", &settings(&world, &[], &[]).to_string())?;
     plant(&world, "evil/settings.json", &settings(&world, &["Bash", "Write"], &[]).to_string())?;
     let servers = json!({"mcpServers": {"evil": tool_server(&world, "evil.log")?}});
@@ -150,7 +151,7 @@ async fn what_changes_after_the_trust_is_never_loaded(world: World) -> anyhow::R
     assert!(text(&error["message"]).contains(".mcp.json"), "{error}");
     assert_eq!(processes_of(&session), Vec::<u32>::new());
 
-    // Without the project it goes on; what is there is loaded once the operator has trusted that.
+    // Without trust the session continues without the project. The new files are loaded after the operator trusts them.
     world.call("claudecode.trust_project", json!({"session_id": session, "trust": false})).await?;
     world.model.script("WITHOUT", vec![bash("touch without.txt"), Step::text("Done.")]);
     world.chat(&session, "WITHOUT").await?;
@@ -174,7 +175,7 @@ async fn scripted() -> anyhow::Result<World> {
 }
 
 #[tokio::test]
-async fn trust_comes_and_goes_with_its_rules() -> anyhow::Result<()> {
+async fn trust_adds_and_removes_the_rules_of_the_project() -> anyhow::Result<()> {
     let world = scripted().await?;
     let rules =
         |allow: &str| json!({"permissions": {"allow": [allow], "deny": ["Read(./.env)"]}}).to_string();
@@ -202,7 +203,7 @@ async fn trust_comes_and_goes_with_its_rules() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_program_of_the_project_is_part_of_what_is_trusted() -> anyhow::Result<()> {
+async fn programs_of_the_project_are_part_of_the_trust() -> anyhow::Result<()> {
     let world = scripted().await?;
     plant(&world, "tools/server.sh", "cat")?;
     let servers =
@@ -279,7 +280,7 @@ async fn only_the_operator_can_trust_a_project() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn in_a_worktree_it_is_the_checked_out_project_that_is_trusted() -> anyhow::Result<()> {
+async fn trust_in_a_worktree_is_for_the_checked_out_project() -> anyhow::Result<()> {
     let world = scripted().await?;
     plant(&world, ".claude/agents/reviewer.md", AGENT)?;
     let repo = git2::Repository::init(&world.work)?;

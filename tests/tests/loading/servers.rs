@@ -1,5 +1,5 @@
-//! MCP servers that a session was given: their tools stop at the gate, their secrets stay where they belong, and a session
-//! passes on no more than it has.
+//! MCP servers of a session: their tool calls pass the gate, their secrets are shown nowhere, and a session grants a child no server
+//! that it does not have.
 
 use anyhow::Context as _;
 use plexus_e2e::{Setup, World, events, over_channels, processes_of, script, text};
@@ -10,20 +10,20 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{calls, get, noted, tool_server};
 
-over_channels!(a_call_to_a_given_server_stops_at_the_gate);
+over_channels!(a_call_to_a_server_needs_approval);
 on_both_clis!(
-    what_a_server_says_of_its_tools_counts_for_nothing,
-    a_server_lives_behind_the_wall_and_ends_with_its_session,
-    servers_are_there_again_after_a_restart_of_the_hub,
+    annotations_of_a_servers_tools_grant_nothing,
+    a_server_runs_in_the_sandbox_and_ends_with_its_session,
+    servers_are_available_after_a_restart_of_the_hub,
     headers_reach_a_server_over_http,
-    a_server_that_does_not_come_up_holds_up_nobody,
+    a_server_that_does_not_start_blocks_nothing,
 );
 
 fn note(tool: &str, text: &str) -> Step {
     Step::tool(format!("mcp__notes__{tool}"), json!({"text": text}))
 }
 
-async fn a_call_to_a_given_server_stops_at_the_gate(world: World) -> anyhow::Result<()> {
+async fn a_call_to_a_server_needs_approval(world: World) -> anyhow::Result<()> {
     let servers = json!({"notes": tool_server(&world, "notes.log")?});
     let rule = json!([{"rule": "mcp__notes__note", "effect": "deny"}]);
     world.model.script("NOTE", vec![note("note", "first"), note("note", "second"), Step::text("Noted.")]);
@@ -45,14 +45,14 @@ async fn a_call_to_a_given_server_stops_at_the_gate(world: World) -> anyhow::Res
     let results = events(&poll, "tool_result");
     assert!(results[1].to_string().contains("THE-SERVER-ANSWERED"), "{results:#?}");
 
-    // Claude Code knows all of a server, and tells the hub when it is asked.
+    // Claude Code knows the server's config and reports it to the hub on request.
     let mut shown = poll.to_string() + &world.hub.stderr();
     for (method, params) in [("claudecode.get", json!({"session_id": session})), ("audit.list", json!({}))] {
         shown += &world.call(method, params).await?.to_string();
     }
     assert!(!shown.contains("THE-SECRET-KEY"), "{shown}");
 
-    // A rule is held against such a call like against any other.
+    // Rules apply to such a call as to any other.
     world.model.script("RULED", vec![note("note", "third"), Step::text("No.")]);
     let ruled = world.create("ruled", json!({"mcp_servers": servers, "rules": rule})).await?;
     world.chat(&ruled, "RULED").await?;
@@ -62,7 +62,7 @@ async fn a_call_to_a_given_server_stops_at_the_gate(world: World) -> anyhow::Res
     Ok(())
 }
 
-async fn what_a_server_says_of_its_tools_counts_for_nothing(world: World) -> anyhow::Result<()> {
+async fn annotations_of_a_servers_tools_grant_nothing(world: World) -> anyhow::Result<()> {
     let servers = json!({"notes": tool_server(&world, "notes.log")?});
     world.model.script("PEEK", vec![note("peek", "look"), Step::text("Peeked.")]);
     let session =
@@ -77,7 +77,7 @@ async fn what_a_server_says_of_its_tools_counts_for_nothing(world: World) -> any
     Ok(())
 }
 
-async fn a_server_lives_behind_the_wall_and_ends_with_its_session(world: World) -> anyhow::Result<()> {
+async fn a_server_runs_in_the_sandbox_and_ends_with_its_session(world: World) -> anyhow::Result<()> {
     let servers = json!({"notes": tool_server(&world, "notes.log")?});
     world.model.script("HELLO", vec![Step::text("Hello.")]);
     let session = world.create("walled", json!({"mcp_servers": servers})).await?;
@@ -90,7 +90,10 @@ async fn a_server_lives_behind_the_wall_and_ends_with_its_session(world: World) 
     assert!(processes_of(&session).contains(&pid), "it bears the mark of its session");
     let view = get(&world, &session).await?;
     if view["wall"] == "none" {
-        plexus_testkit::skip("a_server_lives_behind_the_wall", &format!("wall: {}", view["wall_missing"]));
+        plexus_testkit::skip(
+            "a_server_runs_in_the_sandbox_and_ends_with_its_session",
+            &format!("sandbox: {}", view["wall_missing"]),
+        );
     } else {
         assert_eq!(started["could_read"], false, "the operator's token is out of its reach");
     }
@@ -99,7 +102,7 @@ async fn a_server_lives_behind_the_wall_and_ends_with_its_session(world: World) 
     Ok(())
 }
 
-async fn servers_are_there_again_after_a_restart_of_the_hub(mut world: World) -> anyhow::Result<()> {
+async fn servers_are_available_after_a_restart_of_the_hub(mut world: World) -> anyhow::Result<()> {
     let servers = json!({"notes": tool_server(&world, "notes.log")?});
     world.model.script("FIRST", vec![Step::text("First.")]);
     let session = world.create("lasting", json!({"mcp_servers": servers})).await?;
@@ -138,7 +141,7 @@ async fn headers_reach_a_server_over_http(world: World) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn a_server_that_does_not_come_up_holds_up_nobody(world: World) -> anyhow::Result<()> {
+async fn a_server_that_does_not_start_blocks_nothing(world: World) -> anyhow::Result<()> {
     let servers = json!({
         "gone": {"command": "/nonexistent/program"},
         "failing": {"command": "false"},
@@ -146,7 +149,7 @@ async fn a_server_that_does_not_come_up_holds_up_nobody(world: World) -> anyhow:
         "notes": tool_server(&world, "notes.log")?,
     });
     world.model.script("ANYWAY", vec![note("note", "anyway"), Step::text("Done.")]);
-    // Claude Code waits for a silent one, for 30 s unless this says otherwise.
+    // Claude Code waits 30 s for a silent server, unless this variable is set.
     let env = json!({"MCP_TIMEOUT": "1000"});
     let session = world.create("anyway", json!({"mcp_servers": servers, "env": env})).await?;
     world.chat(&session, "ANYWAY").await?;
@@ -162,7 +165,7 @@ async fn scripted() -> anyhow::Result<World> {
 }
 
 #[tokio::test]
-async fn secrets_of_servers_are_shown_nowhere_and_go_with_the_session() -> anyhow::Result<()> {
+async fn secrets_of_servers_are_never_shown_and_deleted_with_the_session() -> anyhow::Result<()> {
     let world = scripted().await?;
     let servers = json!({
         "notes": tool_server(&world, "notes.log")?,
@@ -194,7 +197,7 @@ async fn secrets_of_servers_are_shown_nowhere_and_go_with_the_session() -> anyho
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_one_is_refused_by_name() -> anyhow::Result<()> {
+async fn an_invalid_server_is_refused_by_name() -> anyhow::Result<()> {
     let world = scripted().await?;
     for (servers, kind, field) in [
         (json!({"plexus": {"command": "a"}}), "invalid_params", "mcp_servers.plexus"),
@@ -222,7 +225,7 @@ async fn a_server_that_cannot_be_one_is_refused_by_name() -> anyhow::Result<()> 
 }
 
 #[tokio::test]
-async fn a_session_passes_on_what_it_has_and_nothing_else() -> anyhow::Result<()> {
+async fn a_session_grants_only_servers_that_it_has() -> anyhow::Result<()> {
     let world = scripted().await?;
     let own = json!({"command": "their-server", "env": {"KEY": "THE-SECRET-KEY"}});
     let prompt = script(&json!([{"say": "here"}]));
@@ -263,7 +266,7 @@ async fn a_session_passes_on_what_it_has_and_nothing_else() -> anyhow::Result<()
     Ok(())
 }
 
-/// Calls a method as an agent outside the hub does, on the hub's socket.
+/// Calls a method as an external agent, on the hub's socket.
 async fn from_outside(world: &World, method: &str, params: Value) -> anyhow::Result<Value> {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
     let head = format!(
@@ -281,7 +284,7 @@ async fn from_outside(world: &World, method: &str, params: Value) -> anyhow::Res
 }
 
 #[tokio::test]
-async fn an_agent_outside_the_hub_gives_servers_and_trusts_no_project() -> anyhow::Result<()> {
+async fn an_external_agent_can_give_servers_but_not_trust_a_project() -> anyhow::Result<()> {
     let world = scripted().await?;
     let servers = json!({"own": {"command": "their-server"}});
     let params = json!({"name": "served", "working_dir": world.work, "mcp_servers": servers});

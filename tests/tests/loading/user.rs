@@ -1,4 +1,4 @@
-//! The user's own Claude Code settings: children get what is listed, as it was when the hub or the operator last looked.
+//! The user's Claude Code settings: children get the listed settings, as they were when the hub or the operator last accepted them.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{bash, get};
 
-on_both_clis!(a_child_gets_what_is_listed_of_the_users_settings_and_nothing_else);
+on_both_clis!(a_child_gets_only_the_listed_settings_of_the_user);
 
 fn write(world: &World, settings: &Value) -> anyhow::Result<()> {
     std::fs::create_dir_all(world.home.join(".claude"))?;
@@ -20,9 +20,7 @@ async fn accept(world: &World) -> anyhow::Result<Value> {
     world.call("claudecode.user_settings", json!({"accept": true})).await
 }
 
-async fn a_child_gets_what_is_listed_of_the_users_settings_and_nothing_else(
-    world: World,
-) -> anyhow::Result<()> {
+async fn a_child_gets_only_the_listed_settings_of_the_user(world: World) -> anyhow::Result<()> {
     let helper = world.home.join("key.sh");
     std::fs::write(&helper, "#!/bin/sh\necho THE-USERS-KEY\n")?;
     std::fs::set_permissions(&helper, std::fs::Permissions::from_mode(0o700))?;
@@ -52,7 +50,7 @@ async fn a_child_gets_what_is_listed_of_the_users_settings_and_nothing_else(
         Step::text("Done."),
     ];
     world.model.script("USER", steps);
-    // In `-p` a key in the environment stands above the helper.
+    // With `-p`, a key in the environment overrides the helper.
     let session = world.create("users", json!({"env": {"ANTHROPIC_API_KEY": ""}})).await?;
     world.chat(&session, "USER").await?;
     let (_, approval) = world.asked(&session).await?;
@@ -98,7 +96,7 @@ async fn turn(world: &World, session: &str) -> anyhow::Result<Value> {
 }
 
 #[tokio::test]
-async fn what_a_command_writes_there_counts_only_as_far_as_it_denies() -> anyhow::Result<()> {
+async fn changed_settings_apply_only_as_denials_until_they_are_accepted() -> anyhow::Result<()> {
     let mut world = scripted("").await?;
     write(&world, &json!({"apiKeyHelper": "the-users", "permissions": {"deny": ["Bash(rm:*)"]}}))?;
     accept(&world).await?;
@@ -138,7 +136,7 @@ async fn what_a_command_writes_there_counts_only_as_far_as_it_denies() -> anyhow
 }
 
 #[tokio::test]
-async fn settings_that_cannot_be_read_start_nothing_and_allow_nothing() -> anyhow::Result<()> {
+async fn unreadable_settings_start_no_child_and_allow_nothing() -> anyhow::Result<()> {
     let mut world = scripted("").await?;
     let step = json!({"tool": "Bash", "input": {"command": "touch made.txt"}});
     let prompt = script(&json!([{"say": "up"}, {"wait_file": world.file("go")}, step, {"say": "done"}]));
@@ -171,7 +169,7 @@ async fn settings_that_cannot_be_read_start_nothing_and_allow_nothing() -> anyho
 }
 
 #[tokio::test]
-async fn where_they_are_not_wanted_they_are_not_read() -> anyhow::Result<()> {
+async fn settings_are_not_read_if_the_hub_is_configured_so() -> anyhow::Result<()> {
     let mut world = scripted("user_settings = false").await?;
     std::fs::create_dir_all(world.home.join(".claude"))?;
     std::fs::write(world.home.join(".claude/settings.json"), "{")?;

@@ -1,4 +1,4 @@
-//! How far a tree may grow.
+//! The limits on the depth and size of a tree.
 
 use plexus_e2e::{World, text};
 use plexus_testkit::rpc::{CallError, Door};
@@ -15,7 +15,7 @@ async fn refused(world: &World, maker: &dyn Door, name: &str) -> anyhow::Result<
 }
 
 #[tokio::test]
-async fn a_tree_is_no_deeper_than_it_may_be() -> anyhow::Result<()> {
+async fn a_tree_is_limited_in_depth() -> anyhow::Result<()> {
     let world = scripted("[limits]\ndepth = 1").await?;
     let (_, top) = member(&world, &*world.door, "top").await?;
     let (_, child) = member(&world, &top, "child").await?;
@@ -28,11 +28,11 @@ async fn a_tree_is_no_deeper_than_it_may_be() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn below_one_agent_there_are_no_more_than_there_may_be() -> anyhow::Result<()> {
+async fn an_agent_is_limited_in_descendants() -> anyhow::Result<()> {
     let mut world = scripted("[limits]\ndescendants = 2").await?;
     let (_, top) = member(&world, &*world.door, "top").await?;
     let (child, child_door) = member(&world, &top, "child").await?;
-    // Of several at once no more get through than there is room for.
+    // Of several concurrent calls only as many succeed as the limit allows.
     let make = |name: &'static str| {
         let params = json!({"name": name, "working_dir": world.work});
         async { child_door.call("claudecode.create", params).await }
@@ -44,7 +44,7 @@ async fn below_one_agent_there_are_no_more_than_there_may_be() -> anyhow::Result
         assert_eq!(refusal.kind.as_deref(), Some("limit_reached"), "{refusal}");
         assert_eq!((&refusal.data["limit"], &refusal.data["most"]), (&json!("descendants"), &json!(2)));
     }
-    // The operator makes as many as it likes, and the next hub counts as this one did.
+    // The limit does not apply to the operator, and the next hub counts the same.
     member(&world, &*world.door, "other").await?;
     world.hub.restart().await?;
     world.door = Box::new(plexus_testkit::rpc::Rpc::new(world.hub.url(), &world.hub.token()?));

@@ -1,7 +1,7 @@
-//! Trees of sessions: how they are shown, what reaches all of them, how far they may grow, and what a session can give to
-//! those it makes.
+//! Trees of sessions: how they are listed, which calls reach a whole tree, how large they may grow, and what a session can
+//! grant to the sessions it creates.
 
-mod bounds;
+mod delegation;
 mod limits;
 mod prompts;
 
@@ -17,7 +17,7 @@ async fn scripted(config: &str) -> anyhow::Result<World> {
     setup.world("trees").await?.context("the scripted agent is always there")
 }
 
-/// A session with the hub's tools that has ended its first turn, and its door.
+/// Creates a session with the hub's tools and waits for the end of its first turn. Returns it with a client.
 async fn member(world: &World, maker: &dyn Door, name: &str) -> anyhow::Result<(String, McpClient)> {
     let prompt = script(&json!([{"say": "here"}]));
     let params = json!({"name": name, "working_dir": world.work, "hub_tools": true, "prompt": prompt});
@@ -27,14 +27,14 @@ async fn member(world: &World, maker: &dyn Door, name: &str) -> anyhow::Result<(
     Ok((id, door))
 }
 
-/// Has a session ask, and waits until it has.
+/// Starts a turn that needs approval. Returns the approval.
 async fn asks(world: &World, session: &str) -> anyhow::Result<Value> {
     let step = json!({"tool": "Bash", "input": {"command": "true"}});
     world.chat(session, &script(&json!([step, {"say": "done"}]))).await?;
     Ok(world.asked(session).await?.1)
 }
 
-/// Those that a door lists, by name and depth.
+/// The listed sessions, by name and depth.
 fn listed(list: &Value) -> Vec<(String, u64)> {
     let sessions = list["sessions"].as_array().into_iter().flatten();
     sessions.map(|one| (text(&one["name"]), one["depth"].as_u64().unwrap_or(u64::MAX))).collect()
@@ -50,7 +50,7 @@ fn cost(poll: &Value) -> f64 {
 }
 
 #[tokio::test]
-async fn a_list_shows_the_tree_and_what_it_comes_to() -> anyhow::Result<()> {
+async fn a_list_shows_the_tree_with_its_sums() -> anyhow::Result<()> {
     let world = scripted("").await?;
     let (top, top_door) = member(&world, &*world.door, "top").await?;
     let (middle, middle_door) = member(&world, &top_door, "middle").await?;
@@ -86,7 +86,7 @@ async fn a_list_shows_the_tree_and_what_it_comes_to() -> anyhow::Result<()> {
     assert!((whole - below).abs() < 1e-9, "{whole} is {below}");
     assert_eq!(named(&list, "stranger")["cost_usd"].as_f64(), Some(costs[3]));
 
-    // Who stands lower sees less, from where it stands; one session is shown alike by `get`.
+    // A session sees only its own tree, with depths relative to itself. `get` shows the same fields.
     let list = middle_door.call("claudecode.list", json!({})).await?;
     assert_eq!(listed(&list), [name("middle", 0), name("leaf", 1)]);
     let got = middle_door.call("claudecode.get", json!({"name": "leaf"})).await?;
@@ -97,7 +97,7 @@ async fn a_list_shows_the_tree_and_what_it_comes_to() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn what_a_turn_cost_is_counted_however_it_ended_and_kept() -> anyhow::Result<()> {
+async fn the_cost_of_a_turn_is_counted_however_it_ended() -> anyhow::Result<()> {
     let mut world = scripted("").await?;
     let (session, _) = member(&world, &*world.door, "spender").await?;
     let first = cost(&world.ended(&session).await?);
@@ -117,7 +117,7 @@ async fn what_a_turn_cost_is_counted_however_it_ended_and_kept() -> anyhow::Resu
 }
 
 #[tokio::test]
-async fn an_interrupt_reaches_all_below() -> anyhow::Result<()> {
+async fn an_interrupt_reaches_all_descendants() -> anyhow::Result<()> {
     let world = scripted("").await?;
     let (top, top_door) = member(&world, &*world.door, "top").await?;
     let (middle, middle_door) = member(&world, &top_door, "middle").await?;
@@ -134,7 +134,7 @@ async fn an_interrupt_reaches_all_below() -> anyhow::Result<()> {
     let list = world.call("claudecode.list", json!({})).await?;
     let status = |name: &str| named(&list, name)["status"].clone();
     assert_eq!((status("middle"), status("stranger")), (json!("complete"), json!("awaiting_permission")));
-    // Their processes are still there for the next prompt.
+    // Their processes still run for the next prompt.
     world.chat(&leaf, &script(&json!([{"say": "again"}]))).await?;
     assert_eq!(world.ended(&leaf).await?["status"], "complete");
     assert!(!world.run_dir(&leaf, 2).exists() && !world.run_dir(&middle, 2).exists());
@@ -142,7 +142,7 @@ async fn an_interrupt_reaches_all_below() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn the_end_of_a_turn_is_told_to_every_agent_above() -> anyhow::Result<()> {
+async fn the_end_of_a_turn_is_reported_to_every_ancestor() -> anyhow::Result<()> {
     let world = scripted("").await?;
     let (_, top_door) = member(&world, &*world.door, "top").await?;
     let (_, middle_door) = member(&world, &top_door, "middle").await?;
@@ -161,10 +161,10 @@ async fn the_end_of_a_turn_is_told_to_every_agent_above() -> anyhow::Result<()> 
             }
         }
     }
-    // However many are told, it is one end.
+    // The metrics count the end once, however many ancestors it is reported to.
     let figures = plexus_testkit::rpc::get(world.hub.url(), "/metrics", &world.hub.token()?).await?;
     assert!(figures.contains("plexus_turns_total{outcome=\"complete\"} 4\n"), "{figures}");
-    // The operator stands above all, and is told of the sessions it made itself.
+    // The operator gets only the ends of sessions that it created itself.
     let news = world.call("loopback.wait", json!({"cursor": cursor, "timeout_ms": 1})).await?;
     assert!(news["finished"].as_array().is_none_or(Vec::is_empty), "{news}");
     Ok(())

@@ -1,5 +1,5 @@
-//! Prompts that come from a session mean what they say, by whatever method they come: real CLIs read no `@path` in them
-//! and run no `/command`.
+//! Prompts from a session are plain text, with every method that accepts a prompt: real CLIs read no `@path` in them and
+//! run no `/command`.
 
 use plexus_e2e::{Channel, DoorKind, Setup, World, text};
 use plexus_testkit::model::Step;
@@ -9,24 +9,24 @@ use serde_json::{Value, json};
 const SECRET: &str = "THE-SECRET-INSIDE";
 
 #[tokio::test]
-async fn a_sessions_prompts_are_plain_text_197() -> anyhow::Result<()> {
+async fn prompts_of_a_session_are_plain_text_197() -> anyhow::Result<()> {
     let setup = Setup::cli("2.1.197", Channel::Control, DoorKind::Rpc);
-    match setup.world("a_sessions_prompts_are_plain_text_197").await? {
-        Some(world) => a_sessions_prompts_are_plain_text(world).await,
+    match setup.world("prompts_of_a_session_are_plain_text_197").await? {
+        Some(world) => prompts_of_a_session_are_plain_text(world).await,
         None => Ok(()),
     }
 }
 
 #[tokio::test]
-async fn a_sessions_prompts_are_plain_text_325() -> anyhow::Result<()> {
+async fn prompts_of_a_session_are_plain_text_325() -> anyhow::Result<()> {
     let setup = Setup::cli("2.1.325", Channel::Control, DoorKind::Rpc);
-    match setup.world("a_sessions_prompts_are_plain_text_325").await? {
-        Some(world) => a_sessions_prompts_are_plain_text(world).await,
+    match setup.world("prompts_of_a_session_are_plain_text_325").await? {
+        Some(world) => prompts_of_a_session_are_plain_text(world).await,
         None => Ok(()),
     }
 }
 
-/// A secret beside the agents, and a command that leaves a trace when it is run.
+/// Writes a secret into the working directory, and a command that creates a file when it runs.
 fn plant(world: &World) -> anyhow::Result<()> {
     std::fs::write(world.file("secret.txt"), SECRET)?;
     std::fs::create_dir_all(world.file(".claude/commands"))?;
@@ -38,7 +38,7 @@ fn plant(world: &World) -> anyhow::Result<()> {
     Ok(std::fs::write(world.home.join(".claude.json"), known.to_string())?)
 }
 
-async fn a_sessions_prompts_are_plain_text(world: World) -> anyhow::Result<()> {
+async fn prompts_of_a_session_are_plain_text(world: World) -> anyhow::Result<()> {
     plant(&world)?;
     for word in ["BOSS", "WORD-0", "WORD-2", "WORD-3", "WORD-4", "WORD-5"] {
         world.model.script(word, vec![Step::text("Hm.")]);
@@ -49,12 +49,12 @@ async fn a_sessions_prompts_are_plain_text(world: World) -> anyhow::Result<()> {
     assert_eq!(world.ended(&boss).await?["status"], "complete");
     let boss = Rpc::new(world.hub.url(), &world.token_of(&boss)?);
 
-    // At its creation; the file is named last, where Claude Code looks for it.
+    // In `create`. The file is named last, because Claude Code looks for it there.
     let first = json!({"name": "child", "working_dir": world.work, "prompt": "WORD-0 read @secret.txt"});
     let child = text(&boss.call("claudecode.create", first).await?["id"]);
     assert_eq!(world.ended(&child).await?["status"], "complete");
     let prompt = |prompt: &str| json!({"session_id": child, "prompt": prompt});
-    // In a turn of its own, and added to it.
+    // In a new turn, and as messages in that turn.
     boss.call("claudecode.chat_async", prompt("/evil WORD-1")).await?;
     let (_, approval) = world.asked(&child).await?;
     boss.call("claudecode.send", prompt("and @secret.txt")).await?;
@@ -74,7 +74,7 @@ async fn a_sessions_prompts_are_plain_text(world: World) -> anyhow::Result<()> {
     assert!(!all.contains(SECRET) && !all.contains("EXPANDED"));
     assert!(!world.file("command-ran").exists());
 
-    // The operator may have a file read; commands run for nobody.
+    // The operator may expand files. Commands run for no caller.
     let expanded = |prompt: &str| json!({"session_id": child, "prompt": prompt, "expand": true});
     let Err(refused) = boss.call("claudecode.chat", expanded("WORD-4 read @secret.txt")).await else {
         anyhow::bail!("that is not its to say");
@@ -90,7 +90,7 @@ async fn a_sessions_prompts_are_plain_text(world: World) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The user's texts in a request, as one: a prompt may be sent in pieces.
+/// All texts of the user in a model request, joined, because a prompt may be sent in parts.
 fn said(request: &Value) -> String {
     let messages = request["messages"].as_array().into_iter().flatten();
     let mut joined = String::new();

@@ -1,4 +1,4 @@
-//! A repository to work in, and what can be left over of worktrees in it.
+//! A repository for the tests, and a search for remains of worktrees.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use plexus_e2e::{Setup, World, until};
 use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 
-/// Leaves a process behind that has nothing of its parent's environment and is deaf to all it can be deaf to; its pid
-/// stands in the file.
+/// A command that starts a background process without its parent's environment, which ignores every signal that it can ignore.
+/// It writes its pid to the file.
 pub fn straggler(pid_file: &Path) -> String {
     format!(
         "env -i PATH=\"$PATH\" setsid sh -c 'trap \"\" HUP INT TERM; echo $$ > {}; while :; do sleep 1; done' &",
@@ -22,7 +22,7 @@ pub fn pid_in(file: &Path) -> Option<u32> {
     std::fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
-/// Whether what was left behind still runs. Its PID is that of a namespace of its own, so it is known by its command.
+/// Whether that process still runs. Its pid belongs to another namespace, so it is identified by its command.
 pub fn runs(pid_file: &Path) -> bool {
     let file = pid_file.as_os_str().as_encoded_bytes();
     let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -30,7 +30,7 @@ pub fn runs(pid_file: &Path) -> bool {
     commands.into_iter().any(|command| command.windows(file.len()).any(|part| part == file))
 }
 
-/// The working directory of a world, made a repository with one commit.
+/// The working directory of a world as a repository with one commit.
 pub struct Checkout {
     pub root: PathBuf,
     pub worktrees: PathBuf,
@@ -58,31 +58,31 @@ impl Checkout {
         Ok(Repository::open(&self.root)?)
     }
 
-    /// Files and directories below the worktrees' folder, and branches: all that can be left over.
-    pub fn traces(&self) -> anyhow::Result<BTreeSet<String>> {
-        let mut traces = BTreeSet::new();
+    /// Everything that can remain: files in the directory of worktrees, and branches.
+    pub fn remains(&self) -> anyhow::Result<BTreeSet<String>> {
+        let mut remains = BTreeSet::new();
         for branch in self.repo()?.branches(Some(BranchType::Local))? {
-            traces.extend(branch?.0.name()?.filter(|name| name.starts_with("plexus/")).map(str::to_owned));
+            remains.extend(branch?.0.name()?.filter(|name| name.starts_with("plexus/")).map(str::to_owned));
         }
-        traces.extend(self.repo()?.worktrees()?.iter().flatten().map(|name| format!("admin {name:?}")));
+        remains.extend(self.repo()?.worktrees()?.iter().flatten().map(|name| format!("admin {name:?}")));
         let mut waiting = vec![self.worktrees.clone()];
         while let Some(dir) = waiting.pop() {
             for entry in dir.read_dir().into_iter().flatten() {
                 let entry = entry?;
-                traces.insert(entry.path().display().to_string());
+                remains.insert(entry.path().display().to_string());
                 if entry.file_type()?.is_dir() {
                     waiting.push(entry.path());
                 }
             }
         }
-        Ok(traces)
+        Ok(remains)
     }
 
-    /// Nothing is left of anything: no files, no branch, no notes, nothing of a session.
-    pub async fn is_bare_of_worktrees(&self, world: &World) -> anyhow::Result<()> {
-        until("everything to be gone", || self.traces().is_ok_and(|traces| traces.is_empty()))
+    /// Checks that nothing remains: no files, no branch, no notes, no session.
+    pub async fn has_no_remains(&self, world: &World) -> anyhow::Result<()> {
+        until("everything to be gone", || self.remains().is_ok_and(|remains| remains.is_empty()))
             .await
-            .with_context(|| format!("{:?}\n{}", self.traces(), world.hub.stderr()))?;
+            .with_context(|| format!("{:?}\n{}", self.remains(), world.hub.stderr()))?;
         let data = world.hub.data_dir();
         let empty =
             |dir: &str| data.join(dir).read_dir().map_or(true, |mut entries| entries.next().is_none());
@@ -105,7 +105,7 @@ pub async fn delete(world: &World, session: &str) -> anyhow::Result<Value> {
     world.call("claudecode.delete", json!({"session_id": session})).await
 }
 
-/// Calls `create` and does not wait for it.
+/// Starts a call of `create` and does not wait for it.
 pub fn creating(world: &World, name: &str, isolation: Value) -> anyhow::Result<tokio::task::JoinHandle<()>> {
     let rpc = Rpc::new(world.hub.url(), &world.hub.token()?);
     let params = json!({"name": name, "working_dir": world.work, "isolation": isolation});

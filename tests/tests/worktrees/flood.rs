@@ -1,5 +1,4 @@
-//! Sessions that have the hub's tools make the hub's file helpers hang, as many as they can. The operator's call is served
-//! meanwhile.
+//! Sessions with the hub's tools make as many of the hub's file helpers hang as they can. The operator's calls are still served.
 
 use git2::{Repository, Signature};
 use plexus_e2e::{text, until};
@@ -8,10 +7,10 @@ use serde_json::json;
 
 use crate::checkout::{scripted, worktree_of};
 
-/// How many helpers may work for sessions at a time.
+/// The number of helpers that may work for sessions at a time.
 const SHARED: usize = 4;
 
-/// The file helpers of a hub that run now.
+/// The number of running file helpers of a hub.
 fn helpers(hub: u32) -> usize {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let is_helper = |process: &std::path::Path| {
@@ -23,7 +22,7 @@ fn helpers(hub: u32) -> usize {
 }
 
 #[tokio::test]
-async fn a_flood_of_comparisons_that_hang_leaves_the_operator_a_place() -> anyhow::Result<()> {
+async fn a_flood_of_hanging_diffs_leaves_the_operator_a_file_helper() -> anyhow::Result<()> {
     let (world, _checkout) = scripted().await?;
     let mine = world.create("mine", json!({"isolation": "worktree"})).await?;
     let hostile = world.home.join("hostile");
@@ -43,7 +42,7 @@ async fn a_flood_of_comparisons_that_hang_leaves_the_operator_a_place() -> anyho
         assert_eq!(compared["files"], json!([]), "a session may compare its own worktree");
         doors.push((session, token));
     }
-    // Whoever reads the repository's configuration waits for a writer of this.
+    // A reader of the repository's configuration blocks on this FIFO.
     let fifo = world.home.join("fifo");
     rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR)?;
     let config = repo.path().join("config");

@@ -1,9 +1,9 @@
-//! Sessions with a git worktree of their own: made ready or not at all, seen by whoever asks, and at the end gone when
-//! nothing was done in it and kept when something was. On both pinned CLIs where an agent works in one.
+//! Sessions with their own git worktree: it is created completely or not at all, shown by `get`, removed at the end if it has no
+//! changes and kept if it has some. Tests in which an agent works run on both pinned CLIs.
 
 mod checkout;
-mod cut_off;
 mod flood;
+mod interrupted_setup;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ async fn an_agent_works_in_its_own_worktree(world: World) -> anyhow::Result<()> 
     let listed = world.call("claudecode.list", json!({})).await?["sessions"][0]["worktree"].clone();
     assert_eq!(listed, json!({"path": begun["path"], "branch": begun["branch"]}));
 
-    // The next process goes on in the same place.
+    // The next process works in the same worktree.
     world.call("claudecode.stop", json!({"session_id": session})).await?;
     let again = Step::tool("Bash", json!({"command": "pwd > again.log", "description": "a step"}));
     world.model.script("AGAIN", vec![again, Step::text("Done.")]);
@@ -124,7 +124,7 @@ async fn a_worktree_is_ready_when_create_returns() -> anyhow::Result<()> {
     assert_eq!(std::fs::read_to_string(path.join("sub/env.log"))?, format!("value {session}\n"));
     assert!(pid_in(&left).is_some() && !runs(&left), "what setup started has ended");
     assert_eq!((got["status"].clone(), got["pid"].clone()), (json!("idle"), Value::Null));
-    // Neither what was copied nor what setup made is the session's work.
+    // Neither copied files nor files of the setup count as changes of the session.
     assert_eq!(got["worktree"]["changes"]["files"], 0, "{got:#}");
     assert_eq!(delete(&world, &session).await?["worktree"]["kept"], false);
     assert!(!path.exists());
@@ -132,7 +132,7 @@ async fn a_worktree_is_ready_when_create_returns() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_setup_that_fails_leaves_nothing_and_says_why() -> anyhow::Result<()> {
+async fn a_failed_setup_leaves_nothing_and_gives_the_reason() -> anyhow::Result<()> {
     let (world, checkout) = scripted().await?;
     let left = world.file("left");
     let setup = format!(
@@ -149,15 +149,15 @@ async fn a_setup_that_fails_leaves_nothing_and_says_why() -> anyhow::Result<()> 
     );
     assert_eq!(error.data["output"], json!(["out", "err"]));
     assert!(pid_in(&left).is_some() && !runs(&left));
-    checkout.is_bare_of_worktrees(&world).await?;
+    checkout.has_no_remains(&world).await?;
     assert_eq!(world.call("claudecode.list", json!({})).await?["sessions"], json!([]));
-    // Not even the name is taken.
+    // The name is free again.
     world.create("failing", json!({"isolation": "worktree"})).await?;
     Ok(())
 }
 
 #[tokio::test]
-async fn a_setup_that_takes_too_long_is_ended_with_all_it_started() -> anyhow::Result<()> {
+async fn a_setup_over_its_time_limit_is_ended_with_all_its_processes() -> anyhow::Result<()> {
     let (world, checkout) = scripted().await?;
     let left = world.file("left");
     let setup = format!("{} echo waiting; while :; do sleep 1; done", straggler(&left));
@@ -167,11 +167,11 @@ async fn a_setup_that_takes_too_long_is_ended_with_all_it_started() -> anyhow::R
     assert_eq!(error.data["type"], "setup_failed", "{error}");
     assert!(error.message.contains("after 2 s") && error.data["output"] == json!(["waiting"]), "{error}");
     assert!(pid_in(&left).is_some() && !runs(&left));
-    checkout.is_bare_of_worktrees(&world).await
+    checkout.has_no_remains(&world).await
 }
 
 #[tokio::test]
-async fn a_session_may_isolate_its_children_but_not_have_setup_run() -> anyhow::Result<()> {
+async fn a_session_may_isolate_its_children_but_not_run_setup() -> anyhow::Result<()> {
     let (world, checkout) = scripted().await?;
     let prompt = json!({"steps": [{"tool": "Bash", "input": {"command": "true"}}]}).to_string();
     let boss =
@@ -184,11 +184,11 @@ async fn a_session_may_isolate_its_children_but_not_have_setup_run() -> anyhow::
     let error = door.call("claudecode.create", create("sneak", setup)).await.err().context("refused")?;
     assert_eq!((&error.data["type"], &error.data["field"]), (&json!("forbidden"), &json!("isolation.setup")));
     assert!(!mark.exists());
-    assert_eq!(checkout.traces()?, BTreeSet::new());
+    assert_eq!(checkout.remains()?, BTreeSet::new());
     let child = door.call("claudecode.create", create("child", json!("worktree"))).await?;
     let path = text(&worktree_of(&world, &text(&child["id"])).await?["path"]);
     std::fs::write(Path::new(&path).join("new.txt"), "x\n")?;
-    // Whoever deletes it is told of the worktrees below as well.
+    // `delete` also reports the worktrees of descendants.
     let deleted = delete(&world, &boss).await?;
     assert_eq!(deleted["below"][0]["session_name"], "child", "{deleted}");
     assert_eq!(deleted["below"][0]["worktree"]["path"], path.as_str());
@@ -197,7 +197,7 @@ async fn a_session_may_isolate_its_children_but_not_have_setup_run() -> anyhow::
 }
 
 #[tokio::test]
-async fn what_cannot_be_isolated_is_refused_by_field() -> anyhow::Result<()> {
+async fn an_invalid_isolation_is_refused_by_field_name() -> anyhow::Result<()> {
     let (world, checkout) = scripted().await?;
     let elsewhere = |name: &str| -> anyhow::Result<PathBuf> {
         let dir = world.home.with_file_name(name);
@@ -247,7 +247,7 @@ async fn what_cannot_be_isolated_is_refused_by_field() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn a_worktree_that_vanished_fails_the_turn_and_one_that_cannot_be_read_is_kept() -> anyhow::Result<()> {
+async fn a_missing_worktree_fails_the_turn_and_an_unreadable_one_is_kept() -> anyhow::Result<()> {
     let (world, checkout) = scripted().await?;
     let session = world.create("lost", json!({"isolation": "worktree"})).await?;
     let path = PathBuf::from(text(&worktree_of(&world, &session).await?["path"]));
@@ -273,7 +273,7 @@ async fn a_worktree_that_vanished_fails_the_turn_and_one_that_cannot_be_read_is_
 }
 
 #[tokio::test]
-async fn the_hub_runs_nothing_that_the_repository_names() -> anyhow::Result<()> {
+async fn the_hub_runs_no_program_that_the_repository_configures() -> anyhow::Result<()> {
     let (world, checkout) = scripted().await?;
     let mark = world.home.join("mark");
     let trap = format!("sh -c 'touch {}'", mark.display());
@@ -301,7 +301,7 @@ async fn the_hub_runs_nothing_that_the_repository_names() -> anyhow::Result<()> 
 }
 
 #[tokio::test]
-async fn what_a_session_did_in_its_worktree_is_shown_as_a_diff() -> anyhow::Result<()> {
+async fn the_changes_in_a_worktree_are_shown_as_a_diff() -> anyhow::Result<()> {
     let (world, _checkout) = scripted().await?;
     let session = world.create("fix", json!({"isolation": "worktree"})).await?;
     let begun = worktree_of(&world, &session).await?;
@@ -327,9 +327,9 @@ async fn what_a_session_did_in_its_worktree_is_shown_as_a_diff() -> anyhow::Resu
     Ok(())
 }
 
-/// Any command of any session can write `~/.gitconfig`, and a FIFO is opened by whoever reads it.
+/// Any command of any session can replace `~/.gitconfig` with a FIFO, which blocks its readers.
 #[tokio::test]
-async fn the_user_s_git_configuration_does_not_hold_up_worktrees() -> anyhow::Result<()> {
+async fn the_users_git_configuration_does_not_block_worktrees() -> anyhow::Result<()> {
     let (world, checkout) = scripted().await?;
     let home = &world.home;
     let fifo = home.join("fifo");
@@ -349,7 +349,7 @@ async fn the_user_s_git_configuration_does_not_hold_up_worktrees() -> anyhow::Re
         std::fs::remove_file(path.join("work.txt"))?;
         assert_eq!(delete(&world, &session).await?["worktree"]["kept"], false);
     }
-    // What the repository's own configuration says holds.
+    // The repository's own configuration applies.
     checkout
         .repo()?
         .config()?

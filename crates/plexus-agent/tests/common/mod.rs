@@ -1,4 +1,4 @@
-//! A run with a shell script in the place of Claude Code, and ways to wait for what it does.
+//! A run with a shell script in place of Claude Code, and functions that wait for its effects.
 
 #![expect(dead_code, reason = "each test program uses its own part")]
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
@@ -19,7 +19,7 @@ use plexus_agent::{
 
 pub const NONCE: &str = "a nonce";
 
-/// Far longer than anything here takes; what is still not there then never comes.
+/// The time limit of every wait. It is far longer than any step takes.
 const LIMIT: Duration = Duration::from_secs(30);
 
 pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
@@ -43,11 +43,11 @@ pub fn keep_program() -> PathBuf {
     program
 }
 
-/// `examples/reach.rs`, as a run that was started with `start_under` has it in its directory. Another user may have no way to
+/// `examples/reach.rs` in the directory of a run that was started with `start_under`. Another user may have no access to the directory
 /// where it was built.
 pub const REACH: &str = "./reach";
 
-/// Puts a program into the directory of a run.
+/// Copies a program into the directory of a run.
 fn provide(program: &Path, home: &Path) -> PathBuf {
     let place = home.join(program.file_name().unwrap());
     std::fs::copy(program, &place).unwrap();
@@ -65,7 +65,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// A child that is `sh -c SCRIPT`, not told to start yet.
+    /// A child `sh -c SCRIPT` that has not been released yet.
     pub fn prepare(script: &str) -> Self {
         Self::prepare_program(Path::new("/bin/sh"), &["-c", script])
     }
@@ -74,8 +74,8 @@ impl Run {
         Self::prepare_with(program, args, Streams::Lines)
     }
 
-    /// A child that is `sh -c SCRIPT`, in a sandbox that hides what keeper and hub have.
-    pub fn start_walled(script: &str, required: &[SandboxPart], hide: Option<&Path>) -> Self {
+    /// A child `sh -c SCRIPT` in a sandbox that hides the files of keeper and hub.
+    pub fn start_sandboxed(script: &str, required: &[SandboxPart], hide: Option<&Path>) -> Self {
         let sandbox = |home: &Path| {
             let hide = hide.map_or_else(|| home.join("data"), Path::to_owned);
             let show = hide.starts_with(home).then(|| hide.join("runs/1/mcp.json"));
@@ -87,17 +87,18 @@ impl Run {
                 hubs: None,
             })
         };
-        let mut run = Self::prepare_behind(Path::new("/bin/sh"), &["-c", script], Streams::Lines, sandbox);
+        let mut run =
+            Self::prepare_in_sandbox(Path::new("/bin/sh"), &["-c", script], Streams::Lines, sandbox);
         run.outbox.go(NONCE).unwrap();
         run
     }
 
-    /// As `start_walled`, with a keeper that is started by another command, such as `setpriv`.
+    /// As `start_sandboxed`, with a keeper that another command starts, for example `setpriv`.
     pub fn start_under(user: User, prefix: &str, script: &str) -> Self {
         Self::start_requiring(user, prefix, script, &[SandboxPart::Files])
     }
 
-    /// As `start_under`, with other parts of the sandbox that are required.
+    /// As `start_under`, with other required parts of the sandbox.
     pub fn start_requiring(user: User, prefix: &str, script: &str, required: &[SandboxPart]) -> Self {
         Self::start_hiding(user, prefix, script, |home| {
             let hide = home.join("data");
@@ -106,7 +107,7 @@ impl Run {
         })
     }
 
-    /// As `start_under`, with a sandbox around another directory.
+    /// As `start_under`, with a sandbox that hides another directory.
     pub fn start_hiding(
         user: User,
         prefix: &str,
@@ -121,10 +122,10 @@ impl Run {
     }
 
     fn prepare_with(program: &Path, args: &[&str], streams: Streams) -> Self {
-        Self::prepare_behind(program, args, streams, |_| None)
+        Self::prepare_in_sandbox(program, args, streams, |_| None)
     }
 
-    pub fn prepare_behind(
+    pub fn prepare_in_sandbox(
         program: &Path,
         args: &[&str],
         streams: Streams,
@@ -141,7 +142,7 @@ impl Run {
         let keep = provide(&keep_program(), home.path());
         provide(&keep_program().with_file_name("reach"), home.path());
         let keeper = home.path().join("keeper.sh");
-        // What `Keeper::start` writes is given away after it.
+        // The files that `Keeper::start` writes change their owner afterwards.
         let user = match under.user {
             User::This => "exec",
             User::Nobody => {
@@ -181,7 +182,7 @@ impl Run {
         Self { home, dir, session, keeper, outbox, journal, seen: Vec::new() }
     }
 
-    /// A child that is `sh -c SCRIPT`, which is ended after this time without a hub, unless it has a turn.
+    /// A child `sh -c SCRIPT` that is ended after this time without a hub, unless it has a turn.
     pub fn start_with_limit(script: &str, limit: Duration) -> Self {
         let (home, dir, session) = Self::directory();
         let launch = launch(&home, Path::new("/bin/sh"), &["-c", script], Streams::Lines, None);
@@ -191,15 +192,15 @@ impl Run {
         run
     }
 
-    /// The hub goes away.
+    /// Disconnects the hub.
     pub fn close_hub(&mut self) {
-        // The outbox of a run that nobody keeps takes the place of this one, which is closed.
+        // The outbox of a run without a keeper replaces this one, which closes this one.
         let elsewhere = RunDir::new(self.home.path().join(format!("elsewhere-{}", self.session)));
         elsewhere.restore().unwrap();
         self.outbox = Outbox::open(&elsewhere).unwrap().0;
     }
 
-    /// A hub comes back.
+    /// Connects a hub again.
     pub fn open_hub(&mut self) {
         self.outbox = Outbox::open(&self.dir).unwrap().0;
     }
@@ -210,14 +211,14 @@ impl Run {
         run
     }
 
-    /// A child that is `sh -c SCRIPT` and is let run.
+    /// A child `sh -c SCRIPT` without an outbox, whose output is logged.
     pub fn start_logged(script: &str) -> Self {
         let mut run = Self::prepare_with(Path::new("/bin/sh"), &["-c", script], Streams::Log);
         run.outbox.go(NONCE).unwrap();
         run
     }
 
-    /// The next line that the child wrote.
+    /// The next line of the child.
     pub async fn line(&mut self) -> String {
         within("a line of the child", async {
             while self.seen.is_empty() {
@@ -231,13 +232,13 @@ impl Run {
         .await
     }
 
-    /// The process whose pid the child wrote in a line of its own.
+    /// The process whose pid is the next line of the child.
     pub async fn process(&mut self) -> ProcessIdentity {
         let line = self.line().await;
         ProcessIdentity::of(self.outside(line.parse().unwrap()).expect("it runs")).unwrap()
     }
 
-    /// The PID that a process of the child has here, by the one that it sees itself.
+    /// The pid, in the namespace of the test, of a process with the pid `inside` in the child's namespace.
     pub fn outside(&self, inside: i32) -> Option<i32> {
         let pids = std::fs::read_dir("/proc").unwrap();
         let pids = pids.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse::<i32>().ok());
@@ -255,17 +256,17 @@ impl Run {
     }
 }
 
-/// Whose processes keeper and child are.
+/// The user of keeper and child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum User {
-    /// Those of the user who runs the tests.
+    /// The user who runs the tests.
     This,
-    /// Those of a user without any privilege.
+    /// A user without any privilege.
     Nobody,
 }
 
 impl User {
-    /// The users that the tests can be run as.
+    /// The users with which the tests can run.
     pub fn all() -> Vec<Self> {
         if rustix::process::geteuid().is_root() { vec![Self::This, Self::Nobody] } else { vec![Self::This] }
     }
@@ -307,7 +308,7 @@ fn give_to_nobody(path: &Path) {
     }
 }
 
-/// Nothing of a test outlives it, even of one that fails.
+/// No process outlives its test, even if the test fails.
 impl Drop for Run {
     fn drop(&mut self) {
         let _ = self.keeper.kill();

@@ -1,5 +1,5 @@
-//! The reader against the shells themselves: whatever is allowed is run in a real bash and a real zsh where no program can
-//! be found. Every name that the shell looks for has to be one that the rules allow, and so has every file that it writes.
+//! The Bash parser compared with real shells: every allowed line runs in a real bash and a real zsh that can find no program. The rules must
+//! allow every command name that the shell looks up and every file that it writes.
 #![cfg(test)]
 
 mod tokens;
@@ -13,13 +13,13 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 
-/// A shell, and how a line is handed to it.
+/// A shell, and how a line is passed to it.
 #[derive(Clone, Copy)]
 struct Shell {
     name: &'static str,
-    /// Keeps it from reading anybody's own files.
+    /// Arguments that keep it from reading the user's files.
     args: &'static [&'static str],
-    /// What runs before the line. It makes every lookup of a command leave its name; `ok` leaves none.
+    /// Runs before the line. It makes every command lookup write the name, except for `ok`.
     prelude: &'static str,
 }
 
@@ -32,7 +32,7 @@ const BASH: Shell = Shell {
     "#,
 };
 
-/// With the options it has by itself.
+/// With its default options.
 const ZSH: Shell = Shell {
     name: "zsh",
     args: &["-f"],
@@ -42,7 +42,7 @@ const ZSH: Shell = Shell {
     "#,
 };
 
-/// As Claude Code runs it: with what somebody may have set in `.zshrc`, and then its own options.
+/// As Claude Code runs it: with options that a user may have set in `.zshrc`, and then Claude Code's own.
 const ZSH_OF_CLAUDE_CODE: Shell = Shell {
     name: "zsh",
     args: &["-f"],
@@ -61,7 +61,7 @@ impl Shell {
     }
 }
 
-/// The names that the shell looked for while it ran a line, and the files that it made outside of `w`.
+/// The names that the shell looked up while it ran a line, and the files that it created outside `w`.
 fn effects(shell: Shell, program: &Path, line: &str, cwd: &Path) -> Vec<String> {
     let log = cwd.join("log");
     let script = format!("ulimit -t 1; ulimit -u 400; exec 9>>log\n{}\neval \"$LINE\"", shell.prelude);
@@ -90,7 +90,7 @@ fn effects(shell: Shell, program: &Path, line: &str, cwd: &Path) -> Vec<String> 
     effects
 }
 
-/// How many lines are tried.
+/// The number of lines.
 fn cases() -> u32 {
     std::env::var("PLEXUS_POLICY_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(3_000)
 }
@@ -101,8 +101,8 @@ fn policy(rules: &[(RuleEffect, &str)], cwd: &Path) -> Policy {
     Policy::new(vec![Level { name: "root".to_owned(), authority: Authority::Root, rules }]).expect("a policy")
 }
 
-/// Runs every line that the rules allow, and sees that it has no effect that it must not have.
-fn hold(
+/// Runs every line that the rules allow, and checks that it has no forbidden effect.
+fn check_allowed_lines(
     test: &str,
     shell: Shell,
     rules: &[(RuleEffect, &str)],
@@ -140,7 +140,7 @@ fn hold(
     assert!(allowed.get() > 20, "only {} lines were allowed: this shows nothing", allowed.get());
 }
 
-/// Names that are allowed with any operands, builtins of zsh among them that compute these.
+/// Names that are allowed with any operands. Some are builtins of zsh that evaluate their operands.
 const ALLOWED: [(RuleEffect, &str); 10] = [
     (RuleEffect::Allow, "Bash(ok:*)"),
     (RuleEffect::Allow, "Edit(w/**)"),
@@ -159,25 +159,25 @@ const DENIED: [(RuleEffect, &str); 2] = [(RuleEffect::Allow, "Bash"), (RuleEffec
 const STARTS: &str = "ok( [a-z]{1,2}){0,1}|printf %d |printf |test |\\[ |exit |shift |x=";
 
 #[test]
-fn bash_runs_and_writes_nothing_in_an_allowed_line_that_no_rule_names() {
-    hold("bash, allowed", BASH, &ALLOWED[..2], "ok( [a-z]{1,2}){0,1}", |_| true);
+fn bash_runs_and_writes_only_what_rules_name_in_an_allowed_line() {
+    check_allowed_lines("bash, allowed", BASH, &ALLOWED[..2], "ok( [a-z]{1,2}){0,1}", |_| true);
 }
 
 #[test]
-fn bash_runs_nothing_that_is_denied_in_a_line_that_is_allowed() {
-    hold("bash, denied", BASH, &DENIED, "(ok )?", |ran| ran == "RAN bad");
+fn bash_runs_no_denied_command_in_an_allowed_line() {
+    check_allowed_lines("bash, denied", BASH, &DENIED, "(ok )?", |ran| ran == "RAN bad");
 }
 
 #[test]
-fn zsh_runs_and_writes_nothing_in_an_allowed_line_that_no_rule_names() {
-    let test = "zsh_runs_and_writes_nothing_in_an_allowed_line_that_no_rule_names";
-    hold(test, ZSH, &ALLOWED, STARTS, |_| true);
-    hold(test, ZSH_OF_CLAUDE_CODE, &ALLOWED, STARTS, |_| true);
+fn zsh_runs_and_writes_only_what_rules_name_in_an_allowed_line() {
+    let test = "zsh_runs_and_writes_only_what_rules_name_in_an_allowed_line";
+    check_allowed_lines(test, ZSH, &ALLOWED, STARTS, |_| true);
+    check_allowed_lines(test, ZSH_OF_CLAUDE_CODE, &ALLOWED, STARTS, |_| true);
 }
 
 #[test]
-fn zsh_runs_nothing_that_is_denied_in_a_line_that_is_allowed() {
-    let test = "zsh_runs_nothing_that_is_denied_in_a_line_that_is_allowed";
-    hold(test, ZSH, &DENIED, "(ok )?", |ran| ran == "RAN bad");
-    hold(test, ZSH_OF_CLAUDE_CODE, &DENIED, "(ok )?", |ran| ran == "RAN bad");
+fn zsh_runs_no_denied_command_in_an_allowed_line() {
+    let test = "zsh_runs_no_denied_command_in_an_allowed_line";
+    check_allowed_lines(test, ZSH, &DENIED, "(ok )?", |ran| ran == "RAN bad");
+    check_allowed_lines(test, ZSH_OF_CLAUDE_CODE, &DENIED, "(ok )?", |ran| ran == "RAN bad");
 }

@@ -1,7 +1,6 @@
-//! What random lines are made of: everything that has a meaning to a shell, a name that is allowed (`ok`) and one that is
-//! not (`bad`).
+//! The tokens of random lines: everything with a meaning in a shell, an allowed name (`ok`) and one that is not allowed (`bad`).
 
-/// What bash and zsh both give a meaning to.
+/// Tokens with a meaning in bash and zsh.
 pub const COMMON: [&str; 85] = [
     "ok",
     "ok ",
@@ -90,7 +89,7 @@ pub const COMMON: [&str; 85] = [
     "'a''b'",
 ];
 
-/// What zsh alone gives a meaning to, and texts that run `bad` when zsh computes them.
+/// Tokens with a meaning only in zsh, and texts that run `bad` when zsh evaluates them.
 pub const ZSH: [&str; 113] = [
     "$PWD[",
     "path[",

@@ -1,10 +1,10 @@
 //! The promises, by topic.
 
 pub mod approvals;
-pub mod arbor;
 pub mod audit;
 pub mod budgets;
 pub mod commits;
+pub mod conversations;
 pub mod escalation;
 pub mod removals;
 pub mod runs;

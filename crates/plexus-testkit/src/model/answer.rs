@@ -1,5 +1,5 @@
-//! The model's answer on the wire, as one JSON message or as the stream of events that makes it up. Usage is the same
-//! for every answer, so that tests can say what a turn must have cost.
+//! The model's answer on the wire, as one JSON message or as a stream of events. Usage is the same for every answer, so that tests know the
+//! cost of a turn.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ pub const INPUT_TOKENS: u64 = 10;
 /// The output tokens of every answer.
 pub const OUTPUT_TOKENS: u64 = 5;
 
-/// A whole message of the model.
+/// A complete message of the model.
 pub(super) fn message(model: &Value, ids: &str, blocks: &[Block]) -> Value {
     let mut message = opening(model, ids);
     message["content"] = content(ids, blocks).into();
@@ -76,7 +76,7 @@ fn content(ids: &str, blocks: &[Block]) -> Vec<Value> {
     blocks.iter().map(to_json).collect()
 }
 
-/// A few pieces, as the real API sends them: a client that takes the first for the whole is found out.
+/// Several deltas, as the real API sends them, so that a client that uses only the first one fails.
 fn deltas(whole: &str, kind: &str, field: &str) -> Vec<Value> {
     let cut = |third: usize| whole.floor_char_boundary(whole.len() * third / 3);
     let pieces = [0, 1, 2].map(|third| &whole[cut(third)..cut(third + 1)]);

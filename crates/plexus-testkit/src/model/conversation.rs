@@ -1,17 +1,17 @@
-//! Reading a request: which script it belongs to, which step of it is due, and what its tools returned. Nothing is
-//! remembered between requests, so a retried, resumed or forked conversation gets the answer that belongs to it.
+//! Parses a model request: its script, the step that is due, and its tool results. It keeps no state between requests, so a retried, resumed
+//! or forked conversation gets the right answer.
 
 use serde_json::Value;
 
-/// The step that a request is to be answered with.
+/// The step that answers a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Due<'a> {
     pub marker: &'a str,
     pub step: usize,
 }
 
-/// Looks for the last text of the user that holds a marker and counts the model's answers after it. So several
-/// prompts in one session each have a script, and so have sub-agents, whose conversation starts with their prompt.
+/// Finds the last user text with a marker and counts the model's answers after it. So each prompt of a session can have its own script, and
+/// also each sub-agent, whose conversation starts with its prompt.
 pub(super) fn due<'a>(body: &Value, markers: impl Iterator<Item = &'a str> + Clone) -> Option<Due<'a>> {
     let messages = body["messages"].as_array()?;
     let mut answers = 0;
@@ -23,7 +23,7 @@ pub(super) fn due<'a>(body: &Value, markers: impl Iterator<Item = &'a str> + Clo
                     let held = markers.clone().filter(|marker| is_prompt(text) && text.contains(marker));
                     held.max_by_key(|marker| marker.len())
                 };
-                // Of several texts in one message the last one is the prompt; reminders stand before it.
+                // The last text of a message is the prompt. Reminders precede it.
                 if let Some(marker) = texts(&message["content"]).rev().find_map(holding) {
                     return Some(Due { marker, step: answers });
                 }
@@ -34,7 +34,7 @@ pub(super) fn due<'a>(body: &Value, markers: impl Iterator<Item = &'a str> + Clo
     None
 }
 
-/// When a background task ends, the CLI writes in the user's place; its text names tool calls, and so their markers.
+/// Whether a text is a prompt. When a background task ends, the CLI sends a user message that names tool calls, and so their markers.
 fn is_prompt(text: &str) -> bool {
     !text.contains("<task-notification>")
 }
@@ -45,14 +45,14 @@ fn texts(content: &Value) -> impl DoubleEndedIterator<Item = &str> {
     content.as_str().into_iter().chain(blocks.iter().filter_map(|block| block["text"].as_str()))
 }
 
-/// What a tool call came to, as the model was told.
+/// The result of a tool call, as the model received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {
-    /// The call.
+    /// The id of the call.
     pub tool_use_id: String,
     /// The text of the result, several blocks joined by newlines.
     pub text: String,
-    /// Whether it was given as an error, which a denial is too.
+    /// Whether it is an error. A denial is also an error.
     pub is_error: bool,
 }
 
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answers_after_the_prompt_say_which_step_is_due() {
+    fn the_number_of_answers_after_the_prompt_is_the_step() {
         let prompt = json!({"role":"user","content":"do M1 please"});
         let call =
             json!({"role":"assistant","content":[{"type":"tool_use","id":"t","name":"Bash","input":{}}]});
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_of_several_markers_is_meant() {
+    fn the_longest_matching_marker_wins() {
         assert_eq!(
             due_in(json!([{"role":"user","content":"child-10"}]), &["child-1", "child-10"]),
             Some(("child-10", 0))

@@ -1,6 +1,5 @@
-//! The scripted Messages API: it stands in for Anthropic's API, so that the real Claude Code CLIs can be run without
-//! an account or a network. It owns the scripts, which answer each conversation by the marker in its prompt, and the
-//! record of every request; what is asserted about them is left to the tests.
+//! The scripted Messages API. It replaces Anthropic's API, so that the real Claude Code CLIs run without an account or a network. It owns the
+//! scripts, which answer each conversation by the marker in its prompt, and a record of every request. The tests check the record.
 
 mod answer;
 mod conversation;
@@ -20,21 +19,21 @@ pub use answer::{INPUT_TOKENS, OUTPUT_TOKENS};
 pub use conversation::{ToolResult, tool_results};
 pub use step::{Hold, Step, Tool};
 
-/// How long [`ScriptedModel::seen`] waits before it gives up.
+/// The time limit of [`ScriptedModel::seen`].
 const SEEN_LIMIT: Duration = Duration::from_secs(30);
 
-/// A Messages API on a free port of 127.0.0.1; it ends when it is dropped.
+/// A Messages API on a free port of 127.0.0.1. Dropping it stops it.
 #[derive(Debug)]
 pub struct ScriptedModel {
     address: SocketAddr,
-    book: Arc<Book>,
+    shared: Arc<Shared>,
     server: JoinHandle<()>,
 }
 
-/// One request to `/v1/messages`, as it came.
+/// One request to `/v1/messages`, unchanged.
 #[derive(Debug, Clone)]
 pub struct Recorded {
-    /// The marker of the script that answered it; `None` where no script was meant.
+    /// The marker of the script that answered it. `None` if no script matched.
     pub marker: Option<String>,
     /// The step of that script, from 0.
     pub step: usize,
@@ -48,36 +47,35 @@ impl ScriptedModel {
     /// Starts the API on a free port.
     ///
     /// # Errors
-    /// When no port can be bound.
+    /// If no port can be bound.
     pub async fn start() -> anyhow::Result<Self> {
-        let book = Arc::new(Book::default());
-        let (address, server) = server::start(Arc::clone(&book)).await?;
-        Ok(Self { address, book, server })
+        let shared = Arc::new(Shared::default());
+        let (address, server) = server::start(Arc::clone(&shared)).await?;
+        Ok(Self { address, shared, server })
     }
 
-    /// What `ANTHROPIC_BASE_URL` has to be.
+    /// The value for `ANTHROPIC_BASE_URL`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What to answer after a prompt that contains `marker`: one step per model call. Where several markers match,
-    /// the longest is meant; a second script for the same marker replaces the first. Once the steps are used up, a
-    /// short text ends the turn.
+    /// Sets the answers to a prompt that contains `marker`: one step per model request. If several markers match, the longest wins. A second
+    /// script for the same marker replaces the first. After the last step, a short text ends the turn.
     pub fn script(&self, marker: &str, steps: Vec<Step>) {
-        self.book.lock().scripts.insert(marker.to_owned(), steps);
+        self.shared.lock().scripts.insert(marker.to_owned(), steps);
     }
 
-    /// To write scripts with from elsewhere.
+    /// A handle that can set scripts.
     #[must_use]
     pub fn scripts(&self) -> Scripts {
-        Scripts(Arc::clone(&self.book))
+        Scripts(Arc::clone(&self.shared))
     }
 
-    /// Every request so far, in the order in which they came.
+    /// Every request so far, in order.
     #[must_use]
     pub fn requests(&self) -> Vec<Recorded> {
-        self.book.lock().requests.clone()
+        self.shared.lock().requests.clone()
     }
 
     /// The bodies of the requests that the script of `marker` answered.
@@ -88,31 +86,31 @@ impl ScriptedModel {
         requests.into_iter().map(|request| request.body).collect()
     }
 
-    /// Waits until a request satisfies `wanted`, be it an earlier one, and returns the first that does.
+    /// Waits until a request satisfies `wanted`, and returns the first that does. It also checks earlier requests.
     ///
     /// # Errors
-    /// When none has come after 30 s.
+    /// If there is none after 30 s.
     pub async fn seen(&self, wanted: impl Fn(&Recorded) -> bool) -> anyhow::Result<Recorded> {
-        let mut recorded = self.book.recorded.subscribe();
+        let mut recorded = self.shared.recorded.subscribe();
         let search = async {
             loop {
                 recorded.borrow_and_update();
-                if let Some(found) = self.book.lock().requests.iter().find(|request| wanted(request)) {
+                if let Some(found) = self.shared.lock().requests.iter().find(|request| wanted(request)) {
                     return Ok(found.clone());
                 }
                 recorded.changed().await?;
             }
         };
         tokio::time::timeout(SEEN_LIMIT, search).await.unwrap_or_else(|_| {
-            let count = self.book.lock().requests.len();
+            let count = self.shared.lock().requests.len();
             Err(anyhow::anyhow!("none of {count} requests was the one waited for, in {SEEN_LIMIT:?}"))
         })
     }
 }
 
-/// Writes the scripts of a [`ScriptedModel`].
+/// Sets the scripts of a [`ScriptedModel`].
 #[derive(Debug, Clone)]
-pub struct Scripts(Arc<Book>);
+pub struct Scripts(Arc<Shared>);
 
 impl Scripts {
     /// As [`ScriptedModel::script`].
@@ -129,25 +127,25 @@ impl Drop for ScriptedModel {
 
 /// The scripts and the record, shared with the server's tasks.
 #[derive(Debug, Default)]
-struct Book {
-    pages: Mutex<Pages>,
-    /// Changes whenever a request was recorded.
+struct Shared {
+    pages: Mutex<Contents>,
+    /// Notifies after each recorded request.
     recorded: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
-struct Pages {
+struct Contents {
     scripts: HashMap<String, Vec<Step>>,
     requests: Vec<Recorded>,
 }
 
-impl Book {
-    fn lock(&self) -> MutexGuard<'_, Pages> {
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Contents> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a request and returns the step that is due in its conversation, with the prefix of its tool ids.
-    fn take_down(&self, body: &Value, headers: HashMap<String, String>) -> (Step, String) {
+    /// Records a request. Returns the step that is due in its conversation, with the prefix of its tool ids.
+    fn record(&self, body: &Value, headers: HashMap<String, String>) -> (Step, String) {
         let mut pages = self.lock();
         let due = conversation::due(body, pages.scripts.keys().map(String::as_str));
         let (marker, index) = due.map_or((None, 0), |due| (Some(due.marker.to_owned()), due.step));

@@ -17,9 +17,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::step::{Block, Kind};
-use super::{Book, answer};
+use super::{Shared, answer};
 
-pub(super) async fn start(book: Arc<Book>) -> anyhow::Result<(SocketAddr, JoinHandle<()>)> {
+pub(super) async fn start(shared: Arc<Shared>) -> anyhow::Result<(SocketAddr, JoinHandle<()>)> {
     let app = axum::Router::new()
         .route("/", get(|| async { StatusCode::OK }))
         .route("/v1/messages", post(messages))
@@ -28,26 +28,30 @@ pub(super) async fn start(book: Arc<Book>) -> anyhow::Result<(SocketAddr, JoinHa
             post(|| async { Json(json!({"input_tokens":answer::INPUT_TOKENS})) }),
         )
         .fallback(|| async { error(404, "not_found_error", "the scripted model has no such route") })
-        // Prompts of 16 MiB come through here.
+        // Prompts may have 16 MiB.
         .layer(DefaultBodyLimit::disable())
-        .with_state(book);
+        .with_state(shared);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
-    // Without this, Nagle adds 40 ms to every answer that is streamed.
+    // Without this, Nagle's algorithm adds 40 ms to every streamed answer.
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
     let server = tokio::spawn(async move {
-        // It returns only when the task is aborted: accept errors are retried.
+        // It returns only when the task is aborted. Accept errors are retried.
         drop(axum::serve(listener, app).await);
     });
     Ok((address, server))
 }
 
-async fn messages(State(book): State<Arc<Book>>, headers: HeaderMap, Json(body): Json<Value>) -> Response {
+async fn messages(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    Json(body): Json<Value>,
+) -> Response {
     let headers: HashMap<_, _> = headers
         .iter()
         .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
         .collect();
-    let (mut step, ids) = book.take_down(&body, headers);
+    let (mut step, ids) = shared.record(&body, headers);
     loop {
         step = match step.0 {
             Kind::Message(blocks) => return message(&body, &ids, &blocks),
@@ -61,7 +65,7 @@ async fn messages(State(book): State<Arc<Book>>, headers: HeaderMap, Json(body):
                 *then
             }
             Kind::Held { mut released, then } => {
-                // An error means that the handle is gone, which releases as well.
+                // An error means that the handle was dropped, which also releases.
                 drop(released.wait_for(|released| *released).await);
                 *then
             }
@@ -91,6 +95,6 @@ fn retryable(status: u16, retry_after: u64) -> Response {
 fn error(status: u16, kind: &str, message: &str) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let body = json!({"type":"error","error":{"type":kind,"message":message}});
-    // Claude Code's client obeys this header; otherwise it would try a scripted 500 ten times over.
+    // Claude Code's client obeys this header. Without it, it would retry a scripted 500 ten times.
     (status, [("x-should-retry", "false")], Json(body)).into_response()
 }

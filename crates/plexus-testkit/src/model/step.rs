@@ -1,5 +1,5 @@
-//! What a test writes: the steps of a script. A step is one answer of the model: a message of text and tool calls, an
-//! error, an answer held back, or one worked out from the request.
+//! The steps of a script, which tests write. A step is one answer of the model: a message with text and tool calls, an error, a delayed
+//! answer, or an answer that is computed from the request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,12 +36,12 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// A call whose id will be `toolu_<marker>_<step>_<i>`, `i` counting the tool calls of its message from 0.
+    /// A call with the id `toolu_<marker>_<step>_<i>`. `i` counts the tool calls of its message from 0.
     pub fn new(name: impl Into<String>, input: Value) -> Self {
         Self { name: name.into(), input, id: None }
     }
 
-    /// The same call under this id.
+    /// The same call with this id.
     #[must_use]
     pub fn id(self, id: impl Into<String>) -> Self {
         Self { id: Some(id.into()), ..self }
@@ -71,26 +71,26 @@ impl Step {
         Self(Kind::Message(blocks.collect()))
     }
 
-    /// An error of the API, such as `(400, "invalid_request_error", "…")`; the client is told not to try again.
+    /// An error of the API, such as `(400, "invalid_request_error", "…")`. The client must not retry.
     pub fn error(status: u16, kind: impl Into<String>, message: impl Into<String>) -> Self {
         Self(Kind::Error { status, kind: kind.into(), message: message.into() })
     }
 
-    /// An error that the client may try again after so many seconds, for so many tries; then `then`.
+    /// An error that the client may retry after this many seconds, for this many attempts; then `then`.
     #[must_use]
     pub fn failing(times: usize, status: u16, retry_after: u64, then: Step) -> Self {
         let left = Arc::new(AtomicUsize::new(times));
         Self(Kind::Failing { left, status, retry_after, then: Box::new(then) })
     }
 
-    /// Keeps the model call open, without a byte of an answer, until the handle is released or dropped; then `then`.
+    /// Keeps the model request open without sending a byte, until the handle is released or dropped; then `then`.
     #[must_use]
     pub fn hold(then: Step) -> (Self, Hold) {
         let (release, released) = watch::channel(false);
         (Self(Kind::Held { released, then: Box::new(then) }), Hold(release))
     }
 
-    /// Works the answer out from the request body, say from the tool results in it (see
+    /// Computes the answer from the request body, for example from its tool results (see
     /// [`tool_results`](super::tool_results)).
     pub fn from_fn(answer: impl Fn(&Value) -> Step + Send + Sync + 'static) -> Self {
         Self(Kind::Computed(Arc::new(answer)))
@@ -109,7 +109,7 @@ impl fmt::Debug for Step {
     }
 }
 
-/// Holds a model call open, see [`Step::hold`].
+/// Keeps a model request open, see [`Step::hold`].
 #[derive(Debug)]
 pub struct Hold(watch::Sender<bool>);
 
@@ -120,7 +120,7 @@ impl Hold {
     }
 }
 
-/// Tool ids may hold letters, digits, `_` and `-` only.
+/// Tool ids may contain only letters, digits, `_` and `-`.
 pub(super) fn id_prefix(marker: &str, step: usize) -> String {
     let marker: String =
         marker.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();

@@ -1,5 +1,5 @@
-//! One HTTP request to the hub. Every request has a connection of its own: a hub that was killed leaves no stale one
-//! behind, and a caller that goes away closes its own.
+//! One HTTP request to the hub. Every request has its own connection, so a killed hub leaves no stale connection, and a caller that stops
+//! waiting closes its own.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-/// Longer than any wait a test asks for without saying so.
+/// The default time limit. It is longer than any wait that a test requests.
 const LIMIT: Duration = Duration::from_secs(120);
 
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub(super) enum HttpError {
     Slow(Duration),
 }
 
-/// One path of the hub and the bearer that calls it.
+/// A path of the hub, and the token for it.
 #[derive(Debug, Clone)]
 pub(super) struct Endpoint {
     authority: String,
@@ -43,7 +43,7 @@ impl Endpoint {
         self.limit = limit;
     }
 
-    /// Runs a whole exchange within the limit.
+    /// Runs a complete exchange within the limit.
     pub(super) async fn within<T>(
         &self,
         exchange: impl Future<Output = Result<T, HttpError>>,
@@ -51,7 +51,7 @@ impl Endpoint {
         tokio::time::timeout(self.limit, exchange).await.unwrap_or(Err(HttpError::Slow(self.limit)))
     }
 
-    /// Posts JSON and returns the answer once its head is there; any status but a success is an error.
+    /// Posts JSON and returns the response when its head has arrived. Any status but a success is an error.
     pub(super) async fn post(
         &self,
         headers: &[(&str, &str)],
@@ -61,7 +61,7 @@ impl Endpoint {
         self.send(request, headers, body).await
     }
 
-    /// Gets the path; otherwise as [`Endpoint::post`].
+    /// Sends a GET request; otherwise as [`Endpoint::post`].
     pub(super) async fn get(&self, headers: &[(&str, &str)]) -> Result<Response<Incoming>, HttpError> {
         self.send(Request::get(&self.path), headers, String::new()).await
     }
@@ -84,7 +84,7 @@ impl Endpoint {
         stream.set_nodelay(true).map_err(transport)?;
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(transport)?;
-        // It ends with the exchange; what goes wrong with it is seen by the request.
+        // The connection ends with the exchange. The request returns its errors.
         tokio::spawn(connection);
         let response = sender.send_request(request).await.map_err(transport)?;
         let status = response.status();
@@ -96,7 +96,7 @@ impl Endpoint {
     }
 }
 
-/// The whole body.
+/// The complete body.
 pub(super) async fn whole(response: Response<Incoming>) -> Result<Bytes, HttpError> {
     Ok(response.into_body().collect().await.map_err(transport)?.to_bytes())
 }

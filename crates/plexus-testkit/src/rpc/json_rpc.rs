@@ -16,16 +16,16 @@ pub struct Rpc {
     next_id: AtomicU64,
 }
 
-/// A JSON-RPC error. An answer with another HTTP status has that status as its (positive) code, a hub that could not
-/// be reached the code 0.
+/// A JSON-RPC error. For a response with another HTTP status, the (positive) code is that status. If the hub could not be reached, the code
+/// is 0.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{code}: {message} {data}")]
 pub struct RpcError {
     /// The code, such as -32602.
     pub code: i64,
-    /// The words for people.
+    /// The message for people.
     pub message: String,
-    /// What belongs to it; `data.type` is the stable name.
+    /// The data of the error. `data.type` is its stable name.
     pub data: Value,
 }
 
@@ -36,7 +36,7 @@ impl Rpc {
         Self { endpoint: Endpoint::new(url, "/rpc", token), next_id: AtomicU64::new(1) }
     }
 
-    /// The same client, which gives up after this long instead of two minutes.
+    /// The same client with this time limit instead of two minutes.
     #[must_use]
     pub fn with_limit(mut self, limit: Duration) -> Self {
         self.endpoint.set_limit(limit);
@@ -46,7 +46,7 @@ impl Rpc {
     /// Calls a method and returns its result.
     ///
     /// # Errors
-    /// The error of the answer, or why there is none.
+    /// If the hub returns an error, or cannot be reached.
     pub async fn call(&self, method: &str, params: Value) -> Result<Value, RpcError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let request = json!({"jsonrpc":"2.0","id":id,"method":method,"params":params});

@@ -1,5 +1,5 @@
-//! A listener to one of the hub's streams of events. It reads only when it is asked for the next event, so a test can
-//! be as slow a reader as it likes; dropped, it is cut off.
+//! A client of one of the hub's event streams. It reads only when the next event is requested, so a test can be a slow reader. Dropping it
+//! disconnects.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use super::CallError;
 use super::http::{Endpoint, HttpError, transport};
 use super::sse::{Events, SseEvent};
 
-/// A stream that is being listened to.
+/// An open event stream.
 #[derive(Debug)]
 pub struct Listener {
     body: Incoming,
@@ -20,11 +20,10 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens to `path` of the hub at `url`, from after the event `last` on where that is given. An empty token is
-    /// not sent.
+    /// Opens the stream at `path` of the hub at `url`, after the event `last` if it is given. An empty token is not sent.
     ///
     /// # Errors
-    /// What the hub refused, or that it could not be reached.
+    /// If the hub refuses, or cannot be reached.
     pub async fn open(url: &str, path: &str, token: &str, last: Option<&str>) -> Result<Self, CallError> {
         let endpoint = Endpoint::new(url, path, token);
         let mut headers = vec![("accept", "text/event-stream")];
@@ -38,10 +37,10 @@ impl Listener {
         Ok(Self { body: response.into_body(), events, read, endpoint })
     }
 
-    /// The next event; `None` when the hub has ended the stream.
+    /// The next event. `None` if the hub has ended the stream.
     ///
     /// # Errors
-    /// When the connection breaks, or none comes within two minutes.
+    /// If the connection breaks, or there is no event in two minutes.
     pub async fn next(&mut self) -> Result<Option<SseEvent>, CallError> {
         while self.read.is_empty() {
             let frame = async { self.body.frame().await.transpose().map_err(transport) };

@@ -1,5 +1,5 @@
-//! MCP over streamable HTTP, as a parent agent would speak it: `initialize`, `tools/list`, `tools/call`. It counts its
-//! calls and bytes, since those are what supervising costs a parent.
+//! MCP over streamable HTTP, as a parent agent uses it: `initialize`, `tools/list`, `tools/call`. It counts calls and bytes, which are the
+//! cost of supervision.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::{CallError, Door};
 const PROTOCOL: &str = "2025-06-18";
 const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
 
-/// A client of `/mcp` that has been through `initialize`.
+/// An initialized client of `/mcp`.
 #[derive(Debug)]
 pub struct McpClient {
     endpoint: Endpoint,
@@ -28,14 +28,14 @@ pub struct McpClient {
     received: AtomicU64,
 }
 
-/// What the tool calls of an [`McpClient`] came to, bodies only.
+/// The traffic of the tool calls of an [`McpClient`], bodies only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traffic {
-    /// How many tools were called.
+    /// The number of tool calls.
     pub calls: u64,
     /// The bytes of the requests.
     pub sent_bytes: u64,
-    /// The bytes of the answers.
+    /// The bytes of the responses.
     pub received_bytes: u64,
 }
 
@@ -43,7 +43,7 @@ impl McpClient {
     /// Connects to the hub at `url`, `http://127.0.0.1:PORT`, and initializes. An empty token is not sent.
     ///
     /// # Errors
-    /// When the hub cannot be reached or refuses.
+    /// If the hub cannot be reached or refuses.
     pub async fn connect(url: &str, token: &str) -> Result<Self, CallError> {
         let count = || AtomicU64::new(0);
         let (next_id, calls, sent, received) = (AtomicU64::new(1), count(), count(), count());
@@ -61,24 +61,24 @@ impl McpClient {
         Ok(client)
     }
 
-    /// The same client, which gives up after this long instead of two minutes.
+    /// The same client with this time limit instead of two minutes.
     #[must_use]
     pub fn with_limit(mut self, limit: Duration) -> Self {
         self.endpoint.set_limit(limit);
         self
     }
 
-    /// What `tools/list` returns.
+    /// The result of `tools/list`.
     ///
     /// # Errors
-    /// When the hub cannot be reached or refuses.
+    /// If the hub cannot be reached or refuses.
     pub async fn tools(&self) -> Result<Vec<Value>, CallError> {
         let mut result = result_of(self.exchange("tools/list", json!({})).await?.1)?;
         let Value::Array(tools) = result["tools"].take() else { return Ok(Vec::new()) };
         Ok(tools)
     }
 
-    /// What it has cost so far, since `initialize`.
+    /// The traffic since `initialize`.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -100,10 +100,10 @@ impl McpClient {
         self.endpoint.post(&headers, body).await
     }
 
-    /// One request and its answer, with the session that the hub may have named.
+    /// One request and its response, with the session id if the hub returned one.
     async fn exchange(&self, method: &str, mut params: Value) -> Result<(Option<String>, Value), CallError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        // A hub that holds an answer back keeps the call alive with progress on this token.
+        // While a call waits, the hub sends progress with this token.
         params["_meta"] = json!({"progressToken":id});
         let request = json!({"jsonrpc":"2.0","id":id,"method":method,"params":params});
         let exchange = async {
@@ -124,7 +124,7 @@ impl McpClient {
         serde_json::from_slice(&body).map_err(http::transport)
     }
 
-    /// Reads the stream up to the answer; notifications before it are left aside.
+    /// Reads the stream up to the response. It skips notifications.
     async fn streamed(&self, response: Response<Incoming>, id: u64) -> Result<Value, HttpError> {
         let mut body = response.into_body();
         let mut events = Events::default();

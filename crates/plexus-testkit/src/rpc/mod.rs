@@ -1,6 +1,5 @@
-//! Small clients for the hub's doors, for tests: [`Rpc`] speaks JSON-RPC over HTTP, [`McpClient`] MCP over streamable
-//! HTTP, and both are a [`Door`], so that the same test runs over either. They own no state of the hub and check
-//! nothing: what the answers must be is left to the tests.
+//! Small test clients for the hub's doors. [`Rpc`] uses JSON-RPC over HTTP, [`McpClient`] uses MCP over streamable HTTP. Both implement
+//! [`Door`], so that a test can run with either. They own no state of the hub and check nothing; the tests check the results.
 
 mod http;
 mod json_rpc;
@@ -16,26 +15,26 @@ pub use listener::Listener;
 pub use mcp::{McpClient, Traffic};
 pub use sse::SseEvent;
 
-/// A way to call the hub's methods, named as on `/rpc`: `claudecode.create`.
+/// A client that calls the hub's methods by their names on `/rpc`, such as `claudecode.create`.
 #[async_trait]
 pub trait Door: Send + Sync {
     /// Calls a method and returns its result.
     ///
     /// # Errors
-    /// What the hub refused, or that it could not be reached.
+    /// If the hub refuses, or cannot be reached.
     async fn call(&self, method: &str, params: Value) -> Result<Value, CallError>;
 }
 
-/// A call that failed, in the same words on every door.
+/// A failed call. It is the same for every door.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{}: {message} {data}", kind.as_deref().unwrap_or("error"))]
 pub struct CallError {
-    /// The stable name of the failure, such as `session_not_found`. A door that answered with an HTTP status gives
-    /// `http_401`, one that could not be reached `transport`.
+    /// The stable name of the failure, such as `session_not_found`. For an HTTP status it is `http_401` or similar, and for a hub that could not
+    /// be reached `transport`.
     pub kind: Option<String>,
-    /// The words for people.
+    /// The message for people.
     pub message: String,
-    /// Everything that was said about it.
+    /// The data of the error.
     pub data: Value,
 }
 
@@ -79,7 +78,7 @@ impl From<RpcError> for CallError {
 /// Gets a page of the hub, such as `/metrics`.
 ///
 /// # Errors
-/// Any status but a success, or that the hub could not be reached.
+/// If the status is not a success, or the hub cannot be reached.
 pub async fn get(url: &str, path: &str, token: &str) -> Result<String, CallError> {
     let endpoint = http::Endpoint::new(url, path, token);
     let exchange = async { http::whole(endpoint.get(&[]).await?).await };

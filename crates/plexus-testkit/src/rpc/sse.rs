@@ -1,17 +1,17 @@
-//! Reading server-sent events, whatever pieces they come in.
+//! Parses server-sent events, however the stream is split.
 
 /// An event of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SseEvent {
-    /// Its id, where it has one of its own.
+    /// Its id, if it has one.
     pub id: Option<String>,
-    /// Its kind, where that is not `message`.
+    /// Its kind, if that is not `message`.
     pub kind: Option<String>,
     /// Its data.
     pub data: String,
 }
 
-/// Gathers pieces of a stream into events.
+/// Assembles chunks of a stream into events.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     line: Vec<u8>,
@@ -19,10 +19,10 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Takes the next piece and returns every event it completes. Events without data are left out.
-    pub(super) fn push(&mut self, piece: &[u8]) -> Vec<SseEvent> {
+    /// Accepts the next chunk and returns every event that it completes. Events without data are omitted.
+    pub(super) fn push(&mut self, chunk: &[u8]) -> Vec<SseEvent> {
         let mut events = Vec::new();
-        for part in piece.split_inclusive(|byte| *byte == b'\n') {
+        for part in chunk.split_inclusive(|byte| *byte == b'\n') {
             self.line.extend_from_slice(part);
             if !part.ends_with(b"\n") {
                 break;
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_the_same_however_the_stream_is_cut() {
+    fn events_are_the_same_however_the_stream_is_split() {
         let stream = "id: 1\ndata: {\"a\":\ndata: \"ü\"}\n\nretry: 5000\n\n: ping\r\n\r\nevent: message\r\ndata:x\r\n\r\n";
         for cut in 0..=stream.len() {
             let mut events = Events::default();

@@ -1,6 +1,5 @@
-//! A minimal host for one agent process on the control channel: it starts a program with Claude Code's launch line and
-//! a cleared environment, writes to it and reads from it line by line. It drives the real CLIs and the scripted agent
-//! by the same code.
+//! A minimal host for one agent process on the control channel. It starts a program with Claude Code's command line and a cleared
+//! environment, and exchanges lines with it. The same code drives the real CLIs and the scripted agent.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -11,20 +10,20 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::unix::pipe::{OpenOptions, Receiver};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// More than any step of a real CLI takes on a busy machine.
+/// The time limit of every step. It is longer than any step of a real CLI on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
 pub const SESSION: &str = "11111111-2222-4333-8444-555555555555";
 
-/// The folders of one test: a home, a working directory, and the scripted agent's log.
-pub struct Place {
+/// The directories of one test: a home, a working directory, and the scripted agent's log.
+pub struct Dirs {
     pub home: PathBuf,
     pub work: PathBuf,
     pub log: PathBuf,
     _root: tempfile::TempDir,
 }
 
-impl Place {
+impl Dirs {
     pub fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let [home, work, log] = ["home", "work", "log"].map(|name| root.path().join(name));
@@ -33,14 +32,14 @@ impl Place {
         Self { home, work, log, _root: root }
     }
 
-    /// The whole environment of an agent that is to work here.
+    /// The complete environment of an agent in these directories.
     pub fn env(&self, model_url: &str) -> Vec<(String, String)> {
         let mut env = plexus_testkit::clean_env(&self.home, model_url);
         env.push(("SCRIPTED_AGENT_LOG".into(), self.log.to_string_lossy().into_owned()));
         env
     }
 
-    /// A pipe in the working directory: a command of the agent that writes a line to it tells the test how far it is.
+    /// A pipe in the working directory. A command of the agent writes a line to it to notify the test.
     pub fn signal(&self, name: &str) -> Signal {
         let path = self.work.join(name);
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
@@ -64,11 +63,11 @@ pub struct Driver {
     pub seen: Vec<Value>,
 }
 
-/// How a control request of the agent is answered.
+/// The reply to a control request of the agent.
 pub enum Reply {
     Success(Value),
     Error(&'static str),
-    /// Not at all.
+    /// No reply.
     Silence,
 }
 
@@ -126,7 +125,7 @@ impl Driver {
         self.send(json!({"type":"control_response","response":response})).await;
     }
 
-    /// The next line, or `None` once the agent has closed its output.
+    /// The next line, or `None` if the agent has closed its output.
     pub async fn next(&mut self) -> Option<Value> {
         let line = tokio::time::timeout(LIMIT, self.stdout.next_line())
             .await
@@ -141,7 +140,7 @@ impl Driver {
         self.answering(|_| Reply::Silence, wanted).await
     }
 
-    /// Registers the gate on every tool and waits for the success.
+    /// Registers the gate for every tool and waits for the confirmation.
     pub async fn initialize(&mut self) {
         let hooks = json!({"PreToolUse":[{"hookCallbackIds":["gate"],"timeout":2_147_483}]});
         self.request("init-1", json!({"subtype":"initialize","hooks":hooks})).await;
@@ -149,7 +148,7 @@ impl Driver {
         assert_eq!(answer["response"]["subtype"], "success");
     }
 
-    /// Reads up to the line that is wanted and answers what is asked until then.
+    /// Reads up to the wanted line, and answers all requests until then.
     pub async fn answering(
         &mut self,
         mut decide: impl FnMut(&Value) -> Reply,
@@ -169,22 +168,21 @@ impl Driver {
         tokio::time::timeout(LIMIT, found).await.expect("what is wanted does not come")
     }
 
-    /// Reads to the end of the turn, which is the `idle` after a `result`, answers what is asked, and returns the
-    /// `result`.
+    /// Reads to the end of the turn, which is the `idle` after a `result`, and answers all requests. Returns the `result`.
     pub async fn turn(&mut self, mut decide: impl FnMut(&Value) -> Reply) -> Value {
         let result = self.answering(&mut decide, |line| line["type"] == "result").await;
         self.answering(decide, |line| line["state"] == "idle").await;
         result
     }
 
-    /// Closes the agent's input and waits for its end.
+    /// Closes the agent's stdin and waits for its exit.
     pub async fn finish(mut self) -> Option<i32> {
         drop(self.stdin.take());
         while self.next().await.is_some() {}
         tokio::time::timeout(LIMIT, self.child.wait()).await.expect("it does not end").unwrap().code()
     }
 
-    /// The tool results so far: id, text, whether an error.
+    /// The tool results so far: id, text, and whether it is an error.
     pub fn tool_results(&self) -> Vec<(String, String, bool)> {
         let messages = self.seen.iter().filter(|line| line["type"] == "user");
         let blocks = messages.filter_map(|line| line["message"]["content"].as_array()).flatten();
@@ -200,7 +198,7 @@ impl Driver {
     }
 }
 
-/// The gate has no opinion, and every question is allowed as asked.
+/// Replies without an opinion at the gate, and allows every permission request.
 pub fn approve(request: &Value) -> Reply {
     Reply::Success(match request["subtype"].as_str() {
         Some("can_use_tool") => json!({"behavior":"allow","updatedInput":request["input"]}),
@@ -208,7 +206,7 @@ pub fn approve(request: &Value) -> Reply {
     })
 }
 
-/// A turn in outline: of each line its type, subtype or state, and what it carries.
+/// The outline of a turn: for each line its type, its subtype or state, and its content.
 pub fn outline(lines: &[Value]) -> Vec<String> {
     let line = |line: &Value| {
         let inner = line["request"]["subtype"].as_str().or(line["message"]["content"][0]["type"].as_str());
@@ -218,8 +216,7 @@ pub fn outline(lines: &[Value]) -> Vec<String> {
     lines.iter().map(line).collect()
 }
 
-/// The outline of a turn with one tool call that was asked about and allowed, on the real CLIs and on the scripted
-/// agent alike.
+/// The outline of a turn with one allowed tool call, for the real CLIs and the scripted agent.
 pub const ONE_ALLOWED_CALL: [&str; 14] = [
     "system session_state_changed running",
     "system init",

@@ -1,4 +1,4 @@
-//! A real repository with one commit, and worktrees made from it.
+//! A real repository with one commit, and worktrees of it.
 
 #![expect(dead_code, reason = "each test program uses its own part")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -43,7 +43,7 @@ impl Ground {
         write(&self.root, path, text);
     }
 
-    /// Commits all there is.
+    /// Commits all files.
     pub fn commit(&self) -> Oid {
         commit(&self.repo)
     }
@@ -117,7 +117,7 @@ impl Made {
         diff(&self.worktree, &self.record.began()?, only)
     }
 
-    /// Takes down what differs now, as after setup.
+    /// Records the present differences, as after setup.
     pub fn take(&self) {
         let baseline = Baseline::take(&self.worktree, &self.record.index_file()).unwrap();
         self.record.take(&baseline).unwrap();
@@ -132,7 +132,7 @@ impl Made {
     }
 }
 
-/// Keeps what a worktree began as, as the hub does.
+/// Records the initial state of a worktree, as the hub does.
 pub fn keep(record: &Record, mut made: plexus_worktree::Made) -> Result<(), WorktreeError> {
     std::io::copy(&mut made.index, &mut record.draft()?).unwrap();
     record.begin(made.index.metadata().unwrap().modified().unwrap())?;

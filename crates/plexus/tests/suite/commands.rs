@@ -65,12 +65,12 @@ async fn without_a_hub_the_error_names_the_command_that_starts_one() {
 
 #[tokio::test]
 async fn a_process_of_a_child_cannot_use_the_operators_socket() {
-    // With a wall there is no socket to knock at.
+    // Inside the sandbox the socket is not visible.
     let hub = TestHub::with_settings("wall = \"off\"\n").await;
     let plexus = env!("CARGO_BIN_EXE_plexus");
     let dir = hub.process.data_dir().display();
     let list = format!("{plexus} claudecode list --data-dir {dir}");
-    // Once as the child's own, once from a process that has left it behind.
+    // Once with the child's environment, once from a process without it.
     let command =
         format!("{list} >own 2>&1; echo $? >own.code; setsid -w {list} >left 2>&1; echo $? >left.code");
     let prompt = json!([{"tool": "Bash", "input": {"command": command}}]).to_string();

@@ -1,4 +1,4 @@
-//! Signing in to the web console, and the files that it is served, over plain HTTP. Tests in a browser are in `tests/tests/console/`.
+//! Signing in to the web console, and its files, over plain HTTP. The tests in a browser are in `tests/tests/console/`.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use crate::support::{Events, LIMIT, TestHub, read, text};
 
 impl TestHub {
-    /// The code of a fresh link.
+    /// The code of a new link.
     async fn code(&self) -> String {
         let printed = self.run(&["console", "--print"]).await;
         assert!(printed.status.success(), "{}", text(&printed.stderr));
@@ -55,7 +55,7 @@ impl TestHub {
 }
 
 impl Events {
-    /// The next event, past comments: its name and what it says.
+    /// The next event: its name and its data. It skips comments.
     async fn told(&mut self) -> (String, Value) {
         loop {
             let event = self.next().await.expect("the stream goes on");
@@ -66,7 +66,7 @@ impl Events {
         }
     }
 
-    /// The first event of each of these names, in whatever order they come.
+    /// The first event of each of these names, in any order.
     async fn each<const N: usize>(&mut self, names: [&str; N]) -> [Value; N] {
         let mut found = [const { Value::Null }; N];
         let all = async {
@@ -132,7 +132,7 @@ async fn a_link_signs_in_once_and_only_from_a_page_of_the_hub() {
     assert!(again["error"]["message"].as_str().unwrap().contains("plexus console"), "{again}");
     assert_eq!(hub.login("rubbish", Some(hub.process.url())).await.0, 401);
 
-    // Whoever signed in is the operator, shows up among the tokens and can be signed out.
+    // The signed-in page acts as the operator, is listed among the tokens and can be signed out.
     let tokens = hub.call("token.list", json!({})).await.unwrap();
     assert_eq!(
         (&tokens["tokens"][0]["name"], &tokens["tokens"][0]["right"]),
@@ -144,7 +144,7 @@ async fn a_link_signs_in_once_and_only_from_a_page_of_the_hub() {
     while events.next().await.is_some() {}
 }
 
-/// What stands on a command line, others can see.
+/// Other users can see a command line, so it must not contain a secret.
 #[tokio::test]
 async fn the_browser_gets_a_file_and_no_secret() {
     let hub = TestHub::start().await;
@@ -228,7 +228,7 @@ async fn another_machine_connects_over_tls_and_by_an_allowed_name() {
     for path in ["/mcp", "/metrics", "/down", "/sessions/events"] {
         assert_eq!(get(path, own.clone()).await.status(), 404, "{path} is for this machine");
     }
-    // Those who never finish a handshake keep nobody out, and are closed.
+    // Connections that never finish a handshake block nobody, and are closed.
     let mut silent = Vec::new();
     for _ in 0..600 {
         silent.push(TcpStream::connect(("127.0.0.1", port)).await.unwrap());
@@ -239,7 +239,7 @@ async fn another_machine_connects_over_tls_and_by_an_allowed_name() {
         let end = tokio::time::timeout(LIMIT, stream.read(&mut [0; 64])).await;
         assert!(end.is_ok_and(|read| !read.is_ok_and(|bytes| bytes > 0)), "the hub closes it");
     }
-    // Who speaks plainly there gets nothing.
+    // A client without TLS gets nothing.
     let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);

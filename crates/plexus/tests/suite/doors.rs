@@ -16,14 +16,14 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 use crate::support::{Events, LIMIT, TestHub, read, text};
 
-/// Short enough to wait for, long enough for clients on a busy machine.
+/// Time limits that a test can wait for and that clients on a busy machine can keep.
 const SHORT: &str = "[doors]\nhandshake_secs = 3\nhead_secs = 3\nbody_stall_secs = 3\nbody_secs = 10\n\
                      write_stall_secs = 3\nheartbeat_secs = 0.1\nwaiting = 256\n";
 const MIB: usize = 1024 * 1024;
-/// Until a hub that closes a connection after three seconds has done so, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit for the hub to close a connection after three seconds, on a busy machine.
+const CLOSE_LIMIT: Duration = Duration::from_secs(60);
 
-/// The other session whose permit is asked for during an attack.
+/// Another session that requests a permit during an attack.
 struct Bystander {
     session: String,
     token: String,
@@ -35,7 +35,7 @@ impl TestHub {
         Bystander { session, token }
     }
 
-    /// The operator is served on both doors, and another session asks and is answered.
+    /// Checks that the operator is served on both doors, and that another session's permit is decided.
     async fn serves_the_others(&self, bystander: &Bystander) {
         self.call("claudecode.list", json!({})).await.unwrap();
         let listed = self.run(&["ls"]).await;
@@ -71,7 +71,7 @@ impl TestHub {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        timeout(PATIENCE, found).await.unwrap_or_else(|_| panic!("{name} is never reached"));
+        timeout(CLOSE_LIMIT, found).await.unwrap_or_else(|_| panic!("{name} is never reached"));
     }
 
     fn memory_mb(&self) -> usize {
@@ -97,16 +97,16 @@ fn permit(tool_use_id: &str) -> String {
     .to_string()
 }
 
-/// Waits until the hub has closed the connection; returns what it said before.
+/// Waits until the hub has closed the connection. Returns its output.
 async fn closed(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut said = Vec::new();
-    let end = timeout(PATIENCE, stream.read_to_end(&mut said)).await;
-    // A connection that is closed with bytes unread is reset.
+    let end = timeout(CLOSE_LIMIT, stream.read_to_end(&mut said)).await;
+    // A connection that is closed with unread bytes is reset.
     assert!(end.is_ok(), "the hub does not close the connection; it said {}", text(&said));
     text(&said)
 }
 
-/// Writes as much as the hub takes.
+/// Writes as much as the hub accepts.
 async fn offer(stream: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) {
     let _ = timeout(LIMIT, stream.write_all(bytes)).await;
 }
@@ -232,7 +232,7 @@ async fn the_buffered_bodies_of_one_session_are_bounded() {
     let grown = hub.memory_mb().saturating_sub(before);
     assert!(grown < 80, "the hub grew by {grown} MB");
     hub.serves_the_others(&bystander).await;
-    // One that is refused is told so once it is sent.
+    // A rejected request gets its response when its body is complete.
     let last = unfinished.last_mut().unwrap();
     offer(last, &vec![b' '; MIB]).await;
     let mut said = [0; 12];
@@ -302,7 +302,7 @@ async fn an_unfinished_message_closes_the_socket() {
     let mut said = [0; 12];
     timeout(LIMIT, stream.read_exact(&mut said)).await.unwrap().unwrap();
     assert_eq!(text(&said), "HTTP/1.1 101");
-    // A ping, which is heard, and then a frame of 1000 bytes of which one comes.
+    // A ping, which is answered, and then one byte of a frame of 1000 bytes.
     offer(&mut stream, &[0x89, 0x80, 0, 0, 0, 0]).await;
     offer(&mut stream, &[0x81, 0xFE, 0x03, 0xE8, 0, 0, 0, 0, b' ']).await;
     closed(&mut stream).await;
@@ -336,10 +336,10 @@ async fn a_caller_over_its_limit_is_rejected_and_others_are_served() {
     assert_eq!((status.as_u16(), &answer["error"]["data"]["type"]), (429, &json!("too_many_calls")));
     assert_eq!(answer["result"], Value::Null, "which no agent takes for a decision");
     hub.serves_the_others(&bystander).await;
-    // A place that is given up is there for the next.
+    // A call that ends makes room for the next.
     drop(waiting.pop());
     let found = async { while hub.send(mcp(&token), permit("4")).await.status() != 200 {} };
-    timeout(PATIENCE, found).await.unwrap();
+    timeout(CLOSE_LIMIT, found).await.unwrap();
 }
 
 #[tokio::test]
@@ -348,7 +348,7 @@ async fn slow_but_active_peers_are_served() {
                     write_stall_secs = 1\nheartbeat_secs = 0.1\n";
     let hub = TestHub::with_settings(settings).await;
     let (session, token) = hub.outside_session("patient").await;
-    // A permit, and followers, for longer than every limit.
+    // A permit and followers stay open for longer than every limit.
     let mut waiting = Events::of(hub.send(mcp(&token), permit("patient")).await);
     let follow = async |path: &str| {
         Events::of(hub.send(Request::get(path).header("authorization", hub.bearer()), "").await)
@@ -363,7 +363,7 @@ async fn slow_but_active_peers_are_served() {
     for _ in 0..15 {
         assert_eq!(waiting.message().await.expect("the permit waits on")["method"], "notifications/progress");
     }
-    // A large body that comes slowly.
+    // A large body arrives slowly.
     let prompt = format!("{}{}", json!([{"say": "read it"}]), " ".repeat(15 * MIB));
     let chat = json!({"jsonrpc": "2.0", "id": 1, "method": "claudecode.chat_async",
         "params": {"session_id": session, "prompt": prompt}})

@@ -10,19 +10,19 @@ use tokio::net::unix::pipe;
 
 use crate::support::{LIMIT, TestHub, scripted_claude};
 
-/// Where the script writes what it is given.
+/// The pipe to which the script writes its input.
 struct Told {
     folder: TempDir,
     lines: Lines<BufReader<pipe::Receiver>>,
 }
 
 impl Told {
-    /// A script that writes an argument, the sort of notice and the notice.
+    /// A script that writes an argument, the kind of notice and the notice.
     fn new() -> Self {
         Self::by("tell", r#"printf '%s %s %s\n' "$1" "$PLEXUS_NOTICE" "$(cat)""#)
     }
 
-    /// A script of this name that writes what this command prints.
+    /// A script with this name that writes the output of this command.
     fn by(name: &str, prints: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("told");
@@ -32,7 +32,7 @@ impl Told {
         let text = format!("#!/bin/sh\n{prints} > {}\n", pipe.display());
         std::fs::write(&script, text).unwrap();
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
-        // Held open for writing as well: it does not end when a script has ended.
+        // Also open for writing, so that the pipe has no end when a script exits.
         let receiver = pipe::OpenOptions::new().read_write(true).open_receiver(&pipe).unwrap();
         Self { folder, lines: BufReader::new(receiver).lines() }
     }
@@ -72,7 +72,7 @@ async fn an_approval_that_stays_open_is_notified_once_even_if_the_hub_restarts()
     let since = Instant::now();
     let (_, answered) = hub.asking_session("quick").await;
     hub.call("loopback.respond", json!({"approval_id": answered, "approve": true})).await.unwrap();
-    // Times are whole seconds: a slow machine may come too late.
+    // Times are whole seconds, and a slow machine may be late.
     let in_time = since.elapsed() < Duration::from_secs(2);
     let (_, first) = hub.asking_session("first").await;
     let mut notice = told.next().await;

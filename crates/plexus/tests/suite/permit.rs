@@ -28,7 +28,7 @@ fn resume(token: &str, event_id: &str) -> http::request::Builder {
         .header("last-event-id", event_id)
 }
 
-/// The id that a stream opens with.
+/// The first event id of a stream.
 async fn opening(events: &mut Events, retry: &str) -> String {
     let first = events.next().await.unwrap();
     let lines: Vec<&str> = first.lines().collect();
@@ -92,7 +92,7 @@ async fn a_permit_survives_two_kills_of_the_hub() {
     hub.call("loopback.respond", json!({"approval_id": approval, "approve": true})).await.unwrap();
     let allowed = json!({"behavior": "allow", "updatedInput": {"command": "ls"}});
     assert_eq!(decision(&mut events).await, allowed);
-    // Also who comes back only after the answer gets it.
+    // A client that resumes after the answer gets it, too.
     let mut late = Events::of(hub.send(resume(&token, &id), "").await);
     assert_eq!(decision(&mut late).await, allowed);
 }

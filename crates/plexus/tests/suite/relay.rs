@@ -13,7 +13,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout};
 
 use crate::support::{LIMIT, TestHub, plexus};
 
-/// The key by which relays know this hub, while it runs.
+/// The public key by which relays identify this hub while it runs.
 fn hub_key(hub: &TestHub) -> String {
     let note = std::fs::read(hub.process.data_dir().join("hub.json")).unwrap();
     let note: Value = serde_json::from_slice(&note).unwrap();
@@ -172,7 +172,7 @@ async fn an_impostor_on_the_hubs_port_neither_decides_nor_gets_the_token() {
     assert_eq!(relay.result(1).await, json!({"behavior": "deny", "message": "no"}));
 }
 
-/// A program between a relay and the hub, which passes all bytes on in both directions and writes down what the relay sends.
+/// A program between a relay and the hub. It forwards all bytes in both directions and records what the relay sends.
 async fn between(hub: SocketAddr, relays: TcpListener, heard: Arc<Mutex<Vec<u8>>>) {
     while let Ok((relay, _)) = relays.accept().await {
         let heard = Arc::clone(&heard);
@@ -194,7 +194,7 @@ async fn between(hub: SocketAddr, relays: TcpListener, heard: Arc<Mutex<Vec<u8>>
 async fn a_relayed_proof_is_rejected() {
     let relays = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = relays.local_addr().unwrap().to_string();
-    // The hub signs for this host, as it does for its own where a program has taken a connection at the hub's port.
+    // The hub signs for this host, as it does for its own if a program has taken a connection on the hub's port.
     let hub = TestHub::with_settings(&format!("[console]\nallowed_hosts = [\"{address}\"]\n")).await;
     let (_, token) = hub.outside_session("outside").await;
     let heard: Arc<Mutex<Vec<u8>>> = Arc::default();
@@ -219,7 +219,7 @@ async fn a_hub_does_not_share_its_port() {
     let url = hub.process.url().to_owned();
     let address: SocketAddr = url.trim_start_matches("http://").parse().unwrap();
     hub.process.kill9().await.unwrap();
-    // Bound as the hub binds it, and not listening: the kernel would pair it with a peer whose port it guesses.
+    // Bound like the hub's socket, but not listening: the kernel would connect it to a peer whose port it guesses.
     let impostor = tokio::net::TcpSocket::new_v4().unwrap();
     impostor.set_reuseaddr(true).unwrap();
     impostor.bind(address).unwrap();
@@ -349,7 +349,7 @@ async fn a_relay_exits_with_its_parent_even_if_stdin_stays_open() {
     let hub = TestHub::start().await;
     let relay = plexus(hub.folder.path());
     let mut shell = tokio::process::Command::new("sh");
-    // A FIFO that the relay holds open itself never comes to an end.
+    // A FIFO that the relay itself has open for writing never ends.
     let [stdin, stdout] = ["stdin", "stdout"].map(|name| hub.folder.path().join(name));
     shell
         .args(["-c", "mkfifo \"$2\"; \"$0\" mcp --data-dir \"$1\" <> \"$2\" > \"$3\" & echo $!; read -r go"])
@@ -364,7 +364,7 @@ async fn a_relay_exits_with_its_parent_even_if_stdin_stays_open() {
     let mut said = BufReader::new(shell.stdout.take().unwrap()).lines();
     let pid: i32 = said.next_line().await.unwrap().unwrap().parse().unwrap();
     let relay = plexus_agent::ProcessIdentity::of(pid).unwrap();
-    // Once it has answered, it knows its parent.
+    // After its first response it knows its parent.
     let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
     let hello = json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": hello});
     std::fs::write(&stdin, format!("{hello}\n")).unwrap();

@@ -83,7 +83,7 @@ async fn a_adds_a_rule_and_s_leaves_an_approval_open() {
     run.press("a\n").unwrap();
     run.expect("[Bash(touch made)]").await.unwrap();
     run.press("\n").unwrap();
-    // The second one runs by the rule.
+    // The rule allows the second call.
     run.expect("touch other").await.unwrap();
     run.expect("Allow it?").await.unwrap();
     run.press("s\n").unwrap();
@@ -114,7 +114,7 @@ async fn input_typed_while_the_agent_works_never_reaches_the_shell() {
     shell.expect("plexus approve ").await.unwrap();
     shell.press("touch pwned\n").unwrap();
     shell.expect("run takes no messages; `plexus attach a` sends one").await.unwrap();
-    // Not even a line that is not finished.
+    // Not even an incomplete line.
     shell.press("rm -r ").unwrap();
     shell.expect("rm -r ").await.unwrap();
     let open = hub.call("loopback.pending", json!({})).await.unwrap()["approvals"].take();
@@ -156,7 +156,7 @@ async fn input_typed_for_one_approval_never_answers_another() {
     let hub = TestHub::start().await;
     let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["one", "two"])], "true");
     run.expect("s(kip): ").await.unwrap();
-    // Typed, but not sent off, when somebody else decides.
+    // Typed but not submitted when another client decides.
     run.press("y").unwrap();
     run.expect("y").await.unwrap();
     let open = hub.call("loopback.pending", json!({})).await.unwrap()["approvals"].take();
@@ -282,7 +282,7 @@ async fn a_second_ctrl_c_leaves_the_session_running() {
     let hub = TestHub::start().await;
     let mut run = at_terminal(&hub, &["run", "--name", "a", &touch(&["made"])], "true");
     run.expect("Allow it?").await.unwrap();
-    // A hub that does not answer: the interrupt is under way for as long as this takes.
+    // The hub does not respond, so the interrupt stays pending.
     let pid = Pid::from_raw(hub.process.pid().cast_signed()).unwrap();
     kill_process(pid, Signal::STOP).unwrap();
     run.press(CTRL_C).unwrap();
@@ -375,7 +375,7 @@ async fn after_a_refused_edit_the_requested_input_is_shown_again() {
     run.expect("Allow it with this input?").await.unwrap();
     run.press("y\n").unwrap();
     run.expect("denied by").await.unwrap();
-    // What `y` would allow now is what stands directly above the prompt.
+    // The call directly above the prompt is the one that `y` would allow.
     run.expect("$ touch made").await.unwrap();
     run.expect("Allow it? y,").await.unwrap();
     run.press("n\n").unwrap();

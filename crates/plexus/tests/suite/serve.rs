@@ -133,7 +133,7 @@ async fn down_stops_the_children_of_a_killed_hub() {
     assert_eq!(processes_of(&session), Vec::<String>::new());
 }
 
-/// The command lines of all living processes that name this session.
+/// The command lines of all running processes that contain this session id.
 fn processes_of(session: &str) -> Vec<String> {
     let lines = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
         let line = std::fs::read(entry.path().join("cmdline")).ok()?;

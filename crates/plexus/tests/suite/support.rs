@@ -1,4 +1,4 @@
-//! A hub for tests, and plain HTTP requests, so that a test sees exactly what is on the wire.
+//! A hub for tests, and plain HTTP requests, so that a test sees exactly the bytes on the wire.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -10,16 +10,16 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use plexus_testkit::clean_env;
-use plexus_testkit::hubproc::{HubOptions, HubProcess};
+use plexus_testkit::hub_process::{HubOptions, HubProcess};
 use plexus_testkit::model::ScriptedModel;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 
-/// No single step of a test takes longer.
+/// The time limit of every step of a test.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
-/// A hub and the folder it lives in.
+/// A hub and its directory.
 pub(crate) struct TestHub {
     pub(crate) process: HubProcess,
     pub(crate) folder: TempDir,
@@ -37,14 +37,14 @@ impl TestHub {
         Self::with(folder, toml, claude, vec![]).await
     }
 
-    /// A hub whose agents are this `claude`, with a model that says what a test has it say.
+    /// A hub whose agents are this `claude`, with the scripted model.
     pub(crate) async fn with_claude(claude: PathBuf, model: &ScriptedModel) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let env = clean_env(folder.path(), &model.url());
         Self::with(folder, "", claude, env).await
     }
 
-    /// A hub in this folder, with this `plexus.toml`, these agents and more in its environment.
+    /// A hub in this directory, with this `plexus.toml`, these agents and additional environment variables.
     pub(crate) async fn with(
         folder: TempDir,
         toml: &str,
@@ -71,7 +71,7 @@ impl TestHub {
         format!("Bearer {}", self.process.token().unwrap())
     }
 
-    /// One request, with no header but those given and `Host`, unless one is given.
+    /// Sends one request with the given headers only. `Host` is added if it is missing.
     pub(crate) async fn send(
         &self,
         request: http::request::Builder,
@@ -87,7 +87,7 @@ impl TestHub {
         tokio::time::timeout(LIMIT, sender.send_request(request)).await.unwrap().unwrap()
     }
 
-    /// Posts to `/rpc` as the operator; the answer as it stands.
+    /// Posts to `/rpc` as the operator. Returns the complete response.
     pub(crate) async fn post_rpc(&self, body: impl Into<Bytes>) -> (StatusCode, Value) {
         let request = Request::post("/rpc").header("authorization", self.bearer());
         read(self.send(request, body).await).await
@@ -103,7 +103,7 @@ impl TestHub {
         }
     }
 
-    /// The tools on `/mcp` of whoever shows this `Authorization`.
+    /// The tools on `/mcp` for this `Authorization` header.
     pub(crate) async fn tools(&self, authorization: &str) -> Value {
         let request = Request::post("/mcp")
             .header("authorization", authorization)
@@ -142,7 +142,7 @@ impl TestHub {
         found["approval"]["digest"].as_str().unwrap().to_owned()
     }
 
-    /// A session whose agent is outside the hub, and the token it asks with.
+    /// A session with an agent that the hub did not start, and the agent's token.
     pub(crate) async fn outside_session(&self, name: &str) -> (String, String) {
         let create = json!({"name": name, "working_dir": self.work()});
         let id = self.call("claudecode.create", create).await.unwrap()["id"].as_str().unwrap().to_owned();
@@ -166,14 +166,14 @@ pub(crate) async fn run(args: &[&str], home: &Path) -> Output {
     tokio::time::timeout(LIMIT, command.output()).await.expect("the program ends").unwrap()
 }
 
-/// The program, with nothing of our environment.
+/// The program with a cleared environment.
 pub(crate) fn plexus(home: &Path) -> std::process::Command {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_plexus"));
     command.env_clear().env("HOME", home).env("PATH", std::env::var_os("PATH").unwrap());
     command
 }
 
-/// The program acts as the scripted agent when it is called `claude`.
+/// A link named `claude` to the program, which then acts as the scripted agent.
 pub(crate) fn scripted_claude(folder: &Path) -> PathBuf {
     let link = folder.join("claude");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_plexus"), &link).unwrap();
@@ -204,7 +204,7 @@ impl Events {
         Self { headers: parts.headers, body, buffer: String::new() }
     }
 
-    /// The next event, as it stands; `None` at the end, or when the stream breaks off.
+    /// The next event, unparsed. `None` at the end, or if the stream breaks.
     pub(crate) async fn next(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.buffer.find("\n\n") {
@@ -218,7 +218,7 @@ impl Events {
         }
     }
 
-    /// The next JSON-RPC message, past comments and empty events.
+    /// The next JSON-RPC message. It skips comments and empty events.
     pub(crate) async fn message(&mut self) -> Option<Value> {
         loop {
             let event = self.next().await?;

@@ -1,4 +1,4 @@
-//! A pseudo-terminal with the program in it: its output is interpreted as a terminal would, and tests type keys.
+//! A pseudo-terminal with the program in it. It interprets the output as a terminal does, and tests press keys.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -22,7 +22,7 @@ pub(crate) struct Terminal {
     grown: watch::Receiver<()>,
     /// All bytes that the program wrote.
     all: Arc<Mutex<Vec<u8>>>,
-    /// Whether the program ever had the whole screen.
+    /// Whether the program ever used the alternate screen.
     had_all: Arc<AtomicBool>,
     child: Running,
 }
@@ -53,7 +53,7 @@ impl Terminal {
         tcsetwinsize(&master, size(width, height)).unwrap();
         let end = |slave: &File| Stdio::from(slave.try_clone().unwrap());
         command.stdin(end(&slave)).stdout(end(&slave)).stderr(end(&slave));
-        // SAFETY: both are system calls that may be made between fork and exec.
+        // SAFETY: both are system calls that are allowed between fork and exec.
         unsafe {
             command.pre_exec(|| {
                 rustix::process::setsid()?;
@@ -73,7 +73,7 @@ impl Terminal {
         std::thread::spawn(move || {
             let mut piece = [0; 4096];
             let mut waiting: Vec<u8> = Vec::new();
-            // A terminal that nobody holds any more is an error to read from: the end.
+            // Reading fails when no process has the terminal open. That is the end.
             while let Ok(read @ 1..) = reader.read(&mut piece) {
                 written.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&piece[..read]);
                 waiting.extend_from_slice(&piece[..read]);
@@ -107,7 +107,7 @@ impl Terminal {
         at(self.screen.lock().unwrap_or_else(PoisonError::into_inner).screen())
     }
 
-    /// Waits until the screen is as wanted.
+    /// Waits until the screen satisfies a condition.
     pub(crate) async fn until(&mut self, what: &str, wanted: impl Fn(&str) -> bool) {
         let waited = async {
             loop {
@@ -126,7 +126,7 @@ impl Terminal {
         }
     }
 
-    /// Waits until the screen holds this text.
+    /// Waits until the screen contains this text.
     pub(crate) async fn shows(&mut self, text: &str) {
         self.until(text, |screen| screen.contains(text)).await;
     }
@@ -135,7 +135,7 @@ impl Terminal {
         self.master.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Presses a key until the screen is as wanted: a question that has only just come is not answered yet.
+    /// Presses a key until the screen satisfies a condition. A key right after an approval appears is ignored.
     pub(crate) async fn presses(&mut self, key: &str, what: &str, wanted: impl Fn(&str) -> bool) {
         let pressed = async {
             while !wanted(&self.text()) {
@@ -148,7 +148,7 @@ impl Terminal {
                     }
                     Ok::<_, watch::error::RecvError>(())
                 };
-                // Also where a key changes nothing: then it is pressed again.
+                // If the key had no effect, it is pressed again.
                 let wait = std::time::Duration::from_millis(200);
                 let ended = matches!(tokio::time::timeout(wait, changed).await, Ok(Err(_)));
                 assert!(!ended || wanted(&self.text()), "it has ended without: {what}\n{}", self.text());
@@ -172,7 +172,7 @@ impl Terminal {
         kill_process(Pid::from_raw(self.child.0.id().cast_signed()).unwrap(), signal).unwrap();
     }
 
-    /// Waits for its end, and sees whether the terminal is as it was.
+    /// Waits for the exit of the program, and checks that the terminal is restored.
     pub(crate) async fn gives_back(mut self) -> ExitStatus {
         assert!(self.had_all.load(Ordering::SeqCst), "it had the whole screen");
         let screen = Arc::clone(&self.screen);
@@ -185,7 +185,7 @@ impl Terminal {
     }
 }
 
-/// How many of these bytes a terminal with synchronized updates shows now: all but a frame that has begun and not ended.
+/// The number of these bytes that a terminal with synchronized updates shows: all except an incomplete frame.
 fn whole_frames(bytes: &[u8]) -> usize {
     let last = |mark: &[u8]| bytes.windows(mark.len()).rposition(|window| window == mark);
     match (last(b"\x1b[?2026h"), last(b"\x1b[?2026l")) {

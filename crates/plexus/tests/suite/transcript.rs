@@ -1,4 +1,4 @@
-//! Whole outputs of the program, compared with files in `transcripts/`. `PLEXUS_WRITE_TRANSCRIPTS=1` writes the files.
+//! Complete outputs of the program, compared with files in `transcripts/`. `PLEXUS_WRITE_TRANSCRIPTS=1` writes the files.
 
 use std::path::Path;
 use std::process::Output;

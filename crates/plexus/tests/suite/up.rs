@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{LIMIT, plexus, run, scripted_claude, text};
 
-/// A data directory whose hub, if one was started, is gone at the end.
+/// A data directory. Dropping it stops its hub, if one was started.
 struct Background(tempfile::TempDir);
 
 impl Background {
@@ -54,7 +54,7 @@ async fn a_verb_that_needs_a_hub_starts_one_and_reports_it() {
     let log = std::fs::read_to_string(there.0.path().join("data/hub.log")).unwrap();
     assert!(log.contains("plexus listening on http://127.0.0.1:"), "{log}");
     let environment = std::fs::read(format!("/proc/{pid}/environ"));
-    // Its environment cannot be read where it cannot be traced, which is the usual case.
+    // The environment of a process that cannot be traced cannot be read. That is the usual case.
     if let Ok(environment) = environment {
         assert!(!text(&environment).contains("SECRET"));
     }

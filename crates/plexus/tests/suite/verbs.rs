@@ -371,13 +371,13 @@ async fn a_terminal_that_is_resized_shows_every_line_above_its_prompt() {
         terminal.shows("q cancels:").await;
         collect(&terminal.text(), &mut shown);
         if width != 80 {
-            // The lines wrap differently, so nothing counts that was shown before.
+            // The lines wrap differently, so everything must be shown again.
             shown.clear();
         }
         terminal.resize(width, height);
         let last = |screen: &str| screen.lines().last().unwrap_or_default().trim_end().to_owned();
         let asks = |screen: &str| last(screen).ends_with("cancels:") || last(screen).ends_with("open:");
-        // With how many lines were shown: the same prompt is that of the page before.
+        // The prompt contains the number of lines, because the previous page has the same prompt otherwise.
         let prompt = |screen: &str| screen.rfind("-- ").map(|at| screen[at..].trim_end().to_owned());
         while !last(&terminal.text()).ends_with("open:") {
             let before = prompt(&terminal.text());

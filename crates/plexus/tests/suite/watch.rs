@@ -176,7 +176,7 @@ async fn a_frozen_hub_is_shown_as_disconnected_and_no_key_answers() {
     assert!(hub.work().join("made").exists());
 }
 
-/// A real Claude Code changes a file, and wants to change it again.
+/// A real Claude Code edits a file, and needs approval for a second edit.
 async fn edits(version: &str, test: &str) {
     let Some(claude) = require_claude(version, test) else { return };
     let model = ScriptedModel::start().await.unwrap();

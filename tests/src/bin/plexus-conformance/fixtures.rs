@@ -1,5 +1,5 @@
-//! What the suite wants to find, as data (`fixtures.json`): each tool, prompt and resource with what it does. The
-//! names and contents are the suite's; it describes them in the text of its scenarios.
+//! The tools, prompts and resources that the suite expects, as data (`fixtures.json`). Their names and contents come from the text of the
+//! suite's scenarios.
 
 use rmcp::model::{
     ClientCapabilities, ContentBlock, InputRequests, Prompt, Resource, ResourceTemplate, ServerCapabilities,
@@ -8,7 +8,7 @@ use rmcp::model::{
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// All of it.
+/// All fixtures.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fixtures {
@@ -26,7 +26,7 @@ pub struct ToolFixture {
     pub does: ToolDoes,
 }
 
-/// What a tool does when it is called.
+/// The behaviour of a tool.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolDoes {
@@ -36,17 +36,17 @@ pub enum ToolDoes {
     Fail(Vec<ContentBlock>),
     /// Logs these messages.
     Log(Vec<String>),
-    /// Shows that it is so far, of a hundred.
+    /// Reports these percentages as progress.
     Progress(Vec<f64>),
-    /// Sends the client this request and waits for its answer.
+    /// Sends this request to the client and waits for the answer.
     Ask(Value),
     /// Refuses a client without these capabilities.
     Need(ClientCapabilities),
-    /// Says that a list has changed.
+    /// Notifies that a list has changed.
     Change(List),
-    /// Wants these answers with the next try.
+    /// Requires these answers with the next attempt.
     Input(InputRequests),
-    /// Wants answers in several rounds, and its state back each time.
+    /// Requires answers in several rounds, and its state with each.
     Rounds(Vec<InputRequests>),
 }
 
@@ -64,13 +64,13 @@ pub struct PromptFixture {
     pub does: PromptDoes,
 }
 
-/// What a prompt does when it is got.
+/// The behaviour of a prompt.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PromptDoes {
-    /// Gives these messages.
+    /// Returns these messages.
     Messages(Value),
-    /// Wants these answers with the next try.
+    /// Requires these answers with the next attempt.
     Input(InputRequests),
 }
 
@@ -89,7 +89,7 @@ pub struct TemplateFixture {
 }
 
 impl TemplateFixture {
-    /// The contents behind a URI of this template, which has one variable, `{id}`.
+    /// The contents for a URI of this template, which has one variable, `{id}`.
     pub fn contents_of(&self, uri: &str) -> Option<Value> {
         let (before, after) = self.template.uri_template.split_once("{id}")?;
         let id = uri.strip_prefix(before)?.strip_suffix(after)?;
@@ -97,7 +97,7 @@ impl TemplateFixture {
     }
 }
 
-/// Puts arguments in the place of their `{name}`, in every text there is.
+/// Replaces each `{name}` by its argument, in every text.
 pub fn fill(value: &Value, arguments: &Map<String, Value>) -> Value {
     match value {
         Value::String(text) => {

@@ -1,8 +1,7 @@
-//! `plexus-conformance DATA_DIR`: a hub whose `/mcp` serves what the MCP conformance suite wants to find, instead of
-//! the hub's own tools. Everything in front of the tools is the real thing: the listener, the checks of Host, Origin
-//! and token, the permit's handler, rmcp's configuration. It says where it listens, as `plexus serve` does, and goes
-//! on until its stdin ends.
-#![expect(clippy::print_stdout, reason = "whoever started it reads where it listens")]
+//! `plexus-conformance DATA_DIR`: a hub whose `/mcp` serves the tools of the MCP conformance suite instead of its own. Everything in front
+//! of the tools is the real code: the listener, the checks of Host, Origin and token, the permit handler, and rmcp's configuration. It
+//! prints its address as `plexus serve` does, and runs until its stdin is closed.
+#![expect(clippy::print_stdout, reason = "the test reads the address from stdout")]
 
 mod fixtures;
 mod rounds;
@@ -24,7 +23,7 @@ async fn main() -> anyhow::Result<()> {
     let server = ConformanceServer::new()?;
     let serving = Serving::start_with(config(data_dir.into())?, |_| server).await?;
     println!("plexus listening on {}", serving.url());
-    // Whoever started it may be killed: then its end of stdin is closed for it.
+    // If the test is killed, the system closes stdin.
     tokio::io::stdin().read_to_end(&mut Vec::new()).await?;
     serving.stop(ShutDown::EndChildren).await;
     Ok(())

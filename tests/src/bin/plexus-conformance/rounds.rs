@@ -1,31 +1,30 @@
-//! Answers in rounds (MRTR): a request that needs something of its client says what, and the client tries again with
-//! the answers. Where there are several rounds, the state that travels with them is a handle that only we can have
-//! made, so that no other is taken.
+//! Multi-round requests (MRTR): a request that needs input from its client returns what it needs, and the client repeats it with the
+//! answers. With several rounds, the state is an unguessable handle, so that no other state is accepted.
 
 use rmcp::ErrorData;
 use rmcp::model::{ClientCapabilities, InputRequest, InputRequests, InputRequiredResult, InputResponses};
 use serde_json::Value;
 use uuid::Uuid;
 
-/// What a try brought along.
-pub struct Try<'a> {
+/// The input of an attempt.
+pub struct Attempt<'a> {
     pub responses: Option<&'a InputResponses>,
     pub state: Option<&'a str>,
     pub capabilities: Option<ClientCapabilities>,
 }
 
-/// What becomes of a try.
+/// The outcome of an attempt.
 pub enum Outcome {
-    /// Everything is there.
+    /// All answers are present.
     Complete(InputResponses),
-    /// Something is missing.
+    /// Answers are missing.
     Required(InputRequiredResult),
 }
 
 /// The rounds of one tool or prompt.
 pub struct Rounds {
     requests: Vec<InputRequests>,
-    /// One for each round, or none where the answers alone say it all.
+    /// One per round, or none if the answers are enough.
     handles: Vec<String>,
 }
 
@@ -35,15 +34,15 @@ impl Rounds {
         Self { requests: vec![requests], handles: Vec::new() }
     }
 
-    /// Rounds that are told apart by the state.
+    /// Rounds that are identified by the state.
     pub fn with_state(requests: Vec<InputRequests>) -> Self {
         let handles = requests.iter().map(|_| Uuid::new_v4().to_string()).collect();
         Self { requests, handles }
     }
 
-    /// Looks at a try: the next round, the same one again, or the end.
-    pub fn after(&self, tried: &Try<'_>) -> Result<Outcome, ErrorData> {
-        let round = match tried.state {
+    /// Evaluates an attempt: the next round, the same round again, or the end.
+    pub fn after(&self, attempt: &Attempt<'_>) -> Result<Outcome, ErrorData> {
+        let round = match attempt.state {
             Some(state) => self
                 .handles
                 .iter()
@@ -51,17 +50,17 @@ impl Rounds {
                 .ok_or_else(|| ErrorData::invalid_params("this requestState is not one of ours", None))?,
             None => 0,
         };
-        let state_is_there = tried.state.is_some() || self.handles.is_empty();
+        let state_is_there = attempt.state.is_some() || self.handles.is_empty();
         let answered = |key| {
-            let response = tried.responses.and_then(|responses| responses.get(key));
+            let response = attempt.responses.and_then(|responses| responses.get(key));
             response.is_some_and(Value::is_object)
         };
         let done = state_is_there && self.requests[round].keys().all(answered);
         let round = if done { round + 1 } else { round };
         let Some(requests) = self.requests.get(round) else {
-            return Ok(Outcome::Complete(tried.responses.cloned().unwrap_or_default()));
+            return Ok(Outcome::Complete(attempt.responses.cloned().unwrap_or_default()));
         };
-        let able = tried.capabilities.clone().unwrap_or_default();
+        let able = attempt.capabilities.clone().unwrap_or_default();
         let requests: InputRequests = requests
             .iter()
             .filter(|(_, request)| can_answer(&able, request))

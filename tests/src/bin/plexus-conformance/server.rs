@@ -1,6 +1,6 @@
-//! The MCP server of the conformance suite, over its fixtures. It does by hand what a fixture says; the protocol is
-//! rmcp's, and the door in front of it is the hub's.
-#![expect(deprecated, reason = "the suite asks for what the protocol had before 2026-07-28, too")]
+//! The MCP server with the fixtures of the conformance suite. It implements the behaviour of each fixture. rmcp implements the protocol, and
+//! the hub's door is in front of it.
+#![expect(deprecated, reason = "the suite also tests what the protocol had before 2026-07-28")]
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
 
 use crate::fixtures::{Fixtures, List, PromptDoes, ToolDoes, fill};
-use crate::rounds::{Outcome, Rounds, Try};
+use crate::rounds::{Attempt, Outcome, Rounds};
 
-/// Between two signs of a tool that is at work.
+/// The pause between two notifications of a tool.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How long a client has for its answer. Without sessions it cannot answer at all, so this is short.
+/// How long a client may take to answer. Without sessions it cannot answer at all, so this is short.
 const ANSWER_WITHIN: Duration = Duration::from_millis(500);
 
-/// What the suite finds behind `/mcp`.
+/// The server behind `/mcp`.
 #[derive(Clone)]
 pub struct ConformanceServer {
     fixtures: Arc<Fixtures>,
@@ -59,8 +59,8 @@ impl ConformanceServer {
         Ok(Self { fixtures: Arc::new(fixtures), rounds, changes: broadcast::channel(16).0 })
     }
 
-    fn after(&self, name: &str, tried: &Try<'_>) -> Result<Outcome, ErrorData> {
-        self.rounds.get(name).ok_or_else(|| unknown("name", name))?.after(tried)
+    fn after(&self, name: &str, attempt: &Attempt<'_>) -> Result<Outcome, ErrorData> {
+        self.rounds.get(name).ok_or_else(|| unknown("name", name))?.after(attempt)
     }
 }
 
@@ -102,17 +102,17 @@ impl ServerHandler for ConformanceServer {
             }
             ToolDoes::Need(_) => Ok(text("It is all there.")),
             ToolDoes::Change(list) => {
-                // Nobody listening is fine.
+                // There may be no listener.
                 let _ = self.changes.send(*list);
                 Ok(text("It has changed."))
             }
             ToolDoes::Input(_) | ToolDoes::Rounds(_) => {
-                let tried = Try {
+                let attempt = Attempt {
                     responses: request.input_responses.as_ref(),
                     state: request.request_state.as_deref(),
                     capabilities: context.client_capabilities(),
                 };
-                Ok(match self.after(&request.name, &tried)? {
+                Ok(match self.after(&request.name, &attempt)? {
                     Outcome::Complete(responses) => text(&format!("state-ok: {}", json!(responses))),
                     Outcome::Required(required) => required.into(),
                 })
@@ -142,12 +142,12 @@ impl ServerHandler for ConformanceServer {
                 Ok(GetPromptResult::new(messages).into())
             }
             PromptDoes::Input(_) => {
-                let tried = Try {
+                let attempt = Attempt {
                     responses: request.input_responses.as_ref(),
                     state: request.request_state.as_deref(),
                     capabilities: context.client_capabilities(),
                 };
-                Ok(match self.after(&request.name, &tried)? {
+                Ok(match self.after(&request.name, &attempt)? {
                     Outcome::Complete(responses) => {
                         let message = PromptMessage::new_text(Role::User, json!(responses).to_string());
                         GetPromptResult::new(vec![message]).into()
@@ -235,7 +235,7 @@ impl ServerHandler for ConformanceServer {
                 () = context.cancelled() => return Ok(()),
                 change = changes.recv() => change,
             };
-            // What this listener did not ask for is refused by the sink, and that is right.
+            // The sink drops changes that this listener did not subscribe to.
             let _ = match change {
                 Ok(List::Tools) => context.sink().notify_tool_list_changed().await,
                 Ok(List::Prompts) => context.sink().notify_prompt_list_changed().await,
@@ -253,19 +253,19 @@ fn unknown(field: &str, value: &str) -> ErrorData {
     ErrorData::invalid_params(format!("no {field} `{value}` is known here"), None)
 }
 
-/// Fills the arguments into a fixture and reads what that gives.
+/// Fills the arguments into a fixture and deserializes the result.
 fn read<T: DeserializeOwned>(fixture: &Value, arguments: &Map<String, Value>) -> Result<T, ErrorData> {
     serde_json::from_value(fill(fixture, arguments))
         .map_err(|error| ErrorData::internal_error(format!("a fixture cannot be read: {error}"), None))
 }
 
-/// Whether a client did not declare what is needed.
+/// Whether a client did not declare a required capability.
 fn lacks(context: &RequestContext<RoleServer>, needed: &ClientCapabilities) -> bool {
     let declared = context.client_capabilities().unwrap_or_default();
     needed.sampling.is_some() && declared.sampling.is_none()
 }
 
-/// Logs, to clients that want it: since 2026-07-28 each call says so itself.
+/// Sends log messages to clients that want them. Since 2026-07-28 each call says whether it does.
 async fn log(
     context: &RequestContext<RoleServer>,
     messages: &[String],
@@ -273,7 +273,7 @@ async fn log(
     if context.meta.protocol_version().is_none() || context.meta.log_level().is_some() {
         for message in messages {
             let message = LoggingMessageNotificationParam::new(LoggingLevel::Info, json!(message));
-            // It fails when the client is gone.
+            // It fails if the client has disconnected.
             let _ = context.peer.notify_logging_message(message).await;
             tokio::time::sleep(PAUSE).await;
         }
@@ -288,7 +288,7 @@ async fn progress(
     for step in steps {
         if let Some(token) = context.meta.get_progress_token() {
             let progress = ProgressNotificationParam::new(token, *step).with_total(100.0);
-            // It fails when the client is gone.
+            // It fails if the client has disconnected.
             let _ = context.peer.notify_progress(progress).await;
         }
         tokio::time::sleep(PAUSE).await;
@@ -296,7 +296,7 @@ async fn progress(
     Ok(text("It is done."))
 }
 
-/// Sends the client a request of ours, in the middle of its own.
+/// Sends the client a request during its own.
 async fn ask(
     context: &RequestContext<RoleServer>,
     question: ServerRequest,

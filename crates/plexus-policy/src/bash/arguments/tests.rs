@@ -18,7 +18,7 @@ fn named(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn options_that_a_table_lists_are_harmless_in_every_way_of_writing_them() {
+fn listed_options_are_harmless_in_every_spelling() {
     for line in [
         "sort -n -r x",
         "sort -nr x",
@@ -47,7 +47,7 @@ fn options_that_a_table_lists_are_harmless_in_every_way_of_writing_them() {
 }
 
 #[test]
-fn every_other_option_has_to_be_named() {
+fn every_other_option_must_be_named() {
     for (line, words) in [
         ("sort -o x", &["-o"][..]),
         ("sort -no x", &["-no"]),
@@ -78,7 +78,7 @@ fn every_other_option_has_to_be_named() {
 }
 
 #[test]
-fn what_follows_an_option_that_is_not_known_is_not_trusted() {
+fn words_after_an_unknown_option_are_not_trusted() {
     // `--what` may take `--` or the first operand as its value.
     assert_eq!(named("sort --what -- --output=x"), ["--what", "--", "--output=x"]);
     assert_eq!(named("sed --what p x"), ["--what", "p", "x"]);
@@ -87,7 +87,7 @@ fn what_follows_an_option_that_is_not_known_is_not_trusted() {
 }
 
 #[test]
-fn operands_that_are_outputs_scripts_or_programs_have_to_be_named() {
+fn operands_that_are_outputs_scripts_or_programs_must_be_named() {
     assert_eq!(named("uniq a"), Vec::<String>::new());
     assert_eq!(named("uniq -c a b"), ["b"]);
     assert_eq!(named("sed -l 5 '1e id' x"), ["1e id"]);
@@ -105,7 +105,7 @@ fn operands_that_are_outputs_scripts_or_programs_have_to_be_named() {
 }
 
 #[test]
-fn what_runs_something_is_told_from_what_writes() {
+fn running_a_program_is_distinguished_from_writing() {
     let runs = |line: &str| {
         let script = reader::read(line, 0).expect("a line");
         hazards(&script.parts[0].words).iter().any(|hazard| hazard.kind == HazardKind::Runs)

@@ -1,0 +1,52 @@
+//! The directory of a benchmark: on a real disk, with the cost of a bare sync of that disk, and with a hub in it.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use plexus_testkit::hub_process::{HubOptions, HubProcess};
+use plexus_testkit::{binaries, clean_env};
+use tempfile::TempDir;
+
+/// The log of the scripted agents: one line per call that ran.
+pub(crate) const LOG: &str = "ran.jsonl";
+
+const TMPFS: u64 = 0x0102_1994;
+/// One page, which is what a small commit writes.
+const PAGE: [u8; 4096] = [0x5a; 4096];
+
+/// A directory in cargo's target directory, which is on a disk. `/tmp` often is not.
+pub(crate) fn on_a_disk() -> anyhow::Result<TempDir> {
+    let program = std::env::current_exe()?;
+    let target = program.ancestors().nth(2).context("the program lies in no folder")?;
+    ensure!(
+        rustix::fs::statfs(target)?.f_type as u64 != TMPFS,
+        "{} is in memory: there is no disk to measure",
+        target.display()
+    );
+    Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(target)?)
+}
+
+/// The time to append a page to a file and sync it.
+pub(crate) fn bare_sync(file: &mut File) -> io::Result<Duration> {
+    let started = Instant::now();
+    file.write_all(&PAGE)?;
+    file.sync_data()?;
+    Ok(started.elapsed())
+}
+
+/// A hub of scripted agents with these lines in its `plexus.toml`.
+pub(crate) async fn start_hub(dir: &Path, config: &str) -> anyhow::Result<HubProcess> {
+    for folder in ["home", "data", "work"] {
+        std::fs::create_dir(dir.join(folder))?;
+    }
+    let data_dir = dir.join("data");
+    std::fs::write(data_dir.join("plexus.toml"), format!("limits.asks_per_minute = 1000000\n{config}"))?;
+    // Scripted agents use no model.
+    let mut env = clean_env(&dir.join("home"), "http://127.0.0.1:1");
+    env.push(("SCRIPTED_AGENT_LOG".to_owned(), dir.join(LOG).display().to_string()));
+    let claude = binaries::scripted_agent()?;
+    HubProcess::start(HubOptions { data_dir, claude, extra_args: Vec::new(), env }).await
+}
