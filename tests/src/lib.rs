@@ -5,6 +5,7 @@
 pub mod browser;
 pub mod cached;
 pub mod chaos;
+pub mod matrix;
 pub mod mcp_tools;
 pub mod saved_data_dir;
 
@@ -340,68 +341,6 @@ pub fn limit_files(pid: u32, limit: &str) -> anyhow::Result<()> {
         std::process::Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={limit}:")]).status()?;
     anyhow::ensure!(set.success(), "prlimit");
     Ok(())
-}
-
-/// Declares one test of an `async fn(World) -> anyhow::Result<()>` per pinned CLI, channel and door.
-#[macro_export]
-macro_rules! over_everything {
-    ($($name:ident),* $(,)?) => {$(
-        mod $name {
-            use $crate::{Channel, DoorKind, Setup};
-            $crate::over_everything!(@one $name cli_197_control_rpc "2.1.197" Control Rpc);
-            $crate::over_everything!(@one $name cli_197_control_mcp "2.1.197" Control Mcp);
-            $crate::over_everything!(@one $name cli_197_relay_rpc "2.1.197" Relay Rpc);
-            $crate::over_everything!(@one $name cli_197_relay_mcp "2.1.197" Relay Mcp);
-            $crate::over_everything!(@one $name cli_197_http_rpc "2.1.197" Http Rpc);
-            $crate::over_everything!(@one $name cli_197_http_mcp "2.1.197" Http Mcp);
-            $crate::over_everything!(@one $name cli_325_control_rpc "2.1.325" Control Rpc);
-            $crate::over_everything!(@one $name cli_325_control_mcp "2.1.325" Control Mcp);
-            $crate::over_everything!(@one $name cli_325_relay_rpc "2.1.325" Relay Rpc);
-            $crate::over_everything!(@one $name cli_325_relay_mcp "2.1.325" Relay Mcp);
-            $crate::over_everything!(@one $name cli_325_http_rpc "2.1.325" Http Rpc);
-            $crate::over_everything!(@one $name cli_325_http_mcp "2.1.325" Http Mcp);
-        }
-    )*};
-    (@one $name:ident $test:ident $version:literal $channel:ident $door:ident) => {
-        #[tokio::test]
-        async fn $test() -> anyhow::Result<()> {
-            let name = concat!(stringify!($name), "::", stringify!($test));
-            let setup = Setup::cli($version, Channel::$channel, DoorKind::$door);
-            match setup.world(name).await? {
-                Some(world) => super::$name(world).await,
-                None => Ok(()),
-            }
-        }
-    };
-}
-
-/// Declares one test of an `async fn(World) -> anyhow::Result<()>` per pinned CLI, on the control channel and over the
-/// relay, over `/rpc`, optionally with these lines in `plexus.toml`.
-#[macro_export]
-macro_rules! over_channels {
-    ($config:literal: $($name:ident),* $(,)?) => {$(
-        mod $name {
-            use $crate::{Channel, DoorKind, Setup};
-            $crate::over_channels!(@one $config $name cli_197_control "2.1.197" Control);
-            $crate::over_channels!(@one $config $name cli_197_relay "2.1.197" Relay);
-            $crate::over_channels!(@one $config $name cli_325_control "2.1.325" Control);
-            $crate::over_channels!(@one $config $name cli_325_relay "2.1.325" Relay);
-        }
-    )*};
-    (@one $config:literal $name:ident $test:ident $version:literal $channel:ident) => {
-        #[tokio::test]
-        async fn $test() -> anyhow::Result<()> {
-            let name = concat!(stringify!($name), "::", stringify!($test));
-            let setup = Setup::cli($version, Channel::$channel, DoorKind::Rpc).with_config($config);
-            match setup.world(name).await? {
-                Some(world) => super::$name(world).await,
-                None => Ok(()),
-            }
-        }
-    };
-    ($($name:ident),* $(,)?) => {
-        $crate::over_channels!("": $($name),*);
-    };
 }
 
 impl World {

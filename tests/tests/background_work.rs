@@ -1,12 +1,12 @@
 //! Background work that ends after the turn's main result, prompts that arrive at that time, and requests for finished calls. A
 //! turn contains only its own work, and no prompt is lost.
 
-use plexus_e2e::{Channel, DoorKind, Setup, World, events, over_channels, until};
+use plexus_e2e::{Channel, DoorKind, Setup, World, events, over, until};
 use plexus_testkit::model::{Step, Tool};
 use plexus_testkit::rpc::Door as _;
 use serde_json::{Value, json};
 
-over_channels!(
+over!(channels:
     a_turn_ends_after_its_background_agent_and_accepts_messages_until_then,
     a_prompt_during_a_background_command_gets_its_own_turn,
 );

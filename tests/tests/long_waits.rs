@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use plexus_e2e::{Channel, DoorKind, LIMIT, Setup, World, events, processes_of, text, until};
+use plexus_e2e::{Channel, DoorKind, LIMIT, Setup, World, events, over, processes_of, text, until};
 use plexus_testkit::binaries;
 use plexus_testkit::model::Step;
 use serde_json::{Value, json};
@@ -16,21 +16,8 @@ use tokio::process::Command;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// Declares one test of an `async fn(World) -> anyhow::Result<()>` per pinned CLI and MCP transport.
-macro_rules! over_mcp {
-    ($name:ident, $config:literal) => {
-        mod $name {
-            use plexus_e2e::{Channel, DoorKind, Setup};
-            plexus_e2e::over_channels!(@one $config $name cli_197_relay "2.1.197" Relay);
-            plexus_e2e::over_channels!(@one $config $name cli_197_http "2.1.197" Http);
-            plexus_e2e::over_channels!(@one $config $name cli_325_relay "2.1.325" Relay);
-            plexus_e2e::over_channels!(@one $config $name cli_325_http "2.1.325" Http);
-        }
-    };
-}
-
-over_mcp!(a_tool_runs_after_a_late_allow, "progress_secs = 0.2");
-over_mcp!(a_permit_survives_two_kills_of_the_hub, "progress_secs = 0.5");
+over!(mcp_channels, "progress_secs = 0.2": a_tool_runs_after_a_late_allow);
+over!(mcp_channels, "progress_secs = 0.5": a_permit_survives_two_kills_of_the_hub);
 
 /// Every pinned CLI with every MCP transport.
 const WAYS: [(&str, Channel); 4] = [

@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use plexus_e2e::{Channel, Setup, World, events, over_channels, script, text};
+use plexus_e2e::{Channel, Setup, World, events, over, script, text};
 use plexus_testkit::model::{Step, Tool};
 use plexus_testkit::rpc::{CallError, Door as _};
 use serde_json::{Value, json};
 
-over_channels!(
+over!(channels:
     an_approved_plan_continues_in_the_chosen_mode,
     an_approved_plan_continues_in_default_mode_unless_a_mode_is_chosen,
     a_denied_plan_is_revised_and_submitted_again,

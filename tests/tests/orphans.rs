@@ -1,15 +1,15 @@
 //! Agents without a hub: an agent ends with all its processes if its data directory is deleted or if it is idle for too long. An
 //! agent that waits for approval stays.
 
-use plexus_e2e::{World, over_channels, processes_of, until};
+use plexus_e2e::{World, over, processes_of, until};
 use plexus_testkit::model::Step;
 use serde_json::json;
 
-over_channels!(agents_end_with_their_data_directory);
+over!(channels: agents_end_with_their_data_directory);
 
 mod without_a_hub {
-    use plexus_e2e::over_channels;
-    over_channels!("orphan_secs = 0.2": an_idle_agent_ends_and_a_waiting_one_stays);
+    use plexus_e2e::over;
+    over!(channels, "orphan_secs = 0.2": an_idle_agent_ends_and_a_waiting_one_stays);
     use super::an_idle_agent_ends_and_a_waiting_one_stays;
 }
 

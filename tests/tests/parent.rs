@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use plexus_e2e::{Channel, DoorKind, LIMIT, Setup, World, events, text, until};
+use plexus_e2e::{Channel, DoorKind, LIMIT, Setup, World, events, over, text, until};
 use plexus_testkit::hub_process::{HubOptions, HubProcess};
 use plexus_testkit::model::{ScriptedModel, Step, tool_results};
 use plexus_testkit::{binaries, clean_env, require_claude};
@@ -15,33 +15,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-/// Declares one test of an `async fn(World) -> anyhow::Result<()>` per pinned CLI, with children on these channels.
-macro_rules! over_versions {
-    ($name:ident: $($test:ident $version:literal $channel:ident),* $(,)?) => {
-        mod $name {
-            use plexus_e2e::{Channel, DoorKind, Setup};
-            $(
-                #[tokio::test]
-                async fn $test() -> anyhow::Result<()> {
-                    let name = concat!(stringify!($name), "::", stringify!($test));
-                    let setup = Setup::cli($version, Channel::$channel, DoorKind::Rpc);
-                    match setup.world(name).await? {
-                        Some(world) => super::$name(world).await,
-                        None => Ok(()),
-                    }
-                }
-            )*
-        }
-    };
-}
-
-over_versions!(a_parent_supervises_its_child_until_it_finishes:
-    cli_197_control "2.1.197" Control, cli_197_relay "2.1.197" Relay,
-    cli_325_control "2.1.325" Control, cli_325_relay "2.1.325" Relay);
-over_versions!(a_call_that_a_parent_denies_never_runs:
-    cli_197_control "2.1.197" Control, cli_325_relay "2.1.325" Relay);
-over_versions!(a_waiting_parent_survives_a_kill_of_the_hub:
-    cli_197_relay "2.1.197" Relay, cli_325_control "2.1.325" Control);
+over!(channels: a_parent_supervises_its_child_until_it_finishes);
+over!(channels: a_call_that_a_parent_denies_never_runs);
+over!(channels: a_waiting_parent_survives_a_kill_of_the_hub);
 
 /// The first prompt of the parent.
 const SUPERVISE: &str = "SUPERVISE a child";

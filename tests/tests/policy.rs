@@ -2,7 +2,7 @@
 //! resolve. An edited input cannot bypass them.
 
 use anyhow::Context as _;
-use plexus_e2e::{Channel, DoorKind, Setup, World, events, script, text};
+use plexus_e2e::{Channel, DoorKind, Setup, World, events, over, script, text};
 use plexus_testkit::model::Step;
 use plexus_testkit::rpc::{Door, Rpc};
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ async fn rules_decide_before_an_approval_is_created(world: World) -> anyhow::Res
     Ok(())
 }
 
-plexus_e2e::over_channels!(rules_decide_before_an_approval_is_created);
+over!(channels: rules_decide_before_an_approval_is_created);
 
 #[tokio::test]
 async fn a_remembered_answer_resolves_open_approvals_and_later_calls() -> anyhow::Result<()> {

@@ -1,11 +1,11 @@
 //! Questions of an agent (`AskUserQuestion`): several at once, single and multiple choice, with an offered option or another
 //! answer.
 
-use plexus_e2e::{World, events, over_channels};
+use plexus_e2e::{World, events, over};
 use plexus_testkit::model::{Step, tool_results};
 use serde_json::{Value, json};
 
-over_channels!(
+over!(channels:
     each_of_several_questions_gets_its_answer,
     an_invalid_answer_is_refused_and_the_question_stays_open,
     a_question_can_be_denied,

@@ -5,40 +5,14 @@ use std::collections::HashMap;
 use std::process::Stdio;
 
 use anyhow::Context as _;
-use plexus_e2e::{Channel, DoorKind, Setup, World, events, processes_of, script, text, until};
+use plexus_e2e::{Channel, Setup, World, events, over, processes_of, script, text, until};
 use plexus_testkit::binaries;
 use plexus_testkit::model::Step;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-/// Makes one test of an `async fn(World) -> anyhow::Result<()>` per pinned CLI and channel.
-macro_rules! over_every_channel {
-    ($($name:ident),* $(,)?) => {$(
-        mod $name {
-            over_every_channel!(@one $name cli_197_control "2.1.197" Control);
-            over_every_channel!(@one $name cli_197_relay "2.1.197" Relay);
-            over_every_channel!(@one $name cli_197_http "2.1.197" Http);
-            over_every_channel!(@one $name cli_325_control "2.1.325" Control);
-            over_every_channel!(@one $name cli_325_relay "2.1.325" Relay);
-            over_every_channel!(@one $name cli_325_http "2.1.325" Http);
-        }
-    )*};
-    (@one $name:ident $test:ident $version:literal $channel:ident) => {
-        #[tokio::test]
-        async fn $test() -> anyhow::Result<()> {
-            let setup = super::Setup::cli($version, super::Channel::$channel, super::DoorKind::Rpc);
-            // The CLI waits this long before it comes back to a stream that broke, twice.
-            let setup = setup.with_config("sse_retry_ms = 2000\nprogress_secs = 0.1");
-            match setup.world(concat!(stringify!($name), "::", stringify!($test))).await? {
-                Some(world) => super::$name(world).await,
-                None => Ok(()),
-            }
-        }
-    };
-}
-
-over_every_channel!(
+over!(every_channel, "sse_retry_ms = 2000\nprogress_secs = 0.1":
     a_child_waits_at_the_gate_while_a_stopped_hub_restarts,
     a_child_waits_at_the_gate_while_a_killed_hub_restarts,
     an_answer_committed_just_before_a_kill_reaches_the_child_once,

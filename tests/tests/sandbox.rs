@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use anyhow::Context as _;
-use plexus_e2e::{LIMIT, Setup, World, over_channels, processes_of, script, text, until};
+use plexus_e2e::{LIMIT, Setup, World, over, processes_of, script, text, until};
 use plexus_testkit::hub_process::{HubOptions, HubProcess};
 use plexus_testkit::model::{Step, tool_results};
 use plexus_testkit::rpc::{Door, Rpc};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-over_channels!(a_child_finds_no_file_of_the_hub, a_child_cannot_approve_its_own_call);
+over!(channels: a_child_finds_no_file_of_the_hub, a_child_cannot_approve_its_own_call);
 
 fn bash(command: &str) -> Step {
     Step::tool("Bash", json!({"command": command, "description": "a step"}))

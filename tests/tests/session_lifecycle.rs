@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use plexus_e2e::{LIMIT, Setup, World, events, is_alive, over_channels, processes_of, script, text, until};
+use plexus_e2e::{LIMIT, Setup, World, events, is_alive, over, processes_of, script, text, until};
 use plexus_testkit::model::{Recorded, Step};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// Far less than the time after which a child that ignores an interrupt is ended.
 const QUICK: Duration = Duration::from_secs(5);
 
-over_channels!("":
+over!(channels:
     an_interrupt_ends_the_command_and_keeps_the_process,
     an_interrupt_withdraws_open_approvals,
     an_interrupt_ends_a_model_request,
@@ -25,7 +25,7 @@ over_channels!("":
     a_message_survives_a_kill_of_the_hub_and_is_delivered_once,
     an_interrupt_survives_a_kill_of_the_hub,
 );
-over_channels!("idle_secs = 0.5": an_idle_process_ends_and_the_next_prompt_continues_the_conversation);
+over!(channels, "idle_secs = 0.5": an_idle_process_ends_and_the_next_prompt_continues_the_conversation);
 
 fn bash(command: &str) -> Step {
     Step::tool("Bash", json!({"command": command, "description": "a step"}))

@@ -2,7 +2,7 @@
 //! a stalled model or an open approval.
 
 use anyhow::Context as _;
-use plexus_e2e::{Setup, World, events, over_channels, script, text};
+use plexus_e2e::{Setup, World, events, over, script, text};
 use plexus_testkit::model::Step;
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ async fn attention(world: &World, session: &str) -> anyhow::Result<Value> {
     Ok(poll["attention"].clone())
 }
 
-over_channels!("stalled_secs = 2":
+over!(channels, "stalled_secs = 2":
     a_rate_limit_is_shown_and_reported,
     a_retry_is_shown_until_the_model_answers,
     a_silent_model_is_a_stall_and_a_long_tool_is_not,

@@ -1,11 +1,11 @@
 //! Supervision of a real child: its tool call runs, runs with an edited input, or does not run. Each test runs on both
 //! pinned CLIs, over every channel and through both doors.
 
-use plexus_e2e::{World, events, over_everything, text};
+use plexus_e2e::{World, events, over, text};
 use plexus_testkit::model::{Step, Tool};
 use serde_json::{Value, json};
 
-over_everything!(
+over!(everything:
     an_allowed_call_runs,
     a_denied_call_never_runs,
     an_edited_call_runs_as_edited,

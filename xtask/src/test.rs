@@ -64,6 +64,9 @@ pub fn run(workspace: &Workspace, args: &TestArgs) -> anyhow::Result<()> {
         command.env("PLEXUS_UI_CACHE", &ui_cache);
         command.env("PLEXUS_BIN", &plexus);
         command.env("PLEXUS_TEST_SKIPPED", skipped_file.path());
+        if env::var_os("RUST_TEST_THREADS").is_none() {
+            command.env("RUST_TEST_THREADS", test_threads().to_string());
+        }
         run_command(&mut command)
     };
     let fast = cargo_test(&[]);
@@ -74,4 +77,9 @@ pub fn run(workspace: &Workspace, args: &TestArgs) -> anyhow::Result<()> {
     print!("{skipped}");
     fast.and(explored).and(slow)?;
     Ok(skipped.judge(Rule::from_ci(env::var_os("CI").as_deref()))?)
+}
+
+/// How many tests run at a time. The tests mostly wait for other processes, so there are two per core.
+fn test_threads() -> usize {
+    2 * std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
 }

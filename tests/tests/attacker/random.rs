@@ -10,8 +10,8 @@ use git2::{ObjectType, Repository};
 use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 
-use crate::Ground;
-use crate::swapper::{Swapper, exchange};
+use crate::attacker::Ground;
+use crate::attacker::swapper::{Swapper, exchange};
 
 /// The number of clients that create, compare and delete at once.
 const CLIENTS: usize = 3;

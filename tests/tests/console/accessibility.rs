@@ -7,8 +7,8 @@ use plexus_e2e::browser::{Look, Window};
 use plexus_e2e::{Channel, DoorKind, Setup};
 use serde_json::{Value, json};
 
-use crate::scene::{self, Scene};
-use crate::signed_in_page::{link, tell};
+use crate::console::scene::{self, Scene};
+use crate::console::signed_in_page::{link, tell};
 
 /// The largest total size of the page's files on the wire.
 const MAX_BYTES: u64 = 250 * 1024;

@@ -3,7 +3,7 @@
 use plexus_testkit::model::{Step, tool_results};
 use serde_json::{Value, json};
 
-use crate::signed_in_page::{ConsolePage, over_clis};
+use crate::console::signed_in_page::{ConsolePage, over_clis};
 
 over_clis!(
     new_approvals_appear_and_are_allowed_edited_and_denied_by_mouse,

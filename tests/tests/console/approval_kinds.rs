@@ -3,7 +3,7 @@
 use plexus_testkit::model::{Step, tool_results};
 use serde_json::{Value, json};
 
-use crate::signed_in_page::{ConsolePage, over_clis};
+use crate::console::signed_in_page::{ConsolePage, over_clis};
 
 over_clis!(
     an_edit_is_shown_as_a_diff,

@@ -13,7 +13,7 @@ use plexus_testkit::rpc::Rpc;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::signed_in_page::link;
+use crate::console::signed_in_page::link;
 
 /// The number of hexadecimal characters in a token.
 const TOKEN: usize = 64;

@@ -7,8 +7,8 @@ use plexus_e2e::browser::Look;
 use plexus_e2e::{Setup, script};
 use serde_json::{Value, json};
 
-use crate::scene;
-use crate::signed_in_page::ConsolePage;
+use crate::console::scene;
+use crate::console::signed_in_page::ConsolePage;
 
 const RUNS: &str =
     "<img src=x onerror=window.__pwned=1><script>window.__pwned=1</script><svg onload=window.__pwned=1>";

@@ -6,7 +6,7 @@ use plexus_e2e::{Setup, until};
 use plexus_testkit::impostor::Impostor;
 use serde_json::json;
 
-use crate::signed_in_page::ConsolePage;
+use crate::console::signed_in_page::ConsolePage;
 
 /// A signed-in page. `None` if there is no browser.
 async fn signed_in(test: &str) -> anyhow::Result<Option<ConsolePage>> {

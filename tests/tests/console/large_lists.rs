@@ -5,7 +5,7 @@ use plexus_e2e::browser::Look;
 use plexus_e2e::{Setup, script};
 use serde_json::{Value, json};
 
-use crate::signed_in_page::{ConsolePage, tell};
+use crate::console::signed_in_page::{ConsolePage, tell};
 
 const SESSIONS: usize = 10;
 const CALLS: usize = 50;

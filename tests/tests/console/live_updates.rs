@@ -6,7 +6,7 @@ use plexus_testkit::model::Step;
 use plexus_testkit::rpc::Rpc;
 use serde_json::json;
 
-use crate::signed_in_page::{ConsolePage, over_clis};
+use crate::console::signed_in_page::{ConsolePage, over_clis};
 
 over_clis!(an_answer_of_another_client_is_shown_with_its_author, the_page_reconnects_after_a_kill_of_the_hub);
 

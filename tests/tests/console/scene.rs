@@ -163,7 +163,10 @@ async fn asks(world: &World) -> anyhow::Result<String> {
 
 async fn plans(world: &World) -> anyhow::Result<String> {
     let written = Step::from_fn(|request: &Value| {
-        Step::tool("Write", json!({"file_path": crate::approval_kinds::plan_file(request), "content": PLAN}))
+        Step::tool(
+            "Write",
+            json!({"file_path": crate::console::approval_kinds::plan_file(request), "content": PLAN}),
+        )
     });
     world.model.script(
         "Move the orders",

@@ -5,7 +5,7 @@ use plexus_e2e::{Setup, script};
 use plexus_testkit::model::Step;
 use serde_json::json;
 
-use crate::signed_in_page::{ConsolePage, over_clis};
+use crate::console::signed_in_page::{ConsolePage, over_clis};
 
 over_clis!(a_session_is_started_prompted_forked_and_stopped_from_the_page);
 

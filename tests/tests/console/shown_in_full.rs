@@ -5,7 +5,7 @@ use plexus_e2e::browser::Look;
 use plexus_e2e::{Setup, script};
 use serde_json::{Value, json};
 
-use crate::signed_in_page::ConsolePage;
+use crate::console::signed_in_page::ConsolePage;
 
 async fn console(test: &str, look: Look) -> anyhow::Result<Option<ConsolePage>> {
     let Some(world) = Setup::scripted().world(test).await? else { return Ok(None) };

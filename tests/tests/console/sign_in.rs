@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::signed_in_page::{ConsolePage, link};
+use crate::console::signed_in_page::{ConsolePage, link};
 
 #[tokio::test]
 async fn a_link_signs_in_once_and_stores_no_secret() -> anyhow::Result<()> {
@@ -55,7 +55,7 @@ async fn a_link_signs_in_once_and_stores_no_secret() -> anyhow::Result<()> {
     assert_eq!(world.call("token.list", json!({})).await?["tokens"], json!([]));
     let enter = "await page.goto(args); await page.locator('[data-state=live]').waitFor()";
     window.run("await page.goto('about:blank')", json!({})).await?;
-    window.run(enter, json!(crate::signed_in_page::link(&world).await?)).await?;
+    window.run(enter, json!(crate::console::signed_in_page::link(&world).await?)).await?;
     let tokens = world.call("token.list", json!({})).await?;
     world.call("token.revoke", json!({"name": tokens["tokens"][0]["name"]})).await?;
     is_out(&window).await?;

@@ -87,12 +87,13 @@ macro_rules! over_clis {
     ($($name:ident),* $(,)?) => {$(
         mod $name {
             #[tokio::test]
+            #[ignore = "slow: the console depends on the hub, not on the CLI version"]
             async fn cli_197() -> anyhow::Result<()> {
-                $crate::signed_in_page::with_cli("2.1.197", concat!(stringify!($name), "::cli_197"), super::$name).await
+                $crate::console::signed_in_page::with_cli("2.1.197", concat!(stringify!($name), "::cli_197"), super::$name).await
             }
             #[tokio::test]
             async fn cli_325() -> anyhow::Result<()> {
-                $crate::signed_in_page::with_cli("2.1.325", concat!(stringify!($name), "::cli_325"), super::$name).await
+                $crate::console::signed_in_page::with_cli("2.1.325", concat!(stringify!($name), "::cli_325"), super::$name).await
             }
         }
     )*};

@@ -1,33 +1,13 @@
 //! Trees of real CLIs: a parent escalates a call of a grandchild and the grandparent decides it, another call escalates to the operator
 //! by timeout, and an idle parent is woken. The scripted models act on the result of the last tool call.
 
-use plexus_e2e::{Channel, World, events};
+use plexus_e2e::{Channel, World, events, over};
 use plexus_testkit::model::{ScriptedModel, Step, tool_results};
 use serde_json::{Value, json};
 
-macro_rules! on_real_clis {
-    ($name:ident: $($test:ident $version:literal $channel:ident),* $(,)?) => {
-        mod $name {
-            use plexus_e2e::{Channel, DoorKind, Setup};
-            $(
-                #[tokio::test]
-                async fn $test() -> anyhow::Result<()> {
-                    let name = concat!(stringify!($name), "::", stringify!($test));
-                    match Setup::cli($version, Channel::$channel, DoorKind::Rpc).world(name).await? {
-                        Some(world) => super::$name(world).await,
-                        None => Ok(()),
-                    }
-                }
-            )*
-        }
-    };
-}
+over!(channels: an_approval_of_a_grandchild_escalates);
 
-on_real_clis!(an_approval_of_a_grandchild_escalates:
-    cli_197_control "2.1.197" Control, cli_325_relay "2.1.325" Relay);
-
-on_real_clis!(an_idle_parent_is_woken_and_answers:
-    cli_197_relay "2.1.197" Relay, cli_325_control "2.1.325" Control);
+over!(channels: an_idle_parent_is_woken_and_answers);
 
 /// What an agent does with an approval of a descendant.
 type Decide = fn(&Value) -> Option<Step>;

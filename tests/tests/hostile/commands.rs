@@ -4,19 +4,19 @@ use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 
-use plexus_e2e::{Channel, World, events, text, until};
+use plexus_e2e::{Channel, World, events, over, text, until};
 use plexus_testkit::model::Step;
 use serde_json::json;
 
 use super::{another_turn, asked_then_denied, bash, told_to_the_model, trust};
 
-on_both_channels!(
+over!(channels:
     settings_written_by_an_allowed_command_have_no_effect,
     no_process_can_write_to_the_streams_of_a_child_through_proc,
 );
 // Inside the sandbox the socket is not visible.
-plexus_e2e::over_channels!("wall = \"off\"": the_hubs_socket_rejects_descendants_of_a_child);
-on_both_clis!(a_message_from_another_process_starts_no_turn);
+over!(channels, "wall = \"off\"": the_hubs_socket_rejects_descendants_of_a_child);
+over!(clis: a_message_from_another_process_starts_no_turn);
 
 async fn settings_written_by_an_allowed_command_have_no_effect(world: World) -> anyhow::Result<()> {
     trust(&world)?;

@@ -1,12 +1,12 @@
 //! Prompts that contain Claude Code's syntax for files and commands.
 
-use plexus_e2e::{World, text};
+use plexus_e2e::{World, over, text};
 use plexus_testkit::model::Step;
 use serde_json::{Value, json};
 
 use super::{plant, secret_outside, told_to_the_model, trust};
 
-on_both_channels!(a_path_in_a_prompt_is_not_read, a_command_in_a_prompt_is_not_run);
+over!(channels: a_path_in_a_prompt_is_not_read, a_command_in_a_prompt_is_not_run);
 
 /// All texts of the user in a model request, joined, because a prompt may be sent in parts.
 fn user_texts(request: &Value) -> String {

@@ -1,6 +1,6 @@
 //! Attacks with the token of a session.
 
-use plexus_e2e::{Channel, World, text};
+use plexus_e2e::{Channel, World, over, text};
 use plexus_testkit::model::Step;
 use plexus_testkit::rpc::{Door, McpClient, Rpc};
 use serde_json::{Value, json};
@@ -8,8 +8,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{asked_then_denied, bash};
 
-over_mcp!(a_sessions_token_can_request_permits_and_nothing_else);
-on_both_clis!(a_session_with_the_hubs_tools_cannot_decide_for_itself);
+over!(mcp_channels: a_sessions_token_can_request_permits_and_nothing_else);
+over!(clis: a_session_with_the_hubs_tools_cannot_decide_for_itself);
 
 /// The token of the session's first run, from the config of its child.
 fn token(world: &World, session: &str, channel: Channel) -> anyhow::Result<String> {

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::net::TcpListener;
 
-use plexus_e2e::{World, events};
+use plexus_e2e::{World, events, over};
 use plexus_testkit::model::{Step, Tool};
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use super::{
     trust,
 };
 
-on_both_channels!(
+over!(channels:
     a_hook_that_allows_every_tool_is_not_run,
     a_hook_that_answers_the_permission_request_is_not_run,
     nothing_of_the_project_runs_at_the_start,
@@ -22,7 +22,7 @@ on_both_channels!(
     the_projects_claude_md_reaches_the_model,
     calls_that_need_no_permission_still_pass_the_gate,
 );
-over_mcp!(a_server_of_the_same_name_does_not_replace_the_hubs_server);
+over!(mcp_channels: a_server_of_the_same_name_does_not_replace_the_hubs_server);
 
 /// Writes project settings with a hook for each of these events. A hook creates `EVENT-hook-ran` and gives this answer.
 fn plant_hooks(world: &World, hooks: &[(&str, Value)]) -> anyhow::Result<()> {

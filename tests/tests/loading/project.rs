@@ -2,14 +2,14 @@
 //! gate.
 
 use anyhow::Context as _;
-use plexus_e2e::{Setup, World, events, processes_of, script, text};
+use plexus_e2e::{Setup, World, events, over, processes_of, script, text};
 use plexus_testkit::model::Step;
 use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 
 use super::{bash, calls, get, noted, plant, tool_server};
 
-on_both_clis!(
+over!(clis:
     rules_servers_agents_and_model_of_a_trusted_project_are_loaded,
     a_deny_at_the_gate_overrides_allow_rules_of_a_trusted_project,
     changes_after_the_trust_are_never_loaded,

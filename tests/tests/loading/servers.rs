@@ -2,7 +2,7 @@
 //! that it does not have.
 
 use anyhow::Context as _;
-use plexus_e2e::{Setup, World, events, over_channels, processes_of, script, text};
+use plexus_e2e::{Setup, World, events, over, processes_of, script, text};
 use plexus_testkit::model::Step;
 use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
@@ -10,8 +10,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{calls, get, noted, tool_server};
 
-over_channels!(a_call_to_a_server_needs_approval);
-on_both_clis!(
+over!(channels: a_call_to_a_server_needs_approval);
+over!(clis:
     annotations_of_a_servers_tools_grant_nothing,
     a_server_runs_in_the_sandbox_and_ends_with_its_session,
     servers_are_available_after_a_restart_of_the_hub,

@@ -3,13 +3,13 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use anyhow::Context as _;
-use plexus_e2e::{Setup, World, events, script, text};
+use plexus_e2e::{Setup, World, events, over, script, text};
 use plexus_testkit::model::Step;
 use serde_json::{Value, json};
 
 use super::{bash, get};
 
-on_both_clis!(a_child_gets_only_the_listed_settings_of_the_user);
+over!(clis: a_child_gets_only_the_listed_settings_of_the_user);
 
 fn write(world: &World, settings: &Value) -> anyhow::Result<()> {
     std::fs::create_dir_all(world.home.join(".claude"))?;

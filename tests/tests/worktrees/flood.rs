@@ -5,7 +5,7 @@ use plexus_e2e::{text, until};
 use plexus_testkit::rpc::Rpc;
 use serde_json::json;
 
-use crate::checkout::{scripted, worktree_of};
+use crate::worktrees::checkout::{scripted, worktree_of};
 
 /// The number of helpers that may work for sessions at a time.
 const SHARED: usize = 4;

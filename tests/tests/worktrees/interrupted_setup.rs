@@ -8,7 +8,9 @@ use plexus_e2e::{DoorKind, Setup, World, processes_of, until};
 use plexus_testkit::rpc::Rpc;
 use serde_json::{Value, json};
 
-use crate::checkout::{Checkout, creating, pid_in, runs, scripted, straggler, worktree, worktree_of};
+use crate::worktrees::checkout::{
+    Checkout, creating, pid_in, runs, scripted, straggler, worktree, worktree_of,
+};
 
 #[tokio::test]
 async fn a_hub_killed_during_setup_leaves_nothing_after_its_restart() -> anyhow::Result<()> {

@@ -8,43 +8,6 @@ use plexus_e2e::{World, events};
 use plexus_testkit::model::Step;
 use serde_json::{Value, json};
 
-/// Declares one test per pinned CLI, on the control channel and over MCP.
-macro_rules! on_both_channels {
-    ($($name:ident),* $(,)?) => {$(
-        mod $name {
-            use plexus_e2e::{Channel, DoorKind, Setup};
-            plexus_e2e::over_everything!(@one $name cli_197_control "2.1.197" Control Rpc);
-            plexus_e2e::over_everything!(@one $name cli_197_relay "2.1.197" Relay Rpc);
-            plexus_e2e::over_everything!(@one $name cli_325_control "2.1.325" Control Rpc);
-            plexus_e2e::over_everything!(@one $name cli_325_relay "2.1.325" Relay Rpc);
-        }
-    )*};
-}
-
-/// Declares one test per pinned CLI, for tests in which the channel makes no difference.
-macro_rules! on_both_clis {
-    ($($name:ident),* $(,)?) => {$(
-        mod $name {
-            use plexus_e2e::{Channel, DoorKind, Setup};
-            plexus_e2e::over_everything!(@one $name cli_197_control "2.1.197" Control Rpc);
-            plexus_e2e::over_everything!(@one $name cli_325_control "2.1.325" Control Rpc);
-        }
-    )*};
-}
-
-/// Declares one test per pinned CLI and MCP transport.
-macro_rules! over_mcp {
-    ($($name:ident),* $(,)?) => {$(
-        mod $name {
-            use plexus_e2e::{Channel, DoorKind, Setup};
-            plexus_e2e::over_everything!(@one $name cli_197_relay "2.1.197" Relay Rpc);
-            plexus_e2e::over_everything!(@one $name cli_197_http "2.1.197" Http Rpc);
-            plexus_e2e::over_everything!(@one $name cli_325_relay "2.1.325" Relay Rpc);
-            plexus_e2e::over_everything!(@one $name cli_325_http "2.1.325" Http Rpc);
-        }
-    )*};
-}
-
 mod commands;
 mod prompts;
 mod requests;

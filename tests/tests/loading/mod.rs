@@ -6,17 +6,6 @@ use plexus_testkit::binaries;
 use plexus_testkit::model::Step;
 use serde_json::{Value, json};
 
-/// Declares one test per pinned CLI, for tests in which the channel makes no difference.
-macro_rules! on_both_clis {
-    ($($name:ident),* $(,)?) => {$(
-        mod $name {
-            use plexus_e2e::{Channel, DoorKind, Setup};
-            plexus_e2e::over_everything!(@one $name cli_197 "2.1.197" Control Rpc);
-            plexus_e2e::over_everything!(@one $name cli_325 "2.1.325" Control Rpc);
-        }
-    )*};
-}
-
 mod project;
 mod servers;
 mod user;

@@ -2,11 +2,11 @@
 
 mod storage;
 
-use plexus_e2e::{World, events, text};
+use plexus_e2e::{World, events, over, text};
 use plexus_testkit::model::Step;
 use serde_json::{Value, json};
 
-plexus_e2e::over_channels!(
+over!(channels:
     both_branches_of_a_fork_continue_with_only_their_own_history,
     a_rendered_conversation_shows_each_decision_with_its_call
 );

@@ -5,7 +5,7 @@ mod hub_kills;
 mod shares;
 
 use anyhow::Context as _;
-use plexus_e2e::{Setup, World, events, script, text};
+use plexus_e2e::{Setup, World, events, over, script, text};
 use plexus_testkit::model::Step;
 use plexus_testkit::rpc::{CallError, Listener};
 use serde_json::{Value, json};
@@ -135,7 +135,7 @@ async fn the_agent_ends_a_turn_that_exceeds_its_cost_budget(world: World) -> any
     Ok(())
 }
 
-plexus_e2e::over_channels!(
+over!(channels:
     a_call_beyond_the_budget_is_held_until_more_is_granted,
     the_agent_ends_a_turn_that_exceeds_its_cost_budget
 );
