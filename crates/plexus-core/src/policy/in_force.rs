@@ -164,7 +164,7 @@ fn is_for(row: &RuleRow, of: &Lineage) -> bool {
 /// A rule as callers see it; `None` if it cannot be read or has expired.
 pub(crate) fn view(row: &RuleRow) -> Option<RuleView> {
     let entry: RuleEntry = serde_json::from_value(row.rule.entry.clone()).ok()?;
-    if !entry.counts_at(now()) {
+    if !entry.is_in_force_at(now()) {
         return None;
     }
     Some(RuleView {

@@ -7,14 +7,14 @@ use crate::bash::reader;
 fn named(line: &str) -> Vec<String> {
     let script = reader::read(line, 0).expect("a line");
     let words = &script.parts[0].words;
-    let mut places: Vec<usize> = hazards(words).iter().map(|hazard| hazard.at).collect();
-    places.sort_unstable();
-    places.dedup();
+    let mut positions: Vec<usize> = hazards(words).iter().map(|hazard| hazard.at).collect();
+    positions.sort_unstable();
+    positions.dedup();
     let shown = |at: &usize| match words.get(*at) {
         Some(word) => word.literal().unwrap_or("…").to_owned(),
         None => "*".to_owned(),
     };
-    places.iter().map(shown).collect()
+    positions.iter().map(shown).collect()
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn every_other_option_has_to_be_named() {
 }
 
 #[test]
-fn what_follows_an_option_that_is_not_known_is_not_trusted() {
+fn words_after_an_unknown_option_are_not_trusted() {
     // `--what` may take `--` or the first operand as its value.
     assert_eq!(named("sort --what -- --output=x"), ["--what", "--", "--output=x"]);
     assert_eq!(named("sed --what p x"), ["--what", "p", "x"]);
@@ -105,7 +105,7 @@ fn operands_that_are_outputs_scripts_or_programs_have_to_be_named() {
 }
 
 #[test]
-fn what_runs_something_is_told_from_what_writes() {
+fn options_that_run_programs_are_distinguished_from_those_that_write() {
     let runs = |line: &str| {
         let script = reader::read(line, 0).expect("a line");
         hazards(&script.parts[0].words).iter().any(|hazard| hazard.kind == HazardKind::Runs)
