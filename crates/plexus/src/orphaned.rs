@@ -20,7 +20,7 @@ async fn gone(data_dir: Option<&Path>) {
     // Install the handler first: without it the signal of the watch would kill this process.
     let (Some(dir), Ok(mut changed)) = (data_dir, signal(SignalKind::io())) else { return pending().await };
     let Ok(watch) = DirWatch::new(dir) else { return pending().await };
-    while watch.state() == DirState::There {
+    while watch.state() == DirState::Present {
         if changed.recv().await.is_none() {
             return pending().await;
         }
