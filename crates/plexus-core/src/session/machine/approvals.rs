@@ -85,7 +85,7 @@ impl Machine {
         };
         // A denial is safe without a record. An allow repeats the gate's answer, which was durable before the child could
         // ask. Neither waits for the store, and after a crash the same answer follows.
-        batch.before.push(plexus_claude::reply_ask(request_id, &answer));
+        batch.before.push(plexus_claude::reply_permission(request_id, &answer));
     }
 
     /// The child requests an approval over MCP. Its earlier lines are read first.

@@ -188,15 +188,15 @@ impl Machine {
                 self.ensure_turn(key.run, &mut batch.changes);
                 self.on_can_use_tool(key, &id, *ask, batch);
             }
-            RequestBody::BadGate { why } => {
+            RequestBody::InvalidGateRequest { why } => {
                 let reason = format!("Plexus could not read this call, so it is denied: {why}");
                 batch.before.push(plexus_claude::reply_gate(&id, &GateAnswer::Deny { reason }));
                 self.note("gate_denied", json!({"request_id": id, "why": why}), batch);
             }
-            RequestBody::BadAsk { why } => {
+            RequestBody::InvalidPermissionRequest { why } => {
                 let message = format!("Plexus could not read this question, so it is denied: {why}");
                 let answer = PermissionResult::Deny { message, interrupt: false };
-                batch.before.push(plexus_claude::reply_ask(&id, &answer));
+                batch.before.push(plexus_claude::reply_permission(&id, &answer));
                 self.note("ask_denied", json!({"request_id": id, "why": why}), batch);
             }
             RequestBody::Unknown { subtype } => {
