@@ -60,8 +60,8 @@ impl Files {
     ) -> Result<V::Answer, HelperError> {
         let places = match V::KIND {
             Kind::Read => &self.reads,
-            Kind::Look => &self.looks,
-            Kind::Make => &self.makings,
+            Kind::Compare => &self.looks,
+            Kind::Create => &self.makings,
         };
         let closed = async || {
             self.closing.cancelled().await;

@@ -6,21 +6,21 @@ mod common;
 
 use std::os::unix::fs::symlink;
 
-use common::{Ground, Made, commit};
+use common::{FreshCheckout, Ground, commit};
 use plexus_protocol::worktree::{FileDiff, FileStatus};
 use plexus_worktree::WorktreeDiff;
 
-fn all(made: &Made) -> WorktreeDiff {
+fn all(made: &FreshCheckout) -> WorktreeDiff {
     made.diff(None).unwrap()
 }
 
-fn only(made: &Made, path: &str) -> FileDiff {
+fn only(made: &FreshCheckout, path: &str) -> FileDiff {
     let mut found = made.diff(Some(path)).unwrap();
     assert_eq!(found.files.len(), 1, "{found:?}");
     found.files.remove(0)
 }
 
-fn told(made: &Made) -> Vec<(String, FileStatus, u64, u64)> {
+fn told(made: &FreshCheckout) -> Vec<(String, FileStatus, u64, u64)> {
     let files = all(made).files.into_iter();
     files.map(|file| (file.path, file.status, file.insertions, file.deletions)).collect()
 }
@@ -28,7 +28,7 @@ fn told(made: &Made) -> Vec<(String, FileStatus, u64, u64)> {
 #[test]
 fn committed_uncommitted_and_untracked_work_is_shown_as_one() {
     let ground = Ground::new();
-    let made = ground.make();
+    let made = ground.create();
     assert_eq!(told(&made), []);
     made.write("a.txt", "one\n2\nthree\n");
     made.write("committed.txt", "x\n");
@@ -60,7 +60,7 @@ fn committed_uncommitted_and_untracked_work_is_shown_as_one() {
 #[test]
 fn a_moved_file_and_one_that_is_not_text_are_said_to_be_that() {
     let ground = Ground::new();
-    let made = ground.make();
+    let made = ground.create();
     std::fs::rename(made.path().join("a.txt"), made.path().join("moved.txt")).unwrap();
     std::fs::write(made.path().join("image"), [0, 159, 146, 150]).unwrap();
     symlink("/etc/passwd", made.path().join("link")).unwrap();
@@ -78,7 +78,7 @@ fn a_moved_file_and_one_that_is_not_text_are_said_to_be_that() {
 #[test]
 fn what_is_large_is_cut_and_says_so() {
     let ground = Ground::new();
-    let made = ground.make();
+    let made = ground.create();
     made.write("one-line", &"x".repeat(300 * 1024));
     let found = all(&made);
     let patch = found.files[0].patch.as_ref().unwrap();
@@ -101,7 +101,7 @@ fn what_is_large_is_cut_and_says_so() {
 #[test]
 fn what_could_mislead_a_reader_is_made_visible() {
     let ground = Ground::new();
-    let made = ground.make();
+    let made = ground.create();
     made.write("na\u{202e}me", "a\u{1b}[2Kb\n");
     let file = all(&made).files.remove(0);
     assert_eq!(file.path, "na\\u{202e}me");

@@ -84,7 +84,7 @@ fn nothing_that_a_repository_names_is_run() {
     commit(&made.repo());
     assert!(!made.is_unchanged().unwrap());
     remove(&made.worktree).unwrap();
-    let unchanged = ground.make();
+    let unchanged = ground.create();
     assert!(unchanged.unchanged());
     remove(&unchanged.worktree).unwrap();
     assert!(!mark.exists(), "{}", std::fs::read_to_string(&mark).unwrap());
@@ -112,7 +112,7 @@ fn the_traps_are_real() {
 #[test]
 fn a_repository_that_cannot_be_read_any_more_is_an_error_and_nothing_is_removed() {
     let ground = Ground::new();
-    let made = ground.make();
+    let made = ground.create();
     for (file, content) in
         [(".git/config", "[core\n"), (".git/HEAD", "\0"), (".git/objects/info/alternates", "\0\0")]
     {

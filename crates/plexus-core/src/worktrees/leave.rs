@@ -72,8 +72,8 @@ impl Worktrees {
     async fn is_unchanged(&self, session: SessionId, worktree: Worktree) -> Result<bool, WorkError> {
         let record = record(&self.parts.settings, session);
         // A worktree without a record may already be deleted.
-        let began = off_thread(move || record.began()).await.ok();
-        let (index, baseline) = began.map(|began| (began.index, began.baseline)).unzip();
+        let initial_state = off_thread(move || record.initial_state()).await.ok();
+        let (index, baseline) = initial_state.map(|initial_state| (initial_state.index, initial_state.baseline)).unzip();
         let verb = IsUnchanged { worktree, baseline };
         Ok(self.parts.files.call(verb, index.as_deref(), &mut tokio::io::sink()).await??)
     }
@@ -117,7 +117,7 @@ impl Worktrees {
     async fn tidy_up(&self, note: Note) {
         let Note { session, stage, worktree } = note;
         // Before its record was taken, only the hub had written to the worktree.
-        let untouched = stage == Stage::Making && !record(&self.parts.settings, session).is_taken();
+        let untouched = stage == Stage::Creating && !record(&self.parts.settings, session).is_complete();
         let verdict = if untouched { Verdict::Unchanged } else { self.verdict(session, &worktree).await };
         let path = worktree.path.clone();
         match verdict {
@@ -130,7 +130,7 @@ impl Worktrees {
             }
             Verdict::Unchanged => match self.remove(session, worktree).await {
                 Ok(()) => {
-                    if stage == Stage::Making {
+                    if stage == Stage::Creating {
                         // The session never existed, so its directory contains nothing of value.
                         let _ = std::fs::remove_dir_all(self.parts.settings.session_dir(session));
                     }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus_files::{FaultAbout, MadeWorktree, MakeWorktree, PlanWorktree, RemoveWorktree, TakeBaseline};
+use plexus_files::{FaultAbout, CreatedWorktree, CreateWorktree, PlanWorktree, RemoveWorktree, TakeBaseline};
 use plexus_protocol::worktree::{Worktree, WorktreeIsolation};
 use plexus_protocol::{Error, ErrorKind, SessionId};
 use plexus_store::NewSession;
@@ -77,7 +77,7 @@ impl Making {
 
     async fn make(&self, plan: Plan, setup: Option<Setup>, gone: &CancellationToken) -> Result<(), Error> {
         let parts = &self.parts;
-        let (notes, note) = (notes(&parts.settings), self.note(Stage::Making));
+        let (notes, note) = (notes(&parts.settings), self.note(Stage::Creating));
         off_thread(move || notes.write(&note)).await.map_err(|error| refusal(&error))?;
         kill_point("worktree", "noted");
         let record = record(&parts.settings, self.session);
@@ -103,7 +103,7 @@ impl Making {
         let verb = TakeBaseline { worktree: self.worktree.clone() };
         let index = record.index_file();
         let baseline = self.parts.files.call(verb, Some(&index), &mut tokio::io::sink()).await??;
-        off_thread(move || record.take(&baseline)).await
+        off_thread(move || record.store_baseline(&baseline)).await
     }
 
     /// The worktree of the future session.
@@ -151,10 +151,10 @@ async fn plan(parts: &Parts, request: Request) -> Result<Plan, WorkError> {
 async fn checked_out(parts: &Parts, plan: Plan, record: &Record) -> Result<(), WorkError> {
     let drafting = record.clone();
     let mut draft = tokio::fs::File::from_std(off_thread(move || drafting.draft()).await?);
-    let made = parts.files.call(MakeWorktree { plan }, None, &mut draft).await??;
-    let MadeWorktree { modified, baseline } = made;
+    let made = parts.files.call(CreateWorktree { plan }, None, &mut draft).await??;
+    let CreatedWorktree { modified, baseline } = made;
     let record = record.clone();
-    off_thread(move || record.begin(modified).and_then(|()| record.take(&baseline))).await
+    off_thread(move || record.keep_index(modified).and_then(|()| record.store_baseline(&baseline))).await
 }
 
 /// Deletes a worktree with its branch, whatever its content.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use plexus_files::{CountChanges, DiffWorktree, HelperError, Verb, WorktreeFault};
 use plexus_protocol::worktree::{Worktree, WorktreeView};
 use plexus_protocol::{Error, ErrorKind, SessionId, shorten};
-use plexus_worktree::{Began, Notes, Record, WorktreeDiff, WorktreeError};
+use plexus_worktree::{InitialState, Notes, Record, WorktreeDiff, WorktreeError};
 use serde_json::Value;
 
 use crate::Settings;
@@ -109,7 +109,7 @@ impl Worktrees {
         V: Verb<Answer = Result<T, WorktreeFault>>,
     {
         let record = record(&self.parts.settings, session);
-        let Began { index, baseline } = off_thread(move || record.began()).await?;
+        let InitialState { index, baseline } = off_thread(move || record.initial_state()).await?;
         Ok(self.parts.files.call(verb(baseline), Some(&index), &mut tokio::io::sink()).await??)
     }
 }
