@@ -3,6 +3,9 @@
 //! Lines are read in batches. A batch is stored in one commit, together with the offset it was read up to, before anything
 //! follows from it. While the store is unavailable nothing is answered and nothing more is read; a stop still works.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
