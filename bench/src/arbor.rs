@@ -8,7 +8,8 @@ use clap::Args;
 use plexus_protocol::arbor::Role;
 use plexus_protocol::{AskedOf, NodeId, SessionId, SessionName, TreeId};
 use plexus_store::{
-    Arbor as _, Begins, Change, Durability, Ledger as _, NewSession, NodeRow, SessionConfig, SqliteStore,
+    Arbor as _, Change, ConversationStart, Durability, Ledger as _, NewSession, NodeRow, SessionConfig,
+    SqliteStore,
 };
 use serde_json::json;
 
@@ -87,7 +88,8 @@ async fn grown(store: &SqliteStore, name: &str, nodes: u64) -> anyhow::Result<No
     }))?;
     let (name, answers_to) =
         (SessionName::try_from(name.to_owned()).map_err(anyhow::Error::msg)?, AskedOf::Operator);
-    let new = NewSession { id: session, name, answers_to, config, tree, head, begins: Begins::NewTree };
+    let new =
+        NewSession { id: session, name, answers_to, config, tree, head, start: ConversationStart::NewTree };
     store.commit(0, vec![Change::CreateSession(Box::new(new))]).await?;
     for part in 0..nodes / PER_COMMIT {
         let mut changes = Vec::new();

@@ -1,5 +1,5 @@
-//! What survives a kill, and a hub's connection to it. The store in memory applies the domain rules. A commit happens at one
-//! instant, even if its caller is gone; a read may be outdated by the time it is returned; both may fail for a while.
+//! The durable state, and a hub's connection to it. The store in memory applies the domain rules. A commit is atomic, even
+//! if its caller is gone; a read may be outdated when it returns; both may fail for a while.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use plexus_protocol::{ApprovalId, UnixSeconds};
 use plexus_store::{
-    ApprovalRow, Change, Committed, FeedRow, Ledger, MemoryStore, NewSession, Observer, Open, StoreError,
+    ApprovalRow, Change, Committed, FeedRow, Ledger, MemoryStore, NewSession, Observer, OpenFilter, StoreError,
 };
 use shuttle::rand::Rng as _;
 use tokio::task::yield_now;
 
-/// How often a disk fails in one schedule, at most: it has to end.
+/// The maximum number of failures in one schedule, so that the schedule ends.
 const FAILURES: u32 = 3;
 
-/// What is durable.
+/// The durable state.
 pub(crate) struct Disk {
     store: MemoryStore,
     failed: u32,
@@ -39,32 +39,33 @@ impl Disk {
     }
 }
 
-/// A hub's way to the disk. With the hub it dies: what is under way then has no effect, and is never answered.
+/// A hub's connection to the disk. It is closed when the hub is killed: pending operations then have no effect and never
+/// return.
 #[derive(Clone)]
-pub(crate) struct Connection(Arc<Inner>);
+pub(crate) struct Connection(Arc<Shared>);
 
-struct Inner {
+struct Shared {
     disk: Arc<Mutex<Disk>>,
-    /// Held by whoever writes and tells, as the store has one thread for both.
+    /// Held while a commit is written and published, because the store has one thread for both.
     writer: tokio::sync::Mutex<()>,
     observer: Mutex<Option<Observer>>,
-    dead: AtomicBool,
+    closed: AtomicBool,
 }
 
 impl Connection {
     pub(crate) fn to(disk: &Arc<Mutex<Disk>>) -> Self {
         let (disk, writer) = (Arc::clone(disk), tokio::sync::Mutex::new(()));
-        Self(Arc::new(Inner { disk, writer, observer: Mutex::default(), dead: false.into() }))
+        Self(Arc::new(Shared { disk, writer, observer: Mutex::default(), closed: false.into() }))
     }
 
-    pub(crate) fn die(&self) {
-        self.0.dead.store(true, Ordering::SeqCst);
+    pub(crate) fn close(&self) {
+        self.0.closed.store(true, Ordering::SeqCst);
     }
 
-    /// Reads at one instant somewhere within this call.
-    async fn read<T>(&self, look: impl FnOnce(&MemoryStore) -> T) -> Result<T, StoreError> {
+    /// Reads atomically, at some moment within this call.
+    async fn read<T>(&self, read: impl FnOnce(&MemoryStore) -> T) -> Result<T, StoreError> {
         yield_now().await;
-        let found = self.0.at_this_instant(|disk| Ok(look(&disk.store)));
+        let found = self.0.atomically(|disk| Ok(read(&disk.store)));
         yield_now().await;
         match found {
             Some(found) => found,
@@ -73,14 +74,14 @@ impl Connection {
     }
 }
 
-impl Inner {
-    /// `None` when it is too late.
-    fn at_this_instant<T>(
+impl Shared {
+    /// `None` if the connection is closed.
+    fn atomically<T>(
         &self,
-        look: impl FnOnce(&mut Disk) -> Result<T, StoreError>,
+        read: impl FnOnce(&mut Disk) -> Result<T, StoreError>,
     ) -> Option<Result<T, StoreError>> {
         let fails = shuttle::rand::thread_rng().gen_ratio(1, 12);
-        if self.dead.load(Ordering::SeqCst) {
+        if self.closed.load(Ordering::SeqCst) {
             return None;
         }
         let mut disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,16 +89,16 @@ impl Inner {
             disk.failed += 1;
             return Some(Err(StoreError::Unavailable("as chance has it".to_owned())));
         }
-        Some(look(&mut disk))
+        Some(read(&mut disk))
     }
 
     async fn write(&self, at: UnixSeconds, changes: Vec<Change>) -> Option<Result<Committed, StoreError>> {
         let _writing = self.writer.lock().await;
         yield_now().await;
-        let answer = self.at_this_instant(|disk| disk.store.apply(at, &changes))?;
+        let answer = self.atomically(|disk| disk.store.apply(at, &changes))?;
         yield_now().await;
         if let Ok(committed) = &answer {
-            // Taken out, for no lock may be held while telling: whoever is told may go on at once.
+            // The observer is taken out, because no lock may be held while it wakes tasks.
             let observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(observer) = observer {
                 observer(committed);
@@ -111,7 +112,7 @@ impl Inner {
 #[async_trait]
 impl Ledger for Connection {
     async fn commit(&self, at: UnixSeconds, changes: Vec<Change>) -> Result<Committed, StoreError> {
-        // A task of its own, as the store's thread is: a caller that vanishes stops nothing.
+        // A separate task, like the store's thread: a caller that disconnects does not cancel the commit.
         let inner = Arc::clone(&self.0);
         let written = tokio::spawn(async move { inner.write(at, changes).await }).await;
         match written.expect("nobody stops the writer") {
@@ -128,7 +129,7 @@ impl Ledger for Connection {
         self.read(|store| store.approval_row(id)).await
     }
 
-    async fn open_approvals(&self, which: Open) -> Result<Vec<ApprovalRow>, StoreError> {
+    async fn open_approvals(&self, which: OpenFilter) -> Result<Vec<ApprovalRow>, StoreError> {
         self.read(|store| store.open_approval_rows(&which)).await
     }
 

@@ -1,5 +1,5 @@
-//! Hubs, one after the other, and calls to whichever is there. A call that is cut off, by a kill or by its caller, is
-//! made again, as a client would.
+//! Hubs, one after another, and calls to the running one. A call that is cancelled, by a kill or by its caller, is
+//! repeated, as a client would.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,10 +14,10 @@ use tokio::task::AbortHandle;
 use crate::disk::{Connection, Disk};
 use crate::scenario::new_session;
 
-/// Nothing is measured here.
-struct Unmetered;
+/// Measures nothing.
+struct NoMeter;
 
-impl Meter for Unmetered {
+impl Meter for NoMeter {
     fn committed(&self, _after: Duration, _outcome: &Result<Committed, StoreError>) {}
 
     fn hold(&self) -> Box<dyn Any + Send> {
@@ -25,12 +25,12 @@ impl Meter for Unmetered {
     }
 }
 
-/// One hub's life.
+/// One hub, from its start until it is killed.
 pub(crate) struct Hub {
     pub(crate) commits: Arc<Commits>,
     pub(crate) book: Book,
     pub(crate) connection: Connection,
-    /// Whoever asks holds it, as one task owns a session.
+    /// Held while an approval is created, because one task owns a session.
     pub(crate) owner: tokio::sync::Mutex<()>,
     tasks: Mutex<Option<Vec<AbortHandle>>>,
 }
@@ -38,13 +38,13 @@ pub(crate) struct Hub {
 impl Hub {
     async fn start(disk: &Arc<Mutex<Disk>>) -> Arc<Self> {
         let connection = Connection::to(disk);
-        let commits = Arc::new(Commits::new(Arc::new(connection.clone()), Arc::new(Unmetered)));
+        let commits = Arc::new(Commits::new(Arc::new(connection.clone()), Arc::new(NoMeter)));
         let book = Book::new(Arc::clone(&commits));
         let owner = tokio::sync::Mutex::new(());
         let hub = Arc::new(Self { commits, book, connection, owner, tasks: Mutex::new(Some(Vec::new())) });
-        let told = Arc::downgrade(&hub);
+        let this = Arc::downgrade(&hub);
         hub.connection.observe(Box::new(move |committed| {
-            if let Some(hub) = told.upgrade() {
+            if let Some(hub) = this.upgrade() {
                 hub.book.on_commit(committed);
                 hub.commits.publish(committed);
             }
@@ -55,10 +55,10 @@ impl Hub {
         hub
     }
 
-    /// A task that ends with this hub; at once, if that is gone.
+    /// Aborts the task when this hub is killed; at once if it already was.
     pub(crate) fn own(&self, task: &AbortHandle) {
         let task = task.clone();
-        // No lock may be held where another task could go on, and that is wherever one is ended.
+        // Aborting lets another task continue, so no lock may be held meanwhile.
         let late = match &mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(tasks) => {
                 tasks.push(task);
@@ -72,24 +72,33 @@ impl Hub {
     }
 
     fn kill(&self) {
-        self.connection.die();
+        self.connection.close();
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).take();
         tasks.into_iter().flatten().for_each(|task| task.abort());
     }
 }
 
-/// The disk, and the hub that is there now, if one is.
+/// What a caller does while its call is in progress.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// It may disconnect, once.
+    MayDisconnect,
+    /// It waits for the answer.
+    Waits,
+}
+
+/// The disk, and the running hub, if there is one.
 pub(crate) struct World {
     disk: Arc<Mutex<Disk>>,
     hub: watch::Sender<Option<Arc<Hub>>>,
-    cut_off: std::sync::atomic::AtomicU32,
+    cancelled_calls: std::sync::atomic::AtomicU32,
 }
 
 impl World {
     pub(crate) async fn new() -> Arc<Self> {
         let disk = Arc::new(Mutex::new(Disk::new(new_session())));
         let hub = Hub::start(&disk).await;
-        Arc::new(Self { disk, hub: watch::channel(Some(hub)).0, cut_off: 0.into() })
+        Arc::new(Self { disk, hub: watch::channel(Some(hub)).0, cancelled_calls: 0.into() })
     }
 
     /// Kills the hub.
@@ -105,36 +114,36 @@ impl World {
         self.hub.send_replace(Some(hub));
     }
 
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&Disk) -> T) -> T {
-        look(&self.disk.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn inspect<T>(&self, inspect: impl FnOnce(&Disk) -> T) -> T {
+        inspect(&self.disk.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// How many calls were cut off.
-    pub(crate) fn cut_off(&self) -> u32 {
-        self.cut_off.load(std::sync::atomic::Ordering::Relaxed)
+    /// The number of cancelled calls.
+    pub(crate) fn cancelled_calls(&self) -> u32 {
+        self.cancelled_calls.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Calls the hub until there is an answer. `hangs_up`: the caller may lose patience, once.
-    pub(crate) async fn call<T, F>(&self, mut hangs_up: bool, what: impl Fn(Arc<Hub>) -> F) -> T
+    /// Calls the hub until it answers.
+    pub(crate) async fn call<T, F>(&self, mut caller: Caller, call_hub: impl Fn(Arc<Hub>) -> F) -> T
     where
         T: Send + 'static,
         F: Future<Output = T> + Send + 'static,
     {
-        let mut there = self.hub.subscribe();
+        let mut connected = self.hub.subscribe();
         loop {
-            let hub = there.wait_for(Option::is_some).await.expect("the world is there").clone();
+            let hub = connected.wait_for(Option::is_some).await.expect("the world is there").clone();
             let hub = hub.expect("waited for");
-            let call = tokio::spawn(what(Arc::clone(&hub)));
+            let call = tokio::spawn(call_hub(Arc::clone(&hub)));
             hub.own(&call.abort_handle());
-            if hangs_up && shuttle::rand::thread_rng().gen_ratio(1, 3) {
-                hangs_up = false;
+            if caller == Caller::MayDisconnect && shuttle::rand::thread_rng().gen_ratio(1, 3) {
+                caller = Caller::Waits;
                 tokio::task::yield_now().await;
                 call.abort();
             }
             if let Ok(answer) = call.await {
                 return answer;
             }
-            self.cut_off.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            self.cancelled_calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
     }
 }

@@ -10,5 +10,5 @@ mod hub;
 mod scenario;
 mod search;
 
-pub use scenario::{Tried, scenario};
+pub use scenario::{Totals, scenario};
 pub use search::{Search, config, explore};

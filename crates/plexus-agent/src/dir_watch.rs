@@ -21,7 +21,7 @@ pub struct DirWatch {
     /// Device and inode.
     identity: (u64, u64),
     /// The path that the kernel reports, with links resolved.
-    place: Option<CString>,
+    path_at_start: Option<CString>,
     dir: OwnedFd,
     _above: Vec<OwnedFd>,
 }
@@ -30,7 +30,7 @@ pub struct DirWatch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DirState {
     /// It is still at its path.
-    There,
+    Present,
     /// The path is missing or leads to another directory.
     Gone,
 }
@@ -53,8 +53,8 @@ impl DirWatch {
         // Skips directories that can be entered but not read: their entries cannot be watched.
         let above = folders.into_iter().filter_map(|folder| watch(folder).ok()).collect();
         let found = fstat(&dir)?;
-        let place = place_of(&dir);
-        Ok(Self { path, identity: (found.st_dev, found.st_ino), place, dir, _above: above })
+        let path_at_start = current_path(&dir);
+        Ok(Self { path, identity: (found.st_dev, found.st_ino), path_at_start, dir, _above: above })
     }
 
     /// Whether the directory is still at its path.
@@ -67,10 +67,10 @@ impl DirWatch {
                 | io::ErrorKind::StaleNetworkFileHandle => false,
                 // For example, an ancestor temporarily denies access. The directory's own descriptor still shows
                 // whether it was renamed or deleted, which requires no permission.
-                _ => place_of(&self.dir) == self.place,
+                _ => current_path(&self.dir) == self.path_at_start,
             },
         };
-        if same { DirState::There } else { DirState::Gone }
+        if same { DirState::Present } else { DirState::Gone }
     }
 }
 
@@ -83,7 +83,7 @@ fn watch(dir: &Path) -> io::Result<OwnedFd> {
 }
 
 /// The path that the kernel reports for an open directory; a deleted one has a distinct name. `None` without `/proc`.
-fn place_of(dir: &OwnedFd) -> Option<CString> {
+fn current_path(dir: &OwnedFd) -> Option<CString> {
     readlink(format!("/proc/self/fd/{}", dir.as_raw_fd()), Vec::new()).ok()
 }
 
@@ -108,7 +108,7 @@ mod tests {
         let signalled = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(signal_hook::consts::SIGIO, Arc::clone(&signalled)).unwrap();
         let watch = DirWatch::new(&dir).unwrap();
-        assert_eq!(watch.state(), DirState::There);
+        assert_eq!(watch.state(), DirState::Present);
         change(home.path());
         while !signalled.load(Ordering::Relaxed) {
             std::thread::yield_now();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deleted_renamed_or_replaced_is_gone() {
+    fn a_deleted_renamed_or_replaced_directory_is_gone() {
         assert_eq!(after(|home| std::fs::remove_dir_all(home.join("a")).unwrap()), DirState::Gone);
         assert_eq!(
             after(|home| std::fs::rename(home.join("a/b"), home.join("a/c")).unwrap()),
@@ -135,13 +135,13 @@ mod tests {
 
     /// A run directory is seven levels below the parent of the data directory's parent.
     #[test]
-    fn a_directory_is_gone_however_far_above_something_was_renamed() {
+    fn a_renamed_ancestor_at_any_level_is_detected() {
         let moved = |home: &Path| std::fs::rename(home.join("a"), home.join("z")).unwrap();
         assert_eq!(after_in("a/b/c/d/e/f/g/h/i", moved), DirState::Gone);
     }
 
     #[test]
-    fn what_a_link_leads_to_is_watched_as_well() {
+    fn the_target_of_a_link_is_watched_as_well() {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(home.path().join("real/deep/dir")).unwrap();
         std::os::unix::fs::symlink(home.path().join("real/deep"), home.path().join("link")).unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_looked_at_is_gone_only_if_it_was_renamed_or_deleted() {
+    fn an_inaccessible_directory_is_gone_only_if_it_was_renamed_or_deleted() {
         // A link to itself cannot be followed. The error does not reveal whether the directory exists.
         let unreachable = |home: &Path, instead: &str| {
             std::fs::rename(home.join("a"), home.join(instead)).unwrap();
@@ -171,15 +171,15 @@ mod tests {
         std::fs::set_permissions(home.path().join("a"), forbidden).unwrap();
         let state = watch.state();
         std::fs::set_permissions(home.path().join("a"), std::fs::Permissions::from_mode(0o700)).unwrap();
-        assert_eq!(state, DirState::There, "its permissions may be restored");
+        assert_eq!(state, DirState::Present, "its permissions may be restored");
     }
 
     #[test]
-    fn what_happens_beside_it_leaves_it_there() {
+    fn changes_beside_the_directory_do_not_affect_it() {
         let removed = |home: &Path| {
             std::fs::write(home.join("a/file"), "").unwrap();
             std::fs::remove_file(home.join("a/file")).unwrap();
         };
-        assert_eq!(after(removed), DirState::There);
+        assert_eq!(after(removed), DirState::Present);
     }
 }

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_gate_nobody_is_asked() {
+    fn without_a_gate_no_approval_is_requested() {
         let args = LaunchLine { prompt_tool: None, ..line() }.args();
         assert!(!args.iter().any(|arg| arg == "--permission-prompt-tool"));
     }

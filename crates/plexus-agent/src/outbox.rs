@@ -64,12 +64,12 @@ impl Outbox {
         if line.contains('\n') {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a line for a child holds a line break"));
         }
-        self.mend()?;
+        self.truncate_torn_line()?;
         let bytes = [line.as_bytes(), b"\n"].concat();
         if let Err(error) = self.file.write_all(&bytes) {
             self.tail = Tail::Torn;
             // If this fails too, the next append tries again before it writes.
-            let _ = self.mend();
+            let _ = self.truncate_torn_line();
             return Err(error);
         }
         self.length += bytes.len() as u64;
@@ -86,7 +86,7 @@ impl Outbox {
         self.append(&json!({ "close": true }).to_string())
     }
 
-    fn mend(&mut self) -> io::Result<()> {
+    fn truncate_torn_line(&mut self) -> io::Result<()> {
         if self.tail == Tail::Torn {
             self.file.set_len(self.length)?;
             self.tail = Tail::Clean;
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_hub_cuts_off_half_a_line_and_knows_what_was_sent() {
+    fn a_new_hub_truncates_an_incomplete_line_and_knows_the_sent_ids() {
         let (_home, dir) = run();
         let whole = concat!(
             r#"{"go":"n"}"#,
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_line_is_gone_before_the_next_one() {
+    fn a_torn_line_is_truncated_before_the_next_is_written() {
         let (_home, dir) = run();
         let (mut outbox, _) = Outbox::open(&dir).unwrap();
         outbox.append("1").unwrap();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_keeper_that_never_reads_its_wakes_holds_nobody_up() {
+    fn a_keeper_that_never_reads_its_wakes_does_not_block_the_hub() {
         let (_home, dir) = run();
         let (mut outbox, _) = Outbox::open(&dir).unwrap();
         // The capacity of a FIFO is 64 KiB.

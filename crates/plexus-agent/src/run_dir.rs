@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_made_anew_and_what_is_there_stays() {
+    fn missing_files_are_created_and_existing_files_stay() {
         let home = tempfile::tempdir().unwrap();
         let dir = RunDir::new(home.path().join("1"));
         dir.restore().unwrap();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_go_and_may_be_gone_already() {
+    fn removing_secrets_succeeds_if_they_are_missing() {
         let home = tempfile::tempdir().unwrap();
         let dir = RunDir::new(home.path().to_path_buf());
         std::fs::write(dir.mcp_config(), "{}").unwrap();

@@ -24,8 +24,8 @@ use crate::tree::sweep;
 
 /// Longer than a keeper needs to stop its child within its own limits, unless the disk is slow or full.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
-const FIRST_LOOK: Duration = Duration::from_millis(5);
-const LONGEST_LOOK: Duration = Duration::from_secs(1);
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// A keeper process, held by a pidfd so that a signal never reaches another process that reuses its pid.
 #[derive(Debug)]
@@ -142,7 +142,7 @@ impl Keeper {
 
 /// Kills every process with the session's id in its environment, and returns when none is left.
 pub async fn sweep_all(session_id: &str) {
-    let mut look = FIRST_LOOK;
+    let mut pause = FIRST_PAUSE;
     loop {
         let id = session_id.to_owned();
         match tokio::task::spawn_blocking(move || sweep(&id)).await {
@@ -151,8 +151,8 @@ pub async fn sweep_all(session_id: &str) {
             Ok(Err(error)) => tracing::warn!(session_id, %error, "stragglers cannot be looked for"),
             Err(error) => tracing::warn!(session_id, %error, "stragglers cannot be looked for"),
         }
-        tokio::time::sleep(look).await;
-        look = (look * 2).min(LONGEST_LOOK);
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(MAX_PAUSE);
     }
 }
 
@@ -176,14 +176,14 @@ async fn ended(pidfd: &AsyncFd<OwnedFd>) {
         // Fails only during shutdown of the runtime, which also drops this future.
         let Ok(mut guard) = pidfd.readable().await else { return std::future::pending().await };
         // Reported readiness may be spurious. A pidfd is readable exactly when its process has ended.
-        let looked = guard.try_io(|pidfd| {
+        let polled = guard.try_io(|pidfd| {
             let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
             match poll(&mut fds, Some(&Timespec::default()))? {
                 0 => Err(io::ErrorKind::WouldBlock.into()),
                 _ => Ok(()),
             }
         });
-        if let Ok(Ok(())) = looked {
+        if let Ok(Ok(())) = polled {
             return;
         }
     }

@@ -32,10 +32,10 @@ pub fn sweep(session_id: &str) -> io::Result<usize> {
 pub(crate) fn signal_below(signal: Signal) {
     let own = std::process::id().cast_signed();
     let mut found = proc::children(own);
-    let mut looked_at = 0;
+    let mut checked = 0;
     // The list grows during the walk: first the children, then their children.
-    while let Some(&pid) = found.get(looked_at) {
-        looked_at += 1;
+    while let Some(&pid) = found.get(checked) {
+        checked += 1;
         let below = proc::children(pid).into_iter().filter(|child| !found.contains(child));
         found.extend(below.collect::<Vec<_>>());
     }

@@ -110,7 +110,7 @@ impl JournalWatch {
     fn start(inotify: Option<AsyncFd<OwnedFd>>) -> Self {
         let shared = Arc::new(Shared { inotify, journals: Mutex::default(), check: Notify::new() });
         let tasks =
-            [tokio::spawn(pass_on_wakes(Arc::clone(&shared))), tokio::spawn(check(Arc::clone(&shared)))];
+            [tokio::spawn(forward_events(Arc::clone(&shared))), tokio::spawn(check(Arc::clone(&shared)))];
         let tasks = tasks.iter().map(tokio::task::JoinHandle::abort_handle).collect();
         Self { shared, _tasks: Arc::new(Tasks(tasks)) }
     }
@@ -212,7 +212,7 @@ impl Shared {
     }
 
     /// Forwards all pending events; returns `WouldBlock` when none is left.
-    fn pass_on(&self, inotify: &OwnedFd) -> io::Result<()> {
+    fn wake_readers(&self, inotify: &OwnedFd) -> io::Result<()> {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = Reader::new(inotify, &mut buffer);
         loop {
@@ -232,11 +232,11 @@ impl Shared {
     }
 }
 
-async fn pass_on_wakes(shared: Arc<Shared>) {
+async fn forward_events(shared: Arc<Shared>) {
     let Some(inotify) = &shared.inotify else { return };
     loop {
         let Ok(mut guard) = inotify.readable().await else { return };
-        if let Ok(Err(error)) = guard.try_io(|inotify| shared.pass_on(inotify.get_ref())) {
+        if let Ok(Err(error)) = guard.try_io(|inotify| shared.wake_readers(inotify.get_ref())) {
             tracing::error!(%error, "inotify cannot be read; journals are looked at by the clock");
             shared.wake_all();
             tokio::time::sleep(CHECK_EVERY).await;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use plexus_protocol::{ApprovalId, ApprovalStatus, Decision};
-use plexus_store::{ApprovalRow, Change, Committed, Open, Refusal, StoreError};
+use plexus_store::{ApprovalRow, Change, Committed, OpenFilter, Refusal, StoreError};
 
 use crate::commits::Commits;
 use crate::deadlines::Deadlines;
@@ -37,7 +37,7 @@ impl Book {
     /// # Errors
     /// When the store is unavailable.
     pub async fn recover(&self) -> Result<Vec<ApprovalRow>, StoreError> {
-        let open = self.commits.ledger().open_approvals(Open::All).await?;
+        let open = self.commits.ledger().open_approvals(OpenFilter::All).await?;
         for row in &open {
             self.expiry.set(row.approval.id, row.approval.expires_at);
         }

@@ -11,31 +11,31 @@ use crate::runtime::{Mutex, PoisonError, now};
 /// At most one deadline for each approval.
 #[derive(Debug, Default)]
 pub struct Deadlines {
-    kept: Mutex<Kept>,
+    schedule: Mutex<Schedule>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    in_order: BTreeSet<(UnixSeconds, ApprovalId)>,
-    of: HashMap<ApprovalId, UnixSeconds>,
+struct Schedule {
+    by_time: BTreeSet<(UnixSeconds, ApprovalId)>,
+    by_approval: HashMap<ApprovalId, UnixSeconds>,
 }
 
 impl Deadlines {
     /// Sets the deadline of an approval; `None` removes it.
     pub fn set(&self, approval: ApprovalId, at: Option<UnixSeconds>) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut schedule = self.schedule.lock().unwrap_or_else(PoisonError::into_inner);
         let before = match at {
             Some(at) => {
-                kept.in_order.insert((at, approval));
-                kept.of.insert(approval, at).filter(|before| *before != at)
+                schedule.by_time.insert((at, approval));
+                schedule.by_approval.insert(approval, at).filter(|before| *before != at)
             }
-            None => kept.of.remove(&approval),
+            None => schedule.by_approval.remove(&approval),
         };
         if let Some(before) = before {
-            kept.in_order.remove(&(before, approval));
+            schedule.by_time.remove(&(before, approval));
         }
-        drop(kept);
+        drop(schedule);
         if at.is_some() {
             self.changed.notify_one();
         }
@@ -44,7 +44,7 @@ impl Deadlines {
     /// Waits for the next deadline. The same approval is due again until its deadline is set anew. For one waiter at a time.
     pub async fn due(&self) -> ApprovalId {
         loop {
-            let first = self.kept.lock().unwrap_or_else(PoisonError::into_inner).in_order.first().copied();
+            let first = self.schedule.lock().unwrap_or_else(PoisonError::into_inner).by_time.first().copied();
             let wait = first.map(|(at, _)| Duration::from_secs(at.saturating_sub(now())));
             tokio::select! {
                 () = self.changed.notified() => continue,

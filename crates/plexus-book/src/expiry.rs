@@ -14,7 +14,7 @@ impl Book {
         loop {
             let approval = self.expiry.due().await;
             let commits = &self.commits;
-            let made = commits
+            let committed = commits
                 .retry(|| async {
                     match commits.commit(vec![expire(approval)]).await {
                         // An approval that was removed must not delay the others.
@@ -23,7 +23,7 @@ impl Book {
                     }
                 })
                 .await;
-            if made.approvals.is_empty() {
+            if committed.approvals.is_empty() {
                 // It was resolved or removed, or its deadline has changed: by a caller, or because the clock was set.
                 let row = commits.retry(|| commits.ledger().approval(approval)).await;
                 let row = row.filter(|row| row.approval.status == ApprovalStatus::Pending);

@@ -15,7 +15,7 @@ const PAGE: u64 = 500;
 
 /// The new entries of a feed.
 #[derive(Debug)]
-pub struct News {
+pub struct NewEntries {
     /// The number of the last entry that was read.
     pub newest: u64,
     /// The entries for the reader; none if the deadline came first.
@@ -23,28 +23,28 @@ pub struct News {
 }
 
 impl Commits {
-    /// Waits for new entries for `to` after number `after`, until `deadline`. Entries that are `passed_over` count as read and
+    /// Waits for new entries for `to` after number `after`, until `deadline`. Entries that are `is_skipped` count as read and
     /// do not end the wait.
     ///
     /// # Errors
     /// When the store is unavailable.
-    pub async fn news(
+    pub async fn wait_for_entries(
         &self,
         to: &str,
         after: u64,
         deadline: Instant,
-        passed_over: impl Fn(&FeedRow) -> bool,
-    ) -> Result<News, StoreError> {
+        is_skipped: impl Fn(&FeedRow) -> bool,
+    ) -> Result<NewEntries, StoreError> {
         let mut signal = self.signals().subscribe(Topic::Feed(to.to_owned()));
         let mut newest = after;
         loop {
             let rows = self.ledger().feed(to, newest, PAGE).await?;
-            if !rows.iter().all(&passed_over) {
+            if !rows.iter().all(&is_skipped) {
                 break;
             }
             newest = rows.last().map_or(newest, |row| row.number);
             if Instant::now() >= deadline {
-                return Ok(News { newest, rows: Vec::new() });
+                return Ok(NewEntries { newest, rows: Vec::new() });
             }
             if rows.is_empty() {
                 // A timeout is no error: the next round finds no entries.
@@ -54,7 +54,7 @@ impl Commits {
         sleep(GATHER).await;
         let mut rows = self.ledger().feed(to, newest, PAGE).await?;
         newest = rows.last().map_or(newest, |row| row.number);
-        rows.retain(|row| !passed_over(row));
-        Ok(News { newest, rows })
+        rows.retain(|row| !is_skipped(row));
+        Ok(NewEntries { newest, rows })
     }
 }

@@ -19,7 +19,7 @@ mod signals;
 pub use book::{Book, Resolved};
 pub use commits::{Commits, Meter};
 pub use deadlines::Deadlines;
-pub use feed::News;
+pub use feed::NewEntries;
 pub use kill_point::kill_point;
 pub use runtime::now;
 pub use signals::{Signals, Topic, next};

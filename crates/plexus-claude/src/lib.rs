@@ -3,15 +3,15 @@
 //! This crate parses a child's output into [`Incoming`] messages and encodes answers as lines for its stdin. It does no
 //! I/O and makes no decisions. It neither fails nor panics on any input. An unknown message becomes
 //! [`Incoming::Other`], an unreadable line [`Incoming::Rubbish`]. A recognisable but unreadable permission request
-//! becomes a request that the hub must deny ([`RequestBody::BadAsk`], [`RequestBody::BadGate`]).
+//! becomes a request that the hub must deny ([`RequestBody::InvalidPermissionRequest`], [`RequestBody::InvalidGateRequest`]).
 
+mod bounded_json;
 mod incoming;
 mod lines;
 mod outgoing;
 mod permission;
 mod sent;
 mod skeleton;
-mod tame;
 
 pub use incoming::{
     Assistant, Block, CanUseTool, Incoming, PreToolUse, Request, RequestBody, Response, System, TurnResult,
@@ -20,7 +20,7 @@ pub use incoming::{
 pub use lines::{Line, LineSplitter};
 pub use outgoing::{
     GATE_CALLBACK, GATE_TIMEOUT_SECS, GateAnswer, cancel_message, initialize, initialize_ungated, interrupt,
-    mcp_status, reply_ask, reply_error, reply_gate, set_model, set_permission_mode, user_message,
+    mcp_status, reply_error, reply_gate, reply_permission, set_model, set_permission_mode, user_message,
     user_message_expanded,
 };
 pub use permission::PermissionResult;

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_line_is_not_told_and_not_counted() {
+    fn an_incomplete_line_is_neither_returned_nor_counted() {
         assert_eq!(split(&[b"one\ntw"], 10), (vec!["one@100..104".into()], 104));
     }
 
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_over_the_limit_is_told_by_its_range_and_the_next_one_is_read() {
+    fn a_line_over_the_limit_is_reported_as_a_range_and_the_next_is_read() {
         let expected = ["<5>@100..106", "1234@106..111"];
         assert_eq!(split(&[b"12345\n1234\n"], 4).0, expected);
         assert_eq!(split(&[b"12", b"34", b"5", b"\n1234\n"], 4).0, expected);

@@ -138,7 +138,7 @@ pub fn reply_gate(request_id: &str, answer: &GateAnswer) -> String {
 }
 
 /// Answers a tool call that needs approval.
-pub fn reply_ask(request_id: &str, answer: &PermissionResult) -> String {
+pub fn reply_permission(request_id: &str, answer: &PermissionResult) -> String {
     reply(request_id, answer.to_value())
 }
 
@@ -204,7 +204,7 @@ mod tests {
             reply_error(nasty, nasty),
             reply_gate(nasty, &GateAnswer::NoOpinion),
             reply_gate(nasty, &GateAnswer::Deny { reason: nasty.into() }),
-            reply_ask(nasty, &deny),
+            reply_permission(nasty, &deny),
         ];
         for line in lines {
             assert!(line.starts_with(r#"{"type":"#), "{line}");
@@ -214,13 +214,13 @@ mod tests {
     }
 
     #[test]
-    fn the_gate_stands_before_every_tool() {
+    fn the_gate_applies_to_every_tool() {
         let expected = r#"{"type":"control_request","request_id":"i","request":{"subtype":"initialize","hooks":{"PreToolUse":[{"hookCallbackIds":["plexus_gate"],"timeout":2147483}]}}}"#;
         assert_eq!(initialize("i", &Map::new()), expected);
     }
 
     #[test]
-    fn whatever_the_gate_answers_is_a_success_with_a_known_decision() {
+    fn every_gate_answer_is_a_success_with_a_valid_decision() {
         let reason = || "because".to_owned();
         let answers = [
             (GateAnswer::NoOpinion, json!({})),

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_allow_always_carries_its_input_and_only_the_rules_there_are() {
+    fn an_allow_always_contains_its_input_and_contains_rules_only_if_given() {
         let allow = |updated_permissions| {
             PermissionResult::Allow { updated_input: Object::new(), updated_permissions }.to_value()
         };
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deny_says_interrupt_only_when_it_does() {
+    fn a_deny_contains_interrupt_only_if_it_interrupts() {
         let deny = |interrupt| PermissionResult::Deny { message: "no".into(), interrupt }.to_value();
         assert_eq!(deny(false), json!({"behavior":"deny","message":"no"}));
         assert_eq!(deny(true), json!({"behavior":"deny","message":"no","interrupt":true}));

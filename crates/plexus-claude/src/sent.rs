@@ -35,17 +35,19 @@ pub fn sent_id(line: &[u8]) -> Option<SentId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{GateAnswer, PermissionResult, initialize, reply_ask, reply_error, reply_gate, user_message};
+    use crate::{
+        GateAnswer, PermissionResult, initialize, reply_error, reply_gate, reply_permission, user_message,
+    };
 
     #[test]
-    fn what_was_sent_is_known_again() {
+    fn the_id_of_a_sent_line_is_read_back() {
         let id = |line: String| sent_id(line.as_bytes());
         let allow = PermissionResult::Allow {
             updated_input: Object::from_iter([("request_id".to_owned(), Value::from("not this"))]),
             updated_permissions: vec![],
         };
         assert_eq!(id(initialize("a", &serde_json::Map::new())), Some(SentId::Request("a".into())));
-        assert_eq!(id(reply_ask("b", &allow)), Some(SentId::Reply("b".into())));
+        assert_eq!(id(reply_permission("b", &allow)), Some(SentId::Reply("b".into())));
         assert_eq!(id(reply_gate("c", &GateAnswer::NoOpinion)), Some(SentId::Reply("c".into())));
         assert_eq!(id(reply_error("d", "no")), Some(SentId::Reply("d".into())));
         assert_eq!(id(user_message("e", "hello @x")), Some(SentId::Prompt("e".into())));
@@ -58,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_has_no_id() {
+    fn a_line_that_is_no_message_has_no_id() {
         for line in [r#"{"go":"nonce"}"#, r#"{"type":"user"}"#, r#"{"type":"user","uuid":"x""#, "", "x"] {
             assert_eq!(sent_id(line.as_bytes()), None, "{line}");
         }

@@ -12,7 +12,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::Value;
 
 use crate::Object;
-use crate::tame::Tamed;
+use crate::bounded_json::BoundedJson;
 
 /// The longest string to keep, in bytes.
 const MAX_SCALAR: usize = 1024;
@@ -45,13 +45,13 @@ pub(crate) enum Shape {
 /// carries the beginning of a text that is not an object or not JSON.
 pub(crate) fn read(reader: impl Read, shape: &Shape) -> Result<Object, Vec<u8>> {
     // A truncated string is one character longer than the limit, which marks it as too long.
-    let mut tamed = Tamed::new(reader, MAX_SCALAR + 1);
-    let mut json = serde_json::Deserializer::from_reader(&mut tamed);
+    let mut bounded = BoundedJson::new(reader, MAX_SCALAR + 1);
+    let mut json = serde_json::Deserializer::from_reader(&mut bounded);
     let room = Cell::new(MAX_SKELETON);
     let kept = Keep { shape, room: &room }.deserialize(&mut json);
     match kept.and_then(|kept| json.end().map(|()| kept)) {
         Ok(Some(Value::Object(object))) => Ok(object),
-        _ => Err(tamed.head()),
+        _ => Err(bounded.head()),
     }
 }
 
@@ -190,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn an_escaped_string_is_measured_by_what_it_stands_for() {
+    fn an_escaped_string_is_measured_by_its_decoded_length() {
         let kept_id = r"\u0041".repeat(MAX_SCALAR);
         assert_eq!(kept(&format!(r#"{{"id":"{kept_id}"}}"#)), json!({"id":"A".repeat(MAX_SCALAR)}));
         assert_eq!(kept(&format!(r#"{{"id":"{kept_id}\u0041"}}"#)), json!({}));
     }
 
     #[test]
-    fn the_whole_is_bounded_however_much_there_is() {
+    fn the_total_size_is_bounded() {
         let text = format!(r#"{{"list":[{}]}}"#, vec![r#"{"a":"bbbbbbbbbbbbbbbb"}"#; 200_000].join(","));
         assert!(text.len() > 4 * MAX_SKELETON);
         assert!(kept(&text).to_string().len() < MAX_SKELETON);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_or_no_json_gives_its_beginning() {
+    fn text_that_is_no_json_object_yields_its_start() {
         for text in ["[1]", "{", r#"{"a":1} x"#, "", r#"{"a":"#] {
             assert_eq!(read(text.as_bytes(), &SHAPE).unwrap_err(), text.as_bytes());
         }

@@ -32,7 +32,7 @@ fn an_invalid_permission_request_is_marked_as_bad() {
     for field in ["tool_name", "tool_use_id", "input"] {
         for odd in [json!(null), json!(7), json!([]), json!("")] {
             let body = body(with(ask(), "", field, odd));
-            assert!(matches!(body, RequestBody::BadAsk { .. }), "{field}: {body:?}");
+            assert!(matches!(body, RequestBody::InvalidPermissionRequest { .. }), "{field}: {body:?}");
         }
     }
 }
@@ -58,7 +58,7 @@ fn a_callback_that_is_not_clearly_ours_is_marked_as_bad() {
                 continue;
             }
             let body = body(with(gate(), pointer, field, odd));
-            assert!(matches!(body, RequestBody::BadGate { .. }), "{field}: {body:?}");
+            assert!(matches!(body, RequestBody::InvalidGateRequest { .. }), "{field}: {body:?}");
         }
     }
 }
@@ -70,13 +70,13 @@ fn the_call_id_may_be_in_either_field_but_not_differ() {
     let both = with(gate(), "", "tool_use_id", json!("t"));
     assert!(matches!(body(both), RequestBody::Gate(_)));
     let differing = with(gate(), "", "tool_use_id", json!("u"));
-    assert!(matches!(body(differing), RequestBody::BadGate { .. }));
+    assert!(matches!(body(differing), RequestBody::InvalidGateRequest { .. }));
 }
 
 #[test]
 fn a_request_without_a_subtype_is_treated_as_a_bad_gate_callback() {
     for request in [json!({}), json!(null), json!([]), json!({"subtype": 1})] {
-        assert!(matches!(body(request), RequestBody::BadGate { .. }));
+        assert!(matches!(body(request), RequestBody::InvalidGateRequest { .. }));
     }
     assert_eq!(
         body(json!({"subtype": "elicitation"})),
@@ -152,7 +152,13 @@ fn a_permission_request_nested_too_deeply_is_marked_as_bad() {
         );
         let Incoming::Request(Request { request_id, body }) = parse(line.as_bytes()) else { panic!() };
         assert_eq!(request_id, "r");
-        assert!(matches!(body, RequestBody::BadAsk { .. } | RequestBody::BadGate { .. }), "{body:?}");
+        assert!(
+            matches!(
+                body,
+                RequestBody::InvalidPermissionRequest { .. } | RequestBody::InvalidGateRequest { .. }
+            ),
+            "{body:?}"
+        );
     }
 }
 
@@ -182,10 +188,10 @@ fn a_permission_request_of_64_megabytes_is_marked_as_bad_with_its_id() {
         let Incoming::Request(Request { request_id, body }) = parse_oversized(reader, len) else { panic!() };
         assert_eq!(request_id, "r");
         match body {
-            RequestBody::BadAsk { why } if subtype == "can_use_tool" => {
+            RequestBody::InvalidPermissionRequest { why } if subtype == "can_use_tool" => {
                 assert!(why.contains(&len.to_string()))
             }
-            RequestBody::BadGate { why } if subtype == "hook_callback" => {
+            RequestBody::InvalidGateRequest { why } if subtype == "hook_callback" => {
                 assert!(why.contains(&len.to_string()))
             }
             other => panic!("{other:?}"),

@@ -187,8 +187,8 @@ fn every_real_line_keeps_its_ids_when_it_is_parsed_as_oversized() {
             (Incoming::Request(whole), Incoming::Request(slim)) => {
                 assert_eq!(slim.request_id, whole.request_id);
                 match (whole.body, slim.body) {
-                    (RequestBody::Ask(_), RequestBody::BadAsk { .. }) => {}
-                    (RequestBody::Gate(_), RequestBody::BadGate { .. }) => {}
+                    (RequestBody::Ask(_), RequestBody::InvalidPermissionRequest { .. }) => {}
+                    (RequestBody::Gate(_), RequestBody::InvalidGateRequest { .. }) => {}
                     other => panic!("{other:?}"),
                 }
             }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::caller::{Caller, Door, Notification};
 use crate::errors::{session_not_found, store_error};
-use crate::tree::{MAX_DEPTH, Seen, seen_by};
+use crate::tree::{MAX_DEPTH, VisibleSession, visible_to};
 
 /// What a method does, for access control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum Needs {
 }
 
 /// Whether a named token with this right may call a method with these needs.
-pub(crate) fn is_good_for(right: TokenRight, needs: Needs) -> bool {
+pub(crate) fn permits_needs(right: TokenRight, needs: Needs) -> bool {
     match right {
         TokenRight::Read => matches!(needs, Needs::Read | Needs::Watch),
         TokenRight::Decide => matches!(needs, Needs::Watch | Needs::Decide),
@@ -41,7 +41,7 @@ pub(crate) fn is_good_for(right: TokenRight, needs: Needs) -> bool {
 
 /// How a caller is related to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Relation {
     /// The caller is the operator, above all sessions.
     Operator,
     /// The caller holds a token that the operator created.
@@ -52,7 +52,7 @@ pub(crate) enum Standing {
     Itself,
 }
 
-impl Standing {
+impl Relation {
     /// The right by which the caller decides approvals; `None` for the session itself, which cannot decide its own.
     pub(crate) fn right(self) -> Option<Right> {
         match self {
@@ -95,7 +95,7 @@ async fn check_kind(store: &dyn Store, principal: &Principal, needs: Needs) -> R
         (Principal::Operator | Principal::Token { right: TokenRight::Operator, .. }, _) | (_, Needs::Ask) => {
             return Ok(());
         }
-        (Principal::Token { right, .. }, _) if is_good_for(*right, needs) => return Ok(()),
+        (Principal::Token { right, .. }, _) if permits_needs(*right, needs) => return Ok(()),
         (Principal::Token { right: TokenRight::Read, .. }, _) => "this token is good for reading only",
         (Principal::Token { right: TokenRight::Decide, .. }, _) => {
             "this token is good for reading and answering approvals only"
@@ -125,7 +125,7 @@ pub fn may(principal: &Principal) -> Vec<Access> {
         Principal::Token { right, .. } => *right,
         Principal::Parent { .. } | Principal::Session { .. } => return Vec::new(),
     };
-    all.into_iter().filter(|(_, needs)| is_good_for(right, *needs)).map(|(access, _)| access).collect()
+    all.into_iter().filter(|(_, needs)| permits_needs(right, *needs)).map(|(access, _)| access).collect()
 }
 
 /// Whether this caller may call methods other than the permission request.
@@ -136,22 +136,22 @@ pub(crate) async fn may_call_methods(store: &dyn Store, principal: &Principal) -
 }
 
 /// How `principal` is related to `session`; `None` if it is not.
-pub(crate) async fn standing(
+pub(crate) async fn relation(
     store: &dyn Store,
     principal: &Principal,
     session: &SessionRow,
-) -> Result<Option<Standing>, Error> {
+) -> Result<Option<Relation>, Error> {
     match principal {
-        Principal::Operator => return Ok(Some(Standing::Operator)),
-        Principal::Token { .. } => return Ok(Some(Standing::Token)),
-        Principal::Session { id, .. } if *id == session.id => return Ok(Some(Standing::Itself)),
+        Principal::Operator => return Ok(Some(Relation::Operator)),
+        Principal::Token { .. } => return Ok(Some(Relation::Token)),
+        Principal::Session { id, .. } if *id == session.id => return Ok(Some(Relation::Itself)),
         Principal::Session { .. } | Principal::Parent { .. } => {}
     }
     let me = principal.asked_as();
     let mut answers_to = session.answers_to.clone();
     for _ in 0..MAX_DEPTH {
         if answers_to == me {
-            return Ok(Some(Standing::Ancestor));
+            return Ok(Some(Relation::Ancestor));
         }
         let AskedOf::Session { id } = answers_to else { return Ok(None) };
         match store.session(id).await.map_err(store_error)? {
@@ -180,7 +180,7 @@ pub(crate) async fn find_session(
         }
     };
     if let Some(session) = found.filter(|session| session.deleted_at.is_none())
-        && standing(store, &caller.principal, &session).await?.is_some_and(|it| it.meets(caller.needs))
+        && relation(store, &caller.principal, &session).await?.is_some_and(|it| it.meets(caller.needs))
     {
         return Ok(session);
     }
@@ -192,25 +192,28 @@ pub(crate) async fn find_approval(
     store: &dyn Store,
     caller: &Admitted,
     id: ApprovalId,
-) -> Result<(ApprovalRow, Standing), Error> {
+) -> Result<(ApprovalRow, Relation), Error> {
     if let Some(row) = store.approval(id).await.map_err(store_error)? {
         // The most frequent case, with a child waiting: the operator needs no lookup of the session.
         if caller.principal == Principal::Operator {
-            return Ok((row, Standing::Operator));
+            return Ok((row, Relation::Operator));
         }
         if let Some(session) = store.session(row.approval.session_id).await.map_err(store_error)?
-            && let Some(standing) = standing(store, &caller.principal, &session).await?
-            && standing.meets(caller.needs)
+            && let Some(relation) = relation(store, &caller.principal, &session).await?
+            && relation.meets(caller.needs)
         {
-            return Ok((row, standing));
+            return Ok((row, relation));
         }
     }
     Err(Error::new(ErrorKind::ApprovalNotFound, format!("there is no approval `{id}`")))
 }
 
 /// The living sessions that the caller may read, as trees.
-pub(crate) async fn visible_sessions(store: &dyn Store, caller: &Admitted) -> Result<Vec<Seen>, Error> {
-    Ok(seen_by(&caller.principal, store.living().await.map_err(store_error)?))
+pub(crate) async fn visible_sessions(
+    store: &dyn Store,
+    caller: &Admitted,
+) -> Result<Vec<VisibleSession>, Error> {
+    Ok(visible_to(&caller.principal, store.sessions_with_state().await.map_err(store_error)?))
 }
 
 /// The living descendants of `session`, each after its parent.

@@ -10,7 +10,7 @@ use plexus_protocol::{
 use plexus_store::{ApprovalRow, Change, RuleChange, Store};
 use serde_json::Value;
 
-use crate::access::{self, Admitted, Standing};
+use crate::access::{self, Admitted, Relation};
 use crate::budgets::answer_budget;
 use crate::errors::store_error;
 use crate::inheritance::check_mode_by;
@@ -27,8 +27,8 @@ pub(crate) async fn answer(
     caller: &Admitted,
     answer: Answer,
 ) -> Result<Answered, Error> {
-    let (row, standing) = access::find_approval(store, caller, answer.approval_id).await?;
-    let right = right_of(standing)?;
+    let (row, relation) = access::find_approval(store, caller, answer.approval_id).await?;
+    let right = right_of(relation)?;
     if row.approval.status != ApprovalStatus::Pending {
         return Ok(already_resolved(&row));
     }
@@ -55,21 +55,21 @@ pub(crate) async fn answer(
     let resolved = book.resolve(approval, status, decision, changes).await.map_err(store_error)?;
     kill_point("respond", "stored");
     match resolved {
-        Resolved::Now(made) => {
-            let settled = match made.rules.first() {
-                Some(RuleChange::Created(made)) => policy.resolve_matching(book, made.rule.session).await,
+        Resolved::Now(committed) => {
+            let resolved = match committed.rules.first() {
+                Some(RuleChange::Created(row)) => policy.resolve_matching(book, row.rule.session).await,
                 Some(RuleChange::Revoked(_)) | None => Vec::new(),
             };
-            Ok(Answered::Ok { approval_id: approval, settled })
+            Ok(Answered::Ok { approval_id: approval, settled: resolved })
         }
         Resolved::Before(row) => Ok(already_resolved(&row)),
     }
 }
 
 /// The right by which a caller in this relation answers. A session cannot answer its own approvals.
-pub(crate) fn right_of(standing: Standing) -> Result<Right, Error> {
+pub(crate) fn right_of(relation: Relation) -> Result<Right, Error> {
     let refused = || Error::new(ErrorKind::Forbidden, "nobody answers a question of its own");
-    standing.right().ok_or_else(refused)
+    relation.right().ok_or_else(refused)
 }
 
 /// Converts an answer into a decision, or returns the error for an invalid one.

@@ -15,8 +15,8 @@ use crate::files::Files;
 use plexus_book::now;
 
 /// The time between two heads for one anchor; it grows while the anchor fails.
-const BETWEEN: Duration = Duration::from_secs(1);
-const LONGEST_BETWEEN: Duration = Duration::from_secs(60);
+const INTERVAL: Duration = Duration::from_secs(1);
+const MAX_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A destination that receives heads of the audit log.
 pub trait AuditAnchor: Send + Sync {
@@ -31,12 +31,12 @@ pub(crate) struct AuditAnchors {
 }
 
 struct Tracked {
-    place: Place,
+    destination: Destination,
     /// The number of the last head that was delivered.
     delivered: Mutex<u64>,
 }
 
-enum Place {
+enum Destination {
     /// Appends a line to a file.
     File(PathBuf),
     Other(Box<dyn AuditAnchor>),
@@ -50,8 +50,10 @@ enum Delivery {
 
 impl AuditAnchors {
     pub(crate) fn new(file: Option<PathBuf>, others: Vec<Box<dyn AuditAnchor>>) -> Self {
-        let places = file.map(Place::File).into_iter().chain(others.into_iter().map(Place::Other));
-        let anchors = places.map(|place| Tracked { place, delivered: Mutex::default() }).collect();
+        let destinations =
+            file.map(Destination::File).into_iter().chain(others.into_iter().map(Destination::Other));
+        let anchors =
+            destinations.map(|destination| Tracked { destination, delivered: Mutex::default() }).collect();
         Self { anchors, latest: watch::Sender::new(AuditHead::start()) }
     }
 
@@ -73,14 +75,14 @@ impl AuditAnchors {
     async fn run_one(&self, anchor: &Tracked, files: &Files) {
         let mut changed = self.latest.subscribe();
         changed.mark_changed();
-        let mut pause = BETWEEN;
+        let mut pause = INTERVAL;
         while changed.changed().await.is_ok() {
             match anchor.deliver(&self.latest, files).await {
-                Delivery::Done => pause = BETWEEN,
+                Delivery::Done => pause = INTERVAL,
                 Delivery::Failed => {
                     // The retry delivers the head that is the latest by then.
                     changed.mark_changed();
-                    pause = (pause * 2).min(LONGEST_BETWEEN);
+                    pause = (pause * 2).min(MAX_INTERVAL);
                 }
             }
             tokio::time::sleep(pause).await;
@@ -96,9 +98,9 @@ impl Tracked {
             return Delivery::Done;
         }
         let line = json!({"number": head.number, "hash": head.hash, "at": now()}).to_string();
-        let done = match &self.place {
-            Place::File(path) => append(files, path.clone(), line).await,
-            Place::Other(anchor) => anchor.deliver(line).await,
+        let done = match &self.destination {
+            Destination::File(path) => append(files, path.clone(), line).await,
+            Destination::Other(anchor) => anchor.deliver(line).await,
         };
         match done {
             Ok(()) => {

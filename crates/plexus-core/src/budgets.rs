@@ -101,11 +101,15 @@ pub(crate) async fn answer_budget(
 
 /// The amount to grant: the amount in the answer, or else as much again as was granted, capped at what the parent has
 /// left.
-async fn given_units(store: &dyn Store, row: &ApprovalRow, said: Option<Object>) -> Result<Object, Error> {
+async fn given_units(
+    store: &dyn Store,
+    row: &ApprovalRow,
+    requested: Option<Object>,
+) -> Result<Object, Error> {
     let limit = limit_of(row)
         .ok_or_else(|| Error::new(ErrorKind::Internal, "the question does not say what it is for"))?;
-    let more = match said {
-        Some(said) => more_of(limit, &said)?,
+    let more = match requested {
+        Some(requested) => more_of(limit, &requested)?,
         None => {
             let own = limit_at(store, row.approval.session_id, limit).await?;
             let again = own.map_or(0, |own| own.granted);

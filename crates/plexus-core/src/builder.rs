@@ -66,9 +66,10 @@ impl HubBuilder {
 
     /// Starts the hub and recovers the children of an earlier one.
     pub async fn start(self) -> Result<Arc<Hub>, StartError> {
-        let walls = SandboxSetup::tried(&self.settings).await;
-        let hub = Hub::new(self.settings, self.address, self.store, self.registry, walls, self.audit_anchors)
-            .await?;
+        let sandbox = SandboxSetup::tried(&self.settings).await;
+        let hub =
+            Hub::new(self.settings, self.address, self.store, self.registry, sandbox, self.audit_anchors)
+                .await?;
         hub.recover().await?;
         Ok(hub)
     }

@@ -16,10 +16,10 @@ use crate::lineage::known_lineage;
 use crate::view;
 
 /// The maximum number of similar calls in a result.
-const SHOWN: usize = 10;
+const MAX_SIMILAR: usize = 10;
 /// The maximum number of audit log entries searched, and of pages they are read in.
-const LOOKED_AT: u64 = 500;
-const PAGES: usize = 4;
+const MAX_ENTRIES: u64 = 500;
+const MAX_PAGES: usize = 4;
 
 /// The task of the requesting agent: its path in the tree and the prompt of the turn.
 pub(crate) async fn purpose(
@@ -47,75 +47,92 @@ pub(crate) async fn purpose(
 }
 
 /// Earlier decisions about similar calls, newest first, limited to those the caller may see.
-pub(crate) async fn like(
+pub(crate) async fn similar(
     store: &dyn Store,
     caller: &Admitted,
     row: &ApprovalRow,
 ) -> Result<Vec<Like>, Error> {
-    let (mut likes, mut looked_at, mut before) = (Vec::new(), 0, u64::MAX);
-    for _ in 0..PAGES {
+    let (mut found, mut read, mut before) = (Vec::new(), 0, u64::MAX);
+    for _ in 0..MAX_PAGES {
         let filter =
             AuditFilter { tool_name: Some(row.approval.tool_name.clone()), ..AuditFilter::default() };
-        let page = store.audit(filter, AuditFrom::Before(before), LOOKED_AT - looked_at).await;
+        let page = store.audit(filter, AuditFrom::Before(before), MAX_ENTRIES - read).await;
         let page = page.map_err(store_error)?;
         let Some(last) = page.last() else { break };
-        (before, looked_at) = (last.number, looked_at + page.len() as u64);
+        (before, read) = (last.number, read + page.len() as u64);
         let asked = row.approval.clone();
         // Comparing calls parses command lines, so it runs on a blocking thread.
-        let alike = tokio::task::spawn_blocking(move || alike(&asked, page)).await;
-        let alike = alike.map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?;
-        for (entry, same) in alike {
-            if sees(store, caller, &entry).await? {
-                likes.extend(shown(entry, same));
+        let calls = tokio::task::spawn_blocking(move || similar_calls(&asked, page)).await;
+        let calls = calls.map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?;
+        for call in calls {
+            if may_see(store, caller, &call.entry).await? {
+                found.extend(to_like(call));
             }
-            if likes.len() == SHOWN {
-                return Ok(likes);
+            if found.len() == MAX_SIMILAR {
+                return Ok(found);
             }
         }
-        if looked_at >= LOOKED_AT {
+        if read >= MAX_ENTRIES {
             break;
         }
     }
-    Ok(likes)
+    Ok(found)
 }
 
 /// Whether the caller may see the session of an audit log entry.
-async fn sees(store: &dyn Store, caller: &Admitted, entry: &AuditEntry) -> Result<bool, Error> {
+async fn may_see(store: &dyn Store, caller: &Admitted, entry: &AuditEntry) -> Result<bool, Error> {
     let Some(id) = entry.session_id else { return Ok(false) };
     if matches!(caller.principal, Principal::Operator | Principal::Token { .. }) {
         return Ok(true);
     }
     match store.session(id).await.map_err(store_error)? {
-        Some(session) => Ok(access::standing(store, &caller.principal, &session).await?.is_some()),
+        Some(session) => Ok(access::relation(store, &caller.principal, &session).await?.is_some()),
         None => Ok(false),
     }
 }
 
-/// The entries about calls similar to this one, and whether each is about the same call.
-fn alike(asked: &plexus_protocol::Approval, rows: Vec<AuditRow>) -> Vec<(AuditEntry, bool)> {
-    let mine = likeness(&asked.tool_name, &asked.input, &asked.cwd);
+/// An entry of the audit log about an earlier call.
+struct SimilarCall {
+    entry: AuditEntry,
+    similarity: Similarity,
+}
+
+/// How an earlier call relates to the requested one.
+#[derive(PartialEq, Eq)]
+enum Similarity {
+    /// The same call.
+    Same,
+    /// Another call of the same kind.
+    SameKind,
+}
+
+/// The entries about calls similar to this one.
+fn similar_calls(asked: &plexus_protocol::Approval, rows: Vec<AuditRow>) -> Vec<SimilarCall> {
+    let mine = similarity_key(&asked.tool_name, &asked.input, &asked.cwd);
     let about_calls = rows.into_iter().map(|row| row.entry).filter(|entry| {
         matches!(entry.kind, AuditKind::Decision | AuditKind::Gate) && entry.approval_id != Some(asked.id)
     });
     about_calls
         .filter_map(|entry| {
             if entry.digest.is_some() && entry.digest == asked.digest {
-                return Some((entry, true));
+                return Some(SimilarCall { entry, similarity: Similarity::Same });
             }
             // Entries for decisions of the gate alone have no working directory.
             let cwd = entry.cwd.as_deref().unwrap_or(&asked.cwd);
-            let like = mine.is_some() && likeness(&asked.tool_name, entry.input.as_ref()?, cwd) == mine;
-            like.then_some((entry, false))
+            let similar =
+                mine.is_some() && similarity_key(&asked.tool_name, entry.input.as_ref()?, cwd) == mine;
+            similar.then_some(SimilarCall { entry, similarity: Similarity::SameKind })
         })
         .collect()
 }
 
-fn likeness(tool_name: &str, input: &Object, cwd: &str) -> Option<Likeness> {
+fn similarity_key(tool_name: &str, input: &Object, cwd: &str) -> Option<Likeness> {
     let input = Value::Object(input.clone());
     Likeness::of(&Call { tool_name, input: &input, cwd: Path::new(cwd), home: None, now: 0 })
 }
 
-fn shown(entry: AuditEntry, same: bool) -> Option<Like> {
+fn to_like(call: SimilarCall) -> Option<Like> {
+    let SimilarCall { entry, similarity } = call;
     let status = match entry.status.as_str() {
         "allow" | "allowed" => ApprovalStatus::Allowed,
         "deny" | "denied" => ApprovalStatus::Denied,
@@ -128,5 +145,6 @@ fn shown(entry: AuditEntry, same: bool) -> Option<Like> {
     let message = entry.message.as_deref().or(reason).map(view::line);
     let summary = view::summary(&entry.input.unwrap_or_default());
     let edited = entry.updated_input.is_some();
+    let same = similarity == Similarity::Same;
     Some(Like { at: entry.at, status, by: entry.by, message, same, edited, summary })
 }

@@ -5,7 +5,7 @@ use plexus_protocol::arbor::{Node, TreeSummary};
 use plexus_protocol::{Error, ErrorKind, NodeId, Principal, SessionId, TreeId};
 use plexus_store::Store;
 
-use crate::access::{self, Admitted, Standing};
+use crate::access::{self, Admitted, Relation};
 use crate::errors::store_error;
 
 /// Finds a tree that the caller may read completely.
@@ -21,7 +21,7 @@ pub(crate) async fn find_tree(
     }
     for speaker in &tree.sessions {
         if let Some(session) = store.session(speaker.id).await.map_err(store_error)?
-            && access::standing(store, &caller.principal, &session).await? == Some(Standing::Ancestor)
+            && access::relation(store, &caller.principal, &session).await? == Some(Relation::Ancestor)
         {
             return Ok(tree);
         }
@@ -85,16 +85,16 @@ pub(crate) async fn readable_trees(
     }
     let mut ids: Vec<TreeId> = Vec::new();
     for seen in access::visible_sessions(store, caller).await? {
-        let row = seen.living.row;
+        let row = seen.session.row;
         if !matches!(caller.principal, Principal::Session { id, .. } if id == row.id)
             && !ids.contains(&row.tree)
         {
             ids.push(row.tree);
         }
     }
-    let begin = after.and_then(|after| ids.iter().position(|id| *id == after)).map_or(0, |at| at + 1);
+    let first = after.and_then(|after| ids.iter().position(|id| *id == after)).map_or(0, |at| at + 1);
     let mut trees = Vec::new();
-    for id in ids.into_iter().skip(begin).take(usize::try_from(limit).unwrap_or(usize::MAX)) {
+    for id in ids.into_iter().skip(first).take(usize::try_from(limit).unwrap_or(usize::MAX)) {
         trees.extend(store.tree(id).await.map_err(store_error)?);
     }
     Ok(trees)

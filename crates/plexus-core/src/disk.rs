@@ -16,12 +16,12 @@ use crate::limits::Limit;
 use crate::metrics::Metrics;
 
 /// The interval between two checks.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Whether the free space is above the reserve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    Room,
+    Enough,
     Low,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Disk {
     dir: File,
     reserve: u64,
     state: watch::Sender<State>,
-    complained: OnceLock<()>,
+    warned: OnceLock<()>,
 }
 
 impl Disk {
@@ -39,10 +39,10 @@ impl Disk {
         let disk = Self {
             dir: File::open(data_dir)?,
             reserve,
-            state: watch::Sender::new(State::Room),
-            complained: OnceLock::new(),
+            state: watch::Sender::new(State::Enough),
+            warned: OnceLock::new(),
         };
-        disk.look();
+        disk.check();
         Ok(disk)
     }
 
@@ -52,43 +52,43 @@ impl Disk {
         match plexus_agent::free_bytes(&self.dir) {
             Ok(free) => Some(free),
             Err(error) => {
-                self.complained
+                self.warned
                     .get_or_init(|| tracing::warn!(%error, "it is not known how much room the disk has"));
                 None
             }
         }
     }
 
-    fn look(&self) -> State {
+    fn check(&self) -> State {
         let free = self.free();
-        let state = if free.is_some_and(|free| free < self.reserve) { State::Low } else { State::Room };
+        let state = if free.is_some_and(|free| free < self.reserve) { State::Low } else { State::Enough };
         let changed = self.state.send_if_modified(|known| std::mem::replace(known, state) != state);
         match (changed, state) {
             (true, State::Low) => tracing::warn!(free, "the disk is low: nothing new is begun"),
-            (true, State::Room) => tracing::info!(free, "the disk has room again"),
+            (true, State::Enough) => tracing::info!(free, "the disk has room again"),
             (false, _) => {}
         }
         state
     }
 
     /// Waits until space is available, which is usually at once.
-    pub(crate) async fn room(&self) {
+    pub(crate) async fn wait_for_space(&self) {
         let mut state = self.state.subscribe();
         // `self` owns the sender, so it is not dropped while this waits.
-        let _ = state.wait_for(|state| *state == State::Room).await;
+        let _ = state.wait_for(|state| *state == State::Enough).await;
     }
 
     /// Checks the disk periodically, for as long as it is polled.
     pub(crate) async fn watch(&self) -> Infallible {
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
-            self.look();
+            tokio::time::sleep(CHECK_EVERY).await;
+            self.check();
         }
     }
 
     /// Returns an error while the disk is low.
-    pub(crate) fn check_room(&self, metrics: &Metrics) -> Result<(), Error> {
-        if self.look() == State::Room {
+    pub(crate) fn check_space(&self, metrics: &Metrics) -> Result<(), Error> {
+        if self.check() == State::Enough {
             return Ok(());
         }
         metrics.refused(Limit::Reserve);

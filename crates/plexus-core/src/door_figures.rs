@@ -1,4 +1,4 @@
-//! Metrics of the doors: open connections per door, and the peers that were turned away because they took too long or
+//! Metrics of the doors: open connections per door, and the peers that were rejected because they took too long or
 //! asked for too much. The doors count; `/metrics` shows the figures with all others.
 
 use prometheus_client::metrics::counter::Counter;
@@ -35,9 +35,9 @@ impl DoorName {
     }
 }
 
-/// Why a door turned a peer away.
+/// Why a door rejected a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turned {
+pub enum RejectReason {
     /// A waiting connection was closed to make room for another.
     Waiting,
     /// A TLS handshake took too long.
@@ -58,7 +58,7 @@ pub enum Turned {
     Bytes,
 }
 
-impl Turned {
+impl RejectReason {
     const ALL: [Self; 9] = [
         Self::Waiting,
         Self::Handshake,
@@ -94,7 +94,7 @@ impl Turned {
 #[derive(Debug, Clone, Default)]
 pub struct DoorFigures {
     connections: Family<Label, Gauge>,
-    turned: Family<Label, Counter>,
+    rejected: Family<Label, Counter>,
 }
 
 /// Counts a connection until it is dropped.
@@ -112,12 +112,12 @@ impl DoorFigures {
         for door in DoorName::ALL {
             drop(self.connections.get_or_create(&door.label()));
         }
-        for turned in Turned::ALL {
-            drop(self.turned.get_or_create(&turned.label()));
+        for reason in RejectReason::ALL {
+            drop(self.rejected.get_or_create(&reason.label()));
         }
         to.register("connections", "Open connections", self.connections.clone());
         let help = "Connections and requests turned away because a limit of the doors was reached";
-        to.register("turned_away", help, self.turned.clone());
+        to.register("turned_away", help, self.rejected.clone());
     }
 
     /// Counts an accepted connection until the returned value is dropped.
@@ -127,9 +127,9 @@ impl DoorFigures {
         Connected(gauge)
     }
 
-    /// Counts a peer that was turned away.
-    pub fn turned_away(&self, why: Turned) {
-        self.turned.get_or_create(&why.label()).inc();
+    /// Counts a peer that was rejected.
+    pub fn rejected(&self, why: RejectReason) {
+        self.rejected.get_or_create(&why.label()).inc();
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_counts_until_it_is_gone() {
+    fn a_connection_counts_until_it_is_closed() {
         let figures = DoorFigures::default();
         let (one, other) = (figures.connected(DoorName::Http), figures.connected(DoorName::Http));
         let counted = || figures.connections.get_or_create(&DoorName::Http.label()).get();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use plexus_files::{Helper, HelperError, Kind, ReadFile, Verb};
-use plexus_store::Places;
+use plexus_store::Slots;
 use tokio::io::AsyncWrite;
 use tokio_util::sync::CancellationToken;
 
@@ -14,11 +14,11 @@ use crate::sandbox::SandboxSetup;
 
 pub use plexus_files::{FileError, FileRead};
 
-/// The maximum number of helpers of each kind at a time. A helper that an agent causes to hang holds its place until it
+/// The maximum number of helpers of each kind at a time. A helper that an agent causes to hang holds its slot until it
 /// is killed.
-const AT_ONCE: usize = 6;
+const MAX_HELPERS: usize = 6;
 /// The number of them that callers other than the operator may use.
-const SHARED: usize = 4;
+const MAX_SHARED_HELPERS: usize = 4;
 /// How long the hub waits for a helper when it shuts down.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
@@ -26,18 +26,18 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Files {
     helper: Helper,
-    reads: Places,
-    looks: Places,
-    makings: Places,
+    reads: Slots,
+    comparisons: Slots,
+    creations: Slots,
     closing: CancellationToken,
 }
 
 impl Files {
     /// Helpers in the same sandbox as the children. The hub cancels `closing` when it shuts down.
-    pub(crate) fn new(program: PathBuf, walls: &SandboxSetup, closing: CancellationToken) -> Self {
-        let places = || Places::new(AT_ONCE, SHARED);
-        let helper = Helper::new(program, walls.around(None));
-        Self { helper, reads: places(), looks: places(), makings: places(), closing }
+    pub(crate) fn new(program: PathBuf, sandbox: &SandboxSetup, closing: CancellationToken) -> Self {
+        let slots = || Slots::new(MAX_HELPERS, MAX_SHARED_HELPERS);
+        let helper = Helper::new(program, sandbox.around(None));
+        Self { helper, reads: slots(), comparisons: slots(), creations: slots(), closing }
     }
 
     /// Reads at most `limit` bytes of a regular file. Links are followed as a child would follow them.
@@ -58,17 +58,17 @@ impl Files {
         input: Option<&Path>,
         body: &mut (impl AsyncWrite + Unpin),
     ) -> Result<V::Answer, HelperError> {
-        let places = match V::KIND {
+        let slots = match V::KIND {
             Kind::Read => &self.reads,
-            Kind::Look => &self.looks,
-            Kind::Make => &self.makings,
+            Kind::Compare => &self.comparisons,
+            Kind::Create => &self.creations,
         };
         let closed = async || {
             self.closing.cancelled().await;
             tokio::time::sleep(CLOSE_WITHIN).await;
         };
-        let _place = tokio::select! {
-            place = places.take() => place.map_err(|error| HelperError::Failed(error.to_string()))?,
+        let _slot = tokio::select! {
+            slot = slots.take() => slot.map_err(|error| HelperError::Failed(error.to_string()))?,
             () = closed() => return Err(HelperError::TimedOut),
         };
         self.helper.call(verb, input, body, closed()).await

@@ -20,8 +20,8 @@ use plexus_book::now;
 /// The maximum number of items that one step reads or deletes.
 const PAGE: u64 = 20;
 /// The pause after a step, as a multiple of the duration of the step, and its minimum.
-const REST: u32 = 4;
-const LEAST_REST: Duration = Duration::from_millis(5);
+const PAUSE_FACTOR: u32 = 4;
+const MIN_PAUSE: Duration = Duration::from_millis(5);
 
 /// Deletes old data periodically, for as long as it is polled.
 pub(crate) async fn run(keeping: Housekeeping) -> Infallible {
@@ -97,9 +97,9 @@ async fn step(keeping: &Housekeeping, changes: Vec<Change>) -> Result<usize, Sto
     if changes.is_empty() {
         return Ok(0);
     }
-    let begun = Instant::now();
+    let started = Instant::now();
     let removed = keeping.commits.commit(changes).await?.removed;
-    tokio::time::sleep((begun.elapsed() * REST).max(LEAST_REST)).await;
+    tokio::time::sleep((started.elapsed() * PAUSE_FACTOR).max(MIN_PAUSE)).await;
     Ok(removed)
 }
 
@@ -151,7 +151,7 @@ async fn remove_files(keeping: &Housekeeping, runs: Vec<RunKey>) {
     let mut removed = Vec::new();
     for key in runs {
         let dir = RunDir::new(keeping.settings.run_dir(key));
-        match tokio::task::spawn_blocking(move || dir.remove(LEAST_REST)).await {
+        match tokio::task::spawn_blocking(move || dir.remove(MIN_PAUSE)).await {
             Ok(Ok(())) => removed.push(Change::Remove(Removable::RunFiles(key))),
             Ok(Err(error)) => {
                 tracing::warn!(session = %key.session, run = key.run, %error, "files could not be removed");

@@ -30,7 +30,7 @@ const HARMLESS: [&str; 10] = [
 
 /// Returns the parameters if this caller may give them. Missing ones get values that are no less restrictive than the
 /// caller's own.
-pub(crate) async fn bounded(
+pub(crate) async fn restrict(
     store: &dyn Store,
     settings: &Settings,
     caller: &Admitted,
@@ -78,10 +78,10 @@ pub(crate) async fn check_mode_by(
 }
 
 /// The directory that a session must stay in, if its creator is a session.
-pub(crate) async fn place_of(store: &dyn Store, made_by: &AskedOf) -> Result<Option<PathBuf>, Error> {
-    let AskedOf::Session { id } = made_by else { return Ok(None) };
-    let maker = store.session(*id).await.map_err(store_error)?.ok_or_else(|| session_not_found(id))?;
-    Ok(Some(maker.config.working_dir.into()))
+pub(crate) async fn working_dir_of(store: &dyn Store, creator: &AskedOf) -> Result<Option<PathBuf>, Error> {
+    let AskedOf::Session { id } = creator else { return Ok(None) };
+    let session = store.session(*id).await.map_err(store_error)?.ok_or_else(|| session_not_found(id))?;
+    Ok(Some(session.config.working_dir.into()))
 }
 
 /// The caller's own configuration, if it is a session.

@@ -60,7 +60,7 @@ pub use access::{Admitted, Needs};
 pub use audit_anchor::AuditAnchor;
 pub use builder::{HubBuilder, StartError, standard_methods};
 pub use caller::{Caller, Door, Notification};
-pub use door_figures::{Connected, DoorFigures, DoorName, Turned};
+pub use door_figures::{Connected, DoorFigures, DoorName, RejectReason};
 pub use files::{FileError, FileRead, Files};
 pub use follow::{
     ApprovalFollower, ApprovalUpdate, ChangeFollower, EventCursor, FollowedEvent, SessionFollower,

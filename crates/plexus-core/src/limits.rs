@@ -147,28 +147,28 @@ impl Limit {
 
 /// Counts what is about to be stored. It counts ids, so that repeated reports of one item count once.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
+pub(crate) struct Reservations {
     /// The living sessions, and the party that each answers to.
     sessions: Mutex<HashMap<SessionId, AskedOf>>,
-    open: Mutex<OpenBook>,
+    open: Mutex<OpenApprovals>,
 }
 
 #[derive(Debug, Default)]
-struct OpenBook {
+struct OpenApprovals {
     /// The bytes of each approval's input.
     bytes: HashMap<ApprovalId, usize>,
-    in_all: usize,
+    total: usize,
 }
 
-impl Room {
-    /// Reserves a place for a session that is about to be stored.
-    pub(crate) fn admit(
+impl Reservations {
+    /// Reserves a slot for a session that is about to be stored.
+    pub(crate) fn reserve_session(
         &self,
         session: SessionId,
         answers_to: &AskedOf,
         limits: &Limits,
     ) -> Result<(), Limit> {
-        let mut sessions = locked(&self.sessions);
+        let mut sessions = lock(&self.sessions);
         if sessions.len() >= limits.sessions {
             return Err(Limit::Sessions);
         }
@@ -192,23 +192,28 @@ impl Room {
     }
 
     /// Counts a session that an earlier hub stored.
-    pub(crate) fn lives(&self, session: SessionId, answers_to: AskedOf) {
-        locked(&self.sessions).insert(session, answers_to);
+    pub(crate) fn add_session(&self, session: SessionId, answers_to: AskedOf) {
+        lock(&self.sessions).insert(session, answers_to);
     }
 
-    /// Releases the place of a session that was deleted or could not be stored.
-    pub(crate) fn leaves(&self, session: SessionId) {
-        locked(&self.sessions).remove(&session);
+    /// Releases the slot of a session that was deleted or could not be stored.
+    pub(crate) fn release_session(&self, session: SessionId) {
+        lock(&self.sessions).remove(&session);
     }
 
-    /// Reserves room for an approval with an input of this size that is about to be stored.
-    pub(crate) fn ask(&self, approval: ApprovalId, bytes: usize, limits: &Limits) -> Result<(), Limit> {
-        let mut open = locked(&self.open);
+    /// Reserves a slot for an approval with an input of this size that is about to be stored.
+    pub(crate) fn reserve_approval(
+        &self,
+        approval: ApprovalId,
+        bytes: usize,
+        limits: &Limits,
+    ) -> Result<(), Limit> {
+        let mut open = lock(&self.open);
         if open.bytes.len() >= limits.open_approvals {
             return Err(Limit::OpenApprovals);
         }
         // A single approval always fits: inputs that are too large to review were denied before.
-        if open.in_all > 0 && open.in_all + bytes > limits.open_approvals_bytes {
+        if open.total > 0 && open.total + bytes > limits.open_approvals_bytes {
             return Err(Limit::OpenApprovalsBytes);
         }
         open.insert(approval, bytes);
@@ -216,22 +221,22 @@ impl Room {
     }
 
     /// Counts an open approval that an earlier hub stored.
-    pub(crate) fn is_open(&self, approval: ApprovalId, bytes: usize) {
-        locked(&self.open).insert(approval, bytes);
+    pub(crate) fn add_approval(&self, approval: ApprovalId, bytes: usize) {
+        lock(&self.open).insert(approval, bytes);
     }
 
-    /// Releases the room of a resolved approval.
-    pub(crate) fn resolved(&self, approval: ApprovalId) {
-        let mut open = locked(&self.open);
+    /// Releases the slot of a resolved approval.
+    pub(crate) fn release_approval(&self, approval: ApprovalId) {
+        let mut open = lock(&self.open);
         let bytes = open.bytes.remove(&approval).unwrap_or(0);
-        open.in_all -= bytes;
+        open.total -= bytes;
     }
 }
 
-impl OpenBook {
+impl OpenApprovals {
     fn insert(&mut self, approval: ApprovalId, bytes: usize) {
-        self.in_all += bytes;
-        self.in_all -= self.bytes.insert(approval, bytes).unwrap_or(0);
+        self.total += bytes;
+        self.total -= self.bytes.insert(approval, bytes).unwrap_or(0);
     }
 }
 
@@ -245,17 +250,17 @@ fn agents_above<'a>(sessions: &'a HashMap<SessionId, AskedOf>, answers_to: &'a A
     above.filter(|agent| **agent != AskedOf::Operator).take(MAX_DEPTH).collect()
 }
 
-fn locked<T>(counted: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(counted: &Mutex<T>) -> MutexGuard<'_, T> {
     counted.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The approximate size of an input in bytes.
-pub(crate) fn weight(input: &Object) -> usize {
+pub(crate) fn input_size(input: &Object) -> usize {
     fn of(value: &Value) -> usize {
         match value {
             Value::String(text) => text.len(),
             Value::Array(items) => items.iter().map(of).sum::<usize>() + items.len(),
-            Value::Object(fields) => weight(fields),
+            Value::Object(fields) => input_size(fields),
             Value::Null | Value::Bool(_) | Value::Number(_) => 8,
         }
     }
@@ -264,12 +269,12 @@ pub(crate) fn weight(input: &Object) -> usize {
 
 /// A token bucket: a rate per minute, with a burst of the same size after a quiet minute.
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
+pub(crate) struct RateLimit {
     /// When the bucket will be full again if nothing is taken.
     full_at: Option<Instant>,
 }
 
-impl Pace {
+impl RateLimit {
     /// Takes a token if one is available; returns whether it did.
     pub(crate) fn take(&mut self, now: Instant, per_minute: u32) -> bool {
         let minute = Duration::from_secs(60);
@@ -287,11 +292,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pace_allows_a_burst_and_then_one_after_the_other() {
-        let (mut pace, start) = (Pace::default(), Instant::now());
+    fn a_rate_limit_allows_a_burst_and_then_one_at_a_time() {
+        let (mut rate_limit, start) = (RateLimit::default(), Instant::now());
         let mut free_after = |millis| {
             let now = start + Duration::from_millis(millis);
-            (0..100).filter(|_| pace.take(now, 60)).count()
+            (0..100).filter(|_| rate_limit.take(now, 60)).count()
         };
         assert_eq!(free_after(0), 60);
         assert_eq!(free_after(0), 0);
@@ -302,47 +307,52 @@ mod tests {
     #[test]
     fn a_tree_grows_as_deep_and_as_large_as_it_may() {
         let limits = Limits { depth: 2, descendants: 3, ..Limits::default() };
-        let room = Room::default();
-        let admit = |answers_to: &AskedOf| {
+        let reservations = Reservations::default();
+        let reserve_session = |answers_to: &AskedOf| {
             let id = SessionId::random();
-            room.admit(id, answers_to, &limits).map(|()| AskedOf::Session { id })
+            reservations.reserve_session(id, answers_to, &limits).map(|()| AskedOf::Session { id })
         };
         let outside = AskedOf::Parent { id: "outside".to_owned() };
         for above in [AskedOf::Operator, outside.clone()] {
-            let top = admit(&above).expect("a first one");
-            let child = admit(&top).expect("one below it");
-            let grandchild = admit(&child).expect("and one below that");
-            assert_eq!(admit(&grandchild), Err(Limit::Depth));
+            let top = reserve_session(&above).expect("a first one");
+            let child = reserve_session(&top).expect("one below it");
+            let grandchild = reserve_session(&child).expect("and one below that");
+            assert_eq!(reserve_session(&grandchild), Err(Limit::Depth));
             // The external agent has three descendants by now, the top session two.
-            let one_more = admit(&top);
+            let one_more = reserve_session(&top);
             if above == outside {
                 assert_eq!(one_more, Err(Limit::Descendants));
             } else {
                 let one_more = one_more.expect("a third");
-                assert_eq!(admit(&one_more), Err(Limit::Descendants), "below the top, at whatever depth");
-                admit(&above).expect("the operator may have as many as there may be");
+                assert_eq!(
+                    reserve_session(&one_more),
+                    Err(Limit::Descendants),
+                    "below the top, at whatever depth"
+                );
+                reserve_session(&above).expect("the operator may have as many as there may be");
             }
         }
-        let another = admit(&AskedOf::Parent { id: "another".to_owned() }).expect("an agent of its own");
+        let another =
+            reserve_session(&AskedOf::Parent { id: "another".to_owned() }).expect("an agent of its own");
         let AskedOf::Session { id } = another else { panic!("{another:?}") };
-        room.leaves(id);
-        assert!(!locked(&room.sessions).contains_key(&id));
+        reservations.release_session(id);
+        assert!(!lock(&reservations.sessions).contains_key(&id));
     }
 
     #[test]
-    fn room_is_counted_once_however_often_it_is_told() {
+    fn an_approval_reported_twice_is_counted_once() {
         let limits = Limits { open_approvals: 2, open_approvals_bytes: 100, ..Limits::default() };
-        let room = Room::default();
+        let reservations = Reservations::default();
         let [one, two, three] = [(); 3].map(|()| ApprovalId::random());
-        room.is_open(one, 60);
-        room.is_open(one, 60);
-        assert_eq!(room.ask(two, 50, &limits), Err(Limit::OpenApprovalsBytes));
-        assert_eq!(room.ask(two, 40, &limits), Ok(()));
-        assert_eq!(room.ask(three, 0, &limits), Err(Limit::OpenApprovals));
+        reservations.add_approval(one, 60);
+        reservations.add_approval(one, 60);
+        assert_eq!(reservations.reserve_approval(two, 50, &limits), Err(Limit::OpenApprovalsBytes));
+        assert_eq!(reservations.reserve_approval(two, 40, &limits), Ok(()));
+        assert_eq!(reservations.reserve_approval(three, 0, &limits), Err(Limit::OpenApprovals));
         for _ in 0..2 {
-            room.resolved(one);
-            room.resolved(two);
+            reservations.release_approval(one);
+            reservations.release_approval(two);
         }
-        assert_eq!(room.ask(three, 1000, &limits), Ok(()), "one alone always fits");
+        assert_eq!(reservations.reserve_approval(three, 1000, &limits), Ok(()), "one alone always fits");
     }
 }

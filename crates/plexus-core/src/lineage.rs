@@ -14,14 +14,14 @@ use crate::tree::MAX_DEPTH;
 use plexus_book::now;
 
 /// A call that is checked against a rule or a scope.
-pub(crate) struct JudgedCall {
+pub(crate) struct CheckedCall {
     tool_name: String,
     input: Value,
     cwd: PathBuf,
     home: Option<PathBuf>,
 }
 
-impl JudgedCall {
+impl CheckedCall {
     pub(crate) fn new(tool_name: &str, input: Value, cwd: PathBuf, home: Option<PathBuf>) -> Self {
         Self { tool_name: tool_name.to_owned(), input, cwd, home }
     }
@@ -70,7 +70,7 @@ impl Lineage {
     }
 
     /// Whether `session` may allow this call of a descendant.
-    pub(crate) fn may_allow(&self, session: SessionId, call: &JudgedCall) -> bool {
+    pub(crate) fn may_allow(&self, session: SessionId, call: &CheckedCall) -> bool {
         self.scopes_of(session).is_some_and(|scopes| scopes.may_allow(&call.as_call()))
     }
 

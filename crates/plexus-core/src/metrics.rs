@@ -71,16 +71,16 @@ pub(crate) struct Metrics {
 
 /// Raises a gauge by one until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Raised(Gauge);
+pub(crate) struct GaugeGuard(Gauge);
 
-impl Raised {
+impl GaugeGuard {
     fn by_one(gauge: &Gauge) -> Self {
         gauge.inc();
         Self(gauge.clone())
     }
 }
 
-impl Drop for Raised {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -158,14 +158,14 @@ impl Metrics {
 
     /// Counts the contents of a commit.
     pub(crate) fn on_commit(&self, committed: &Committed) {
-        let mut told = None;
+        let mut counted = None;
         for entry in &committed.feed {
             match &entry.entry {
                 FeedEntry::Asked { .. } => _ = self.asked.inc(),
                 // The feed has one entry per ancestor for the same turn, one after the other.
-                FeedEntry::Finished { turn, .. } if told == Some((entry.session, *turn)) => {}
+                FeedEntry::Finished { turn, .. } if counted == Some((entry.session, *turn)) => {}
                 FeedEntry::Finished { turn, status, .. } => {
-                    told = Some((entry.session, *turn));
+                    counted = Some((entry.session, *turn));
                     if let Some(outcome) = outcome(*status) {
                         self.turns.get_or_create(&[("outcome", outcome)]).inc();
                     }
@@ -192,8 +192,8 @@ impl Metrics {
     }
 
     /// Counts a follower until the returned value is dropped.
-    pub(crate) fn listen(&self, stream: Stream) -> Raised {
-        Raised::by_one(&self.listeners.get_or_create(&label_of(stream)))
+    pub(crate) fn listen(&self, stream: Stream) -> GaugeGuard {
+        GaugeGuard::by_one(&self.listeners.get_or_create(&label_of(stream)))
     }
 }
 
@@ -212,7 +212,7 @@ impl Metrics {
     }
 
     /// All metrics, in the OpenMetrics text format, which Prometheus reads.
-    pub(crate) async fn text(&self, store: &dyn Store, settings: &Settings, now_is: Present) -> String {
+    pub(crate) async fn text(&self, store: &dyn Store, settings: &Settings, current: Current) -> String {
         let (tally, lags) = tokio::join!(store.tally(), lags(store, settings));
         // A figure that cannot be read is NaN; the others are still shown.
         let (mut sessions, mut open, mut oldest) = (f64::NAN, f64::NAN, f64::NAN);
@@ -226,12 +226,12 @@ impl Metrics {
             worst = lags.iter().max().copied().unwrap_or(0) as f64;
         }
         self.sessions.set(sessions);
-        self.children.set(now_is.children as f64);
+        self.children.set(current.children as f64);
         self.open.set(open);
         self.oldest.set(oldest);
         self.lag.set(lag);
         self.worst_lag.set(worst);
-        self.disk_free.set(now_is.disk_free.map_or(f64::NAN, |free| free as f64));
+        self.disk_free.set(current.disk_free.map_or(f64::NAN, |free| free as f64));
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry);
@@ -248,12 +248,12 @@ impl Meter for Metrics {
     }
 
     fn hold(&self) -> Box<dyn Any + Send> {
-        Box::new(Raised::by_one(&self.held))
+        Box::new(GaugeGuard::by_one(&self.held))
     }
 }
 
 /// Figures that only the hub knows, at the time of the request.
-pub(crate) struct Present {
+pub(crate) struct Current {
     /// The number of children with a running process.
     pub(crate) children: usize,
     pub(crate) disk_free: Option<u64>,
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_counts_until_it_is_let_go() {
+    fn a_held_operation_counts_until_it_continues() {
         let metrics = Metrics::default();
         let (one, other) = (metrics.hold(), metrics.hold());
         assert_eq!(metrics.held.get(), 2);

@@ -13,7 +13,7 @@ use crate::disk::Disk;
 use crate::escalation::Escalation;
 use crate::files::Files;
 use crate::keepers::Keepers;
-use crate::limits::Room;
+use crate::limits::Reservations;
 use crate::loading::UserSettings;
 use crate::metrics::Metrics;
 use crate::policy::Policies;
@@ -33,7 +33,7 @@ pub(crate) struct Parts {
     pub(crate) book: Arc<Book>,
     pub(crate) policies: Arc<Policies>,
     pub(crate) escalation: Arc<Escalation>,
-    pub(crate) room: Arc<Room>,
+    pub(crate) reservations: Arc<Reservations>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) deltas: Arc<Deltas>,
     pub(crate) disk: Disk,

@@ -11,7 +11,7 @@ use plexus_agent::{
     Inode, Protection as Protected, RunDir, Sandbox, SandboxPart, SandboxState, Tracing, list_data_dir,
     read_sandbox, try_sandbox,
 };
-use plexus_protocol::claudecode::{Protection, SandboxView, SessionView, Wall as Shown};
+use plexus_protocol::claudecode::{Protection, SandboxView, SessionView, Wall as WallView};
 use plexus_protocol::{Error, ErrorKind};
 
 use crate::{SandboxSetting, Settings};
@@ -200,19 +200,19 @@ impl SandboxSetup {
     /// Adds the sandbox of the session's process to a view; without a process, the sandbox that its next one will get.
     pub(crate) fn show(&self, view: &mut SessionView, latest: &RunDir) {
         let granted = &self.granted;
-        let walled = match view.pid {
+        let state = match view.pid {
             None => granted.clone(),
             Some(_) => match (read_sandbox(latest), granted) {
-                (Some(walled), _) => walled,
+                (Some(state), _) => state,
                 (None, SandboxState::None { .. }) => granted.clone(),
                 (None, SandboxState::Namespaces { .. }) => {
                     SandboxState::None { reason: "its process has said nothing of one".to_owned() }
                 }
             },
         };
-        match walled {
+        match state {
             SandboxState::Namespaces { signals, terminals, descriptors, memory, parts: _ } => {
-                view.wall = Some(Shown::Namespaces);
+                view.wall = Some(WallView::Namespaces);
                 view.sandbox = Some(SandboxView {
                     signals: shown(signals),
                     terminals: shown(terminals),
@@ -221,7 +221,7 @@ impl SandboxSetup {
                 });
             }
             SandboxState::None { reason } => {
-                view.wall = Some(Shown::None);
+                view.wall = Some(WallView::None);
                 view.wall_missing = Some(reason);
             }
         }
@@ -232,7 +232,7 @@ impl SandboxSetup {
 mod tests {
     use super::*;
 
-    fn walls(setting: SandboxSetting, granted: SandboxState, dir: &Path) -> SandboxSetup {
+    fn setup(setting: SandboxSetting, granted: SandboxState, dir: &Path) -> SandboxSetup {
         SandboxSetup::new(dir.to_owned(), setting, granted, granted_before(dir))
     }
 
@@ -256,7 +256,7 @@ mod tests {
         use SandboxPart::{Files, Processes, Signals, Terminals};
 
         let dir = tempfile::tempdir().unwrap();
-        let wanted = |granted| walls(SandboxSetting::Wanted, granted, dir.path());
+        let wanted = |granted| setup(SandboxSetting::Wanted, granted, dir.path());
         assert_eq!(wanted(refused()).required(), None, "it never was");
         let required = |granted| wanted(granted).required().map(Vec::from_iter);
         assert_eq!(required(granted(&[Files, Signals])), Some(vec![Files, Signals]));
@@ -267,7 +267,7 @@ mod tests {
         assert!(lost.remedy().contains("plexus down") && lost.remedy().contains("sandboxed"));
         let around = lost.around(None).expect("the hub's helpers do not go without either");
         assert_eq!((around.hide.as_path(), around.inode), (dir.path(), Inode::of(dir.path()).ok()));
-        assert_eq!(walls(SandboxSetting::Off, refused(), dir.path()).required(), None);
+        assert_eq!(setup(SandboxSetting::Off, refused(), dir.path()).required(), None);
         std::fs::remove_file(dir.path().join("sandboxed")).unwrap();
         assert_eq!(wanted(refused()).required(), None, "the operator accepts what the system grants");
     }

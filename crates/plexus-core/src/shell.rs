@@ -65,14 +65,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_does_not_choose_the_shell() {
+    fn given_variables_do_not_choose_the_shell() {
         let mut env = given();
         choose(&mut env, Some("/bin/bash".into()), Some("/bin/fish".into()));
         assert_eq!(plain(&env), [("A", "b"), (SHELL_VARIABLE, "/bin/bash"), ("SHELL", "/bin/bash")]);
     }
 
     #[test]
-    fn without_bash_the_hubs_shell_is_left_and_nothing_that_was_given() {
+    fn without_bash_the_hubs_own_shell_is_used() {
         let mut env = given();
         choose(&mut env, None, Some("/bin/zsh".into()));
         assert_eq!(plain(&env), [("A", "b"), ("SHELL", "/bin/zsh")]);

@@ -11,7 +11,7 @@ use crate::access::Admitted;
 use crate::files::{FileError, Files};
 
 /// The maximum size of a file that is shown, in bytes.
-const MOST_BYTES: u64 = 1024 * 1024;
+const MAX_BYTES: u64 = 1024 * 1024;
 
 /// The file that this call will change; `None` if it changes none, or if the caller is an agent.
 pub(crate) async fn target_file(files: &Files, caller: &Admitted, approval: &Approval) -> Option<TargetFile> {
@@ -21,8 +21,8 @@ pub(crate) async fn target_file(files: &Files, caller: &Admitted, approval: &App
     let target = target(&approval.tool_name, &approval.input, Path::new(&approval.cwd))?;
     let path = target.to_string_lossy().into_owned();
     let unavailable = |reason: String| TargetFile::Unavailable { path: path.clone(), reason };
-    Some(match files.read(&target, MOST_BYTES).await {
-        Ok(read) if read.truncated => unavailable(format!("it is larger than {MOST_BYTES} bytes")),
+    Some(match files.read(&target, MAX_BYTES).await {
+        Ok(read) if read.truncated => unavailable(format!("it is larger than {MAX_BYTES} bytes")),
         Ok(read) => match String::from_utf8(read.content) {
             Ok(text) => TargetFile::Text { path, text },
             Err(_) => unavailable("it is not UTF-8 text".to_owned()),

@@ -18,23 +18,23 @@ pub struct Known {
     /// The caller.
     pub principal: Principal,
     /// The token, if its validity can end.
-    ends: Option<TokenKey>,
+    expires: Option<TokenKey>,
 }
 
 impl Known {
     /// A caller that stays valid forever: identified by the operator's own token, or by the system.
-    pub fn for_good(principal: Principal) -> Self {
-        Self { principal, ends: None }
+    pub fn permanent(principal: Principal) -> Self {
+        Self { principal, expires: None }
     }
 
     /// Whether the validity can end.
-    pub fn can_end(&self) -> bool {
-        self.ends.is_some()
+    pub fn can_expire(&self) -> bool {
+        self.expires.is_some()
     }
 }
 
 /// The caller that a token belongs to; `None` for an unknown token.
-pub(crate) async fn known_by(
+pub(crate) async fn identify(
     store: &dyn Store,
     operator_token: &str,
     token: &str,
@@ -42,11 +42,11 @@ pub(crate) async fn known_by(
     let hash = token_hash(token);
     // Comparing hashes reveals nothing about the token through timing.
     if hash == token_hash(operator_token) {
-        return Ok(Some(Known::for_good(Principal::Operator)));
+        return Ok(Some(Known::permanent(Principal::Operator)));
     }
     if let Some(run) = store.run_of_token(&hash).await.map_err(store_error)? {
         let principal = Principal::Session { id: run.key.session, run: run.key.run };
-        return Ok(Some(Known { principal, ends: Some(TokenKey::Run(run.key)) }));
+        return Ok(Some(Known { principal, expires: Some(TokenKey::Run(run.key)) }));
     }
     let token = store.token_of_hash(&hash, now()).await.map_err(store_error)?;
     Ok(token.map(|TokenRow { name, right, .. }| {
@@ -54,16 +54,16 @@ pub(crate) async fn known_by(
             TokenRight::Operator => Principal::Operator,
             right => Principal::Token { name: name.clone(), right },
         };
-        Known { principal, ends: Some(TokenKey::Token(name)) }
+        Known { principal, expires: Some(TokenKey::Token(name)) }
     }))
 }
 
 /// Waits until the caller's token is no longer valid; forever if its validity cannot end.
 pub(crate) async fn token_ends(store: &dyn Store, commits: &Commits, known: &Known) {
-    let Some(ends) = &known.ends else { return std::future::pending().await };
-    let mut signal = commits.signals().subscribe(Topic::Token(ends.to_string()));
+    let Some(expires) = &known.expires else { return std::future::pending().await };
+    let mut signal = commits.signals().subscribe(Topic::Token(expires.to_string()));
     loop {
-        let ends_at = match ends {
+        let expires_at = match expires {
             TokenKey::Run(key) => {
                 let run = commits.retry(|| store.run(*key)).await;
                 run.filter(|run| run.state != RunState::Ended).map(|_| None)
@@ -73,11 +73,11 @@ pub(crate) async fn token_ends(store: &dyn Store, commits: &Commits, known: &Kno
                 tokens.into_iter().find(|token| token.name == *name).map(|token| token.expires_at)
             }
         };
-        let Some(ends_at) = ends_at else { return };
-        let left = ends_at.map(|at| Duration::from_secs(at.saturating_sub(now())));
+        let Some(expires_at) = expires_at else { return };
+        let remaining = expires_at.map(|at| Duration::from_secs(at.saturating_sub(now())));
         tokio::select! {
             () = next(&mut signal) => {}
-            () = sleep(left.unwrap_or(Duration::MAX)) => {}
+            () = sleep(remaining.unwrap_or(Duration::MAX)) => {}
         }
     }
 }

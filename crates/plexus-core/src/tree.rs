@@ -6,16 +6,16 @@ use std::collections::{HashMap, HashSet};
 
 use plexus_protocol::Principal;
 use plexus_protocol::claudecode::TreeView;
-use plexus_store::{LivingSession, TurnStatus};
+use plexus_store::{SessionWithState, TurnStatus};
 
 /// Trees are a few levels deep. This limit only stops a walk over a damaged store.
 pub(crate) const MAX_DEPTH: usize = 64;
 
 /// A session as a caller sees it.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct VisibleSession {
     /// The session.
-    pub(crate) living: LivingSession,
+    pub(crate) session: SessionWithState,
     /// Its depth below the topmost session that the caller sees.
     pub(crate) depth: u32,
     /// The totals of the session and its descendants.
@@ -24,13 +24,13 @@ pub(crate) struct Seen {
 
 /// The sessions that a caller sees, parents before children, siblings in order of creation. `sessions` must be sorted
 /// oldest first.
-pub(crate) fn seen_by(principal: &Principal, sessions: Vec<LivingSession>) -> Vec<Seen> {
+pub(crate) fn visible_to(principal: &Principal, sessions: Vec<SessionWithState>) -> Vec<VisibleSession> {
     let ids: HashSet<String> = sessions.iter().map(key).collect();
     let mut below: HashMap<String, Vec<usize>> = HashMap::new();
     for (at, session) in sessions.iter().enumerate() {
         below.entry(session.row.answers_to.key()).or_default().push(at);
     }
-    let is_top = |session: &LivingSession| match principal {
+    let is_top = |session: &SessionWithState| match principal {
         // A session without a living parent is the root of its own tree.
         Principal::Operator | Principal::Token { .. } => !ids.contains(&session.row.answers_to.key()),
         Principal::Parent { .. } => session.row.answers_to == principal.asked_as(),
@@ -38,36 +38,36 @@ pub(crate) fn seen_by(principal: &Principal, sessions: Vec<LivingSession>) -> Ve
     };
     let mut left: Vec<(usize, u32)> =
         sessions.iter().enumerate().rev().filter(|(_, it)| is_top(it)).map(|(at, _)| (at, 0)).collect();
-    let mut sessions: Vec<Option<LivingSession>> = sessions.into_iter().map(Some).collect();
-    let mut seen: Vec<Seen> = Vec::new();
+    let mut sessions: Vec<Option<SessionWithState>> = sessions.into_iter().map(Some).collect();
+    let mut seen: Vec<VisibleSession> = Vec::new();
     while let Some((at, depth)) = left.pop() {
         // Each session is visited once, even if a damaged store makes it its own ancestor.
-        let Some(living) = sessions[at].take() else { continue };
-        let children = below.get(&key(&living)).into_iter().flatten();
+        let Some(session) = sessions[at].take() else { continue };
+        let children = below.get(&key(&session)).into_iter().flatten();
         left.extend(children.rev().map(|child| (*child, depth + 1)));
-        let tree = alone(&living);
-        seen.push(Seen { living, depth, tree });
+        let tree = alone(&session);
+        seen.push(VisibleSession { session, depth, tree });
     }
     add_up(&mut seen);
     seen
 }
 
-fn key(session: &LivingSession) -> String {
+fn key(session: &SessionWithState) -> String {
     format!("session:{}", session.row.id)
 }
 
-fn alone(living: &LivingSession) -> TreeView {
-    let runs = living.turn.as_ref().is_some_and(|turn| turn.status == TurnStatus::Running);
+fn alone(session: &SessionWithState) -> TreeView {
+    let runs = session.turn.as_ref().is_some_and(|turn| turn.status == TurnStatus::Running);
     TreeView {
         sessions: 1,
         running: u64::from(runs),
-        pending_approvals: living.open.len() as u64,
-        cost_usd: living.row.cost_usd,
+        pending_approvals: session.open.len() as u64,
+        cost_usd: session.row.cost_usd,
     }
 }
 
 /// Adds the totals of each session to its parent, last session first, so that they are complete when added.
-fn add_up(seen: &mut [Seen]) {
+fn add_up(seen: &mut [VisibleSession]) {
     // `path` holds the last session so far of each level: a child follows its parent, or the descendants of its
     // siblings.
     let mut parents = Vec::with_capacity(seen.len());
@@ -97,19 +97,19 @@ mod tests {
     use crate::test_support::session_row;
 
     /// A session with one open approval and a cost of one dollar.
-    fn living(name: &str, answers_to: AskedOf) -> LivingSession {
+    fn session(name: &str, answers_to: AskedOf) -> SessionWithState {
         let row = SessionRow { answers_to, cost_usd: 1.0, ..session_row(name) };
-        LivingSession { row, turn: None, open: vec![ApprovalKind::Tool], budget: Vec::new() }
+        SessionWithState { row, turn: None, open: vec![ApprovalKind::Tool], budget: Vec::new() }
     }
 
-    fn below(parent: &LivingSession, name: &str) -> LivingSession {
-        living(name, AskedOf::Session { id: parent.row.id })
+    fn below(parent: &SessionWithState, name: &str) -> SessionWithState {
+        session(name, AskedOf::Session { id: parent.row.id })
     }
 
-    fn shown(seen: &[Seen]) -> Vec<(String, u32, u64)> {
+    fn shown(seen: &[VisibleSession]) -> Vec<(String, u32, u64)> {
         assert!(seen.iter().all(|one| one.tree.pending_approvals == one.tree.sessions));
         assert!(seen.iter().all(|one| one.tree.cost_usd == one.tree.sessions as f64));
-        seen.iter().map(|one| (one.living.row.name.to_string(), one.depth, one.tree.sessions)).collect()
+        seen.iter().map(|one| (one.session.row.name.to_string(), one.depth, one.tree.sessions)).collect()
     }
 
     fn expected(all: &[(&str, u32, u64)]) -> Vec<(String, u32, u64)> {
@@ -119,15 +119,15 @@ mod tests {
     #[test]
     fn each_caller_sees_its_own_trees_in_order() {
         let outside = Principal::Parent { id: "outside".to_owned() };
-        let a = living("a", AskedOf::Operator);
-        let b = living("b", outside.asked_as());
+        let a = session("a", AskedOf::Operator);
+        let b = session("b", outside.asked_as());
         let b1 = below(&b, "b1");
         let a1 = below(&a, "a1");
         let a2 = below(&a, "a2");
         let a11 = below(&a1, "a11");
-        let orphan = living("orphan", AskedOf::Session { id: SessionId::random() });
+        let orphan = session("orphan", AskedOf::Session { id: SessionId::random() });
         let all = vec![a.clone(), b, b1, a1.clone(), a2, a11, orphan];
-        let by = |principal: &Principal| shown(&seen_by(principal, all.clone()));
+        let by = |principal: &Principal| shown(&visible_to(principal, all.clone()));
         assert_eq!(
             by(&Principal::Operator),
             expected(&[
@@ -150,11 +150,11 @@ mod tests {
 
     #[test]
     fn a_session_above_itself_is_seen_once() {
-        let mut a = living("a", AskedOf::Operator);
+        let mut a = session("a", AskedOf::Operator);
         let b = below(&a, "b");
         a.row.answers_to = AskedOf::Session { id: b.row.id };
         let itself = Principal::Session { id: a.row.id, run: 1 };
-        let seen = seen_by(&itself, vec![a, b]);
+        let seen = visible_to(&itself, vec![a, b]);
         assert_eq!(shown(&seen), expected(&[("a", 0, 2), ("b", 1, 1)]));
     }
 }

@@ -9,13 +9,13 @@ use plexus_protocol::worktree::WorktreeView;
 use plexus_protocol::{
     Approval, ApprovalKind, Attention, MAX_TEXT_BYTES, NumberedEvent, Object, shorten, visible,
 };
-use plexus_store::{ApprovalRow, EventRow, LivingSession, TurnStatus};
+use plexus_store::{ApprovalRow, EventRow, SessionWithState, TurnStatus};
 use serde_json::Value;
 
 use crate::budgets;
 use crate::keepers::Keepers;
 use crate::session::{trouble_of, waits_for_budget};
-use crate::tree::Seen;
+use crate::tree::VisibleSession;
 
 /// The maximum bytes of a text in a one-line summary.
 const LINE_BYTES: usize = 200;
@@ -73,10 +73,10 @@ pub(crate) fn line(text: &str) -> String {
     if cut { format!("{first}…") } else { first.to_owned() }
 }
 
-/// The status of a session, from its latest turn and whether approvals are open.
-pub(crate) fn status(turn: Option<TurnStatus>, approvals_open: bool) -> Status {
+/// The status of a session, from its latest turn and its open approvals.
+pub(crate) fn status(turn: Option<TurnStatus>, open: &[ApprovalKind]) -> Status {
     match turn {
-        _ if approvals_open => Status::AwaitingPermission,
+        _ if !open.is_empty() => Status::AwaitingPermission,
         None => Status::Idle,
         Some(TurnStatus::Running) => Status::Running,
         Some(TurnStatus::Complete) => Status::Complete,
@@ -98,9 +98,8 @@ pub(crate) fn attention(
 }
 
 /// A session as `get` and `list` show it.
-pub(crate) fn session_view(seen: Seen, keepers: &Keepers) -> SessionView {
-    let Seen { living, depth, tree } = seen;
-    let LivingSession { row: session, turn, open, budget } = living;
+pub(crate) fn session_view(seen: VisibleSession, keepers: &Keepers) -> SessionView {
+    let VisibleSession { session: SessionWithState { row: session, turn, open, budget }, depth, tree } = seen;
     let (is, progress) = (turn.as_ref().map(|turn| turn.status), turn.as_ref().map(|turn| &turn.progress));
     let mut metadata = session.config.metadata.map(Value::Object);
     if let Some(metadata) = metadata.as_mut() {
@@ -109,7 +108,7 @@ pub(crate) fn session_view(seen: Seen, keepers: &Keepers) -> SessionView {
     SessionView {
         id: session.id,
         name: session.name,
-        status: status(is, !open.is_empty()),
+        status: status(is, &open),
         attention: attention(is.zip(progress), open.iter().copied()),
         turn: session.latest_turn,
         working_dir: session.config.working_dir,

@@ -66,7 +66,8 @@ fn read_graph(source: &Path) -> io::Result<Graph> {
 
 /// The source of a file, or of all files below a directory; files of tests are left out.
 fn read_module(path: &Path, texts: &mut Vec<String>) -> io::Result<()> {
-    if path.file_name().is_some_and(|name| name == "tests" || name == "test_support.rs") {
+    if path.file_name().is_some_and(|name| name == "tests" || name == "tests.rs" || name == "test_support.rs")
+    {
         return Ok(());
     }
     if path.is_dir() {

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn both_ends_read_what_the_other_writes() {
+    async fn a_written_frame_is_read_at_the_other_end() {
         let mut sent = Vec::new();
         send(&mut sent, b"{}", &mut &b"body and more"[..], 4).await.unwrap();
         let mut written = Vec::new();

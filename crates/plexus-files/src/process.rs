@@ -90,7 +90,7 @@ fn close_inherited() -> io::Result<()> {
 
 /// Enters the agents' sandbox and limits the memory of this process.
 fn enclose(hide: Option<&Sandbox>, memory: u64) -> Result<(), String> {
-    let said = |error: rustix::io::Errno| error.to_string();
+    let text = |error: rustix::io::Errno| error.to_string();
     if let Some(hide) = hide {
         plexus_agent::enter_sandbox(hide)?;
         // A process that enters a new user namespace gets all capabilities in it. An agent loses them at `exec`, unless
@@ -98,11 +98,11 @@ fn enclose(hide: Option<&Sandbox>, memory: u64) -> Result<(), String> {
         if !geteuid().is_root() {
             let none = CapabilitySet::empty();
             set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
-                .map_err(said)?;
+                .map_err(text)?;
         }
         plexus_agent::forbid_tracing().map_err(|error| error.to_string())?;
     }
-    setrlimit(Resource::Data, Rlimit { current: Some(memory), maximum: Some(memory) }).map_err(said)
+    setrlimit(Resource::Data, Rlimit { current: Some(memory), maximum: Some(memory) }).map_err(text)
 }
 
 /// Exits when the hub closes its end: the next hub must not meet a helper that still writes.

@@ -5,16 +5,16 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plexus_worktree::{Baseline, Began, WorktreeError};
+use plexus_worktree::{Baseline, InitialState, WorktreeError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::verbs::append_line::AppendLine;
 use crate::verbs::count_changes::CountChanges;
+use crate::verbs::create_worktree::CreateWorktree;
 use crate::verbs::diff_worktree::DiffWorktree;
 use crate::verbs::find_transcripts::FindTranscripts;
 use crate::verbs::is_unchanged::IsUnchanged;
-use crate::verbs::make_worktree::MakeWorktree;
 use crate::verbs::named_files::NamedFiles;
 use crate::verbs::plan_worktree::PlanWorktree;
 use crate::verbs::read_file::ReadFile;
@@ -43,9 +43,9 @@ pub enum Kind {
     /// Reads a few files.
     Read,
     /// Compares a whole worktree.
-    Look,
+    Compare,
     /// Creates or deletes a worktree.
-    Make,
+    Create,
 }
 
 impl Kind {
@@ -53,8 +53,8 @@ impl Kind {
     pub(crate) fn within(self) -> Duration {
         Duration::from_secs(match self {
             Self::Read => 10,
-            Self::Look => 30,
-            Self::Make => 600,
+            Self::Compare => 30,
+            Self::Create => 600,
         })
     }
 
@@ -63,8 +63,8 @@ impl Kind {
         const MIB: u64 = 1024 * 1024;
         match self {
             Self::Read => 256 * MIB,
-            Self::Look => 1024 * MIB,
-            Self::Make => 4096 * MIB,
+            Self::Compare => 1024 * MIB,
+            Self::Create => 4096 * MIB,
         }
     }
 }
@@ -83,8 +83,8 @@ pub enum Request {
     FindTranscripts(FindTranscripts),
     /// See [`IsUnchanged`].
     IsUnchanged(IsUnchanged),
-    /// See [`MakeWorktree`].
-    MakeWorktree(MakeWorktree),
+    /// See [`CreateWorktree`].
+    CreateWorktree(CreateWorktree),
     /// See [`NamedFiles`].
     NamedFiles(NamedFiles),
     /// See [`PlanWorktree`].
@@ -110,7 +110,7 @@ impl Request {
             Self::DiffWorktree(verb) => encoded(verb, input),
             Self::FindTranscripts(verb) => encoded(verb, input),
             Self::IsUnchanged(verb) => encoded(verb, input),
-            Self::MakeWorktree(verb) => encoded(verb, input),
+            Self::CreateWorktree(verb) => encoded(verb, input),
             Self::NamedFiles(verb) => encoded(verb, input),
             Self::PlanWorktree(verb) => encoded(verb, input),
             Self::ReadFile(verb) => encoded(verb, input),
@@ -128,7 +128,7 @@ impl Request {
             Self::DiffWorktree(_) => DiffWorktree::KIND,
             Self::FindTranscripts(_) => FindTranscripts::KIND,
             Self::IsUnchanged(_) => IsUnchanged::KIND,
-            Self::MakeWorktree(_) => MakeWorktree::KIND,
+            Self::CreateWorktree(_) => CreateWorktree::KIND,
             Self::NamedFiles(_) => NamedFiles::KIND,
             Self::PlanWorktree(_) => PlanWorktree::KIND,
             Self::ReadFile(_) => ReadFile::KIND,
@@ -156,8 +156,8 @@ impl Input {
     }
 
     /// The initial state of a worktree, if the body is its index.
-    pub(crate) fn began(self, baseline: Baseline) -> Result<Began, WorktreeError> {
-        Ok(Began { index: self.0.ok_or(WorktreeError::NoRecord)?, baseline })
+    pub(crate) fn initial_state(self, baseline: Baseline) -> Result<InitialState, WorktreeError> {
+        Ok(InitialState { index: self.0.ok_or(WorktreeError::NoRecord)?, baseline })
     }
 }
 

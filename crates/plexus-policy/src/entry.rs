@@ -32,7 +32,7 @@ pub struct RuleEntry {
 /// The serialised form, before validation.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct RawEntry {
     rule: Rule,
     effect: RuleEffect,
     #[serde(default)]
@@ -78,7 +78,7 @@ impl RuleEntry {
     }
 
     /// Whether it is still in force.
-    pub fn counts_at(&self, now: u64) -> bool {
+    pub fn is_in_force_at(&self, now: u64) -> bool {
         self.expires_at.is_none_or(|end| now < end)
     }
 
@@ -98,7 +98,7 @@ impl RuleEntry {
 
 impl<'de> Deserialize<'de> for RuleEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Written { rule, effect, expires_at } = Written::deserialize(deserializer)?;
+        let RawEntry { rule, effect, expires_at } = RawEntry::deserialize(deserializer)?;
         Self::new(rule, effect, expires_at).map_err(serde::de::Error::custom)
     }
 }

@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 use crate::subject::Command;
 
 /// The maximum number of texts and command lines to examine. Beyond it, every deny and ask rule may match.
-const MOST: usize = 1_000;
+const MAX_TEXTS: usize = 1_000;
 /// The parser rejects longer lines anyway.
-const LONGEST: usize = 10_000;
+const MAX_TEXT_BYTES: usize = 10_000;
 
 /// The findings in an input.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(crate) struct Contents<'a> {
 impl Contents<'_> {
     fn line(&mut self, line: Option<String>) {
         match line {
-            Some(_) if self.lines.len() >= MOST => self.cut = true,
+            Some(_) if self.lines.len() >= MAX_TEXTS => self.cut = true,
             Some(line) => self.lines.push(Command::new(line)),
             None => {}
         }
@@ -49,7 +49,7 @@ pub(crate) fn search<'a>(tool: &str, input: &'a Value) -> Contents<'a> {
 }
 
 fn collect<'a>(value: &'a Value, meaning: Meaning, found: &mut Contents<'a>) {
-    if found.texts.len() >= MOST {
+    if found.texts.len() >= MAX_TEXTS {
         found.cut = true;
         return;
     }
@@ -72,12 +72,12 @@ fn collect<'a>(value: &'a Value, meaning: Meaning, found: &mut Contents<'a>) {
 }
 
 fn object<'a>(fields: &'a Map<String, Value>, meaning: Meaning, found: &mut Contents<'a>) {
-    if fields.len() > MOST {
+    if fields.len() > MAX_TEXTS {
         found.cut = true;
         return;
     }
     for (name, value) in fields {
-        let named = words(name).any(|word| says_command(&word));
+        let named = words(name).any(|word| names_command(&word));
         collect(value, if named { Meaning::Command } else { meaning }, found);
         if let (true, Some(program)) = (named, value.as_str()) {
             // `{"command": "git", "args": ["push"]}`
@@ -93,7 +93,7 @@ fn joined(program: Option<&str>, list: &[Value]) -> Option<String> {
     let mut line = program.unwrap_or_default().to_owned();
     for word in list {
         let word = word.as_str()?;
-        if line.len() + word.len() > LONGEST {
+        if line.len() + word.len() > MAX_TEXT_BYTES {
             line.truncate(0);
             line.push('\0');
             break;
@@ -122,7 +122,7 @@ fn words(name: &str) -> impl Iterator<Item = String> {
 }
 
 /// Whether a word in a field name indicates that its value is run.
-fn says_command(word: &str) -> bool {
+fn names_command(word: &str) -> bool {
     ["command", "cmd", "script", "shell"].iter().any(|start| word.starts_with(start))
         || word.ends_with("command")
         || word.ends_with("cmd")
@@ -202,14 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_given_one_by_one_are_one_command() {
+    fn a_list_of_words_is_one_command() {
         assert_eq!(lines("mcp__a__b", &json!({"argv": ["git", "push"]})), [" 'git' 'push'", "git", "push"]);
         let apart = json!({"command": "git", "args": ["it's"]});
         assert!(lines("mcp__a__b", &apart).contains(&r"git 'it'\''s'".to_owned()));
     }
 
     #[test]
-    fn a_tool_that_is_named_for_a_shell_runs_all_it_is_given() {
+    fn every_input_of_a_tool_named_after_a_shell_is_a_command() {
         for tool in ["mcp__workspace__bash", "mcp__shell__run", "mcp__x__executeIt", "mcp__ssh__do"] {
             assert_eq!(lines(tool, &json!({"input": "rm x"})), ["rm x"], "{tool}");
         }
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn more_texts_than_are_looked_at_are_reported() {
-        let found = Value::from(vec!["x"; MOST + 1]);
+        let found = Value::from(vec!["x"; MAX_TEXTS + 1]);
         assert!(search("mcp__a__b", &found).cut);
         let list = vec!["x"; 50];
         let mut many = Map::new();
@@ -228,8 +228,8 @@ mod tests {
         }
         let many = Value::Object(many);
         let found = search("mcp__a__b", &many);
-        assert!(found.cut && found.lines.len() == MOST);
-        let long = json!({"command": "a", "args": ["x".repeat(LONGEST)]});
+        assert!(found.cut && found.lines.len() == MAX_TEXTS);
+        let long = json!({"command": "a", "args": ["x".repeat(MAX_TEXT_BYTES)]});
         assert!(lines("mcp__a__b", &long).contains(&"\0".to_owned()));
     }
 }

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use crate::bash::{self, Inner, Part, Script, Word, base_name};
 use crate::call::Call;
 use crate::subject::host;
-use crate::tools::{self, PathField, Takes};
+use crate::tools::{self, PathField, SpecifierKind};
 
 /// The maximum number of wrappers to remove.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// What makes two calls of the same tool similar.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Likeness {
         /// For example `git`.
         program: String,
         /// For example `push`.
-        does: Option<String>,
+        subcommand: Option<String>,
     },
     /// The file.
     File(PathBuf),
@@ -32,14 +32,14 @@ pub enum Likeness {
 impl Likeness {
     /// The likeness of a call; `None` if it cannot be determined, so that no other call is similar.
     pub fn of(call: &Call<'_>) -> Option<Self> {
-        match tools::takes(call.tool_name) {
-            Takes::Command => first(&bash::read(call.text("command")?, 0).ok()?, 0),
-            Takes::Domain => host(call.text("url")?).map(Self::Host),
-            Takes::Path(_) => match tools::path_field(call.tool_name) {
+        match tools::specifier_kind(call.tool_name) {
+            SpecifierKind::Command => first(&bash::read(call.text("command")?, 0).ok()?, 0),
+            SpecifierKind::Domain => host(call.text("url")?).map(Self::Host),
+            SpecifierKind::Path(_) => match tools::path_field(call.tool_name) {
                 Some(PathField::File(field)) => Some(Self::File(call.cwd.join(call.text(field)?))),
                 Some(PathField::Search { .. }) | None => Some(Self::Tool),
             },
-            Takes::Name | Takes::Nothing => Some(Self::Tool),
+            SpecifierKind::Name | SpecifierKind::Nothing => Some(Self::Tool),
         }
     }
 }
@@ -50,7 +50,7 @@ fn first(script: &Script, depth: usize) -> Option<Likeness> {
 }
 
 fn within(mut part: Part, mut depth: usize) -> Option<Likeness> {
-    while depth < DEEPEST {
+    while depth < MAX_DEPTH {
         depth += 1;
         match bash::unwrap(&part) {
             Some(Inner::Part(inner)) => part = inner,
@@ -62,12 +62,12 @@ fn within(mut part: Part, mut depth: usize) -> Option<Likeness> {
     if matches!(program.as_str(), "cd" | "pushd" | "popd") {
         return None;
     }
-    let does = part.words.get(1).and_then(Word::literal).filter(|word| names_a_deed(word));
-    Some(Likeness::Command { program, does: does.map(str::to_owned) })
+    let subcommand = part.words.get(1).and_then(Word::literal).filter(|word| is_subcommand(word));
+    Some(Likeness::Command { program, subcommand: subcommand.map(str::to_owned) })
 }
 
 /// Whether a word looks like a subcommand rather than an option or a file.
-fn names_a_deed(word: &str) -> bool {
+fn is_subcommand(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_lowercase())
         && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_:".contains(&b))
 }
@@ -86,14 +86,14 @@ mod tests {
 
     fn command(line: &str) -> Option<(String, Option<String>)> {
         match of("Bash", &json!({"command": line})) {
-            Some(Likeness::Command { program, does }) => Some((program, does)),
+            Some(Likeness::Command { program, subcommand }) => Some((program, subcommand)),
             _ => None,
         }
     }
 
     #[test]
-    fn a_command_line_is_like_others_of_its_program_and_what_that_does() {
-        for (line, program, does) in [
+    fn command_lines_are_similar_by_program_and_subcommand() {
+        for (line, program, subcommand) in [
             ("git push origin main", "git", Some("push")),
             ("cd /x && git push -f", "git", Some("push")),
             ("/usr/bin/git 'push'", "git", Some("push")),
@@ -104,7 +104,7 @@ mod tests {
             ("rm notes.txt", "rm", None),
             ("ls", "ls", None),
         ] {
-            assert_eq!(command(line), Some((program.to_owned(), does.map(str::to_owned))), "{line}");
+            assert_eq!(command(line), Some((program.to_owned(), subcommand.map(str::to_owned))), "{line}");
         }
         for line in ["cd /x", "$TOOL push", "if", ""] {
             assert_eq!(command(line), None, "{line}");

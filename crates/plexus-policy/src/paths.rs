@@ -28,6 +28,22 @@ enum Anchor {
     Below,
 }
 
+/// How far below its base folder a pattern can match.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// At the path that it names.
+    Fixed,
+    /// At any depth.
+    Any,
+}
+
+impl Depth {
+    /// A pattern without a slash matches at any depth.
+    fn of(glob: &str) -> Self {
+        if glob.contains('/') { Self::Fixed } else { Self::Any }
+    }
+}
+
 impl PathPattern {
     pub(crate) fn parse(text: &str) -> Result<Self, (usize, String)> {
         let (anchor, skipped) = match text {
@@ -72,16 +88,16 @@ impl PathPattern {
     }
 
     pub(crate) fn anchored(&self, base: &Path, home: Option<&Path>) -> Self {
-        self.below(base, home, !self.glob.contains('/'))
+        self.below(base, home, Depth::of(&self.glob))
     }
 
     /// The anchoring that Claude Code uses for deny and ask rules: `src/**` matches any `src`.
     pub(crate) fn anchored_widely(&self, base: &Path, home: Option<&Path>) -> Self {
         let folder = self.glob.strip_suffix("/**").unwrap_or(&self.glob);
-        self.below(base, home, !folder.contains('/'))
+        self.below(base, home, Depth::of(folder))
     }
 
-    fn below(&self, base: &Path, home: Option<&Path>, anywhere: bool) -> Self {
+    fn below(&self, base: &Path, home: Option<&Path>, depth: Depth) -> Self {
         let folder = match (self.anchor, home) {
             (Anchor::Root, _) | (Anchor::Home, None) => return self.clone(),
             (Anchor::Home, Some(home)) => home,
@@ -91,7 +107,7 @@ impl PathPattern {
         let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| lexical(folder));
         let Some(folder) = folder.to_str() else { return self.clone() };
         let mut glob = escape(folder.trim_matches('/'));
-        let middle = if anywhere && self.anchor == Anchor::Below { "**" } else { "" };
+        let middle = if depth == Depth::Any && self.anchor == Anchor::Below { "**" } else { "" };
         for part in [middle, &self.glob] {
             if !part.is_empty() {
                 if !glob.is_empty() {
@@ -132,7 +148,7 @@ impl PathPattern {
     }
 
     /// The last component that is a plain name: every matching path contains it. Empty if no component is one.
-    pub(crate) fn telling_name(&self) -> String {
+    pub(crate) fn required_name(&self) -> String {
         let plain = |part: &&str| !part.contains(['*', '?', '[']);
         self.glob.split('/').rfind(plain).map(|part| part.replace('\\', "")).unwrap_or_default()
     }
@@ -258,12 +274,12 @@ fn resolve_with(path: &Path, links: usize) -> io::Result<PathBuf> {
         // `missing/..` has no well-defined target.
         return Err(io::ErrorKind::NotFound.into());
     };
-    let place = resolve_with(parent, links)?.join(name);
-    match std::fs::read_link(&place) {
-        Ok(to) if links > 0 => resolve_with(&place.with_file_name("").join(to), links - 1),
+    let path = resolve_with(parent, links)?.join(name);
+    match std::fs::read_link(&path) {
+        Ok(to) if links > 0 => resolve_with(&path.with_file_name("").join(to), links - 1),
         Ok(_) => Err(io::ErrorKind::NotFound.into()),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => {
-            Ok(place)
+            Ok(path)
         }
         Err(error) => Err(error),
     }

@@ -47,15 +47,15 @@ pub enum Authority {
 pub struct Policy {
     levels: Vec<Level>,
     /// Every rule that can apply: deny, ask and allow rules separately.
-    deny: Vec<Place>,
-    ask: Vec<Place>,
-    allow: Vec<Place>,
+    deny: Vec<RulePosition>,
+    ask: Vec<RulePosition>,
+    allow: Vec<RulePosition>,
     paths: PathIndex,
 }
 
 /// The position of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct RulePosition {
     level: usize,
     index: usize,
     /// Its number among the path rules.
@@ -69,7 +69,7 @@ struct PathIndex {
     /// The path rule that each glob belongs to.
     owners: Vec<usize>,
     /// For each deny and ask rule, a name that occurs in every path it matches.
-    telling: HashSet<String>,
+    required_names: HashSet<String>,
 }
 
 /// Why a policy cannot be used. A session with an unusable policy may do nothing.
@@ -123,18 +123,18 @@ impl Policy {
         let (mut deny, mut ask, mut allow) = (Vec::new(), Vec::new(), Vec::new());
         let mut builder = GlobSetBuilder::new();
         let mut owners = Vec::new();
-        let mut telling = HashSet::new();
+        let mut required_names = HashSet::new();
         let mut paths = 0;
         for (level, rules) in levels.iter().enumerate() {
             for (index, entry) in rules.rules.iter().enumerate() {
                 if entry.effect() == RuleEffect::Allow && matches!(rules.authority, Authority::Narrows) {
                     continue;
                 }
-                let mut place = Place { level, index, path: None };
+                let mut position = RulePosition { level, index, path: None };
                 if let Specifier::Path(_, pattern) = &entry.rule().specifier {
                     let mut globs = pattern.globs()?;
                     if entry.effect() != RuleEffect::Allow {
-                        telling.insert(pattern.telling_name());
+                        required_names.insert(pattern.required_name());
                     }
                     // A rule that restricts also applies to the target of its path. A rule that allows does not: links
                     // change, and the party that may change them is not the one that created the rule.
@@ -143,23 +143,29 @@ impl Policy {
                         .filter(|_| entry.effect() != RuleEffect::Allow && pattern.is_absolute())
                     {
                         globs.extend(real.globs()?);
-                        telling.insert(real.telling_name());
+                        required_names.insert(real.required_name());
                     }
                     for glob in globs {
                         builder.add(glob);
                         owners.push(paths);
                     }
-                    place.path = Some(paths);
+                    position.path = Some(paths);
                     paths += 1;
                 }
                 match entry.effect() {
-                    RuleEffect::Deny => deny.push(place),
-                    RuleEffect::Ask => ask.push(place),
-                    RuleEffect::Allow => allow.push(place),
+                    RuleEffect::Deny => deny.push(position),
+                    RuleEffect::Ask => ask.push(position),
+                    RuleEffect::Allow => allow.push(position),
                 }
             }
         }
-        Ok(Self { levels, deny, ask, allow, paths: PathIndex { globs: builder.build()?, owners, telling } })
+        Ok(Self {
+            levels,
+            deny,
+            ask,
+            allow,
+            paths: PathIndex { globs: builder.build()?, owners, required_names },
+        })
     }
 
     /// The effect on a call, and the rules that cause it.
@@ -168,46 +174,50 @@ impl Policy {
         self.restricts(call, &subject).unwrap_or_else(|| self.allows(call, &subject))
     }
 
-    fn entry(&self, place: Place) -> &RuleEntry {
-        &self.levels[place.level].rules[place.index]
+    fn entry(&self, position: RulePosition) -> &RuleEntry {
+        &self.levels[position.level].rules[position.index]
     }
 
-    fn decider(&self, place: Place) -> Decider<'_> {
-        let level = &self.levels[place.level];
+    fn decider(&self, position: RulePosition) -> Decider<'_> {
+        let level = &self.levels[position.level];
         Decider {
-            level: place.level,
+            level: position.level,
             level_name: &level.name,
-            index: place.index,
-            entry: &level.rules[place.index],
+            index: position.index,
+            entry: &level.rules[position.index],
         }
     }
 
     /// The rules of a list that have not expired.
-    fn in_force<'s>(&'s self, places: &'s [Place], call: &Call<'_>) -> impl Iterator<Item = Place> + use<'s> {
+    fn in_force<'s>(
+        &'s self,
+        positions: &'s [RulePosition],
+        call: &Call<'_>,
+    ) -> impl Iterator<Item = RulePosition> + use<'s> {
         let now = call.now;
-        places.iter().copied().filter(move |place| self.entry(*place).counts_at(now))
+        positions.iter().copied().filter(move |position| self.entry(*position).is_in_force_at(now))
     }
 }
 
-/// The names that decide whether a deny or ask rule can match a path below some directory: the path must contain one.
-struct Telling<'p> {
+/// Excludes paths below some directory that no deny or ask rule can match: such a path must contain a required name.
+struct NameFilter<'p> {
     /// `None` if any path may match.
     names: Option<&'p HashSet<String>>,
 }
 
-impl Telling<'_> {
+impl NameFilter<'_> {
     /// Whether any rule can match a file.
-    fn may_mean(&self, file: &Path) -> bool {
+    fn may_match(&self, file: &Path) -> bool {
         let Some(names) = self.names else { return true };
         file.components().any(|part| part.as_os_str().to_str().is_none_or(|part| names.contains(part)))
     }
 }
 
 impl PathIndex {
-    fn telling(&self, cwd: &Path) -> Telling<'_> {
-        let named = |part: &str| self.telling.contains(part);
+    fn name_filter(&self, cwd: &Path) -> NameFilter<'_> {
+        let named = |part: &str| self.required_names.contains(part);
         let of_cwd = cwd.components().any(|part| part.as_os_str().to_str().is_none_or(named));
-        Telling { names: if of_cwd || named("") { None } else { Some(&self.telling) } }
+        NameFilter { names: if of_cwd || named("") { None } else { Some(&self.required_names) } }
     }
 
     /// The path rules that match this path.

@@ -8,13 +8,13 @@ use crate::bash::{self, Access, Piece, Reach, Script, Unreadable, Word};
 use crate::call::Call;
 use crate::input;
 use crate::paths::{self, Target};
-use crate::tools::{self, Family, PathField, Shows, Takes, ToolClass};
+use crate::tools::{self, Family, PathField, Shows, SpecifierKind, ToolClass};
 
 /// What a call acts on.
 #[derive(Debug)]
 pub(crate) enum Subject<'a> {
     Command(Command),
-    Place(Family, Option<Place>),
+    Path(Family, Option<PathTarget>),
     Host(Option<String>),
     Name(Option<&'a str>),
     /// A program in a language that command rules do not cover.
@@ -35,7 +35,7 @@ pub(crate) struct Command {
 
 /// A path in the file system.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct PathTarget {
     pub(crate) target: Target,
     pub(crate) extent: Extent,
 }
@@ -54,15 +54,15 @@ impl<'a> Subject<'a> {
         if let Some(ToolClass::Program(field)) = tools::class_of(call.tool_name) {
             return Self::Program(command(field));
         }
-        match tools::takes(call.tool_name) {
-            Takes::Command => Self::Command(command("command")),
-            Takes::Path(family) => Self::Place(family, place(call)),
-            Takes::Domain => Self::Host(call.text("url").and_then(host)),
-            Takes::Name => {
+        match tools::specifier_kind(call.tool_name) {
+            SpecifierKind::Command => Self::Command(command("command")),
+            SpecifierKind::Path(family) => Self::Path(family, path_target(call)),
+            SpecifierKind::Domain => Self::Host(call.text("url").and_then(host)),
+            SpecifierKind::Name => {
                 Self::Name(call.text(if call.tool_name == "Skill" { "skill" } else { "subagent_type" }))
             }
-            Takes::Nothing if tools::is_hub_tool(call.tool_name) => Self::Hub,
-            Takes::Nothing => Self::Other(input::search(call.tool_name, call.input)),
+            SpecifierKind::Nothing if tools::is_hub_tool(call.tool_name) => Self::Hub,
+            SpecifierKind::Nothing => Self::Other(input::search(call.tool_name, call.input)),
         }
     }
 }
@@ -90,7 +90,7 @@ impl Command {
     }
 }
 
-fn place(call: &Call<'_>) -> Option<Place> {
+fn path_target(call: &Call<'_>) -> Option<PathTarget> {
     let (path, extent) = match tools::path_field(call.tool_name)? {
         PathField::File(field) => (PathBuf::from(known_path(call.text(field)?)?), Extent::Itself),
         PathField::Search { path, pattern, shows } => {
@@ -110,7 +110,7 @@ fn place(call: &Call<'_>) -> Option<Place> {
             (PathBuf::from(folder), Extent::Below(shows))
         }
     };
-    Some(Place { target: paths::target(&path, call.cwd)?, extent })
+    Some(PathTarget { target: paths::target(&path, call.cwd)?, extent })
 }
 
 /// A path that every reader resolves alike: Claude Code replaces `~` with the home directory.

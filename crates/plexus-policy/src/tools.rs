@@ -141,7 +141,7 @@ pub fn is_hub_tool(tool: &str) -> bool {
 
 /// What the parentheses after a tool's name contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Takes {
+pub(crate) enum SpecifierKind {
     Command,
     Path(Family),
     Domain,
@@ -150,14 +150,14 @@ pub(crate) enum Takes {
 }
 
 /// The kind of specifier that this tool takes.
-pub(crate) fn takes(tool: &str) -> Takes {
+pub(crate) fn specifier_kind(tool: &str) -> SpecifierKind {
     match class_of(tool) {
-        Some(ToolClass::Shell | ToolClass::Program("command")) => Takes::Command,
-        Some(ToolClass::Reads) => Takes::Path(Family::Read),
-        Some(ToolClass::Edits) => Takes::Path(Family::Edit),
-        Some(ToolClass::Fetches) => Takes::Domain,
-        Some(ToolClass::Starts) => Takes::Name,
-        Some(ToolClass::Program(_) | ToolClass::Other) | None => Takes::Nothing,
+        Some(ToolClass::Shell | ToolClass::Program("command")) => SpecifierKind::Command,
+        Some(ToolClass::Reads) => SpecifierKind::Path(Family::Read),
+        Some(ToolClass::Edits) => SpecifierKind::Path(Family::Edit),
+        Some(ToolClass::Fetches) => SpecifierKind::Domain,
+        Some(ToolClass::Starts) => SpecifierKind::Name,
+        Some(ToolClass::Program(_) | ToolClass::Other) | None => SpecifierKind::Nothing,
     }
 }
 
@@ -168,8 +168,8 @@ pub(crate) fn covers(rule: &str, tool: &str) -> bool {
     }
     same(rule, tool)
         || matches!(
-            (rule, takes(tool)),
-            ("Edit", Takes::Path(Family::Edit)) | ("Read", Takes::Path(Family::Read))
+            (rule, specifier_kind(tool)),
+            ("Edit", SpecifierKind::Path(Family::Edit)) | ("Read", SpecifierKind::Path(Family::Read))
         )
         || rule.starts_with("mcp__") && tool.strip_prefix(rule).is_some_and(|rest| rest.starts_with("__"))
 }
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_hubs_own_tools_are_taken_for_them() {
+    fn only_the_hubs_own_tools_count_as_hub_tools() {
         assert!(is_hub_tool("mcp__plexus__claudecode_create"));
         for other in
             ["mcp__plexus2__x", "mcp__plexus__evil__x", "plexus__x", "Bash", "mcp__other__mcp__plexus__x"]

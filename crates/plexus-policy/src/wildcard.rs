@@ -220,51 +220,51 @@ fn possible(segments: &[String], words: &[Word]) -> bool {
         signs.extend(segment.bytes().map(Sign::Byte));
     }
     // The pattern positions that are reachable with the input so far.
-    let mut places = vec![false; signs.len() + 1];
-    places[0] = true;
-    skip_stars(&signs, &mut places);
+    let mut reached = vec![false; signs.len() + 1];
+    reached[0] = true;
+    skip_stars(&signs, &mut reached);
     let mut compared = 0;
     for (at, word) in words.iter().enumerate() {
         if compared > COMPARED {
-            return places.contains(&true);
+            return reached.contains(&true);
         }
         // A word that may expand to nothing also removes the blank before it.
         if at > 0 && !matches!(word.pieces(), [Piece::Any]) {
-            step(&signs, &mut places, 0);
+            step(&signs, &mut reached, 0);
         }
         for piece in word.pieces() {
             match piece {
                 Piece::Text(text) => {
                     compared += text.len();
-                    text.bytes().take(COMPARED).for_each(|byte| step(&signs, &mut places, byte));
+                    text.bytes().take(COMPARED).for_each(|byte| step(&signs, &mut reached, byte));
                 }
                 Piece::Home | Piece::Any => {
-                    if let Some(first) = places.iter().position(|reached| *reached) {
-                        places[first..].fill(true);
+                    if let Some(first) = reached.iter().position(|reached| *reached) {
+                        reached[first..].fill(true);
                     }
                 }
             }
         }
-        if !places.contains(&true) {
+        if !reached.contains(&true) {
             return false;
         }
     }
-    places[signs.len()]
+    reached[signs.len()]
 }
 
-fn step(signs: &[Sign], places: &mut [bool], byte: u8) {
-    for at in (0..places.len()).rev() {
-        let stays = places[at] && signs.get(at) == Some(&Sign::Star);
-        let comes = at > 0 && places[at - 1] && signs[at - 1] == Sign::Byte(byte);
-        places[at] = stays || comes;
+fn step(signs: &[Sign], reached: &mut [bool], byte: u8) {
+    for at in (0..reached.len()).rev() {
+        let stays = reached[at] && signs.get(at) == Some(&Sign::Star);
+        let comes = at > 0 && reached[at - 1] && signs[at - 1] == Sign::Byte(byte);
+        reached[at] = stays || comes;
     }
-    skip_stars(signs, places);
+    skip_stars(signs, reached);
 }
 
-fn skip_stars(signs: &[Sign], places: &mut [bool]) {
+fn skip_stars(signs: &[Sign], reached: &mut [bool]) {
     for (at, sign) in signs.iter().enumerate() {
-        if places[at] && *sign == Sign::Star {
-            places[at + 1] = true;
+        if reached[at] && *sign == Sign::Star {
+            reached[at + 1] = true;
         }
     }
 }

@@ -171,7 +171,7 @@ proptest! {
 
     #[test]
     fn an_expired_rule_has_no_effect(rules in entries(), call in call()) {
-        let living: Vec<_> = rules.iter().filter(|entry| entry.counts_at(10)).cloned().collect();
+        let living: Vec<_> = rules.iter().filter(|entry| entry.is_in_force_at(10)).cloned().collect();
         prop_assert_eq!(
             verdict(vec![level("root", Authority::Root, rules)], &call), verdict(vec![level("root", Authority::Root, living)], &call)
         );

@@ -14,23 +14,23 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use plexus_core::Turned;
+use plexus_core::RejectReason;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service as _;
 
-use crate::connections::{Connection, Waiting};
+use crate::connections::{Connection, WaitingConnections};
 use crate::limits::DoorLimits;
 use crate::wire::Wire;
 
 /// The buffer for a request head, and for the part of a response that the body does not hold.
 const BUFFER: usize = 32 * 1024;
 /// The pause after a failed accept, for example when the process has too many open files.
-const REST: Duration = Duration::from_millis(50);
+const RETRY_AFTER: Duration = Duration::from_millis(50);
 
 /// A source of connections.
-pub(crate) trait Entrance: Send + 'static {
+pub(crate) trait DoorListener: Send + 'static {
     /// An accepted connection before the handshake.
     type Raw: Send + 'static;
     /// A connection that carries HTTP.
@@ -51,48 +51,55 @@ pub(crate) trait Entrance: Send + 'static {
 pub(crate) struct Peer(pub(crate) Option<SocketAddr>);
 
 /// Serves a door until `close`. Returns when all requests that were in progress at that time are answered.
-pub(crate) async fn serve<E: Entrance>(
-    mut entrance: E,
+pub(crate) async fn serve<E: DoorListener>(
+    mut listener: E,
     router: Router,
-    waiting: Arc<Waiting>,
+    waiting: Arc<WaitingConnections>,
     limits: DoorLimits,
     close: CancellationToken,
 ) -> io::Result<()> {
     let connections = TaskTracker::new();
     loop {
         let accepted = tokio::select! {
-            accepted = entrance.accept() => accepted,
+            accepted = listener.accept() => accepted,
             () = close.cancelled() => break,
         };
         match accepted {
             Ok(raw) => {
                 let connection = waiting.enter();
                 let peer = Peer(E::peer(&raw));
-                let opened = entrance.open(raw);
-                connections.spawn(attend(opened, router.clone(), connection, peer, limits, close.clone()));
+                let opened = listener.open(raw);
+                connections.spawn(serve_connection(
+                    opened,
+                    router.clone(),
+                    connection,
+                    peer,
+                    limits,
+                    close.clone(),
+                ));
             }
-            Err(error) if is_of_the_peer(&error) => {}
+            Err(error) if is_peer_error(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 // The process may have too many open files.
                 waiting.close_oldest();
-                tokio::time::sleep(REST).await;
+                tokio::time::sleep(RETRY_AFTER).await;
             }
         }
     }
-    drop(entrance);
+    drop(listener);
     connections.close();
     connections.wait().await;
     Ok(())
 }
 
 /// Whether the error concerns one connection and not the door.
-fn is_of_the_peer(error: &io::Error) -> bool {
+fn is_peer_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-async fn attend<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+async fn serve_connection<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     opened: impl Future<Output = io::Result<I>> + Send,
     router: Router,
     connection: Arc<Connection>,
@@ -104,7 +111,7 @@ async fn attend<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         opened = tokio::time::timeout(limits.handshake, opened) => match opened {
             Ok(Ok(io)) => io,
             Ok(Err(error)) => return tracing::debug!(%error, "a connection was not opened"),
-            Err(_) => return connection.figures().turned_away(Turned::Handshake),
+            Err(_) => return connection.figures().rejected(RejectReason::Handshake),
         },
         () = connection.closed() => return,
     };
@@ -130,7 +137,7 @@ async fn attend<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         tokio::select! {
             ended = served.as_mut() => {
                 if ended.is_err_and(|error| error.is_timeout()) {
-                    connection.figures().turned_away(Turned::Head);
+                    connection.figures().rejected(RejectReason::Head);
                 }
                 return;
             }

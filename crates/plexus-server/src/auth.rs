@@ -14,17 +14,17 @@ use http::{HeaderMap, header};
 use plexus_core::Known;
 use plexus_protocol::Principal;
 
-use crate::answer::keeping;
 use crate::connections::Connection;
-use crate::doors::{Doors, Way};
+use crate::doors::{Doors, Transport};
 use crate::refusal::Refusal;
+use crate::response_body::holding;
 use crate::site::only;
 use crate::socket::PARENT_HEADER;
 
 /// Accepts only requests that name this hub as their host. A request from a page must come from one of the hub's pages.
-pub(crate) async fn own_site(State(doors): State<Doors>, request: Request, next: Next) -> Response {
-    if let Way::Tcp(site) = &doors.way
-        && !site.is_meant(request.headers(), request.uri())
+pub(crate) async fn require_own_site(State(doors): State<Doors>, request: Request, next: Next) -> Response {
+    if let Transport::Tcp(site) = &doors.transport
+        && !site.accepts(request.headers(), request.uri())
     {
         return Refusal::ForeignSite.into_response();
     }
@@ -33,7 +33,7 @@ pub(crate) async fn own_site(State(doors): State<Doors>, request: Request, next:
 
 /// Accepts only authenticated callers that are within their limits, and attaches the caller to the request. The body is
 /// read later, so the hub holds nothing for rejected callers.
-pub(crate) async fn known_caller(
+pub(crate) async fn require_caller(
     State(doors): State<Doors>,
     Extension(connection): Extension<Arc<Connection>>,
     mut request: Request,
@@ -57,13 +57,17 @@ pub(crate) async fn known_caller(
     extensions.insert(known.clone());
     extensions.insert(Arc::clone(&call));
     extensions.insert(Arc::clone(&occupied));
-    let response = while_good(&doors, known, next.run(request)).await;
-    keeping(response, (call, occupied))
+    let response = while_token_is_valid(&doors, known, next.run(request)).await;
+    holding(response, (call, occupied))
 }
 
 /// Ends a response, or a stream in progress, when the token of the request becomes invalid.
-async fn while_good(doors: &Doors, known: Known, answer: impl Future<Output = Response>) -> Response {
-    if !known.can_end() {
+async fn while_token_is_valid(
+    doors: &Doors,
+    known: Known,
+    answer: impl Future<Output = Response>,
+) -> Response {
+    if !known.can_expire() {
         return answer.await;
     }
     let hub = Arc::clone(&doors.hub);
@@ -83,7 +87,7 @@ async fn while_good(doors: &Doors, known: Known, answer: impl Future<Output = Re
 async fn caller(doors: &Doors, headers: &HeaderMap) -> Result<Known, Refusal> {
     if headers.contains_key(header::AUTHORIZATION) {
         let token = bearer(headers).ok_or(Refusal::Unauthorized)?;
-        return match doors.hub.known_by(token).await {
+        return match doors.hub.identify(token).await {
             Ok(known) => known.ok_or(Refusal::Unauthorized),
             Err(error) => {
                 tracing::warn!(%error, "a token could not be looked up");
@@ -91,12 +95,12 @@ async fn caller(doors: &Doors, headers: &HeaderMap) -> Result<Known, Refusal> {
             }
         };
     }
-    match doors.way {
-        Way::Tcp(_) => Err(Refusal::Unauthorized),
-        Way::Socket => match headers.get(PARENT_HEADER) {
-            None => Ok(Known::for_good(Principal::Operator)),
+    match doors.transport {
+        Transport::Tcp(_) => Err(Refusal::Unauthorized),
+        Transport::Socket => match headers.get(PARENT_HEADER) {
+            None => Ok(Known::permanent(Principal::Operator)),
             Some(id) => match id.to_str() {
-                Ok(id) if !id.is_empty() => Ok(Known::for_good(Principal::Parent { id: id.to_owned() })),
+                Ok(id) if !id.is_empty() => Ok(Known::permanent(Principal::Parent { id: id.to_owned() })),
                 _ => Err(Refusal::Unauthorized),
             },
         },

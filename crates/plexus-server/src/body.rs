@@ -4,7 +4,7 @@ use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
-use plexus_core::{DoorFigures, Turned};
+use plexus_core::{DoorFigures, RejectReason};
 use plexus_protocol::MAX_BODY_BYTES;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -17,10 +17,10 @@ use crate::values;
 /// would see a broken connection instead of the reason.
 const DISCARD_BYTES: usize = 8 * MAX_BODY_BYTES;
 /// The largest body of an unauthenticated request.
-pub(crate) const STRANGER_BYTES: usize = 4 * 1024;
+pub(crate) const UNAUTHENTICATED_BYTES: usize = 4 * 1024;
 
 /// A complete body. Its bytes count as held until `charge` is dropped.
-pub(crate) struct Taken {
+pub(crate) struct ReadBody {
     pub(crate) bytes: Bytes,
     pub(crate) charge: Charge,
 }
@@ -34,20 +34,20 @@ pub(crate) struct Reader<'a> {
 
 impl Reader<'_> {
     /// Reads the whole body of an authenticated request. The body is JSON.
-    pub(crate) async fn read(self, body: Body, mut charge: Charge) -> Result<Taken, Refusal> {
+    pub(crate) async fn read(self, body: Body, mut charge: Charge) -> Result<ReadBody, Refusal> {
         let size = Size { most: MAX_BODY_BYTES, discarded: DISCARD_BYTES, refusal: Refusal::TooLarge };
         let bytes = self.collect(body, size, Some(&mut charge)).await?;
-        if !values::are_few(&bytes) {
+        if !values::are_within_limit(&bytes) {
             return Err(Refusal::TooManyValues);
         }
-        Ok(Taken { bytes, charge })
+        Ok(ReadBody { bytes, charge })
     }
 
     /// Reads the whole body of an unauthenticated request. It does not wait for bytes beyond the limit.
     pub(crate) async fn read_small(self, body: Body) -> Result<Bytes, Refusal> {
         let limits = &DoorLimits { body: self.limits.head, ..*self.limits };
-        let most = STRANGER_BYTES;
-        let size = Size { most, discarded: most, refusal: Refusal::StrangerTooLarge };
+        let most = UNAUTHENTICATED_BYTES;
+        let size = Size { most, discarded: most, refusal: Refusal::UnauthenticatedTooLarge };
         Reader { limits, ..self }.collect(body, size, None).await
     }
 
@@ -72,7 +72,7 @@ impl Reader<'_> {
         while seen <= size.discarded {
             let frame = timeout_at(by, timeout(self.limits.body_stall, body.frame())).await;
             let Ok(Ok(frame)) = frame else {
-                self.figures.turned_away(Turned::Body);
+                self.figures.rejected(RejectReason::Body);
                 return Err(Refusal::BodyTooSlow);
             };
             let Some(frame) = frame else { break };
@@ -132,14 +132,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_is_taken_up_to_the_limit_and_not_above() {
+    async fn a_body_is_read_up_to_the_limit_only() {
         let read = async |bytes: usize| read(DoorLimits::default(), Body::from(vec![b'x'; bytes])).await;
         assert_eq!(read(MAX_BODY_BYTES).await.unwrap().len(), MAX_BODY_BYTES);
         assert_eq!(read(MAX_BODY_BYTES + 1).await, Err(Refusal::TooLarge));
     }
 
     #[tokio::test]
-    async fn a_body_may_be_slow_but_neither_stop_nor_go_on_for_ever() {
+    async fn a_body_may_be_slow_but_may_neither_stall_nor_exceed_the_time_limit() {
         let usual = DoorLimits::default();
         let slow = read(usual, Body::from_stream(pieces(20))).await.unwrap();
         assert_eq!(slow.len(), 20 * 1024);
@@ -153,15 +153,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn somebody_who_is_not_known_sends_little() {
+    async fn an_unauthenticated_body_is_limited_to_a_few_kilobytes() {
         let (limits, figures) = (DoorLimits::default(), DoorFigures::default());
         let reader = Reader { limits: &limits, figures: &figures };
-        let fits = reader.read_small(Body::from(vec![b'x'; STRANGER_BYTES])).await.unwrap();
-        assert_eq!(fits.len(), STRANGER_BYTES);
-        let body = Body::from(vec![b'x'; STRANGER_BYTES + 1]);
-        assert_eq!(reader.read_small(body).await, Err(Refusal::StrangerTooLarge));
+        let fits = reader.read_small(Body::from(vec![b'x'; UNAUTHENTICATED_BYTES])).await.unwrap();
+        assert_eq!(fits.len(), UNAUTHENTICATED_BYTES);
+        let body = Body::from(vec![b'x'; UNAUTHENTICATED_BYTES + 1]);
+        assert_eq!(reader.read_small(body).await, Err(Refusal::UnauthenticatedTooLarge));
         let unending =
             Body::from_stream(stream::repeat_with(|| Ok::<_, io::Error>(Bytes::from_static(b"xx"))));
-        assert_eq!(reader.read_small(unending).await, Err(Refusal::StrangerTooLarge));
+        assert_eq!(reader.read_small(unending).await, Err(Refusal::UnauthenticatedTooLarge));
     }
 }

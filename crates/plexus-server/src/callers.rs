@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plexus_core::{DoorFigures, Turned};
+use plexus_core::{DoorFigures, RejectReason};
 use plexus_protocol::Principal;
 
 use crate::limits::DoorLimits;
@@ -75,12 +75,12 @@ impl Callers {
         let held = tally.callers.get(&key).copied().unwrap_or_default();
         // The operator has its own pool, so only the pool limits it.
         if class != Class::Operator && held.calls >= self.limits.calls_per_caller {
-            return Err(self.refuse(Turned::CallerCalls, Refusal::TooManyCalls));
+            return Err(self.refuse(RejectReason::CallerCalls, Refusal::TooManyCalls));
         }
         if held.calls >= class.own_calls() {
             let pool = tally.pools.entry(class).or_default();
             if pool.calls >= self.limits.calls {
-                return Err(self.refuse(Turned::Calls, Refusal::Busy));
+                return Err(self.refuse(RejectReason::Calls, Refusal::Busy));
             }
             pool.calls += 1;
         }
@@ -89,8 +89,8 @@ impl Callers {
         Ok(Call { callers: Arc::clone(self), key, class })
     }
 
-    fn refuse(&self, turned: Turned, refusal: Refusal) -> Refusal {
-        self.figures.turned_away(turned);
+    fn refuse(&self, turned: RejectReason, refusal: Refusal) -> Refusal {
+        self.figures.rejected(turned);
         refusal
     }
 
@@ -118,12 +118,12 @@ impl Call {
         let before = tally.callers.get(&self.key).map_or(0, |held| held.bytes);
         let after = before.saturating_add(by);
         if after > limits.bytes_per_caller {
-            return Err(self.callers.refuse(Turned::CallerBytes, Refusal::TooManyBytes));
+            return Err(self.callers.refuse(RejectReason::CallerBytes, Refusal::TooManyBytes));
         }
         let from_pool = over(after, self.class) - over(before, self.class);
         let pool = tally.pools.entry(self.class).or_default();
         if from_pool > 0 && pool.bytes + from_pool > limits.bytes {
-            return Err(self.callers.refuse(Turned::Bytes, Refusal::Busy));
+            return Err(self.callers.refuse(RejectReason::Bytes, Refusal::Busy));
         }
         pool.bytes += from_pool;
         tally.callers.entry(self.key.clone()).or_default().bytes = after;
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operator_is_told_that_the_hub_is_busy() {
+    fn the_operator_is_refused_while_the_hub_is_busy() {
         let callers = callers(DoorLimits { calls: 3, calls_per_caller: 1, ..DoorLimits::default() });
         let held: Vec<_> = (0..3).map(|_| callers.enter(&Principal::Operator)).collect();
         assert!(held.iter().all(Result::is_ok), "`calls_per_caller` is for the others");

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use plexus_core::{Connected, DoorFigures, DoorName, Turned};
+use plexus_core::{Connected, DoorFigures, DoorName, RejectReason};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,7 @@ use crate::callers::Charge;
 use crate::refusal::Refusal;
 
 /// The waiting connections of one door.
-pub(crate) struct Waiting {
+pub(crate) struct WaitingConnections {
     name: DoorName,
     most: usize,
     figures: DoorFigures,
@@ -29,7 +29,7 @@ struct Queue {
     waiting: BTreeMap<u64, CancellationToken>,
 }
 
-impl Waiting {
+impl WaitingConnections {
     pub(crate) fn new(name: DoorName, most: usize, figures: DoorFigures) -> Arc<Self> {
         Arc::new(Self { name, most, figures, queue: Mutex::default() })
     }
@@ -49,15 +49,15 @@ impl Waiting {
 
     /// Closes the connection that has waited longest.
     pub(crate) fn close_oldest(&self) {
-        let oldest = locked(&self.queue).waiting.pop_first();
+        let oldest = lock(&self.queue).waiting.pop_first();
         if let Some((_, close)) = oldest {
             close.cancel();
-            self.figures.turned_away(Turned::Waiting);
+            self.figures.rejected(RejectReason::Waiting);
         }
     }
 
     fn wait(&self, close: CancellationToken) -> u64 {
-        let mut queue = locked(&self.queue);
+        let mut queue = lock(&self.queue);
         let ticket = queue.next;
         queue.next += 1;
         queue.waiting.insert(ticket, close);
@@ -70,13 +70,13 @@ impl Waiting {
     }
 
     fn leave(&self, ticket: u64) {
-        locked(&self.queue).waiting.remove(&ticket);
+        lock(&self.queue).waiting.remove(&ticket);
     }
 }
 
 /// One connection. It lives as long as any part of it is in use.
 pub(crate) struct Connection {
-    door: Arc<Waiting>,
+    door: Arc<WaitingConnections>,
     close: CancellationToken,
     /// Its position among the waiting connections; `None` while a caller uses it.
     ticket: Mutex<Option<u64>>,
@@ -99,7 +99,7 @@ impl Connection {
 
     /// Marks the connection as in use until the returned value is dropped.
     pub(crate) fn occupy(self: &Arc<Self>) -> Occupied {
-        if let Some(ticket) = locked(&self.ticket).take() {
+        if let Some(ticket) = lock(&self.ticket).take() {
             self.door.leave(ticket);
         }
         Occupied(Arc::clone(self))
@@ -112,13 +112,13 @@ impl Connection {
     /// Charges subsequent reads to `charge`. Returns the charge for the reads before.
     pub(crate) fn meter(&self, charge: Charge) -> Option<Charge> {
         let now = Instant::now();
-        let before = locked(&self.meter).replace(Meter { charge, began: now, last: now });
+        let before = lock(&self.meter).replace(Meter { charge, began: now, last: now });
         before.map(|meter| meter.charge)
     }
 
     /// Counts bytes that were read.
     pub(crate) fn count(&self, bytes: usize) -> Result<(), Refusal> {
-        match locked(&self.meter).as_mut().filter(|_| bytes > 0) {
+        match lock(&self.meter).as_mut().filter(|_| bytes > 0) {
             None => Ok(()),
             Some(meter) => {
                 meter.last = Instant::now();
@@ -133,7 +133,7 @@ impl Connection {
     /// Whether a message has started, and has paused or lasted too long. Only time after `reading_since` counts as a
     /// pause.
     pub(crate) fn is_stalled(&self, reading_since: Instant, stall: Duration, whole: Duration) -> bool {
-        locked(&self.meter).as_ref().is_some_and(|meter| {
+        lock(&self.meter).as_ref().is_some_and(|meter| {
             let paused = meter.last.max(reading_since).elapsed() > stall;
             let late = meter.began.max(reading_since).elapsed() > whole;
             !meter.charge.is_empty() && (paused || late)
@@ -143,7 +143,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        if let Some(ticket) = locked(&self.ticket).take() {
+        if let Some(ticket) = lock(&self.ticket).take() {
             self.door.leave(ticket);
         }
     }
@@ -156,11 +156,11 @@ impl Drop for Occupied {
     fn drop(&mut self) {
         let Connection { door, close, ticket, .. } = &*self.0;
         let waits = door.wait(close.clone());
-        *locked(ticket) = Some(waits);
+        *lock(ticket) = Some(waits);
     }
 }
 
-fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -168,8 +168,8 @@ fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn door(most: usize) -> Arc<Waiting> {
-        Waiting::new(DoorName::Http, most, DoorFigures::default())
+    fn door(most: usize) -> Arc<WaitingConnections> {
+        WaitingConnections::new(DoorName::Http, most, DoorFigures::default())
     }
 
     fn is_closed(connection: &Connection) -> bool {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_waited_longest_makes_room() {
+    fn the_connection_that_waited_longest_is_closed() {
         let door = door(2);
         let [first, second, third] = [(); 3].map(|()| door.enter());
         assert!(is_closed(&first) && !is_closed(&second) && !is_closed(&third));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_caller_uses_is_never_closed_and_waits_last_afterwards() {
+    fn a_connection_in_use_is_never_closed_and_then_waits_last() {
         let door = door(2);
         let used = door.enter();
         let occupied = used.occupy();

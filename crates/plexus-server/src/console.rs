@@ -12,7 +12,7 @@ use plexus_protocol::console::SignIn;
 use plexus_protocol::{Error, ErrorKind};
 use serde_json::json;
 
-use crate::doors::{Doors, Way};
+use crate::doors::{Doors, Transport};
 use crate::refusal::Refusal;
 
 /// The Content-Security-Policy of the page. Svelte creates its templates with one named Trusted Types policy, and
@@ -33,7 +33,7 @@ const GUARDS: [(HeaderName, &str); 6] = [
 
 /// Serves the page or one of its files.
 pub(crate) async fn file(State(doors): State<Doors>, uri: Uri, headers: HeaderMap) -> Response {
-    if let Way::Tcp(site) = &doors.way
+    if let Transport::Tcp(site) = &doors.transport
         && let Some(address) = site.instead_of_localhost(&headers)
     {
         return Redirect::temporary(&format!("http://{address}{}", uri.path())).into_response();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_but_the_console_s_own_files_is_served() {
+    async fn only_the_files_of_the_console_are_served() {
         for path in
             ["/../Cargo.toml", "/assets/", "/assets/%2e%2e/index.html", "/index.html.gz", "/operator.token"]
         {

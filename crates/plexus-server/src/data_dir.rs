@@ -16,8 +16,8 @@ use crate::links::replaceable_link;
 
 /// The time for which the lock of a killed hub may persist. A child process that the killed hub was just starting
 /// shares the lock until it calls `exec`.
-const LET_GO_WITHIN: Duration = Duration::from_secs(1);
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+const RELEASE_WITHIN: Duration = Duration::from_secs(1);
+const RETRY_AFTER: Duration = Duration::from_millis(5);
 
 /// The file of the private key with which the hub proves its identity.
 const IDENTITY: &str = "identity.key";
@@ -229,11 +229,11 @@ fn lock(dir: &Path) -> Result<File, DataDirError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let mut file = options.open(&path).map_err(at(&path))?;
-    let give_up_at = Instant::now() + LET_GO_WITHIN;
+    let give_up_at = Instant::now() + RELEASE_WITHIN;
     loop {
         match file.try_lock() {
             Ok(()) => break,
-            Err(TryLockError::WouldBlock) if Instant::now() < give_up_at => std::thread::sleep(LOOK_AGAIN),
+            Err(TryLockError::WouldBlock) if Instant::now() < give_up_at => std::thread::sleep(RETRY_AFTER),
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
                 let pid = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_data_directory_is_made_private_and_kept_so() {
+    fn a_data_directory_is_private_and_stays_private() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/b");
         drop(DataDir::open(&path).unwrap());
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_is_made_once_and_readable_by_its_owner_only() {
+    fn the_token_is_created_once_and_readable_by_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let dir = DataDir::open(folder.path()).unwrap();
         let token = dir.operator_token().unwrap();

@@ -1,5 +1,5 @@
 //! The routes of the doors. TCP and the Unix socket serve the same routes. Authentication differs, and only the socket
-//! has `/down`; both depend on the [`Way`] of a request.
+//! has `/down`; both depend on the [`Transport`] of a request.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::{auth, console, rpc, sse};
 
 /// How a request reached the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Transport {
     /// Over TCP, at a door that browsers see as this site.
     Tcp(Site),
     /// Over `hub.sock`.
@@ -38,7 +38,7 @@ pub(crate) enum Way {
 #[derive(Clone)]
 pub(crate) struct Doors {
     pub(crate) hub: Arc<Hub>,
-    pub(crate) way: Way,
+    pub(crate) transport: Transport,
     pub(crate) limits: DoorLimits,
     pub(crate) callers: Arc<Callers>,
     pub(crate) identity: Arc<Identity>,
@@ -64,7 +64,7 @@ impl Doors {
             .route("/sessions/events", get(sse::changes::get))
             .route("/approvals/events", get(sse::approvals::get))
             .route("/metrics", get(metrics));
-        if self.way == Way::Socket {
+        if self.transport == Transport::Socket {
             guarded = guarded.route("/down", post(down));
         }
         self.guarded(guarded)
@@ -85,7 +85,7 @@ impl Doors {
     /// Adds authentication to `routes`, then adds the public routes, and checks Host and Origin for all of them.
     fn guarded(self, routes: Router<Self>) -> Router {
         routes
-            .route_layer(middleware::from_fn_with_state(self.clone(), auth::known_caller))
+            .route_layer(middleware::from_fn_with_state(self.clone(), auth::require_caller))
             .route("/health", get(health))
             .route("/identity", get(identity::get))
             .route("/", get(console::file))
@@ -94,7 +94,7 @@ impl Doors {
             .route("/assets/{*path}", get(console::file))
             .route("/console/login", post(console::login))
             .fallback(|| async { Refusal::NotFound })
-            .layer(middleware::from_fn_with_state(self.clone(), auth::own_site))
+            .layer(middleware::from_fn_with_state(self.clone(), auth::require_own_site))
             .with_state(self)
     }
 }

@@ -16,7 +16,7 @@ use ring::signature::{
 
 use crate::accept::Peer;
 use crate::data_dir::{DataDir, DataDirError};
-use crate::doors::{Doors, Way};
+use crate::doors::{Doors, Transport};
 use crate::refusal::Refusal;
 use crate::site::only;
 
@@ -90,7 +90,9 @@ pub(crate) async fn get(
     headers: HeaderMap,
     uri: Uri,
 ) -> Response {
-    let (Way::Tcp(site), Some(peer)) = (&doors.way, peer) else { return Refusal::NotFound.into_response() };
+    let (Transport::Tcp(site), Some(peer)) = (&doors.transport, peer) else {
+        return Refusal::NotFound.into_response();
+    };
     let host = only(&headers, header::HOST).filter(|host| site.may_sign_for(host));
     let nonce = uri.query().and_then(|query| query.strip_prefix("nonce=")).filter(|nonce| is_nonce(nonce));
     let (Some(host), Some(nonce)) = (host, nonce) else { return Refusal::NotFound.into_response() };

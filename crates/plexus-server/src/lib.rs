@@ -5,7 +5,6 @@
 //! serving hub from bind to shutdown. `plexus-core` implements the methods; the binary implements the command line.
 
 mod accept;
-mod answer;
 mod audit_webhook;
 mod auth;
 mod body;
@@ -15,14 +14,15 @@ mod console;
 mod console_link;
 mod data_dir;
 mod doors;
-mod foreign;
 mod identity;
 mod limits;
 mod links;
 mod listen;
 mod mcp;
 mod methods;
+mod other_socket;
 mod refusal;
+mod response_body;
 mod rpc;
 mod serving;
 mod site;

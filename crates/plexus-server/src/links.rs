@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 
 /// The number of links to follow: the same as the kernel's limit.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// The first link in `path` that this user, and so an agent, can replace. Other links are followed. Components that do
 /// not exist yet are not links.
@@ -40,7 +40,7 @@ fn first_link(path: &Path, may_write: impl Fn(&Path) -> bool) -> io::Result<Opti
         if writable {
             return Ok(Some(walked));
         }
-        if links > MOST_LINKS {
+        if links > MAX_LINKS {
             return Err(io::Error::other("too many symbolic links"));
         }
         ahead.extend(components(&walked.read_link()?));

@@ -9,12 +9,12 @@ use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::DataDir;
-use crate::accept::Entrance;
-use crate::foreign::{Foreign, foreign};
+use crate::accept::DoorListener;
+use crate::other_socket::{OtherSocket, other_socket};
 
 /// The time for which connections of a killed hub may persist.
-const LET_GO_WITHIN: Duration = Duration::from_secs(1);
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+const RELEASE_WITHIN: Duration = Duration::from_secs(1);
+const RETRY_AFTER: Duration = Duration::from_millis(5);
 
 /// Why a hub cannot listen.
 #[derive(Debug, Error)]
@@ -74,13 +74,13 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, ListenError> {
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     // A process that a killed hub had just forked holds copies of the hub's connections until it calls `exec`.
-    let give_up_at = Instant::now() + LET_GO_WITHIN;
+    let give_up_at = Instant::now() + RELEASE_WITHIN;
     loop {
-        match foreign(bound) {
-            Ok(Foreign::None) => return Ok(listener),
-            Ok(Foreign::Some) if Instant::now() < give_up_at => tokio::time::sleep(LOOK_AGAIN).await,
-            Ok(Foreign::Some) => return Err(ListenError::Held(address)),
-            Ok(Foreign::Unknown) => {
+        match other_socket(bound) {
+            Ok(OtherSocket::None) => return Ok(listener),
+            Ok(OtherSocket::Some) if Instant::now() < give_up_at => tokio::time::sleep(RETRY_AFTER).await,
+            Ok(OtherSocket::Some) => return Err(ListenError::Held(address)),
+            Ok(OtherSocket::Unknown) => {
                 tracing::info!(
                     "this kernel (before 6.8) does not say whether another program has bound the hub's port"
                 );
@@ -94,7 +94,7 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, ListenError> {
     }
 }
 
-impl Entrance for TcpListener {
+impl DoorListener for TcpListener {
     type Raw = TcpStream;
     type Io = TcpStream;
 
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_free_port_is_taken_again_and_another_if_it_is_gone() {
+    async fn the_previous_port_is_used_again_if_it_is_free() {
         let folder = tempfile::tempdir().unwrap();
         let dir = DataDir::open(folder.path()).unwrap();
         let any = "127.0.0.1:0".parse().unwrap();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_port_at_which_another_program_still_holds_a_connection_is_not_taken() {
+    async fn a_port_with_a_connection_of_another_program_is_not_used() {
         let folder = tempfile::tempdir().unwrap();
         let dir = DataDir::open(folder.path()).unwrap();
         let any = "127.0.0.1:0".parse().unwrap();
@@ -159,8 +159,8 @@ mod tests {
         let own = bind(port).await.unwrap();
         let _queued = TcpStream::connect(port).await.unwrap();
         assert_ne!(
-            foreign(port).unwrap(),
-            Foreign::Some,
+            other_socket(port).unwrap(),
+            OtherSocket::Some,
             "one that waits at our own door is no other program's"
         );
         drop(own);

@@ -6,7 +6,7 @@ use http::{HeaderValue, StatusCode, header};
 use plexus_protocol::MAX_BODY_BYTES;
 use serde_json::{Value, json};
 
-use crate::body::STRANGER_BYTES;
+use crate::body::UNAUTHENTICATED_BYTES;
 use crate::values;
 
 /// Why a door rejected a request.
@@ -21,7 +21,7 @@ pub(crate) enum Refusal {
     /// The body exceeds the size limit.
     TooLarge,
     /// The body of an unauthenticated request exceeds its size limit.
-    StrangerTooLarge,
+    UnauthenticatedTooLarge,
     /// The body contains too many JSON values.
     TooManyValues,
     /// The body did not arrive in time.
@@ -62,15 +62,15 @@ impl Refusal {
                 "too_large",
                 format!("a body holds at most {MAX_BODY_BYTES} bytes"),
             ),
-            Self::StrangerTooLarge => (
+            Self::UnauthenticatedTooLarge => (
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "too_large",
-                format!("without a token, a body holds at most {STRANGER_BYTES} bytes"),
+                format!("without a token, a body holds at most {UNAUTHENTICATED_BYTES} bytes"),
             ),
             Self::TooManyValues => (
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "too_large",
-                format!("a body holds at most {} JSON values", values::MOST),
+                format!("a body holds at most {} JSON values", values::MAX_VALUES),
             ),
             Self::BodyTooSlow => fixed(
                 StatusCode::REQUEST_TIMEOUT,

@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 use crate::accept::serve;
 use crate::audit_webhook::AuditWebhook;
 use crate::callers::Callers;
-use crate::connections::Waiting;
+use crate::connections::WaitingConnections;
 use crate::console_link::{ConsoleLink, remove_old_pages};
 use crate::data_dir::{DataDir, DataDirError};
-use crate::doors::{Doors, Way};
+use crate::doors::{Doors, Transport};
 use crate::identity::Identity;
 use crate::limits::DoorLimits;
 use crate::listen::{ListenError, listen};
@@ -32,7 +32,7 @@ use crate::socket::CheckedSocket;
 use crate::tls::{TlsDoor, TlsError, TlsListener};
 
 /// The time for pending responses once the doors are closing.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 
 /// The configuration of a serving hub: the hub itself and its doors.
 #[derive(Debug, Clone)]
@@ -156,21 +156,21 @@ impl Serving {
         let socket = CheckedSocket::bind(&path, Arc::clone(&hub))
             .map_err(|source| ServeError::Socket { path, source })?;
         let (close, stop) = (CancellationToken::new(), CancellationToken::new());
-        let (ask_down, down) = mpsc::channel(1);
+        let (down_sender, down) = mpsc::channel(1);
         let mcp = mcp::service(mcp_server(&hub), &stop);
         let callers = Callers::new(limits, hub.door_figures().clone());
-        let doors_for = |way| Doors {
+        let doors_for = |transport| Doors {
             hub: Arc::clone(&hub),
-            way,
+            transport,
             limits,
             callers: Arc::clone(&callers),
             identity: Arc::clone(&identity),
             mcp: mcp.clone(),
             stop: stop.clone(),
-            down: ask_down.clone(),
+            down: down_sender.clone(),
         };
-        let waiting = |name| Waiting::new(name, limits.waiting, hub.door_figures().clone());
-        let site = |address, scheme| Way::Tcp(Site::new(address, scheme, hosts.clone()));
+        let waiting = |name| WaitingConnections::new(name, limits.waiting, hub.door_figures().clone());
+        let site = |address, scheme| Transport::Tcp(Site::new(address, scheme, hosts.clone()));
 
         let mut doors = JoinSet::new();
         if let Some(tls) = tls {
@@ -180,7 +180,7 @@ impl Serving {
         }
         let router = doors_for(site(address, Scheme::Http)).router();
         doors.spawn(serve(tcp, router, waiting(DoorName::Http), limits, close.clone()));
-        let router = doors_for(Way::Socket).router();
+        let router = doors_for(Transport::Socket).router();
         doors.spawn(serve(socket, router, waiting(DoorName::Socket), limits, close.clone()));
         dir.announce(&url, &identity.public())?;
         Ok(Self { hub, url, dir, doors, close, stop, down })
@@ -197,7 +197,7 @@ impl Serving {
     }
 
     /// Waits for a request, through the socket, to end the children and the hub.
-    pub async fn down_asked(&mut self) -> DownRequest {
+    pub async fn down_requested(&mut self) -> DownRequest {
         match self.down.recv().await {
             Some(request) => request,
             // The doors hold the sender while they are open.
@@ -209,24 +209,24 @@ impl Serving {
     pub async fn stop(mut self, how: ShutDown) -> usize {
         self.close.cancel();
         let children = self.hub.shut_down(how).await;
-        self.leave().await;
+        self.close_doors().await;
         children
     }
 
     /// Ends the children and the hub, and notifies the requester before the doors close.
-    pub async fn go_down(mut self, request: DownRequest) -> usize {
+    pub async fn stop_for(mut self, request: DownRequest) -> usize {
         let children = self.hub.shut_down(ShutDown::EndChildren).await;
         // The requester may have disconnected meanwhile.
         let _ = request.done.send(children);
         self.close.cancel();
-        self.leave().await;
+        self.close_doors().await;
         children
     }
 
-    async fn leave(&mut self) {
+    async fn close_doors(&mut self) {
         self.stop.cancel();
         let all_closed = async { while self.doors.join_next().await.is_some() {} };
-        if tokio::time::timeout(LAST_WORDS, all_closed).await.is_err() {
+        if tokio::time::timeout(CLOSE_WITHIN, all_closed).await.is_err() {
             tracing::debug!("some connections were cut off");
         }
         self.dir.retract();

@@ -32,7 +32,7 @@ impl Site {
     }
 
     /// Whether a request names this site as its host and, if a page sent it, comes from one of the site's own pages.
-    pub(crate) fn is_meant(&self, headers: &HeaderMap, uri: &Uri) -> bool {
+    pub(crate) fn accepts(&self, headers: &HeaderMap, uri: &Uri) -> bool {
         let Some(host) = only(headers, header::HOST) else { return false };
         let uri_agrees = uri.authority().is_none_or(|authority| self.is_host(authority.as_str()));
         let origin_agrees = !headers.contains_key(header::ORIGIN)
@@ -93,35 +93,38 @@ pub(crate) fn only(headers: &HeaderMap, name: header::HeaderName) -> Option<&str
 mod tests {
     use super::*;
 
-    fn meant(site: &Site, pairs: &[(&'static str, &str)]) -> bool {
+    fn accepts_request(site: &Site, pairs: &[(&'static str, &str)]) -> bool {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
             headers.append(*name, value.parse().unwrap());
         }
-        site.is_meant(&headers, &Uri::from_static("/rpc"))
+        site.accepts(&headers, &Uri::from_static("/rpc"))
     }
 
     fn at(port: u16) -> SocketAddr {
         ([127, 0, 0, 1], port).into()
     }
 
-    fn usual() -> Site {
+    fn local_site() -> Site {
         Site::new(at(4445), Scheme::Http, Vec::new())
     }
 
     #[test]
     fn only_this_hubs_own_host_is_served() {
         for host in ["127.0.0.1:4445", "localhost:4445", "LocalHost:4445", "[::1]:4445"] {
-            assert!(meant(&usual(), &[("host", host)]), "{host}");
+            assert!(accepts_request(&local_site(), &[("host", host)]), "{host}");
         }
         for host in ["evil.example:4445", "127.0.0.1", "127.0.0.1:4446", "127.0.0.1:4445.evil.example", ""] {
-            assert!(!meant(&usual(), &[("host", host)]), "{host}");
+            assert!(!accepts_request(&local_site(), &[("host", host)]), "{host}");
         }
-        assert!(!meant(&usual(), &[]));
-        assert!(!meant(&usual(), &[("host", "127.0.0.1:4445"), ("host", "evil.example:4445")]));
+        assert!(!accepts_request(&local_site(), &[]));
+        assert!(!accepts_request(
+            &local_site(),
+            &[("host", "127.0.0.1:4445"), ("host", "evil.example:4445")]
+        ));
         let mut headers = HeaderMap::new();
         headers.append("host", "127.0.0.1:4445".parse().unwrap());
-        assert!(!usual().is_meant(&headers, &Uri::from_static("http://evil.example:4445/rpc")));
+        assert!(!local_site().accepts(&headers, &Uri::from_static("http://evil.example:4445/rpc")));
     }
 
     #[test]
@@ -129,7 +132,7 @@ mod tests {
         let sent_to = |host: &str| {
             let mut headers = HeaderMap::new();
             headers.append("host", host.parse().unwrap());
-            usual().instead_of_localhost(&headers)
+            local_site().instead_of_localhost(&headers)
         };
         assert_eq!(sent_to("LocalHost:4445"), Some(at(4445)));
         for host in ["127.0.0.1:4445", "[::1]:4445", "localhost:4446", "localhost"] {
@@ -154,7 +157,8 @@ mod tests {
 
     #[test]
     fn pages_of_other_sites_and_ports_are_refused() {
-        let with = |origin: &str| meant(&usual(), &[("host", "127.0.0.1:4445"), ("origin", origin)]);
+        let with =
+            |origin: &str| accepts_request(&local_site(), &[("host", "127.0.0.1:4445"), ("origin", origin)]);
         assert!(with("http://127.0.0.1:4445"));
         assert!(with("http://localhost:4445"));
         for origin in
@@ -165,13 +169,13 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_was_allowed_is_taken_exactly_as_it_was_given() {
+    fn an_allowed_host_matches_exactly_as_configured() {
         let site = Site::new(
             at(4445),
             Scheme::Http,
             vec!["hub.example".to_owned(), "phone.example:8443".to_owned()],
         );
-        let from = |host: &str, origin: &str| meant(&site, &[("host", host), ("origin", origin)]);
+        let from = |host: &str, origin: &str| accepts_request(&site, &[("host", host), ("origin", origin)]);
         assert!(from("hub.example", "https://hub.example") && from("hub.example", "http://hub.example"));
         assert!(from("phone.example:8443", "https://phone.example:8443"));
         for (host, origin) in [
@@ -188,7 +192,7 @@ mod tests {
     #[test]
     fn behind_tls_a_plain_page_is_another_site() {
         let site = Site::new(at(8443), Scheme::Https, vec!["hub.example:8443".to_owned()]);
-        let from = |origin: &str| meant(&site, &[("host", "hub.example:8443"), ("origin", origin)]);
+        let from = |origin: &str| accepts_request(&site, &[("host", "hub.example:8443"), ("origin", origin)]);
         assert!(from("https://hub.example:8443") && from("https://127.0.0.1:8443"));
         assert!(!from("http://hub.example:8443") && !from("http://127.0.0.1:8443"));
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use plexus_core::Hub;
 use tokio::net::{UnixListener, UnixStream};
 
-use crate::accept::Entrance;
+use crate::accept::DoorListener;
 
 /// Names the parent agent for which a request on the socket is sent.
 pub const PARENT_HEADER: &str = "x-plexus-parent";
@@ -52,7 +52,7 @@ impl CheckedSocket {
     }
 }
 
-impl Entrance for CheckedSocket {
+impl DoorListener for CheckedSocket {
     type Raw = UnixStream;
     type Io = UnixStream;
 

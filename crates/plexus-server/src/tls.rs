@@ -17,7 +17,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::server::TlsStream;
 
-use crate::accept::Entrance;
+use crate::accept::DoorListener;
 
 /// The time after which a peer that acknowledges no sent data is considered gone.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(60);
@@ -99,7 +99,7 @@ fn config(door: &TlsDoor) -> Result<ServerConfig, TlsError> {
     Ok(config)
 }
 
-impl Entrance for TlsListener {
+impl DoorListener for TlsListener {
     type Raw = TcpStream;
     type Io = TlsStream<TcpStream>;
 

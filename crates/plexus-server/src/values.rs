@@ -2,10 +2,10 @@
 //! megabytes of brackets would take hundreds of megabytes.
 
 /// The maximum number of values in one body or message; the same as in one line of a child.
-pub(crate) const MOST: usize = 100_000;
+pub(crate) const MAX_VALUES: usize = 100_000;
 
-/// Whether the text contains at most [`MOST`] values. The text need not be valid JSON.
-pub(crate) fn are_few(text: &[u8]) -> bool {
+/// Whether the text contains at most [`MAX_VALUES`] values. The text need not be valid JSON.
+pub(crate) fn are_within_limit(text: &[u8]) -> bool {
     let (mut values, mut rest) = (0, text);
     while let Some((&byte, after)) = rest.split_first() {
         rest = after;
@@ -14,7 +14,7 @@ pub(crate) fn are_few(text: &[u8]) -> bool {
             // Every value but the first follows one of these bytes.
             b',' | b'[' | b'{' => {
                 values += 1;
-                if values > MOST {
+                if values > MAX_VALUES {
                     return false;
                 }
             }
@@ -43,13 +43,13 @@ mod tests {
     #[test]
     fn values_are_counted_and_text_is_not() {
         let list = |count: usize| format!("[{}]", vec!["0"; count].join(","));
-        assert!(are_few(list(MOST).as_bytes()));
-        assert!(!are_few(list(MOST + 1).as_bytes()));
-        assert!(!are_few("[[],".repeat(MOST).as_bytes()));
-        let text = serde_json::json!({"prompt": "[{\\\",".repeat(MOST)}).to_string();
-        assert!(are_few(text.as_bytes()));
+        assert!(are_within_limit(list(MAX_VALUES).as_bytes()));
+        assert!(!are_within_limit(list(MAX_VALUES + 1).as_bytes()));
+        assert!(!are_within_limit("[[],".repeat(MAX_VALUES).as_bytes()));
+        let text = serde_json::json!({"prompt": "[{\\\",".repeat(MAX_VALUES)}).to_string();
+        assert!(are_within_limit(text.as_bytes()));
         for broken in ["\"", "\"\\", "\"a", ""] {
-            assert!(are_few(broken.as_bytes()));
+            assert!(are_within_limit(broken.as_bytes()));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use plexus_core::Turned;
+use plexus_core::RejectReason;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
@@ -35,7 +35,7 @@ impl<T> Wire<T> {
         let stall = self.stall;
         let timer = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(stall)));
         ready!(timer.as_mut().poll(context));
-        self.connection.figures().turned_away(Turned::Write);
+        self.connection.figures().rejected(RejectReason::Write);
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read")))
     }
 }
@@ -95,11 +95,11 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
-    use crate::connections::Waiting;
+    use crate::connections::WaitingConnections;
 
     fn wire(room: usize, stall: Duration) -> (Wire<tokio::io::DuplexStream>, tokio::io::DuplexStream) {
         let (ours, theirs) = tokio::io::duplex(room);
-        let connection = Waiting::new(DoorName::Http, 1, DoorFigures::default()).enter();
+        let connection = WaitingConnections::new(DoorName::Http, 1, DoorFigures::default()).enter();
         (Wire::new(ours, connection, stall), theirs)
     }
 

@@ -10,7 +10,7 @@ use crate::StoreError;
 
 /// Where the conversation of a new session begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Begins {
+pub enum ConversationStart {
     /// At the root of a new tree.
     NewTree,
     /// At an existing node.
@@ -47,7 +47,7 @@ pub struct ResumePoint {
 
 /// A search result.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct SearchHit {
     /// The tree.
     pub tree: TreeId,
     /// The node.
@@ -96,5 +96,5 @@ pub trait Arbor: Send + Sync + 'static {
         tree: Option<TreeId>,
         before: Option<NodeId>,
         limit: u64,
-    ) -> Result<Vec<Found>, StoreError>;
+    ) -> Result<Vec<SearchHit>, StoreError>;
 }

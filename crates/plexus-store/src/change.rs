@@ -9,9 +9,9 @@ use plexus_protocol::{
 use serde_json::Value;
 
 use crate::{
-    ApprovalRow, CallInput, CallRow, EventRow, FeedRow, Held, NewApproval, NewRule, NewSession, NodeRow,
-    PermitStream, Removable, RuleChange, RunKey, RunProcess, RunState, SessionConfig, TokenKey, TokenRow,
-    TurnStatus,
+    ApprovalRow, CallInput, CallRow, EventRow, FeedRow, HeldForBudget, NewApproval, NewRule, NewSession,
+    NodeRow, PermitStream, Removable, RuleChange, RunKey, RunProcess, RunState, SessionConfig, TokenKey,
+    TokenRow, TurnStatus,
 };
 
 /// One change of the stored state.
@@ -136,17 +136,17 @@ pub enum Change {
         decision: Box<Decision>,
     },
     /// Escalates a pending approval: appends an `Asked` feed entry for the new addressee, and for everyone who is passed over.
-    /// Refused with `AlreadyResolved` if it is not pending, with `AskedOfAnother` if the first in `passed` is not its
+    /// Refused with `AlreadyResolved` if it is not pending, with `AskedOfAnother` if the first in `passed_over` is not its
     /// addressee.
     Escalate {
         /// The approval.
         approval: ApprovalId,
         /// The addressees that it leaves, the present one first. The store sets the time.
-        passed: Vec<Passed>,
+        passed_over: Vec<Passed>,
         /// The new addressee.
         to: AskedOf,
         /// When it is escalated from there.
-        passes_on_at: Option<UnixSeconds>,
+        escalates_at: Option<UnixSeconds>,
     },
     /// Sets when a pending approval expires and when it is escalated. Refused with `AlreadyResolved` if it is not pending,
     /// with `AskedOfAnother` if `asked_of` is not its addressee any more.
@@ -158,7 +158,7 @@ pub enum Change {
         /// When it expires.
         expires_at: UnixSeconds,
         /// When it is escalated to the next addressee, if there is one.
-        passes_on_at: Option<UnixSeconds>,
+        escalates_at: Option<UnixSeconds>,
     },
     /// Sets another time at which a pending approval expires. Refused with `AlreadyResolved` if it is not pending.
     Extend {
@@ -236,7 +236,7 @@ pub struct Committed {
     /// The approvals that were created or changed, in their state at the end of the commit.
     pub approvals: Vec<ApprovalRow>,
     /// The calls and turns that wait for a budget approval.
-    pub held: Vec<Held>,
+    pub held: Vec<HeldForBudget>,
     /// The sessions whose budgets were set or raised.
     pub budgets: Vec<SessionId>,
     /// The appended feed entries.

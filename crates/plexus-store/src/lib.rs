@@ -13,27 +13,27 @@ mod memory;
 mod model;
 mod node_text;
 mod page;
-mod places;
 mod rows;
+mod slots;
 mod sqlite;
 
 use async_trait::async_trait;
 use plexus_protocol::audit::{AuditHead, AuditRow};
 use plexus_protocol::{ApprovalId, NodeId, SessionId, TokenName, UnixSeconds};
 
-pub use arbor::{Arbor, Begins, Found, NodeRow, ResumePoint};
+pub use arbor::{Arbor, ConversationStart, NodeRow, ResumePoint, SearchHit};
 pub use change::{Change, Committed};
 #[cfg(any(test, feature = "memory"))]
 pub use memory::MemoryStore;
 pub(crate) use model::FeedColumns;
 pub use model::{
     ApprovalRow, AuditCheck, AuditFilter, AuditFrom, BudgetNotice, BudgetRow, CallIds, CallInput, CallRow,
-    EventRow, EventsOfTurn, FeedEntry, FeedKind, FeedRow, FinishedRun, Held, LivingSession, NewApproval,
-    NewRule, NewSession, OldRecords, Open, PermitStream, Removable, Resolution, RuleAuthority, RuleChange,
-    RuleRow, RunKey, RunProcess, RunRow, RunState, SessionConfig, SessionRow, Tally, TokenKey, TokenRow,
-    TurnRow, TurnState, TurnStatus, Verdict,
+    EventRow, EventsOfTurn, FeedEntry, FeedKind, FeedRow, FinishedRun, HeldForBudget, NewApproval, NewRule,
+    NewSession, OldRecords, OpenFilter, PermitStream, Removable, Resolution, RuleAuthority, RuleChange,
+    RuleRow, RunKey, RunProcess, RunRow, RunState, SessionConfig, SessionRow, SessionWithState, Tally,
+    TokenKey, TokenRow, TurnRow, TurnState, TurnStatus, Verdict,
 };
-pub use places::{OnBehalf, Place, Places};
+pub use slots::{OnBehalf, Slot, Slots};
 #[cfg(debug_assertions)]
 pub use sqlite::faulty_disk;
 pub use sqlite::{AuditFile, Durability, SqliteStore};
@@ -125,7 +125,7 @@ pub trait Ledger: Send + Sync + 'static {
     /// One approval.
     async fn approval(&self, id: ApprovalId) -> Result<Option<ApprovalRow>, StoreError>;
     /// The pending approvals that `which` names, oldest first.
-    async fn open_approvals(&self, which: Open) -> Result<Vec<ApprovalRow>, StoreError>;
+    async fn open_approvals(&self, which: OpenFilter) -> Result<Vec<ApprovalRow>, StoreError>;
     /// The feed of one addressee after number `after`, at most `limit` entries.
     async fn feed(&self, to: &str, after: u64, limit: u64) -> Result<Vec<FeedRow>, StoreError>;
 }
@@ -140,7 +140,7 @@ pub trait Store: Ledger + Arbor {
     /// The sessions that are not deleted, oldest first.
     async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError>;
     /// The sessions that are not deleted, oldest first, with their state in one snapshot.
-    async fn living(&self) -> Result<Vec<LivingSession>, StoreError>;
+    async fn sessions_with_state(&self) -> Result<Vec<SessionWithState>, StoreError>;
 
     /// The budgets that a session draws on: for each limit the nearest grant, its own or one above it.
     async fn budget(&self, session: SessionId) -> Result<Vec<BudgetRow>, StoreError>;
@@ -175,9 +175,9 @@ pub trait Store: Ledger + Arbor {
     async fn event_count(&self, session: SessionId, turn: u64) -> Result<u64, StoreError>;
 
     /// The approvals of a run that still hold their key (no `tool_result` yet), oldest first.
-    async fn living_approvals(&self, run: RunKey) -> Result<Vec<ApprovalRow>, StoreError>;
+    async fn approvals_without_result(&self, run: RunKey) -> Result<Vec<ApprovalRow>, StoreError>;
     /// The calls of a run that the gate saw and that have no `tool_result` yet, oldest first.
-    async fn living_calls(&self, run: RunKey) -> Result<Vec<CallRow>, StoreError>;
+    async fn calls_without_result(&self, run: RunKey) -> Result<Vec<CallRow>, StoreError>;
 
     /// The feed of all addressees after number `after`, at most `limit` entries.
     async fn feed_of_all(&self, after: u64, limit: u64) -> Result<Vec<FeedRow>, StoreError>;

@@ -53,16 +53,16 @@ fn gather(content: &Value, most: usize, text: &mut String) {
     let mut left = vec![content];
     while let Some(value) = left.pop() {
         match value {
-            Value::String(said) => {
+            Value::String(string) => {
                 let room = most.saturating_sub(text.len());
-                text.push_str(&said[..said.floor_char_boundary(room)]);
+                text.push_str(&string[..string.floor_char_boundary(room)]);
                 text.push(' ');
             }
             Value::Array(values) => left.extend(values.iter().rev()),
             Value::Object(fields) => {
-                let said =
+                let string =
                     fields.iter().filter(|(name, _)| !matches!(name.as_str(), "type" | "id" | "tool_use_id"));
-                left.extend(said.map(|(_, value)| value));
+                left.extend(string.map(|(_, value)| value));
             }
             _ => {}
         }

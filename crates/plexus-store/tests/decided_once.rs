@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use common::*;
 use plexus_protocol::{ApprovalId, ApprovalStatus, SessionId};
-use plexus_store::{Change, Open, Refusal, RunKey, Store, StoreError};
+use plexus_store::{Change, OpenFilter, Refusal, RunKey, Store, StoreError};
 use proptest::prelude::*;
 
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +39,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 struct Model {
     asked: Vec<ApprovalId>,
     status: HashMap<ApprovalId, ApprovalStatus>,
-    living: HashMap<usize, ApprovalId>,
+    sessions_with_state: HashMap<usize, ApprovalId>,
 }
 
 impl Model {
@@ -55,12 +55,12 @@ async fn take(store: &dyn Store, session: SessionId, model: &mut Model, step: St
             let new = question(session, 1, &format!("call-{call}"));
             let id = new.approval.id;
             let asked = store.commit(NOW, vec![Change::Ask(Box::new(new))]).await;
-            if model.living.contains_key(&call) {
+            if model.sessions_with_state.contains_key(&call) {
                 assert!(matches!(asked, Err(StoreError::Refused(Refusal::KeyTaken))), "{asked:?}");
             } else {
                 asked.unwrap();
                 model.asked.push(id);
-                model.living.insert(call, id);
+                model.sessions_with_state.insert(call, id);
                 model.status.insert(id, ApprovalStatus::Pending);
             }
         }
@@ -95,7 +95,7 @@ async fn take(store: &dyn Store, session: SessionId, model: &mut Model, step: St
         }
         Step::Settle { call } => {
             commit(store, Change::ReleaseKeys(RunKey { session, run: 1 }, format!("call-{call}"))).await;
-            model.living.remove(&call);
+            model.sessions_with_state.remove(&call);
         }
     }
 }
@@ -118,11 +118,15 @@ async fn compare(store: &dyn Store, session: SessionId, model: &Model) {
             open.push(*id);
         }
     }
-    let rows = store.open_approvals(Open::OfSession(session)).await.unwrap();
+    let rows = store.open_approvals(OpenFilter::OfSession(session)).await.unwrap();
     assert_eq!(rows.iter().map(|row| row.approval.id).collect::<Vec<_>>(), open);
-    let living = store.living_approvals(RunKey { session, run: 1 }).await.unwrap();
-    assert_eq!(living.len(), model.living.len());
-    assert!(living.iter().all(|row| model.living.values().any(|id| *id == row.approval.id)));
+    let sessions_with_state = store.approvals_without_result(RunKey { session, run: 1 }).await.unwrap();
+    assert_eq!(sessions_with_state.len(), model.sessions_with_state.len());
+    assert!(
+        sessions_with_state
+            .iter()
+            .all(|row| model.sessions_with_state.values().any(|id| *id == row.approval.id))
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use common::*;
-use plexus_store::{Change, Durability, Ledger, Open, SqliteStore, Store, StoreError};
+use plexus_store::{Change, Durability, Ledger, OpenFilter, SqliteStore, Store, StoreError};
 use tempfile::TempDir;
 
 /// A directory with a closed store that has some data.
@@ -66,7 +66,7 @@ async fn commits_survive_closing_and_opening() {
     for durability in [Durability::Full, Durability::Normal] {
         let store = SqliteStore::open(&path, durability).unwrap();
         let session = store.session_named("a").await.unwrap().unwrap();
-        assert_eq!(store.open_approvals(Open::OfSession(session.id)).await.unwrap().len(), 1);
+        assert_eq!(store.open_approvals(OpenFilter::OfSession(session.id)).await.unwrap().len(), 1);
         let head = store.feed_head().await.unwrap();
         let notice = Change::Notice { to: "x".to_owned(), session: session.id, data: 1.into() };
         assert_eq!(commit(&store, notice).await.feed[0].number, head + 1);

@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 use git2::{Index, Oid, Repository};
 use plexus_protocol::worktree::{Worktree, WorktreeChanges};
 
+use crate::comparison::Comparison;
 use crate::error::at;
 use crate::files::read_at_most;
-use crate::look::Look;
-use crate::{Began, Result, WorktreeError, admin_dir, lines, open};
+use crate::{InitialState, Result, WorktreeError, admin_dir, lines, open};
 
 /// The time limit for counting lines.
 const COUNTED_FOR: Duration = Duration::from_secs(10);
 /// The maximum number of commits to count.
-const MOST_COMMITS: usize = 10_000;
+const MAX_COMMITS: usize = 10_000;
 /// Files that git keeps beside HEAD during an operation, and the marker of a locked worktree.
 const UNDER_WAY: [&str; 8] = [
     "MERGE_HEAD",
@@ -43,16 +43,17 @@ impl Known {
 }
 
 /// The differences from the base commit, including uncommitted and untracked work.
-pub fn changes(worktree: &Worktree, began: &Began) -> Result<WorktreeChanges> {
-    let look = Look::at(worktree, began)?;
-    let mut changes = WorktreeChanges { commits: commits(worktree, &look)?, ..WorktreeChanges::default() };
+pub fn changes(worktree: &Worktree, initial_state: &InitialState) -> Result<WorktreeChanges> {
+    let comparison = Comparison::at(worktree, initial_state)?;
+    let mut changes =
+        WorktreeChanges { commits: commits(worktree, &comparison)?, ..WorktreeChanges::default() };
     let until = Instant::now() + COUNTED_FOR;
     let known = Known::of(worktree)?;
-    for difference in look.differences()? {
+    for difference in comparison.differences()? {
         if Instant::now() > until {
             return Err(WorktreeError::TooMuch);
         }
-        let lines = lines::count(&look, Path::new(&worktree.path), &difference)?;
+        let lines = lines::count(&comparison, Path::new(&worktree.path), &difference)?;
         changes.files += 1;
         changes.untracked += u64::from(difference.untracked && !known.has(&difference.path));
         changes.insertions += lines.new;
@@ -63,7 +64,7 @@ pub fn changes(worktree: &Worktree, began: &Began) -> Result<WorktreeChanges> {
 
 /// Whether deleting the worktree would lose nothing but ignored files, copied files and files that setup created. If
 /// its initial state is unknown, only a missing worktree counts as unchanged.
-pub fn is_unchanged(worktree: &Worktree, began: Option<&Began>) -> Result<bool> {
+pub fn is_unchanged(worktree: &Worktree, initial_state: Option<&InitialState>) -> Result<bool> {
     let base: Oid = worktree.base.parse()?;
     let repo = open(&worktree.repo)?;
     let admin = admin_dir(worktree)?;
@@ -80,19 +81,19 @@ pub fn is_unchanged(worktree: &Worktree, began: Option<&Began>) -> Result<bool> 
     if head(&repo, &admin)? != Some(base) || is_staged(&repo, base, &admin)? {
         return Ok(false);
     }
-    let look = Look::at(worktree, began.ok_or(WorktreeError::NoRecord)?)?;
-    Ok(!look.has_submodules() && look.differences()?.is_empty())
+    let comparison = Comparison::at(worktree, initial_state.ok_or(WorktreeError::NoRecord)?)?;
+    Ok(!comparison.has_submodules() && comparison.differences()?.is_empty())
 }
 
-fn commits(worktree: &Worktree, look: &Look) -> Result<u64> {
-    let tips = [head(&look.repo, &admin_dir(worktree)?)?, branch_tip(&look.repo, worktree)?];
-    let mut walk = look.repo.revwalk()?;
-    for tip in tips.into_iter().flatten().filter(|tip| *tip != look.base) {
+fn commits(worktree: &Worktree, comparison: &Comparison) -> Result<u64> {
+    let tips = [head(&comparison.repo, &admin_dir(worktree)?)?, branch_tip(&comparison.repo, worktree)?];
+    let mut walk = comparison.repo.revwalk()?;
+    for tip in tips.into_iter().flatten().filter(|tip| *tip != comparison.base) {
         walk.push(tip)?;
     }
-    walk.hide(look.base)?;
+    walk.hide(comparison.base)?;
     let mut count = 0;
-    for commit in walk.take(MOST_COMMITS) {
+    for commit in walk.take(MAX_COMMITS) {
         commit?;
         count += 1;
     }

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_lies_in_the_checkout_can_be_copied() {
+    fn only_paths_in_the_checkout_can_be_copied() {
         let (dir, root, _to) = tree();
         symlink(dir.path(), root.join("out")).unwrap();
         std::fs::write(root.join("plain"), "").unwrap();

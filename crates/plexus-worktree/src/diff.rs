@@ -11,16 +11,16 @@ use plexus_protocol::worktree::{FileDiff, FileStatus, Worktree};
 use serde::{Deserialize, Serialize};
 
 use crate::changes::Known;
+use crate::comparison::{Comparison, Difference};
 use crate::files::read_at_most;
-use crate::lines::{Contents, LARGEST};
-use crate::look::{Difference, Look};
-use crate::{Began, Result};
+use crate::lines::{Contents, MAX_FILE_BYTES};
+use crate::{InitialState, Result};
 
 /// The maximum number of files in a diff.
-const MOST_FILES: usize = 500;
+const MAX_FILES: usize = 500;
 /// The maximum text of one file among several; and of all files together, or of a single requested file.
-const OF_ONE: usize = 128 * 1024;
-const OF_ALL: usize = 1024 * 1024;
+const MAX_TEXT_BYTES: usize = 128 * 1024;
+const MAX_DIFF_BYTES: usize = 1024 * 1024;
 /// The time limit for comparing contents. Files beyond it are listed without their contents.
 const COMPARED_FOR: Duration = Duration::from_secs(10);
 
@@ -34,24 +34,24 @@ pub struct WorktreeDiff {
 }
 
 /// The differences from the base commit: committed, uncommitted and untracked work. With `only`, just this file.
-pub fn diff(worktree: &Worktree, began: &Began, only: Option<&str>) -> Result<WorktreeDiff> {
-    let look = Look::at(worktree, began)?;
-    let differences = look.differences()?;
+pub fn diff(worktree: &Worktree, initial_state: &InitialState, only: Option<&str>) -> Result<WorktreeDiff> {
+    let comparison = Comparison::at(worktree, initial_state)?;
+    let differences = comparison.differences()?;
     let until = Instant::now() + COMPARED_FOR;
     let root = Path::new(&worktree.path);
-    let (known, renamed) = (Known::of(worktree)?, renamed(&look, root, &differences, until)?);
+    let (known, renamed) = (Known::of(worktree)?, renamed(&comparison, root, &differences, until)?);
     let gone: Vec<&PathBuf> = renamed.values().collect();
     let mut wanted = differences.iter().filter(|difference| match only {
         Some(only) => shown(&difference.path) == only,
-        None => difference.there || !gone.contains(&&difference.path),
+        None => difference.exists || !gone.contains(&&difference.path),
     });
-    let (mut found, mut left) = (WorktreeDiff::default(), OF_ALL);
-    let most = if only.is_some() { OF_ALL } else { OF_ONE };
-    for difference in wanted.by_ref().take(MOST_FILES) {
+    let (mut found, mut left) = (WorktreeDiff::default(), MAX_DIFF_BYTES);
+    let most = if only.is_some() { MAX_DIFF_BYTES } else { MAX_TEXT_BYTES };
+    for difference in wanted.by_ref().take(MAX_FILES) {
         let old_path = renamed.get(&difference.path);
         let status = match difference {
             _ if old_path.is_some() => FileStatus::Renamed,
-            Difference { there: false, .. } => FileStatus::Deleted,
+            Difference { exists: false, .. } => FileStatus::Deleted,
             Difference { untracked: true, path, .. } if known.has(path) => FileStatus::Added,
             Difference { untracked: true, .. } => FileStatus::Untracked,
             Difference { old: None, .. } => FileStatus::Added,
@@ -71,7 +71,7 @@ pub fn diff(worktree: &Worktree, began: &Began, only: Option<&str>) -> Result<Wo
             if Instant::now() > until {
                 file.truncated = true;
             } else {
-                let contents = Contents::of(&look, root, difference)?;
+                let contents = Contents::of(&comparison, root, difference)?;
                 compare(&mut file, contents, most.min(left))?;
             }
         }
@@ -140,22 +140,22 @@ fn written(patch: &Patch<'_>, file: &FileDiff, most: usize) -> Result<(Option<St
 
 /// New files with exactly the content of a deleted file: their paths, and the path of the deleted file.
 fn renamed(
-    look: &Look,
+    comparison: &Comparison,
     root: &Path,
     differences: &[Difference],
     until: Instant,
 ) -> Result<BTreeMap<PathBuf, PathBuf>> {
     let mut gone: BTreeMap<Oid, (u64, &PathBuf)> = BTreeMap::new();
-    for difference in differences.iter().filter(|difference| !difference.there) {
+    for difference in differences.iter().filter(|difference| !difference.exists) {
         if let Some(id) = difference.old {
-            let (size, _) = look.repo.odb()?.read_header(id)?;
+            let (size, _) = comparison.repo.odb()?.read_header(id)?;
             if size > 0 {
                 gone.insert(id, (size as u64, &difference.path));
             }
         }
     }
     let mut renamed = BTreeMap::new();
-    for difference in differences.iter().filter(|difference| difference.there && difference.old.is_none()) {
+    for difference in differences.iter().filter(|difference| difference.exists && difference.old.is_none()) {
         if gone.is_empty() || Instant::now() > until {
             break;
         }
@@ -165,7 +165,7 @@ fn renamed(
             continue;
         }
         // An unreadable file counts as new; a later step reports that it cannot be read.
-        let Ok(Some(content)) = read_at_most(&path, LARGEST) else { continue };
+        let Ok(Some(content)) = read_at_most(&path, MAX_FILE_BYTES) else { continue };
         if let Some((_, from)) = gone.remove(&Oid::hash_object(ObjectType::Blob, &content)?) {
             renamed.insert(difference.path.clone(), from.clone());
         }

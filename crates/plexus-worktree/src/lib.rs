@@ -8,13 +8,13 @@
 //! without access to the hub's files. Only [`Record`] and [`Notes`] are the hub's own files.
 
 mod changes;
+mod comparison;
 mod configuration;
 mod copy;
 mod diff;
 mod error;
 mod files;
 mod lines;
-mod look;
 mod notes;
 mod plan;
 mod record;
@@ -30,8 +30,8 @@ pub use configuration::read_repository_configuration_only;
 pub use diff::{WorktreeDiff, diff};
 pub use error::WorktreeError;
 pub use notes::{Note, Notes, Stage};
-pub use plan::{Made, Plan, Request};
-pub use record::{Baseline, Began, Record};
+pub use plan::{FreshCheckout, Plan, Request};
+pub use record::{Baseline, InitialState, Record};
 pub use remove::remove;
 
 type Result<T> = std::result::Result<T, WorktreeError>;

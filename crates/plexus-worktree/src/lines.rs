@@ -7,13 +7,13 @@ use std::path::Path;
 use git2::{DiffOptions, Patch};
 
 use crate::Result;
+use crate::comparison::{Comparison, Difference};
 use crate::files::read_at_most;
-use crate::look::{Difference, Look};
 
 /// The largest file whose lines are counted. Larger files are treated like binary files.
-pub(crate) const LARGEST: u64 = 1024 * 1024;
+pub(crate) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// The number of bytes to search for a zero byte, which marks a binary file. Git uses the same number.
-const LOOKED_AT: usize = 8000;
+const BINARY_CHECK_BYTES: usize = 8000;
 
 /// The line counts of one file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,15 +31,16 @@ pub(crate) struct Contents {
 
 impl Contents {
     /// The contents of one difference; `None` if a content is too large, or the path is missing by now or not a file.
-    pub(crate) fn of(look: &Look, root: &Path, difference: &Difference) -> Result<Option<Self>> {
+    pub(crate) fn of(comparison: &Comparison, root: &Path, difference: &Difference) -> Result<Option<Self>> {
         let old = match difference.old {
             None => Vec::new(),
-            Some(id) => match look.repo.odb()?.read_header(id)? {
-                (size, _) if size as u64 > LARGEST => return Ok(None),
-                _ => look.repo.find_blob(id)?.content().to_vec(),
+            Some(id) => match comparison.repo.odb()?.read_header(id)? {
+                (size, _) if size as u64 > MAX_FILE_BYTES => return Ok(None),
+                _ => comparison.repo.find_blob(id)?.content().to_vec(),
             },
         };
-        let new = match difference.there.then(|| read_at_most(&root.join(&difference.path), LARGEST)) {
+        let new = match difference.exists.then(|| read_at_most(&root.join(&difference.path), MAX_FILE_BYTES))
+        {
             None => Vec::new(),
             Some(Ok(Some(content))) => content,
             Some(Ok(None) | Err(_)) => return Ok(None),
@@ -48,7 +49,7 @@ impl Contents {
     }
 
     pub(crate) fn is_text(&self) -> bool {
-        let is_text = |content: &[u8]| !content[..content.len().min(LOOKED_AT)].contains(&0);
+        let is_text = |content: &[u8]| !content[..content.len().min(BINARY_CHECK_BYTES)].contains(&0);
         is_text(&self.old) && is_text(&self.new)
     }
 
@@ -67,8 +68,9 @@ impl Contents {
 }
 
 /// Counts the lines of one difference.
-pub(crate) fn count(look: &Look, root: &Path, difference: &Difference) -> Result<Lines> {
-    Contents::of(look, root, difference)?.map_or_else(|| Ok(Lines::default()), |contents| contents.lines())
+pub(crate) fn count(comparison: &Comparison, root: &Path, difference: &Difference) -> Result<Lines> {
+    Contents::of(comparison, root, difference)?
+        .map_or_else(|| Ok(Lines::default()), |contents| contents.lines())
 }
 
 fn all(content: &[u8]) -> u64 {

@@ -18,7 +18,8 @@ use crate::files::{missing_is_fine, private_dir, replace};
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// The worktree was being created; its session did not exist yet.
-    Making,
+    #[serde(rename = "making")]
+    Creating,
     /// The session was being deleted.
     Deleting,
 }

@@ -42,7 +42,7 @@ pub struct Plan {
 
 /// The initial state of a created worktree.
 #[derive(Debug)]
-pub struct Made {
+pub struct FreshCheckout {
     /// The index of the fresh checkout.
     pub index: File,
     /// The differences that copying caused.
@@ -96,7 +96,7 @@ impl Plan {
     }
 
     /// Creates the worktree and records its initial state. After a failure, the caller must delete what was created.
-    pub fn make(&self) -> Result<Made> {
+    pub fn create(&self) -> Result<FreshCheckout> {
         let worktree = &self.worktree;
         let path = Path::new(&worktree.path);
         let admin = admin_dir(worktree)?;
@@ -118,7 +118,7 @@ impl Plan {
         }
         // Uses the descriptor, so that it reads the same file that it returns.
         let path = PathBuf::from(format!("/proc/self/fd/{}", index.as_raw_fd()));
-        Ok(Made { baseline: Baseline::take(worktree, &path)?, index })
+        Ok(FreshCheckout { baseline: Baseline::take(worktree, &path)?, index })
     }
 }
 
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_session_name_makes_a_branch() {
+    fn every_session_name_becomes_a_valid_branch_name() {
         for name in ["a", ".", "..", "...", "a..b", ".hidden", "x.lock", "-", "a.-", "@", "HEAD"] {
             let branch = format!("refs/heads/plexus/{}", ref_name(&format!("{name}-1a2b3c4d")));
             assert!(git2::Reference::is_valid_name(&branch), "{branch}");
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_is_called_what_people_call_it() {
+    fn a_repository_has_its_common_name() {
         for (common, name) in [
             ("/a/app/.git", "app"),
             ("/a/app.git", "app"),

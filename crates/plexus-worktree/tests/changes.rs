@@ -11,7 +11,7 @@ use plexus_worktree::{WorktreeError, remove};
 #[test]
 fn a_fresh_worktree_is_unchanged_and_ignored_files_do_not_count() {
     let ground = Ground::new();
-    let made = ground.make();
+    let made = ground.create();
     assert_eq!(made.figures(), [0; 5]);
     made.write("out/program", "built");
     made.write("sub/x.log", "noise");
@@ -25,7 +25,7 @@ fn a_fresh_worktree_is_unchanged_and_ignored_files_do_not_count() {
 #[test]
 fn uncommitted_untracked_and_committed_work_is_counted() {
     let ground = Ground::new();
-    let made = ground.make();
+    let made = ground.create();
     made.write("a.txt", "one\n2\nthree\nfour\n");
     assert_eq!(made.figures(), [1, 2, 1, 0, 0]);
     made.write("new/deep.txt", "x\ny\n");
@@ -37,14 +37,14 @@ fn uncommitted_untracked_and_committed_work_is_counted() {
     // Committed work is on the branch, and still differs from the base.
     assert_eq!(made.figures(), [3, 4, 2, 0, 1]);
     assert!(!made.unchanged());
-    assert_eq!(ground.make().figures(), [0; 5], "others are not touched");
+    assert_eq!(ground.create().figures(), [0; 5], "others are not touched");
 }
 
 #[test]
 fn every_kind_of_change_keeps_a_worktree() {
     let ground = Ground::new();
-    let changed = |what: &str, change: &dyn Fn(&common::Made)| {
-        let made = ground.make();
+    let changed = |what: &str, change: &dyn Fn(&common::FreshCheckout)| {
+        let made = ground.create();
         change(&made);
         assert!(!made.unchanged(), "{what}");
     };
@@ -136,7 +136,7 @@ fn copied_and_set_up_files_count_only_after_a_change() {
 #[test]
 fn lines_of_large_and_binary_files_are_not_counted_but_the_files_are() {
     let ground = Ground::new();
-    let made = ground.make();
+    let made = ground.create();
     made.write("large.txt", &"line\n".repeat(300_000));
     made.write("binary", "\0\n\n\n");
     assert_eq!(made.figures(), [2, 0, 0, 2, 0]);
@@ -145,7 +145,7 @@ fn lines_of_large_and_binary_files_are_not_counted_but_the_files_are() {
 #[test]
 fn a_worktree_with_too_many_files_is_reported_and_kept() {
     let ground = Ground::new();
-    let made = ground.make();
+    let made = ground.create();
     std::fs::create_dir(made.path().join("heap")).unwrap();
     let file = made.path().join("heap/0");
     std::fs::write(&file, "").unwrap();
@@ -166,7 +166,7 @@ fn a_worktree_with_too_many_files_is_reported_and_kept() {
 #[test]
 fn another_directory_at_the_path_of_a_worktree_is_neither_read_nor_removed() {
     let ground = Ground::new();
-    let made = ground.make();
+    let made = ground.create();
     let elsewhere = ground.dir.path().join("elsewhere");
     std::fs::rename(made.path(), &elsewhere).unwrap();
     symlink(&ground.root, made.path()).unwrap();
@@ -185,13 +185,13 @@ fn another_directory_at_the_path_of_a_worktree_is_neither_read_nor_removed() {
 #[test]
 fn of_a_deleted_worktree_only_the_branch_is_removed() {
     let ground = Ground::new();
-    let made = ground.make();
+    let made = ground.create();
     std::fs::remove_dir_all(made.path()).unwrap();
     assert!(made.changes().is_err());
     assert!(made.unchanged());
     remove(&made.worktree).unwrap();
     assert!(ground.repo.find_branch(&made.worktree.branch, git2::BranchType::Local).is_err());
-    let moved_on = ground.make();
+    let moved_on = ground.create();
     moved_on.write("x.txt", "x\n");
     commit(&moved_on.repo());
     std::fs::remove_dir_all(moved_on.path()).unwrap();

@@ -14,7 +14,7 @@ use plexus_worktree::{Note, Notes, Plan, Record, Request, Stage, WorktreeError, 
 fn a_worktree_is_a_checkout_with_its_own_branch() {
     let ground = Ground::new();
     ground.write("a.txt", "not committed\n");
-    let made = ground.make();
+    let made = ground.create();
     assert_eq!(made.read("a.txt"), "one\ntwo\nthree\n");
     assert_eq!(made.path().parent().unwrap(), ground.worktrees_dir().join("app"));
     for dir in [made.path(), &ground.worktrees_dir(), &ground.worktrees_dir().join("app")] {
@@ -36,11 +36,11 @@ fn a_worktree_is_a_checkout_with_its_own_branch() {
 #[test]
 fn a_broken_worktree_does_not_block_others() {
     let ground = Ground::new();
-    let broken = ground.make();
+    let broken = ground.create();
     std::fs::write(broken.admin().join("HEAD"), "\0").unwrap();
     std::fs::write(broken.admin().join("gitdir"), "/proc/self/mem\n").unwrap();
     std::fs::remove_file(broken.admin().join("commondir")).unwrap();
-    let made = ground.make();
+    let made = ground.create();
     assert!(made.unchanged());
     remove(&made.worktree).unwrap();
     assert!(!made.path().exists());
@@ -113,7 +113,7 @@ fn a_worktree_is_removed_completely_even_if_its_creation_failed() {
         (branches, ground.repo.worktrees().unwrap().len(), ground.root.join(".git/worktrees").exists())
     };
     let clean = before();
-    let made = ground.make();
+    let made = ground.create();
     made.write("deep/down/x", "changed");
     let locked = made.path().join("deep/down");
     std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o500)).unwrap();
@@ -126,7 +126,7 @@ fn a_worktree_is_removed_completely_even_if_its_creation_failed() {
     let plan = Plan::of(&ground.request()).unwrap();
     let commit = ground.repo.head().unwrap().peel_to_commit().unwrap();
     ground.repo.branch(&plan.worktree().branch, &commit, false).unwrap();
-    let failed = plan.make();
+    let failed = plan.create();
     assert!(failed.is_err(), "the branch is taken");
     remove(plan.worktree()).unwrap();
     assert_eq!(before(), clean);
@@ -143,11 +143,11 @@ fn many_worktrees_can_be_created_and_removed_concurrently() {
             scope.spawn(move || {
                 for _ in 0..20 {
                     let plan = Plan::of(request).unwrap();
-                    keep(&record, plan.make().unwrap()).unwrap();
-                    assert!(is_unchanged(plan.worktree(), Some(&record.began().unwrap())).unwrap());
+                    keep(&record, plan.create().unwrap()).unwrap();
+                    assert!(is_unchanged(plan.worktree(), Some(&record.initial_state().unwrap())).unwrap());
                     remove(plan.worktree()).unwrap();
                 }
-                keep(&record, Plan::of(request).unwrap().make().unwrap()).unwrap();
+                keep(&record, Plan::of(request).unwrap().create().unwrap()).unwrap();
             });
         }
     });
@@ -160,7 +160,7 @@ fn a_note_is_listed_until_it_is_erased() {
     let notes = Notes::new(ground.dir.path().join("notes"));
     assert!(notes.all().unwrap().is_empty());
     let worktree = Plan::of(&ground.request()).unwrap().worktree().clone();
-    let note = Note { session: SessionId::random(), stage: Stage::Making, worktree };
+    let note = Note { session: SessionId::random(), stage: Stage::Creating, worktree };
     notes.write(&note).unwrap();
     std::fs::write(ground.dir.path().join("notes/rubbish.json"), "{").unwrap();
     assert_eq!(notes.all().unwrap(), std::slice::from_ref(&note));

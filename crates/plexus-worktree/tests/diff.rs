@@ -6,21 +6,21 @@ mod common;
 
 use std::os::unix::fs::symlink;
 
-use common::{Ground, Made, commit};
+use common::{FreshCheckout, Ground, commit};
 use plexus_protocol::worktree::{FileDiff, FileStatus};
 use plexus_worktree::WorktreeDiff;
 
-fn all(made: &Made) -> WorktreeDiff {
+fn all(made: &FreshCheckout) -> WorktreeDiff {
     made.diff(None).unwrap()
 }
 
-fn only(made: &Made, path: &str) -> FileDiff {
+fn only(made: &FreshCheckout, path: &str) -> FileDiff {
     let mut found = made.diff(Some(path)).unwrap();
     assert_eq!(found.files.len(), 1, "{found:?}");
     found.files.remove(0)
 }
 
-fn summary(made: &Made) -> Vec<(String, FileStatus, u64, u64)> {
+fn summary(made: &FreshCheckout) -> Vec<(String, FileStatus, u64, u64)> {
     let files = all(made).files.into_iter();
     files.map(|file| (file.path, file.status, file.insertions, file.deletions)).collect()
 }
@@ -28,7 +28,7 @@ fn summary(made: &Made) -> Vec<(String, FileStatus, u64, u64)> {
 #[test]
 fn committed_uncommitted_and_untracked_work_is_one_diff() {
     let ground = Ground::new();
-    let made = ground.make();
+    let made = ground.create();
     assert_eq!(summary(&made), []);
     made.write("a.txt", "one\n2\nthree\n");
     made.write("committed.txt", "x\n");
@@ -63,7 +63,7 @@ fn committed_uncommitted_and_untracked_work_is_one_diff() {
 #[test]
 fn renamed_and_binary_files_are_marked() {
     let ground = Ground::new();
-    let made = ground.make();
+    let made = ground.create();
     std::fs::rename(made.path().join("a.txt"), made.path().join("moved.txt")).unwrap();
     std::fs::write(made.path().join("image"), [0, 159, 146, 150]).unwrap();
     symlink("/etc/passwd", made.path().join("link")).unwrap();
@@ -81,7 +81,7 @@ fn renamed_and_binary_files_are_marked() {
 #[test]
 fn a_large_diff_is_truncated_and_marked() {
     let ground = Ground::new();
-    let made = ground.make();
+    let made = ground.create();
     made.write("one-line", &"x".repeat(300 * 1024));
     let found = all(&made);
     let patch = found.files[0].patch.as_ref().unwrap();
@@ -104,7 +104,7 @@ fn a_large_diff_is_truncated_and_marked() {
 #[test]
 fn misleading_characters_are_escaped() {
     let ground = Ground::new();
-    let made = ground.make();
+    let made = ground.create();
     made.write("na\u{202e}me", "a\u{1b}[2Kb\n");
     let file = all(&made).files.remove(0);
     assert_eq!(file.path, "na\\u{202e}me");

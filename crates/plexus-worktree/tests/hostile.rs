@@ -84,7 +84,7 @@ fn no_program_that_a_repository_configures_is_run() {
     commit(&made.repo());
     assert!(!made.is_unchanged().unwrap());
     remove(&made.worktree).unwrap();
-    let unchanged = ground.make();
+    let unchanged = ground.create();
     assert!(unchanged.unchanged());
     remove(&unchanged.worktree).unwrap();
     assert!(!mark.exists(), "{}", std::fs::read_to_string(&mark).unwrap());
@@ -112,7 +112,7 @@ fn git_itself_runs_the_configured_programs() {
 #[test]
 fn a_damaged_repository_is_an_error_and_nothing_is_removed() {
     let ground = Ground::new();
-    let made = ground.make();
+    let made = ground.create();
     for (file, content) in
         [(".git/config", "[core\n"), (".git/HEAD", "\0"), (".git/objects/info/alternates", "\0\0")]
     {

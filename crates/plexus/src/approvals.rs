@@ -12,14 +12,14 @@ use crate::error::ExpectedError;
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::outcome::ending;
 use crate::output;
-use crate::review::{self, Reading, Reviewed};
+use crate::review::{self, Pager, Reviewed};
 use crate::settings::DataDirArg;
 use crate::terminal::{age, now, one_line, size};
 
 /// The minimum length of a printed id.
-const SHORTEST: usize = 8;
+const MIN_ID_LENGTH: usize = 8;
 /// The minimum length of a prefix that finds a resolved approval.
-const SHORTEST_RESOLVED: usize = 4;
+const MIN_RESOLVED_ID_LENGTH: usize = 4;
 /// How many of the latest resolved approvals are searched.
 const RESOLVED: u64 = 1000;
 /// How many lines of each approval the list shows.
@@ -97,7 +97,7 @@ fn block(found: &Reviewed, ids: &[String], shown: Shown) -> String {
         AskedOf::Session { .. } | AskedOf::Parent { .. } => "Asked an agent",
     };
     let ago = age(now().saturating_sub(approval.created_at));
-    let mut reading = Reading::of(&review::rows(found, now()), size().0);
+    let mut reading = Pager::of(&review::rows(found, now()), size().0);
     let body = match shown {
         Shown::First => reading.page(LINES),
         Shown::All => reading.page(usize::MAX),
@@ -114,7 +114,7 @@ fn block(found: &Reviewed, ids: &[String], shown: Shown) -> String {
 /// The shortest prefix of an id that is unambiguous.
 pub(crate) fn short<'a>(id: &'a str, all: &[String]) -> &'a str {
     let alone = |length: &usize| all.iter().filter(|other| other.starts_with(&id[..*length])).count() <= 1;
-    let length = (SHORTEST..id.len()).find(alone).unwrap_or(id.len());
+    let length = (MIN_ID_LENGTH..id.len()).find(alone).unwrap_or(id.len());
     id.get(..length).unwrap_or(id)
 }
 
@@ -138,11 +138,11 @@ async fn resolved(hub: &HubClient, typed: &str) -> Result<String, ExpectedError>
             "no open approval has an id that starts with `{typed}`; `plexus approvals` lists the open approvals"
         ))
     };
-    if typed.len() < SHORTEST_RESOLVED {
+    if typed.len() < MIN_RESOLVED_ID_LENGTH {
         return Err(unknown());
     }
     let latest = json!({"kind": "decision", "newest_first": true, "limit": RESOLVED});
-    let found: Value = hub.call_soon("audit.list", latest).await?;
+    let found: Value = hub.call_with_timeout("audit.list", latest).await?;
     let rows = found["rows"].as_array().into_iter().flatten();
     let ids: BTreeSet<String> =
         rows.filter_map(|row| row["entry"]["approval_id"].as_str()).map(str::to_owned).collect();

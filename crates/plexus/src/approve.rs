@@ -225,7 +225,7 @@ async fn edited(hub: &HubClient, before: &Object, typed: &mut Typed) -> Result<O
             Ok(Edited::Same) => return Err(left_open("the input was not changed: ")),
             Err(EditError::Invalid { why, text }) => {
                 output::say(&format!("plexus: this is not a JSON object: {}", one_line(&why, 200)));
-                typed.forget();
+                typed.discard();
                 prompt("Press Enter to edit it again, or n to cancel: ");
                 if line(typed).await.is_none_or(|line| matches!(line.as_str(), "n" | "q")) {
                     return Err(left_open(""));

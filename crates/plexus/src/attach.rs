@@ -9,7 +9,7 @@ use crate::hub::{HubClient, JsonArg, block_on};
 use crate::output;
 use crate::run::outcome;
 use crate::settings::DataDirArg;
-use crate::talk::{Manner, Purpose, Start, Talk, manner};
+use crate::terminal_session::{OutputMode, Purpose, Start, TerminalSession, output_mode};
 
 /// Arguments of `plexus attach`.
 #[derive(Debug, Args)]
@@ -33,24 +33,28 @@ pub(crate) fn run(args: &AttachArgs) -> Result<(), ExpectedError> {
         let hub = HubClient::reach(&args.data_dir).await?;
         let session = hub.session(&args.name).await?;
         let seen: Value = hub.call("loopback.wait", json!({"timeout_ms": 0})).await?;
-        let manner = manner(args.json);
+        let output_mode = output_mode(args.json);
         let start = Start {
             id: session.id,
             name: session.name.to_string(),
-            purpose: if manner == Manner::Person { Purpose::Stay } else { Purpose::Turn(session.turn) },
+            purpose: if output_mode == OutputMode::Terminal {
+                Purpose::Stay
+            } else {
+                Purpose::Turn(session.turn)
+            },
             turn: session.turn,
             status: session.status,
             cost_usd: session.cost_usd,
             cursor: seen["cursor"].as_u64().unwrap_or_default(),
         };
-        if manner != Manner::Person && session.status == Status::Idle {
+        if output_mode != OutputMode::Terminal && session.status == Status::Idle {
             output::say(&format!("plexus: {} has had no turn yet", session.name));
             return Ok(());
         }
-        let mut talk = Talk::new(&hub, &start, manner);
-        talk.catch_up().await?;
-        talk.add_pending(hub.pending().await?).await?;
-        let status = talk.go_on(&start).await?;
-        if manner == Manner::Person { Ok(()) } else { outcome(status) }
+        let mut terminal = TerminalSession::new(&hub, &start, output_mode);
+        terminal.catch_up().await?;
+        terminal.add_pending(hub.pending().await?).await?;
+        let status = terminal.run(&start).await?;
+        if output_mode == OutputMode::Terminal { Ok(()) } else { outcome(status) }
     })
 }

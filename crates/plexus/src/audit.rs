@@ -27,7 +27,7 @@ pub(crate) fn run(verb: AuditVerb) -> Result<(), ExpectedError> {
 fn verify(args: &VerifyArgs) -> Result<(), ExpectedError> {
     let log = open(&args.data_dir)?;
     let found = match &args.head {
-        Some(file) => log.verify(heads(file)?),
+        Some(file) => log.verify(read_heads(file)?),
         None => log.verify([]),
     };
     let found = found.map_err(ServeError::from)?;
@@ -55,7 +55,7 @@ fn open(data_dir: &DataDirArg) -> Result<AuditFile, ExpectedError> {
 }
 
 /// The heads in a file, in the format of `head_file`. An invalid line is reported and skipped.
-fn heads(path: &Path) -> Result<impl Iterator<Item = AuditHead>, ExpectedError> {
+fn read_heads(path: &Path) -> Result<impl Iterator<Item = AuditHead>, ExpectedError> {
     let unreadable = |error| ExpectedError::Settings(format!("cannot read {}: {error}", path.display()));
     let file = BufReader::new(File::open(path).map_err(unreadable)?);
     let name = path.display().to_string();

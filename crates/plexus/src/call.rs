@@ -297,11 +297,11 @@ mod tests {
 
     #[test]
     fn a_misspelt_verb_or_namespace_is_suggested() {
-        for (typed, meant) in
+        for (typed, suggested) in
             [("aprove", "approve"), ("lst", "ls"), ("loopbak", "loopback"), ("statsu", "status")]
         {
-            let said = parsed(&[typed]).unwrap_err();
-            assert!(said.contains(&format!("did you mean `plexus {meant}`?")), "{said}");
+            let message = parsed(&[typed]).unwrap_err();
+            assert!(message.contains(&format!("did you mean `plexus {suggested}`?")), "{message}");
         }
         for namespace in ["arbor", "claudecode", "loopback", "policy", "rpc", "token"] {
             assert!(misspelt(namespace, &[]).is_none(), "without a hub, {namespace} is no misspelt verb");

@@ -19,7 +19,7 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-const LONGEST_PROOF: usize = 4096;
+const MAX_PROOF_BYTES: usize = 4096;
 /// How long a hub may take to prove its identity.
 const PROVEN_WITHIN: Duration = Duration::from_secs(10);
 
@@ -172,7 +172,7 @@ async fn demand_proof(
     let request = request.body(Full::default()).map_err(unsendable)?;
     let answered = async {
         let body = sender.send_request(request).await.ok()?.into_body();
-        let body = Limited::new(body, LONGEST_PROOF).collect().await.ok()?.to_bytes();
+        let body = Limited::new(body, MAX_PROOF_BYTES).collect().await.ok()?.to_bytes();
         serde_json::from_slice::<Proof>(&body).ok()
     };
     let proof = tokio::time::timeout(PROVEN_WITHIN, answered).await.ok().flatten();

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::output;
 use crate::review::page::height_above;
-use crate::review::question::{Question, Reply, send_own_words};
-use crate::review::{Reading, Row};
+use crate::review::question::{Question, Reply, confirm_free_text};
+use crate::review::{Pager, Row};
 use crate::terminal::{one_line, size};
 use crate::typed::Typed;
 
@@ -60,8 +60,8 @@ pub(crate) async fn answers(typed: &mut Typed, rows: &[Row], questions: &[Questi
             let line = line(typed).await.filter(|line| !line.is_empty())?;
             match question.read(&line) {
                 Reply::Answer(answer) => break answer,
-                Reply::OwnWords(words) if sends(typed, &words).await? == Confirmed::Yes => break words,
-                Reply::OwnWords(_) => {}
+                Reply::FreeText(words) if sends(typed, &words).await? == Confirmed::Yes => break words,
+                Reply::FreeText(_) => {}
                 Reply::Invalid(why) => output::say(&format!("plexus: {why}")),
             }
         };
@@ -73,7 +73,7 @@ pub(crate) async fn answers(typed: &mut Typed, rows: &[Row], questions: &[Questi
 /// Asks whether to send an answer that is not one of the options; `None` at the end of input and after Ctrl-C.
 async fn sends(typed: &mut Typed, words: &str) -> Option<Confirmed> {
     loop {
-        prompt(&send_own_words(words));
+        prompt(&confirm_free_text(words));
         match line(typed).await?.to_ascii_lowercase().as_str() {
             "y" | "yes" => return Some(Confirmed::Yes),
             "n" | "no" | "q" => return Some(Confirmed::No),
@@ -84,18 +84,18 @@ async fn sends(typed: &mut Typed, words: &str) -> Option<Confirmed> {
 
 /// Shows all rows in pages that leave room for this prompt; `No` if it was cancelled before the last page.
 async fn show(typed: &mut Typed, rows: &[Row], question: &str) -> Confirmed {
-    let mut reading = Reading::of(rows, size().0);
+    let mut pager = Pager::of(rows, size().0);
     loop {
         // The terminal may have been resized while the last page was read.
         let size = size();
-        reading.resize(size.0);
-        let page = height_above(size, &[more(&reading.longest_progress()), question.to_owned()]);
-        output::say(&reading.page(page));
-        if reading.all() {
+        pager.resize(size.0);
+        let page = height_above(size, &[more(&pager.longest_progress()), question.to_owned()]);
+        output::say(&pager.page(page));
+        if pager.all() {
             break;
         }
         loop {
-            prompt(&more(&reading.progress()));
+            prompt(&more(&pager.progress()));
             match line(typed).await.map(|line| line.to_ascii_lowercase()).as_deref() {
                 Some("") => break,
                 Some("n" | "no" | "q") | None => return Confirmed::No,
@@ -103,7 +103,7 @@ async fn show(typed: &mut Typed, rows: &[Row], question: &str) -> Confirmed {
             }
         }
     }
-    typed.forget();
+    typed.discard();
     Confirmed::Yes
 }
 

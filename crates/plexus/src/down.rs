@@ -14,8 +14,8 @@ use crate::serve::count;
 use crate::{output, settings};
 
 /// How long a hub may take to exit, or to become reachable while it starts or stops.
-const PATIENCE: Duration = Duration::from_secs(30);
-const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+const STOP_WITHIN: Duration = Duration::from_secs(30);
+const RETRY_AFTER: Duration = Duration::from_millis(20);
 
 /// Stops the hub and its children.
 pub(crate) fn run(args: &DownArgs) -> Result<(), ExpectedError> {
@@ -25,8 +25,8 @@ pub(crate) fn run(args: &DownArgs) -> Result<(), ExpectedError> {
         return Ok(());
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(system)?;
-    let said = runtime.block_on(down(args, &dir))?;
-    output::say(&format!("plexus: {said}"));
+    let outcome = runtime.block_on(down(args, &dir))?;
+    output::say(&format!("plexus: {outcome}"));
     Ok(())
 }
 
@@ -43,8 +43,8 @@ async fn down(args: &DownArgs, dir: &Path) -> Result<String, ExpectedError> {
                 return Ok(format!("stopped the hub and {}", count(children)));
             }
             Ok((status, body)) => {
-                let said = String::from_utf8_lossy(&body).into_owned();
-                return Err(ExpectedError::Refused(format!("the hub answered {status}: {said}")));
+                let outcome = String::from_utf8_lossy(&body).into_owned();
+                return Err(ExpectedError::Refused(format!("the hub answered {status}: {outcome}")));
             }
             Err(CallError::NotReached(_) | CallError::Lost(_) | CallError::Refused { .. }) => {}
         }
@@ -61,8 +61,8 @@ async fn down(args: &DownArgs, dir: &Path) -> Result<String, ExpectedError> {
                 return Ok(format!("no hub was running; stopped {} of an earlier hub", count(children)));
             }
             // A hub holds the lock but does not listen: it is starting or stopping.
-            Err(ServeError::DataDir(DataDirError::Locked { .. })) if started.elapsed() < PATIENCE => {
-                tokio::time::sleep(BETWEEN_TRIES).await;
+            Err(ServeError::DataDir(DataDirError::Locked { .. })) if started.elapsed() < STOP_WITHIN => {
+                tokio::time::sleep(RETRY_AFTER).await;
             }
             Err(error) => return Err(error.into()),
         }
@@ -75,8 +75,8 @@ async fn wait_until_free(dir: &Path) -> Result<(), ExpectedError> {
     loop {
         match DataDir::open(dir) {
             Ok(_) => return Ok(()),
-            Err(DataDirError::Locked { .. }) if started.elapsed() < PATIENCE => {
-                tokio::time::sleep(BETWEEN_TRIES).await;
+            Err(DataDirError::Locked { .. }) if started.elapsed() < STOP_WITHIN => {
+                tokio::time::sleep(RETRY_AFTER).await;
             }
             Err(error) => return Err(ServeError::from(error).into()),
         }

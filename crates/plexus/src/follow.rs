@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use crate::client::{CallError, Client, lost};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// How long a stream may be silent. The interval of the hub's heartbeat is shorter.
 const SILENCE: Duration = Duration::from_secs(2 * plexus_server::HEARTBEAT.as_secs() + 2);
 /// How long the hub may take to open a stream.
@@ -55,9 +55,22 @@ pub(crate) struct Follower {
 
 type Opening = Pin<Box<dyn Future<Output = Result<Stream, CallError>> + Send>>;
 
+/// The position of an event in a session.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EventPosition {
+    pub(crate) turn: u64,
+    pub(crate) seq: u64,
+}
+
+impl EventPosition {
+    /// The first event of the first turn.
+    pub(crate) const START: Self = Self { turn: 1, seq: 0 };
+}
+
 impl Follower {
-    /// The events of a session from this turn and event on.
-    pub(crate) fn session(client: &Client, id: SessionId, (turn, seq): (u64, u64)) -> Self {
+    /// The events of a session from this position on.
+    pub(crate) fn session(client: &Client, id: SessionId, from: EventPosition) -> Self {
+        let EventPosition { turn, seq } = from;
         Self::at(client, format!("/sessions/{id}/events?turn={turn}&from_seq={seq}"))
     }
 
@@ -81,7 +94,7 @@ impl Follower {
     /// Drops the connection; the next call of `next` opens a new one.
     pub(crate) fn restart(&mut self) {
         (self.stream, self.opening) = (None, None);
-        self.again_at = Instant::now() + LONGEST_PAUSE;
+        self.again_at = Instant::now() + MAX_PAUSE;
     }
 
     /// Waits for the next item. Cancel safe.
@@ -104,7 +117,7 @@ impl Follower {
                     Err(_) => {
                         let first = self.pause == FIRST_PAUSE;
                         self.again_at = Instant::now() + self.pause;
-                        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+                        self.pause = (self.pause * 2).min(MAX_PAUSE);
                         if first {
                             return Ok(StreamItem::Disconnected);
                         }
@@ -113,12 +126,12 @@ impl Follower {
                 }
             };
             let block = match stream.next().await {
-                Heard::Block(block) => block,
-                Heard::End => {
+                ReadResult::Block(block) => block,
+                ReadResult::End => {
                     self.stream = None;
                     continue;
                 }
-                Heard::Nothing => {
+                ReadResult::Silent => {
                     self.stream = None;
                     // The caller is notified here: a failure to reopen is not reported again.
                     self.pause = FIRST_PAUSE * 2;
@@ -127,10 +140,10 @@ impl Follower {
             };
             let Block { id, kind, data } = block;
             if kind.as_deref() == Some("error") {
-                let said: Value = serde_json::from_str(&data).unwrap_or_default();
+                let body: Value = serde_json::from_str(&data).unwrap_or_default();
                 self.stream = None;
-                if matches!(said["type"].as_str(), Some("gone" | "session_not_found" | "forbidden")) {
-                    return Err(refused(said));
+                if matches!(body["type"].as_str(), Some("gone" | "session_not_found" | "forbidden")) {
+                    return Err(refused(body));
                 }
                 self.again_at = Instant::now() + self.pause;
                 continue;
@@ -165,22 +178,22 @@ async fn open(client: &Client, path: &str, last: Option<&str>) -> Result<Stream,
     let response = sender.send_request(request).await.map_err(lost)?;
     let status = response.status();
     if status == StatusCode::OK {
-        let heard_at = Instant::now();
-        return Ok(Stream { body: response.into_body(), buffer: Vec::new(), heard_at, _driver: driver });
+        let last_received = Instant::now();
+        return Ok(Stream { body: response.into_body(), buffer: Vec::new(), last_received, _driver: driver });
     }
     let body = response.into_body().collect().await.map_err(lost)?.to_bytes();
     if status.is_server_error() {
         return Err(CallError::Lost(format!("HTTP {status}")));
     }
-    let mut said: Value = serde_json::from_slice(&body).unwrap_or_default();
-    Err(refused(said["error"].take()))
+    let mut body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    Err(refused(body["error"].take()))
 }
 
-fn refused(said: Value) -> CallError {
+fn refused(body: Value) -> CallError {
     CallError::Refused {
-        kind: said["type"].as_str().unwrap_or("error").to_owned(),
-        message: said["message"].as_str().unwrap_or("the hub gave no reason").to_owned(),
-        data: said,
+        kind: body["type"].as_str().unwrap_or("error").to_owned(),
+        message: body["message"].as_str().unwrap_or("the hub gave no reason").to_owned(),
+        data: body,
     }
 }
 
@@ -197,37 +210,37 @@ struct Stream {
     body: Incoming,
     buffer: Vec<u8>,
     /// When the last data or heartbeat arrived.
-    heard_at: Instant,
+    last_received: Instant,
     _driver: Driver,
 }
 
 /// The result of reading from a stream.
-enum Heard {
+enum ReadResult {
     /// An event.
     Block(Block),
     /// The stream ended or broke.
     End,
     /// No data and no heartbeat arrived in time.
-    Nothing,
+    Silent,
 }
 
 impl Stream {
     /// The next event with data. Cancel safe.
-    async fn next(&mut self) -> Heard {
+    async fn next(&mut self) -> ReadResult {
         loop {
             while let Some(end) = self.buffer.windows(2).position(|pair| pair == b"\n\n") {
                 let block: Vec<u8> = self.buffer.drain(..end + 2).collect();
                 let block = Block::read(&String::from_utf8_lossy(&block));
                 if !block.data.is_empty() {
-                    return Heard::Block(block);
+                    return ReadResult::Block(block);
                 }
             }
-            let frame = match tokio::time::timeout_at(self.heard_at + SILENCE, self.body.frame()).await {
+            let frame = match tokio::time::timeout_at(self.last_received + SILENCE, self.body.frame()).await {
                 Ok(Some(Ok(frame))) => frame,
-                Ok(_) => return Heard::End,
-                Err(_) => return Heard::Nothing,
+                Ok(_) => return ReadResult::End,
+                Err(_) => return ReadResult::Silent,
             };
-            self.heard_at = Instant::now();
+            self.last_received = Instant::now();
             if let Ok(data) = frame.into_data() {
                 self.buffer.extend_from_slice(&data);
             }

@@ -66,7 +66,7 @@ impl HubClient {
 
     /// All sessions, a parent before its children.
     pub(crate) async fn sessions(&self) -> Result<Vec<SessionView>, ExpectedError> {
-        let ListResult::Ok { sessions } = self.call_soon("claudecode.list", json!({})).await?;
+        let ListResult::Ok { sessions } = self.call_with_timeout("claudecode.list", json!({})).await?;
         Ok(sessions)
     }
 
@@ -85,17 +85,17 @@ impl HubClient {
     /// One approval with its whole input, and the affected file as the hub read it.
     pub(crate) async fn review(&self, id: &str) -> Result<Reviewed, ExpectedError> {
         let found: Value =
-            self.call_soon("loopback.get", json!({"approval_id": id, "context": true})).await?;
+            self.call_with_timeout("loopback.get", json!({"approval_id": id, "context": true})).await?;
         Reviewed::read(found).map_err(system)
     }
 
     /// Answers one approval.
     pub(crate) async fn respond(&self, answer: Value) -> Result<Answered, ExpectedError> {
-        self.call_soon("loopback.respond", answer).await
+        self.call_with_timeout("loopback.respond", answer).await
     }
 
     /// Calls a method that needs no waiting, with a time limit.
-    pub(crate) async fn call_soon<T: DeserializeOwned>(
+    pub(crate) async fn call_with_timeout<T: DeserializeOwned>(
         &self,
         method: &str,
         params: Value,

@@ -4,12 +4,12 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::error::ExpectedError;
-use crate::follow::{Follower, StreamItem};
+use crate::follow::{EventPosition, Follower, StreamItem};
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::output;
 use crate::settings::DataDirArg;
 use crate::show::Events;
-use crate::stored::Stored;
+use crate::stored::StoredEvents;
 
 /// Arguments of `plexus logs`.
 #[derive(Debug, Args)]
@@ -39,11 +39,11 @@ pub(crate) fn run(args: &LogsArgs) -> Result<(), ExpectedError> {
         let latest = session.turn;
         let first = args.turns.map_or(1, |turns| (latest + 1).saturating_sub(turns).max(1));
         let mut printer = Printer { json: args.json.json, turn: 0, events: Events::default() };
-        let mut next = (1, 0);
+        let mut next = EventPosition::START;
         for turn in first..=latest {
-            let mut rest = Stored::of(session.id, turn);
+            let mut rest = StoredEvents::of(session.id, turn);
             while let Some(page) = rest.page(&hub).await? {
-                page.events.iter().for_each(|told| printer.print(told));
+                page.events.iter().for_each(|event| printer.print(event));
             }
             next = rest.next();
         }
@@ -69,17 +69,17 @@ struct Printer {
 }
 
 impl Printer {
-    fn print(&mut self, told: &Value) {
+    fn print(&mut self, event: &Value) {
         if self.json {
-            output::json_line(told);
+            output::json_line(event);
             return;
         }
-        let turn = told["turn"].as_u64().unwrap_or(self.turn);
+        let turn = event["turn"].as_u64().unwrap_or(self.turn);
         if turn != self.turn {
             self.turn = turn;
             output::print(&format!("-- turn {turn}"));
         }
-        if let Some(lines) = self.events.event(&told["event"]) {
+        if let Some(lines) = self.events.event(&event["event"]) {
             output::print(&lines);
         }
     }

@@ -24,7 +24,7 @@ use crate::serve::log_to_stderr;
 const PERMIT: &str = "loopback.permit";
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// Relays until stdin ends, the parent process exits, or the data directory is deleted.
 pub(crate) fn run(args: McpArgs) -> Result<(), ExpectedError> {
@@ -107,7 +107,7 @@ impl Relay {
             }
             tracing::debug!(%error, method, "trying again");
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
     }
 }
@@ -194,8 +194,8 @@ mod tests {
 
     #[test]
     fn a_lost_call_is_reported_as_unknown() {
-        let said = describe(&CallError::Lost("reset".to_owned()));
-        assert_eq!(said["type"], "hub_went_away");
-        assert!(said["message"].as_str().unwrap().contains("not known whether"));
+        let described = describe(&CallError::Lost("reset".to_owned()));
+        assert_eq!(described["type"], "hub_went_away");
+        assert!(described["message"].as_str().unwrap().contains("not known whether"));
     }
 }

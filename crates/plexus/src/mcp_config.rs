@@ -47,7 +47,7 @@ pub(crate) fn run(args: &McpConfigArgs) -> Result<(), ExpectedError> {
     if !args.json
         && let Some(client) = args.client
     {
-        output::print(&said(client, &entry));
+        output::print(&command_of(client, &entry));
     }
     output::json(&json!({"mcpServers": {"plexus": entry}}));
     Ok(())
@@ -61,7 +61,7 @@ fn entry(program: &Path, dir: Option<&Path>) -> Value {
     json!({"command": program, "args": words})
 }
 
-fn said(client: McpClient, entry: &Value) -> String {
+fn command_of(client: McpClient, entry: &Value) -> String {
     match client {
         McpClient::ClaudeCode => {
             let entry = quoted(&entry.to_string());
@@ -90,9 +90,9 @@ mod tests {
     fn an_entry_starts_the_relay_and_contains_no_secret() {
         let entry = entry(Path::new("/opt/my bin/plexus"), Some(Path::new("/data")));
         assert_eq!(entry, json!({"command": "/opt/my bin/plexus", "args": ["mcp", "--data-dir", "/data"]}));
-        let said = said(McpClient::ClaudeCode, &entry);
+        let command_of = command_of(McpClient::ClaudeCode, &entry);
         let line =
             "plexus '{\"command\":\"/opt/my bin/plexus\",\"args\":[\"mcp\",\"--data-dir\",\"/data\"]}'\n";
-        assert!(said.contains(line), "{said}");
+        assert!(command_of.contains(line), "{command_of}");
     }
 }

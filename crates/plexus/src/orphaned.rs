@@ -11,16 +11,16 @@ use tokio::signal::unix::{SignalKind, signal};
 pub(crate) async fn orphaned(data_dir: Option<&Path>) {
     tokio::select! {
         () = parent_ended() => {}
-        () = gone(data_dir) => {}
+        () = data_dir_deleted(data_dir) => {}
     }
 }
 
 /// Returns when the directory was deleted. A directory that does not exist yet is not watched.
-async fn gone(data_dir: Option<&Path>) {
+async fn data_dir_deleted(data_dir: Option<&Path>) {
     // Install the handler first: without it the signal of the watch would kill this process.
     let (Some(dir), Ok(mut changed)) = (data_dir, signal(SignalKind::io())) else { return pending().await };
     let Ok(watch) = DirWatch::new(dir) else { return pending().await };
-    while watch.state() == DirState::There {
+    while watch.state() == DirState::Present {
         if changed.recv().await.is_none() {
             return pending().await;
         }

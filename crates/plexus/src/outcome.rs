@@ -23,8 +23,8 @@ pub(crate) enum Outcome {
 /// The outcome of the answer `given` to an approval.
 pub(crate) fn of(approval: &Approval, given: &Value, answered: &Answered) -> Outcome {
     match answered {
-        Answered::Ok { settled, .. } => {
-            let also = match settled.len() {
+        Answered::Ok { settled: resolved, .. } => {
+            let also = match resolved.len() {
                 0 => String::new(),
                 count => format!("; the rule resolved {count} more"),
             };
@@ -129,21 +129,21 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_confirmed_with_what_was_answered() {
+    fn the_confirmation_of_an_answer_names_the_call() {
         let tool = approval("tool");
-        let said = |given: Value| confirmed(&tool, &given);
-        assert_eq!(said(json!({"approve": true})), "Allowed: Bash npm test (a)");
-        assert_eq!(said(json!({"approve": false})), "Denied: Bash npm test (a)");
+        let text_for = |given: Value| confirmed(&tool, &given);
+        assert_eq!(text_for(json!({"approve": true})), "Allowed: Bash npm test (a)");
+        assert_eq!(text_for(json!({"approve": false})), "Denied: Bash npm test (a)");
         let edited = json!({"approve": true, "updated_input": {"command": "npm ci"}});
-        assert_eq!(said(edited), "Allowed: Bash npm ci (edited, a)");
+        assert_eq!(text_for(edited), "Allowed: Bash npm ci (edited, a)");
         let always = json!({"approve": true, "remember": {"rule": "Bash(npm test)"}});
-        assert_eq!(said(always), "Allowed: Bash npm test (a); added the rule Bash(npm test)");
+        assert_eq!(text_for(always), "Allowed: Bash npm test (a); added the rule Bash(npm test)");
         let more = json!({"approve": true, "updated_input": {"more": 2}});
         assert_eq!(confirmed(&approval("budget"), &more), "Allowed: 2 more (a)");
     }
 
     #[test]
-    fn the_decider_who_was_first_is_named() {
+    fn the_first_decider_is_named() {
         let by = Decider::Parent { id: "boss".to_owned() };
         let decision = Resolution { by: Some(&by), updated_input: None };
         assert_eq!(
@@ -156,10 +156,10 @@ mod tests {
     fn the_input_that_ran_is_named() {
         let edited = json!({"command": "npm ci"});
         let decision = Resolution { by: Some(&Decider::Operator), updated_input: edited.as_object() };
-        let said = |kind, status| ended(&approval(kind), status, decision);
-        assert_eq!(said("tool", ApprovalStatus::Allowed), "Allowed by you: Bash npm ci (edited, a)");
-        assert_eq!(said("tool", ApprovalStatus::Denied), "Denied by you: Bash npm test (a)");
-        assert_eq!(said("plan", ApprovalStatus::Allowed), "Allowed by you: the plan (edited, a)");
-        assert_eq!(said("question", ApprovalStatus::Allowed), "Answered by you: the question (a)");
+        let text_for = |kind, status| ended(&approval(kind), status, decision);
+        assert_eq!(text_for("tool", ApprovalStatus::Allowed), "Allowed by you: Bash npm ci (edited, a)");
+        assert_eq!(text_for("tool", ApprovalStatus::Denied), "Denied by you: Bash npm test (a)");
+        assert_eq!(text_for("plan", ApprovalStatus::Allowed), "Allowed by you: the plan (edited, a)");
+        assert_eq!(text_for("question", ApprovalStatus::Allowed), "Answered by you: the question (a)");
     }
 }

@@ -28,8 +28,8 @@ pub(crate) async fn check(
     rule: &str,
 ) -> Result<Vec<ApprovalId>, ExpectedError> {
     let asked = json!({"approval_id": id, "rule": rule});
-    match hub.call_soon("policy.preview", asked).await? {
-        PreviewResult::Ok { covers: true, settles, .. } => Ok(settles),
+    match hub.call_with_timeout("policy.preview", asked).await? {
+        PreviewResult::Ok { covers: true, settles: others, .. } => Ok(others),
         // The answer to a resolved approval has no effect; the hub then reports who was first.
         PreviewResult::AlreadyResolved { .. } => Ok(Vec::new()),
         PreviewResult::Ok { .. } => {

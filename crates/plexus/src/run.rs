@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::error::{ExpectedError, system};
 use crate::hub::{HubClient, JsonArg, block_on};
 use crate::settings::DataDirArg;
-use crate::talk::{Manner, Purpose, Start, Talk, manner};
+use crate::terminal_session::{OutputMode, Purpose, Start, TerminalSession, output_mode};
 use crate::{environment, output};
 
 /// Arguments of `plexus run`.
@@ -64,21 +64,21 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExpectedError> {
             None => std::env::current_dir().map_err(system)?,
         };
         let name = args.name.clone().unwrap_or_else(free_name);
-        let manner = manner(args.json);
+        let output_mode = output_mode(args.json);
         let hub = HubClient::reach(&args.data_dir).await?;
         let mut create = json!({
             "name": name, "working_dir": dir, "prompt": args.prompt, "env": env.into_iter().collect::<BTreeMap<_, _>>(),
-            "deltas": manner == Manner::Person,
+            "deltas": output_mode == OutputMode::Terminal,
         });
-        for (key, given) in
+        for (key, value) in
             [("model", &args.model), ("permission_mode", &args.mode), ("policy", &args.policy)]
         {
-            if let Some(given) = given {
-                create[key] = json!(given);
+            if let Some(value) = value {
+                create[key] = json!(value);
             }
         }
         let CreateResult::Created { id, cursor, .. } = hub.call("claudecode.create", create).await?;
-        if manner != Manner::Json {
+        if output_mode != OutputMode::Json {
             output::say(&format!(
                 "plexus: session {name}; `plexus attach {name}` follows it from another terminal"
             ));
@@ -92,8 +92,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), ExpectedError> {
             cost_usd: 0.0,
             cursor: cursor.unwrap_or_default(),
         };
-        let status = Talk::new(&hub, &start, manner).go_on(&start).await?;
-        if manner == Manner::Json {
+        let status = TerminalSession::new(&hub, &start, output_mode).run(&start).await?;
+        if output_mode == OutputMode::Json {
             output::json_line(
                 &json!({"type": "ended", "session_id": id, "name": name, "turn": 1, "status": status}),
             );

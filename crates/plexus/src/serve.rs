@@ -49,8 +49,8 @@ async fn serve(config: Config) -> Result<(), ExpectedError> {
     output::print(&format!("plexus listening on {}", serving.url()));
     let ending = tokio::select! {
         ending = signals.next() => ending,
-        request = serving.down_asked() => {
-            let children = serving.go_down(request).await;
+        request = serving.down_requested() => {
+            let children = serving.stop_for(request).await;
             output::say(&format!("plexus: stopped the hub and {}", count(children)));
             return Ok(());
         }

@@ -56,7 +56,8 @@ struct File {
     clean_env: bool,
     session_env: Vec<String>,
     user_settings: Option<bool>,
-    wall: WallName,
+    #[serde(rename = "wall")]
+    sandbox: SandboxName,
     tracing: Tracing,
     child_mcp: ChildMcpName,
     progress_secs: Option<f64>,
@@ -171,7 +172,7 @@ enum ChildMcpName {
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum WallName {
+enum SandboxName {
     #[default]
     Wanted,
     Required,
@@ -212,10 +213,10 @@ pub(crate) fn config(args: ServeArgs) -> Result<Config, ExpectedError> {
             session_env: file.session_env,
             user_settings: users_own(file.clean_env, file.user_settings),
             hubs_list: hubs_list(),
-            sandbox: match file.wall {
-                WallName::Wanted => SandboxSetting::Wanted,
-                WallName::Required => SandboxSetting::Required,
-                WallName::Off => SandboxSetting::Off,
+            sandbox: match file.sandbox {
+                SandboxName::Wanted => SandboxSetting::Wanted,
+                SandboxName::Required => SandboxSetting::Required,
+                SandboxName::Off => SandboxSetting::Off,
             },
             tracing: file.tracing,
             child_mcp: match file.child_mcp {

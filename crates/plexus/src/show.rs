@@ -96,8 +96,9 @@ fn event(event: &Value) -> Option<String> {
         }
         "error" => {
             let stderr = event["stderr"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let said: String = stderr.map(|line| format!("\n  | {}", one_line(line, WIDTH))).collect();
-            format!("! {}{said}", safe(text("message").trim_end()))
+            let shown_stderr: String =
+                stderr.map(|line| format!("\n  | {}", one_line(line, WIDTH))).collect();
+            format!("! {}{shown_stderr}", safe(text("message").trim_end()))
         }
         _ => return None,
     };
@@ -178,15 +179,15 @@ mod tests {
     fn all_text_of_an_agent_is_escaped() {
         let hostile = "\u{1b}]0;x\u{7}\u{202e}";
         for kind in ["content", "thinking", "tool_use", "tool_result", "approval_resolved", "error"] {
-            let mut said =
+            let mut event =
                 json!({"type": kind, "is_error": false, "by": {"kind": hostile}, "stderr": [hostile]});
             for key in ["text", "tool_name", "output", "message", "status", "approval_id"] {
-                said[key] = json!(hostile);
+                event[key] = json!(hostile);
             }
-            said["input"] = json!({hostile: hostile});
-            said["tool_use_id"] = json!("t");
-            said["updated_input"] = said["input"].clone();
-            let shown = Events::default().event(&said).unwrap();
+            event["input"] = json!({hostile: hostile});
+            event["tool_use_id"] = json!("t");
+            event["updated_input"] = event["input"].clone();
+            let shown = Events::default().event(&event).unwrap();
             assert!(!shown.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{kind}: {shown:?}");
         }
     }

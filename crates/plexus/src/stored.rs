@@ -5,13 +5,14 @@ use plexus_protocol::{Approval, NumberedEvent, SessionId};
 use serde_json::{Value, json};
 
 use crate::error::ExpectedError;
+use crate::follow::EventPosition;
 use crate::hub::HubClient;
 use crate::output;
 
 const PAGE: u64 = 500;
 
 /// A position in a turn.
-pub(crate) struct Stored {
+pub(crate) struct StoredEvents {
     session: SessionId,
     turn: u64,
     seq: u64,
@@ -27,15 +28,19 @@ pub(crate) struct Page {
     pub(crate) pending: Vec<Approval>,
 }
 
-impl Stored {
+impl StoredEvents {
     /// The start of a turn.
     pub(crate) fn of(session: SessionId, turn: u64) -> Self {
         Self { session, turn, seq: 0, more: turn > 0, gone: false }
     }
 
-    /// The turn and event that follow the pages read so far.
-    pub(crate) fn next(&self) -> (u64, u64) {
-        if self.gone { (self.turn + 1, 0) } else { (self.turn.max(1), self.seq) }
+    /// The position after the pages read so far.
+    pub(crate) fn next(&self) -> EventPosition {
+        if self.gone {
+            EventPosition { turn: self.turn + 1, seq: 0 }
+        } else {
+            EventPosition { turn: self.turn.max(1), seq: self.seq }
+        }
     }
 
     /// The next page; `None` after the last one. Reports on stderr if the events were deleted.
@@ -43,9 +48,9 @@ impl Stored {
         if !self.more {
             return Ok(None);
         }
-        let place = json!({"session_id": self.session, "turn": self.turn, "from_seq": self.seq, "limit": PAGE, "max_bytes": u32::MAX});
+        let params = json!({"session_id": self.session, "turn": self.turn, "from_seq": self.seq, "limit": PAGE, "max_bytes": u32::MAX});
         let PollResult::Ok { events, status, pending_approvals, read_position, has_more, .. } =
-            match hub.call("claudecode.poll", place).await {
+            match hub.call("claudecode.poll", params).await {
                 Err(ExpectedError::Refused(why)) if why.ends_with("(gone)") => {
                     output::say(&format!("plexus: the events of turn {} were deleted", self.turn));
                     (self.more, self.gone) = (false, true);

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{ExpectedError, system};
 use crate::output;
-use crate::up::{UpArgs, given};
+use crate::up::{UpArgs, serve_args};
 
 /// Prints or installs the unit.
 pub(crate) fn run(args: &UpArgs) -> Result<(), ExpectedError> {
     let program = std::env::current_exe().map_err(system)?;
     let path = std::env::var("PATH").unwrap_or_default();
-    let unit = unit(&program, &args.data_dir.resolve()?, &given(args)?, &path);
+    let unit = unit(&program, &args.data_dir.resolve()?, &serve_args(args)?, &path);
     if !args.install {
         output::print(unit.trim_end());
         return Ok(());
@@ -35,11 +35,11 @@ fn place() -> Option<PathBuf> {
 }
 
 /// `KillMode=process`: agents outlive their hub and wait at the gate for the next one.
-fn unit(program: &Path, data_dir: &Path, given: &[String], path: &str) -> String {
+fn unit(program: &Path, data_dir: &Path, serve_args: &[String], path: &str) -> String {
     let words: Vec<String> =
         [program.to_string_lossy(), "serve".into(), "--data-dir".into(), data_dir.to_string_lossy()]
             .into_iter()
-            .chain(given.iter().map(|word| word.into()))
+            .chain(serve_args.iter().map(|word| word.into()))
             // `$` starts a variable in `ExecStart` only.
             .map(|word| quoted(&word).replace('$', "$$"))
             .collect();

@@ -46,7 +46,7 @@ impl Typed {
     }
 
     /// Discards the input typed so far.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn discard(&mut self) {
         while self.lines.try_recv().is_ok() {
             self.wanted = false;
         }
@@ -55,26 +55,26 @@ impl Typed {
     }
 
     /// Discards lines that were typed without a prompt, and returns whether there were any. It does not wait for input.
-    pub(crate) fn forget_unasked(&mut self) -> Unasked {
+    pub(crate) fn discard_unprompted(&mut self) -> UnpromptedInput {
         let waiting = ioctl_fionread(std::io::stdin()).is_ok_and(|bytes| bytes > 0);
         if !is_foreground() || (!waiting && self.lines.is_empty()) {
-            return Unasked::Nothing;
+            return UnpromptedInput::Nothing;
         }
-        self.forget();
-        Unasked::Lines
+        self.discard();
+        UnpromptedInput::Lines
     }
 
     /// Discards the input typed for this program, so that the shell does not run it afterwards.
-    pub(crate) fn forget_at_end(&mut self) {
+    pub(crate) fn discard_at_end(&mut self) {
         if is_foreground() {
-            self.forget();
+            self.discard();
         }
     }
 }
 
 /// Input that was typed without a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unasked {
+pub(crate) enum UnpromptedInput {
     /// At least one line.
     Lines,
     /// No line.

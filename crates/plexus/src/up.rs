@@ -18,8 +18,8 @@ use crate::settings::DataDirArg;
 use crate::{environment, output, systemd};
 
 /// How long a hub may take to start.
-const PATIENCE: Duration = Duration::from_secs(30);
-const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+const START_WITHIN: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// A larger log is rotated.
 const LOG_BYTES: u64 = 16 * 1024 * 1024;
 /// Environment variables that configure the hub.
@@ -55,11 +55,13 @@ pub(crate) fn run(args: &UpArgs) -> Result<(), ExpectedError> {
         return systemd::run(args);
     }
     let hub = HubClient::of(&args.data_dir)?;
-    let began = block_on(begin(&hub, &given(args)?))?;
+    let outcome = block_on(start(&hub, &serve_args(args)?))?;
     let pid = pid(&hub.dir);
     if args.json.json {
-        output::json(&json!({"started": matches!(began, Began::Now), "pid": pid, "data_dir": hub.dir}));
-    } else if matches!(began, Began::Already) {
+        output::json(
+            &json!({"started": matches!(outcome, StartOutcome::Started), "pid": pid, "data_dir": hub.dir}),
+        );
+    } else if matches!(outcome, StartOutcome::AlreadyRunning) {
         let pid = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
         output::print(&format!("a hub is running in {}{pid}", hub.dir.display()));
     }
@@ -67,7 +69,7 @@ pub(crate) fn run(args: &UpArgs) -> Result<(), ExpectedError> {
 }
 
 /// The arguments of `plexus serve` besides the data directory.
-pub(crate) fn given(args: &UpArgs) -> Result<Vec<String>, ExpectedError> {
+pub(crate) fn serve_args(args: &UpArgs) -> Result<Vec<String>, ExpectedError> {
     let mut words = Vec::new();
     if let Some(listen) = args.listen {
         words.extend(["--listen".to_owned(), listen.to_string()]);
@@ -80,23 +82,23 @@ pub(crate) fn given(args: &UpArgs) -> Result<Vec<String>, ExpectedError> {
 }
 
 /// Whether this call started the hub.
-pub(crate) enum Began {
+pub(crate) enum StartOutcome {
     /// It was already running.
-    Already,
+    AlreadyRunning,
     /// This call started it.
-    Now,
+    Started,
 }
 
 /// Starts the hub unless it is running.
 pub(crate) async fn ensure(hub: &HubClient) -> Result<(), ExpectedError> {
-    begin(hub, &[]).await.map(|_| ())
+    start(hub, &[]).await.map(|_| ())
 }
 
-async fn begin(hub: &HubClient, given: &[String]) -> Result<Began, ExpectedError> {
-    match look(hub).await {
-        Found::Answers => return Ok(Began::Already),
-        Found::Silent => return Err(silent(hub)),
-        Found::Absent => {}
+async fn start(hub: &HubClient, serve_args: &[String]) -> Result<StartOutcome, ExpectedError> {
+    match probe(hub).await {
+        HubState::Responding => return Ok(StartOutcome::AlreadyRunning),
+        HubState::Silent => return Err(silent_error(hub)),
+        HubState::Absent => {}
     }
     // A process of an agent is rejected by its hub or cannot see it in its sandbox. It must not start another hub.
     if std::env::var_os(plexus_agent::SESSION_ID_VARIABLE).is_some() {
@@ -108,43 +110,43 @@ async fn begin(hub: &HubClient, given: &[String]) -> Result<Began, ExpectedError
     let lock = private(&hub.dir.join("up.lock")).map_err(unusable)?;
     lock.lock().map_err(system)?;
     // The previous holder of the lock may have started one.
-    if answers(hub).await {
-        return Ok(Began::Already);
+    if is_responding(hub).await {
+        return Ok(StartOutcome::AlreadyRunning);
     }
     let log = hub.dir.join("hub.log");
     if log.metadata().is_ok_and(|log| log.len() > LOG_BYTES) {
         std::fs::rename(&log, hub.dir.join("hub.log.1")).map_err(system)?;
     }
     let written = log.metadata().map_or(0, |log| log.len());
-    let child = spawn(&hub.dir, private(&log).map_err(unusable)?, given)?;
+    let child = spawn(&hub.dir, private(&log).map_err(unusable)?, serve_args)?;
     let pid = child.id();
     wait_for(hub, child, &log, written).await?;
     output::say(&format!(
         "plexus: started a hub in the background (process {pid}, log in {}); `plexus down` stops it",
         log.display()
     ));
-    Ok(Began::Now)
+    Ok(StartOutcome::Started)
 }
 
 /// The state of a data directory.
-enum Found {
+enum HubState {
     /// A hub responds.
-    Answers,
+    Responding,
     /// A hub accepts connections but does not respond: it is stopped or overloaded.
     Silent,
     /// No hub is running.
     Absent,
 }
 
-async fn look(hub: &HubClient) -> Found {
+async fn probe(hub: &HubClient) -> HubState {
     match tokio::time::timeout(ANSWERED_WITHIN, hub.client.get("/health")).await {
-        Ok(Ok(_)) => Found::Answers,
-        Ok(Err(_)) => Found::Absent,
-        Err(_) => Found::Silent,
+        Ok(Ok(_)) => HubState::Responding,
+        Ok(Err(_)) => HubState::Absent,
+        Err(_) => HubState::Silent,
     }
 }
 
-fn silent(hub: &HubClient) -> ExpectedError {
+fn silent_error(hub: &HubClient) -> ExpectedError {
     let within = ANSWERED_WITHIN.as_secs();
     let dir = hub.dir.display();
     ExpectedError::Refused(match pid(&hub.dir) {
@@ -156,24 +158,24 @@ fn silent(hub: &HubClient) -> ExpectedError {
 }
 
 /// Whether a hub responds.
-pub(crate) async fn answers(hub: &HubClient) -> bool {
-    matches!(look(hub).await, Found::Answers)
+pub(crate) async fn is_responding(hub: &HubClient) -> bool {
+    matches!(probe(hub).await, HubState::Responding)
 }
 
 /// The process id of the running hub, from its `hub.json`.
 pub(crate) fn pid(dir: &Path) -> Option<u64> {
-    let note = std::fs::read(dir.join("hub.json")).ok()?;
-    serde_json::from_slice::<serde_json::Value>(&note).ok()?["pid"].as_u64()
+    let announced = std::fs::read(dir.join("hub.json")).ok()?;
+    serde_json::from_slice::<serde_json::Value>(&announced).ok()?["pid"].as_u64()
 }
 
 fn private(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
-fn spawn(dir: &Path, log: File, given: &[String]) -> Result<Child, ExpectedError> {
+fn spawn(dir: &Path, log: File, serve_args: &[String]) -> Result<Child, ExpectedError> {
     let program = std::env::current_exe().map_err(system)?;
     let mut command = Command::new(program);
-    command.args(["serve", "--background", "--data-dir"]).arg(dir).args(given).env_clear();
+    command.args(["serve", "--background", "--data-dir"]).arg(dir).args(serve_args).env_clear();
     // Agents inherit the hub's environment, so it must not depend on the shell that started the hub.
     command.envs(environment::chosen(std::env::vars_os(), &[]).map_err(system)?);
     command.envs(SETTINGS.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
@@ -185,21 +187,21 @@ fn spawn(dir: &Path, log: File, given: &[String]) -> Result<Child, ExpectedError
 async fn wait_for(hub: &HubClient, mut child: Child, log: &Path, written: u64) -> Result<(), ExpectedError> {
     let started = Instant::now();
     loop {
-        if answers(hub).await {
+        if is_responding(hub).await {
             return Ok(());
         }
         let ended = child.try_wait().map_err(system)?;
         // 1: another hub holds the directory and is starting or stopping.
         let code = ended.and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok());
         let other = ended.is_none() || code == Some(1);
-        if !other || started.elapsed() > PATIENCE {
-            let said = std::fs::read(log).unwrap_or_default();
-            let said = said.get(usize::try_from(written).unwrap_or(usize::MAX)..).unwrap_or_default();
-            let said = String::from_utf8_lossy(said);
-            let last = said.lines().last().unwrap_or("it printed nothing");
+        if !other || started.elapsed() > START_WITHIN {
+            let log_text = std::fs::read(log).unwrap_or_default();
+            let log_text = log_text.get(usize::try_from(written).unwrap_or(usize::MAX)..).unwrap_or_default();
+            let log_text = String::from_utf8_lossy(log_text);
+            let last = log_text.lines().last().unwrap_or("it printed nothing");
             let message = format!("{last} (log: {})", log.display());
             return Err(ExpectedError::NotStarted { message, code });
         }
-        tokio::time::sleep(BETWEEN_LOOKS).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reserve_is_left_alone_but_for_last_words() {
+    fn the_reserve_is_used_only_for_the_last_output() {
         let mut bounded = Bounded::new(file(), u64::MAX, u64::MAX).unwrap();
         assert_eq!(bounded.write(b"a line\n").unwrap_err().kind(), io::ErrorKind::StorageFull);
         bounded.use_reserve();

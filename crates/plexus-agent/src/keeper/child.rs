@@ -15,10 +15,12 @@ use rustix::process::{
 
 use crate::exit::Exit;
 use crate::launch::{Launch, Streams};
-use crate::sandbox::{Enclosure, Failed, Handle, Init, Plan, Sandbox, SandboxPart, SandboxState, Then};
+use crate::sandbox::{
+    AfterCreation, Enclosure, Failed, Handle, Init, Plan, Sandbox, SandboxPart, SandboxState,
+};
 
 /// The keeper's ends of the child's streams. Reading from them never blocks.
-pub(super) struct Ends {
+pub(super) struct ParentEnds {
     pub(super) stdin: Option<OwnedFd>,
     pub(super) stdout: Option<OwnedFd>,
     pub(super) stderr: OwnedFd,
@@ -35,8 +37,8 @@ pub(super) struct Child {
 /// A started child, and its sandbox state if a sandbox was requested.
 pub(super) struct Started {
     pub(super) child: Child,
-    pub(super) ends: Ends,
-    pub(super) walled: Option<SandboxState>,
+    pub(super) ends: ParentEnds,
+    pub(super) sandbox: Option<SandboxState>,
 }
 
 impl Child {
@@ -48,7 +50,7 @@ impl Child {
         if !launch.cwd.is_dir() {
             return Err(format!("the working directory {} cannot be entered", launch.cwd.display()));
         }
-        let said = |failed: Failed| match failed {
+        let reason_of = |failed: Failed| match failed {
             Failed::Start(error) if error.kind() == io::ErrorKind::NotFound => {
                 format!("{} cannot be found", launch.program.display())
             }
@@ -61,24 +63,24 @@ impl Child {
             }
         };
         let Some(sandbox) = &launch.sandbox else {
-            let (child, ends) = spawn(launch, None).map_err(said)?;
-            return Ok(Started { child, ends, walled: None });
+            let (child, ends) = spawn(launch, None).map_err(reason_of)?;
+            return Ok(Started { child, ends, sandbox: None });
         };
         let enclosure = Enclosure::all(launch.tracing, &sandbox.required);
         let started = enclosure.attempt(|enclosure| spawn(launch, Some((sandbox, enclosure))));
-        let ((child, ends), walled) = match started {
+        let ((child, ends), sandbox) = match started {
             Err(Failed::Sandbox(fault))
                 if fault.part == SandboxPart::Files && sandbox.required.is_empty() =>
             {
-                (spawn(launch, None).map_err(said)?, SandboxState::None { reason: fault.reason })
+                (spawn(launch, None).map_err(reason_of)?, SandboxState::None { reason: fault.reason })
             }
-            started => started.map_err(said)?,
+            started => started.map_err(reason_of)?,
         };
-        Ok(Started { child, ends, walled: Some(walled) })
+        Ok(Started { child, ends, sandbox: Some(sandbox) })
     }
 
     /// Reaps the child and adopted orphans that have ended. Returns whether any are left.
-    pub(super) fn reap(&mut self) -> Left {
+    pub(super) fn reap(&mut self) -> Descendants {
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.pid => {
@@ -86,8 +88,8 @@ impl Child {
                     self.init.iter().for_each(Init::child_has_ended);
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
-                Ok(None) => return Left::Some,
-                Err(_) => return Left::None,
+                Ok(None) => return Descendants::Some,
+                Err(_) => return Descendants::None,
             }
         }
     }
@@ -106,22 +108,22 @@ impl Child {
 }
 
 /// Whether this process still has descendants.
-pub(super) enum Left {
+pub(super) enum Descendants {
     Some,
     None,
 }
 
-fn spawn(launch: &Launch, sandbox: Option<(&Sandbox, &Enclosure)>) -> Result<(Child, Ends), Failed> {
+fn spawn(launch: &Launch, sandbox: Option<(&Sandbox, &Enclosure)>) -> Result<(Child, ParentEnds), Failed> {
     let keeper = getpid();
     let mut command = Command::new(&launch.program);
     command.args(&launch.args).current_dir(&launch.cwd);
     let ends = streams(launch.streams, &mut command).map_err(Failed::Start)?;
-    let (raising, handle) = match sandbox {
+    let (creation, handle) = match sandbox {
         None => (None, None),
         Some((sandbox, enclosure)) => {
             let plan = Plan::of(sandbox, &launch.cwd).and_then(|plan| enclosure.add_to(plan));
             let (plan, handle) = plan.map_err(Failed::files)?;
-            (Some(plan.enclose(&mut command, Then::GoOn).map_err(Failed::files)?), handle)
+            (Some(plan.enclose(&mut command, AfterCreation::Continue).map_err(Failed::files)?), handle)
         }
     };
     let prepare = move || {
@@ -139,7 +141,7 @@ fn spawn(launch: &Launch, sandbox: Option<(&Sandbox, &Enclosure)>) -> Result<(Ch
     // touches no memory but its own copy of `keeper`.
     unsafe { command.pre_exec(prepare) };
     let spawned =
-        command.spawn().map_err(|error| match raising.and_then(|raising| raising.failed(&error)) {
+        command.spawn().map_err(|error| match creation.and_then(|creation| creation.failed(&error)) {
             Some(fault) => Failed::Sandbox(fault),
             None => Failed::Start(error),
         })?;
@@ -168,7 +170,7 @@ fn close_on_exec() {
 }
 
 /// Connects the child's streams to the keeper.
-fn streams(streams: Streams, command: &mut Command) -> io::Result<Ends> {
+fn streams(streams: Streams, command: &mut Command) -> io::Result<ParentEnds> {
     let ends = match streams {
         Streams::Lines => {
             let pair = || socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
@@ -176,13 +178,13 @@ fn streams(streams: Streams, command: &mut Command) -> io::Result<Ends> {
             let (stdout, child_stdout) = pair()?;
             let (stderr, child_stderr) = pair()?;
             command.stdin(child_stdin).stdout(child_stdout).stderr(child_stderr);
-            Ends { stdin: Some(stdin), stdout: Some(stdout), stderr }
+            ParentEnds { stdin: Some(stdin), stdout: Some(stdout), stderr }
         }
         Streams::Log => {
             // A pipe, because scripts open `/dev/stderr` to write to it, which fails with a socket.
             let (log, child_log) = pipe_with(PipeFlags::CLOEXEC)?;
             command.stdin(Stdio::null()).stdout(child_log.try_clone()?).stderr(child_log);
-            Ends { stdin: None, stdout: None, stderr: log }
+            ParentEnds { stdin: None, stdout: None, stderr: log }
         }
     };
     for end in ends.stdout.iter().chain([&ends.stderr]) {

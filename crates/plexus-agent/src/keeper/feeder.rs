@@ -17,7 +17,7 @@ const PIECE: usize = 64 * 1024;
 /// Pieces to copy per call, before other streams get their turn.
 const PIECES_AT_ONCE: usize = 16;
 /// The longest command from the hub to the keeper itself.
-const LONGEST_WORD: usize = 1024;
+const MAX_COMMAND_BYTES: usize = 1024;
 
 /// What the feeder waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,13 +25,13 @@ pub(super) enum Feed {
     /// Another line in the outbox.
     WaitsForLines,
     /// Space in the socket.
-    WaitsForRoom,
+    WaitsForSpace,
 }
 
 /// A line for the keeper itself.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Word {
+enum KeeperCommand {
     Go(String),
     Close(bool),
 }
@@ -41,23 +41,23 @@ pub(super) struct Feeder {
     /// The end of the last complete line that was processed.
     offset: u64,
     /// The part of the following line that is not written yet.
-    passing: Option<Range<u64>>,
+    unwritten: Option<Range<u64>>,
     stdin: Option<OwnedFd>,
-    /// Whether a prompt was delivered since the last [`Feeder::take_prompted`].
-    prompted: bool,
+    /// Whether a prompt was delivered since the last [`Feeder::take_prompt_sent`].
+    prompt_sent: bool,
 }
 
 impl Feeder {
     pub(super) fn open(outbox: &Path) -> io::Result<Self> {
-        Ok(Self { outbox: File::open(outbox)?, offset: 0, passing: None, stdin: None, prompted: false })
+        Ok(Self { outbox: File::open(outbox)?, offset: 0, unwritten: None, stdin: None, prompt_sent: false })
     }
 
     /// The nonce of the first line, `{"go":…}`; empty if the line says something else, `None` before the line exists.
-    pub(super) fn first_word(&mut self) -> io::Result<Option<String>> {
+    pub(super) fn read_go(&mut self) -> io::Result<Option<String>> {
         let Some(line) = self.next_line()? else { return Ok(None) };
         self.offset = line.end;
-        match self.read_word(&line)? {
-            Some(Word::Go(nonce)) => Ok(Some(nonce)),
+        match self.read_command(&line)? {
+            Some(KeeperCommand::Go(nonce)) => Ok(Some(nonce)),
             _ => Ok(Some(String::new())),
         }
     }
@@ -67,7 +67,7 @@ impl Feeder {
         self.stdin = Some(stdin);
     }
 
-    pub(super) fn writable_end(&self) -> Option<BorrowedFd<'_>> {
+    pub(super) fn stdin_fd(&self) -> Option<BorrowedFd<'_>> {
         self.stdin.as_ref().map(AsFd::as_fd)
     }
 
@@ -76,9 +76,9 @@ impl Feeder {
         let mut buffer = [0; PIECE];
         for _ in 0..PIECES_AT_ONCE {
             let Some(stdin) = &self.stdin else { return Ok(Feed::WaitsForLines) };
-            let Some(rest) = self.passing.clone() else {
+            let Some(rest) = self.unwritten.clone() else {
                 match self.next_line()? {
-                    Some(line) => self.take_up(line)?,
+                    Some(line) => self.sort_line(line)?,
                     None => return Ok(Feed::WaitsForLines),
                 }
                 continue;
@@ -88,45 +88,45 @@ impl Feeder {
             match send(stdin, &buffer[..length], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
                 Ok(sent) if rest.start + sent as u64 == rest.end => {
                     self.offset = rest.end;
-                    self.passing = None;
+                    self.unwritten = None;
                 }
-                Ok(sent) => self.passing = Some(rest.start + sent as u64..rest.end),
+                Ok(sent) => self.unwritten = Some(rest.start + sent as u64..rest.end),
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(Feed::WaitsForRoom),
+                Err(Errno::AGAIN) => return Ok(Feed::WaitsForSpace),
                 // The child no longer reads. Other code detects its end.
                 Err(_) => self.stdin = None,
             }
         }
-        Ok(Feed::WaitsForRoom)
+        Ok(Feed::WaitsForSpace)
     }
 
     /// Whether a prompt was delivered since the last call.
-    pub(super) fn take_prompted(&mut self) -> bool {
-        std::mem::take(&mut self.prompted)
+    pub(super) fn take_prompt_sent(&mut self) -> bool {
+        std::mem::take(&mut self.prompt_sent)
     }
 
     /// Decides whether a line is for the child, for the keeper, or for neither.
-    fn take_up(&mut self, line: Range<u64>) -> io::Result<()> {
+    fn sort_line(&mut self, line: Range<u64>) -> io::Result<()> {
         const MESSAGE: &[u8] = br#"{"type":"#;
         const PROMPT: &[u8] = br#"{"type":"user""#;
         let mut start = [0; PROMPT.len()];
         let length = usize::try_from(line.end - line.start).unwrap_or(PROMPT.len()).min(PROMPT.len());
         self.outbox.read_exact_at(&mut start[..length], line.start)?;
         if start[..length].starts_with(MESSAGE) {
-            self.prompted |= start == PROMPT;
-            self.passing = Some(line);
+            self.prompt_sent |= start == PROMPT;
+            self.unwritten = Some(line);
             return Ok(());
         }
         self.offset = line.end;
-        if let Some(Word::Close(true)) = self.read_word(&line)? {
+        if let Some(KeeperCommand::Close(true)) = self.read_command(&line)? {
             self.stdin = None;
         }
         Ok(())
     }
 
-    fn read_word(&self, line: &Range<u64>) -> io::Result<Option<Word>> {
+    fn read_command(&self, line: &Range<u64>) -> io::Result<Option<KeeperCommand>> {
         let length = usize::try_from(line.end - line.start).unwrap_or(usize::MAX);
-        if length > LONGEST_WORD {
+        if length > MAX_COMMAND_BYTES {
             return Ok(None);
         }
         let mut bytes = vec![0; length];

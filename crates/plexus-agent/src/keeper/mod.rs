@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, set_child_subreaper, setsid};
 
 use self::bounded::Bounded;
-use self::child::{Child, Left, Started};
+use self::child::{Child, Descendants, Started};
 use self::feeder::{Feed, Feeder};
 use self::mover::{Mover, StderrLog};
 use self::signals::Signals;
@@ -33,7 +33,7 @@ use crate::sandbox::forbid_tracing;
 use crate::tree::signal_below;
 
 /// The interval at which remaining processes are killed again.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const KILL_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 /// Why a keeper failed. `exit.json` and the keeper's stderr carry the same message.
 #[derive(Debug, thiserror::Error)]
@@ -46,10 +46,10 @@ pub enum KeepError {
     Setup(#[source] io::Error),
     /// The hub that started the keeper has ended, or abandoned this run.
     #[error("no word to start came within {0:?}; nothing was started")]
-    NeverTold(Duration),
+    NoGoLine(Duration),
     /// The outbox belongs to another run.
     #[error("the first line of the outbox is not this run's word to start; nothing was started")]
-    WrongWord,
+    WrongGoLine,
     /// SIGTERM arrived before the go line.
     #[error("ended before the word to start; nothing was started")]
     Ended,
@@ -96,9 +96,9 @@ pub fn keep_within(dir: &Path, limits: Limits) -> Result<(), KeepError> {
     forbid_tracing().map_err(KeepError::Setup)?;
     let dir = RunDir::new(std::path::absolute(dir).map_err(KeepError::Setup)?);
     let signals = Signals::catch().map_err(KeepError::Setup)?;
-    let home = DirWatch::new(dir.path()).map_err(KeepError::Setup)?;
-    let outcome = run(&dir, &home, &limits, &signals);
-    if home.state() == DirState::Gone {
+    let run_dir = DirWatch::new(dir.path()).map_err(KeepError::Setup)?;
+    let outcome = run(&dir, &run_dir, &limits, &signals);
+    if run_dir.state() == DirState::Gone {
         // A directory that replaced it does not belong to this run, so nothing is written there.
         return Err(KeepError::Gone);
     }
@@ -110,7 +110,7 @@ pub fn keep_within(dir: &Path, limits: Limits) -> Result<(), KeepError> {
     outcome.and(written)
 }
 
-fn run(dir: &RunDir, home: &DirWatch, limits: &Limits, signals: &Signals) -> Result<Exit, KeepError> {
+fn run(dir: &RunDir, run_dir: &DirWatch, limits: &Limits, signals: &Signals) -> Result<Exit, KeepError> {
     let launch = Launch::read(dir).map_err(KeepError::Launch)?;
     // A terminal's Ctrl-C is meant for the hub. `setsid` fails only if this process already leads a session.
     let _ = setsid();
@@ -123,15 +123,15 @@ fn run(dir: &RunDir, home: &DirWatch, limits: &Limits, signals: &Signals) -> Res
         .map_err(KeepError::Setup)?;
     let log = append_to(&dir.stderr()).map_err(KeepError::Setup)?;
 
-    held_start(&mut feeder, &launch.nonce, &wake, home, signals, limits.go)?;
+    wait_for_go(&mut feeder, &launch.nonce, &wake, run_dir, signals, limits.go)?;
 
-    let Started { child, ends, walled } = match Child::start(&launch) {
+    let Started { child, ends, sandbox } = match Child::start(&launch) {
         Ok(started) => started,
         Err(reason) => return Ok(Exit::now(None, None, Some(reason))),
     };
-    if let Some(walled) = walled {
+    if let Some(sandbox) = sandbox {
         // Written before the child's first line. If it cannot be written, the run counts as not sandboxed.
-        let _ = walled.write(dir);
+        let _ = sandbox.write(dir);
     }
     if let Some(stdin) = ends.stdin {
         feeder.connect(stdin);
@@ -142,13 +142,13 @@ fn run(dir: &RunDir, home: &DirWatch, limits: &Limits, signals: &Signals) -> Res
         stdout: Mover::new(ends.stdout, Turns::new(journal)),
         stderr: StderrLog::new(ends.stderr, log),
         wake,
-        home,
-        hub_left: None,
+        run_dir,
+        disconnected_at: None,
         idle_without_hub: launch.idle_without_hub,
         signals,
         limits,
     };
-    let outcome = keeper.until_the_end();
+    let outcome = keeper.copy_until_end();
     keeper.end_tree();
     keeper.drain();
     outcome?;
@@ -157,11 +157,11 @@ fn run(dir: &RunDir, home: &DirWatch, limits: &Limits, signals: &Signals) -> Res
 
 /// Waits for the go line. Until it arrives, the hub may not know of this keeper and must be free to start another one
 /// for the same session.
-fn held_start(
+fn wait_for_go(
     feeder: &mut Feeder,
     nonce: &str,
     wake: &Wake,
-    home: &DirWatch,
+    run_dir: &DirWatch,
     signals: &Signals,
     limit: Duration,
 ) -> Result<(), KeepError> {
@@ -172,13 +172,13 @@ fn held_start(
         if signals.terminate() {
             return Err(KeepError::Ended);
         }
-        if signals.take_directory_changed() && home.state() == DirState::Gone {
+        if signals.take_directory_changed() && run_dir.state() == DirState::Gone {
             return Err(KeepError::Gone);
         }
-        match feeder.first_word().map_err(KeepError::Outbox)? {
-            Some(word) if word == nonce => return Ok(()),
-            Some(_) => return Err(KeepError::WrongWord),
-            None if Instant::now() >= until => return Err(KeepError::NeverTold(limit)),
+        match feeder.read_go().map_err(KeepError::Outbox)? {
+            Some(found) if found == nonce => return Ok(()),
+            Some(_) => return Err(KeepError::WrongGoLine),
+            None if Instant::now() >= until => return Err(KeepError::NoGoLine(limit)),
             None => {}
         }
         let mut fds = [PollFd::new(signals, PollFlags::IN), PollFd::new(wake, PollFlags::IN)];
@@ -192,9 +192,9 @@ struct Keeper<'a> {
     stdout: Mover<Turns<Bounded>>,
     stderr: StderrLog,
     wake: Wake,
-    home: &'a DirWatch,
+    run_dir: &'a DirWatch,
     /// When the hub disconnected.
-    hub_left: Option<Instant>,
+    disconnected_at: Option<Instant>,
     idle_without_hub: Option<Duration>,
     signals: &'a Signals,
     limits: &'a Limits,
@@ -203,7 +203,7 @@ struct Keeper<'a> {
 impl Keeper<'_> {
     /// Copies lines in both directions until the child has ended or must be stopped: after SIGTERM, when the run
     /// directory is gone, or when the child has no turn and the hub has been disconnected for too long.
-    fn until_the_end(&mut self) -> Result<(), KeepError> {
+    fn copy_until_end(&mut self) -> Result<(), KeepError> {
         loop {
             // Wake sources are drained before the state they announce is checked, so that no wake is lost.
             self.signals.drain();
@@ -214,14 +214,14 @@ impl Keeper<'_> {
             if self.child.has_ended() || self.signals.terminate() {
                 return Ok(());
             }
-            if self.signals.take_directory_changed() && self.home.state() == DirState::Gone {
+            if self.signals.take_directory_changed() && self.run_dir.state() == DirState::Gone {
                 return Err(KeepError::Gone);
             }
-            if self.feeder.take_prompted() {
-                self.stdout.file_mut().prompted();
+            if self.feeder.take_prompt_sent() {
+                self.stdout.file_mut().prompt_sent();
             }
-            self.stdout.move_on();
-            self.stderr.move_on();
+            self.stdout.copy_available();
+            self.stderr.copy_available();
             let orphaned_at = self.orphaned_at();
             if orphaned_at.is_some_and(|at| Instant::now() >= at) {
                 return Ok(());
@@ -233,41 +233,42 @@ impl Keeper<'_> {
     /// When to stop the child unless a hub connects; `None` while a hub is connected or a turn is open.
     fn orphaned_at(&mut self) -> Option<Instant> {
         match self.wake.hub() {
-            Hub::Present => self.hub_left = None,
-            Hub::Absent => _ = self.hub_left.get_or_insert_with(Instant::now),
+            Hub::Present => self.disconnected_at = None,
+            Hub::Absent => _ = self.disconnected_at.get_or_insert_with(Instant::now),
         }
         match self.stdout.file_mut().turn() {
             Turn::Open => None,
-            Turn::None => self.hub_left?.checked_add(self.idle_without_hub?),
+            Turn::None => self.disconnected_at?.checked_add(self.idle_without_hub?),
         }
     }
 
     /// Stops all remaining descendants of this process: first SIGINT, then SIGTERM, then SIGKILL. Lines are still
     /// copied meanwhile, so that no process blocks while writing its last output.
     fn end_tree(&mut self) {
-        let (ask, tell) = ((Signal::INT, self.limits.grace), (Signal::TERM, self.limits.grace));
+        let (interrupt, terminate) = ((Signal::INT, self.limits.grace), (Signal::TERM, self.limits.grace));
         // A child that exited by itself leaves only stray descendants, and many of those ignore SIGINT.
-        let ask = (!self.child.has_ended()).then_some(ask);
-        for (signal, patience) in ask.into_iter().chain([tell, (Signal::KILL, self.limits.tree)]) {
+        let interrupt = (!self.child.has_ended()).then_some(interrupt);
+        for (signal, patience) in interrupt.into_iter().chain([terminate, (Signal::KILL, self.limits.tree)]) {
             let until = Instant::now() + patience;
-            let mut tell_at = Instant::now();
+            let mut signal_at = Instant::now();
             while Instant::now() < until {
                 self.signals.drain();
                 self.wake.drain();
-                if let Left::None = self.child.reap() {
+                if let Descendants::None = self.child.reap() {
                     return;
                 }
-                if Instant::now() >= tell_at {
+                if Instant::now() >= signal_at {
                     signal_below(signal);
                     // A terminated process gets time to exit. A killed process may have forked just before, so SIGKILL
                     // is repeated.
-                    tell_at = if signal == Signal::KILL { Instant::now() + LOOK_AGAIN } else { until };
+                    signal_at =
+                        if signal == Signal::KILL { Instant::now() + KILL_AGAIN_AFTER } else { until };
                 }
                 // An unreadable outbox was already reported. Here only the end of the tree matters.
                 let feed = self.feeder.feed().unwrap_or(Feed::WaitsForLines);
-                self.stdout.move_on();
-                self.stderr.move_on();
-                self.wait(feed, Some(tell_at));
+                self.stdout.copy_available();
+                self.stderr.copy_available();
+                self.wait(feed, Some(signal_at));
             }
         }
     }
@@ -276,9 +277,9 @@ impl Keeper<'_> {
     fn drain(&mut self) {
         self.stdout.file_mut().file_mut().use_reserve();
         let mut give_up_at = None;
-        while self.stdout.move_on().more_to_come() {
+        while self.stdout.copy_available().is_unfinished() {
             self.signals.drain();
-            if self.home.state() == DirState::Gone {
+            if self.run_dir.state() == DirState::Gone {
                 // Nothing will read the output.
                 break;
             }
@@ -290,17 +291,17 @@ impl Keeper<'_> {
                 wait(&mut [PollFd::new(self.signals, PollFlags::IN)], earliest(Some(retry_at), give_up_at));
             }
         }
-        while self.stderr.move_on().more_to_come() {}
+        while self.stderr.copy_available().is_unfinished() {}
     }
 
     fn wait(&self, feed: Feed, deadline: Option<Instant>) {
         let mut fds = Vec::with_capacity(5);
         fds.push(PollFd::new(self.signals, PollFlags::IN));
         fds.push(PollFd::new(&self.wake, PollFlags::IN));
-        fds.extend(self.stdout.readable_end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
-        fds.extend(self.stderr.readable_end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
-        if let Feed::WaitsForRoom = feed {
-            fds.extend(self.feeder.writable_end().map(|end| PollFd::from_borrowed_fd(end, PollFlags::OUT)));
+        fds.extend(self.stdout.source_fd().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
+        fds.extend(self.stderr.source_fd().map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)));
+        if let Feed::WaitsForSpace = feed {
+            fds.extend(self.feeder.stdin_fd().map(|end| PollFd::from_borrowed_fd(end, PollFlags::OUT)));
         }
         wait(&mut fds, earliest(deadline, self.stdout.retry_at()));
     }
@@ -328,8 +329,8 @@ fn write_exit(exit: &Exit, dir: &RunDir, limits: &Limits, signals: &Signals) -> 
         };
         let now = Instant::now();
         let full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        let told = signals.terminate() && now >= *give_up_at.get_or_insert(now + limits.grace);
-        if !full || told {
+        let given_up = signals.terminate() && now >= *give_up_at.get_or_insert(now + limits.grace);
+        if !full || given_up {
             return Err(error);
         }
         signals.drain();

@@ -20,10 +20,10 @@ const LOG_KEPT: u64 = 512 * 1024;
 
 /// The pause after the first failed write. It doubles with each further failure, up to the longest pause.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 pub(super) fn longer(pause: Duration) -> Duration {
-    (pause * 2).min(LONGEST_PAUSE)
+    (pause * 2).min(MAX_PAUSE)
 }
 
 /// The state of a stream after a call.
@@ -40,7 +40,7 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    pub(super) fn more_to_come(self) -> bool {
+    pub(super) fn is_unfinished(self) -> bool {
         matches!(self, Self::More | Self::Held)
     }
 }
@@ -72,7 +72,7 @@ impl<F: Write> Mover<F> {
     }
 
     /// The descriptor to poll before the next call; `None` while the file accepts no data.
-    pub(super) fn readable_end(&self) -> Option<BorrowedFd<'_>> {
+    pub(super) fn source_fd(&self) -> Option<BorrowedFd<'_>> {
         if self.retry.is_some() { None } else { self.source.as_ref().map(AsFd::as_fd) }
     }
 
@@ -82,7 +82,7 @@ impl<F: Write> Mover<F> {
     }
 
     /// Copies the available data without blocking.
-    pub(super) fn move_on(&mut self) -> Stream {
+    pub(super) fn copy_available(&mut self) -> Stream {
         for _ in 0..PIECES_AT_ONCE {
             if self.retry_at().is_some_and(|at| Instant::now() < at) || !self.write_held() {
                 return Stream::Held;
@@ -126,12 +126,12 @@ impl StderrLog {
         Self { source: Some(source), file }
     }
 
-    pub(super) fn readable_end(&self) -> Option<BorrowedFd<'_>> {
+    pub(super) fn source_fd(&self) -> Option<BorrowedFd<'_>> {
         self.source.as_ref().map(AsFd::as_fd)
     }
 
     /// Copies the available data without blocking.
-    pub(super) fn move_on(&mut self) -> Stream {
+    pub(super) fn copy_available(&mut self) -> Stream {
         let mut buffer = [0; PIECE];
         for _ in 0..PIECES_AT_ONCE {
             match receive(&mut self.source, &mut buffer) {
@@ -207,19 +207,19 @@ mod tests {
         ours.set_nonblocking(true).unwrap();
         let mut mover = Mover::new(Some(ours.into()), Disk { taken: Vec::new(), room: 10 });
         child.write_all(b"0123456789abcdef\n").unwrap();
-        assert_eq!(mover.move_on(), Stream::Held);
+        assert_eq!(mover.copy_available(), Stream::Held);
         assert_eq!(mover.file.taken, b"0123456789");
-        assert!(mover.readable_end().is_none(), "the child is not read from while nothing can be written");
+        assert!(mover.source_fd().is_none(), "the child is not read from while nothing can be written");
         let first = mover.retry.as_ref().unwrap().pause;
 
         mover.retry.as_mut().unwrap().at = Instant::now();
-        assert_eq!(mover.move_on(), Stream::Held);
+        assert_eq!(mover.copy_available(), Stream::Held);
         assert!(mover.retry.as_ref().unwrap().pause > first, "the pauses grow");
 
         mover.file.room = 1000;
         mover.retry.as_mut().unwrap().at = Instant::now();
         drop(child);
-        while mover.move_on() != Stream::Ended {}
+        while mover.copy_available() != Stream::Ended {}
         assert_eq!(mover.file.taken, b"0123456789abcdef\n");
     }
 
@@ -233,10 +233,10 @@ mod tests {
         for number in 0..40_000 {
             // Written and read alternately, so that the socket is never full.
             child.write_all(format!("line {number} {}\n", "x".repeat(80)).as_bytes()).unwrap();
-            log.move_on();
+            log.copy_available();
         }
         drop(child);
-        while log.move_on() != Stream::Ended {}
+        while log.copy_available() != Stream::Ended {}
         let kept = std::fs::read_to_string(path.path()).unwrap();
         assert!(kept.len() as u64 <= 2 * LOG_KEPT);
         assert!(kept.starts_with("line "), "it starts with a whole line");

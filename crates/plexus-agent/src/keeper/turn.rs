@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 
 /// Longer than any word that is searched for.
-const LONGEST_WORD: usize = 32;
+const MAX_WORD_BYTES: usize = 32;
 
 /// Whether a turn is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl<F> Turns<F> {
     }
 
     /// Records that a prompt was delivered to the child.
-    pub(super) fn prompted(&mut self) {
+    pub(super) fn prompt_sent(&mut self) {
         self.turn = Turn::Open;
     }
 
@@ -94,7 +94,7 @@ impl Line {
                     self.kind.get_or_insert_with(|| self.word.clone());
                 }
             }
-            (Text::Inside, _) if self.depth == 1 && self.word.len() < LONGEST_WORD => self.word.push(byte),
+            (Text::Inside, _) if self.depth == 1 && self.word.len() < MAX_WORD_BYTES => self.word.push(byte),
             (Text::Inside, _) => {}
             (Text::Outside, b'"') => {
                 self.text = Text::Inside;
@@ -129,7 +129,7 @@ mod tests {
 
     fn turn_after(pieces: &[&str]) -> Turn {
         let mut turns = Turns::new(Vec::new());
-        turns.prompted();
+        turns.prompt_sent();
         for piece in pieces {
             turns.write_all(piece.as_bytes()).unwrap();
         }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_ends_with_its_result_and_begins_with_work() {
+    fn a_turn_starts_with_work_and_ends_with_its_result() {
         let result = "{\"type\":\"result\",\"subtype\":\"success\"}\n";
         assert_eq!(turn_after(&[]), Turn::Open);
         assert_eq!(turn_after(&[result]), Turn::None);

@@ -82,7 +82,7 @@ impl Enclosure {
     ) -> Result<(T, SandboxState), Failed> {
         loop {
             match start(&self) {
-                Ok(started) => return Ok((started, self.walled())),
+                Ok(started) => return Ok((started, self.state())),
                 Err(Failed::Sandbox(fault)) => match self.refused(fault.part) {
                     Some(reason @ None) => *reason = Some(fault.reason),
                     _ => return Err(Failed::Sandbox(fault)),
@@ -110,7 +110,7 @@ impl Enclosure {
     pub(crate) fn add_to(&self, mut plan: Plan) -> io::Result<(Plan, Option<Handle>)> {
         if self.no_terminals.is_none() {
             plan.terminals =
-                paths::terminals()?.iter().map(|place| c_path(place)).collect::<io::Result<_>>()?;
+                paths::terminals()?.iter().map(|path| c_path(path)).collect::<io::Result<_>>()?;
         }
         plan.filter = self.filter();
         if self.no_namespace.is_some() {
@@ -139,7 +139,7 @@ impl Enclosure {
         granted.chain([SandboxPart::Files]).collect()
     }
 
-    fn walled(&self) -> SandboxState {
+    fn state(&self) -> SandboxState {
         let signals = match (&self.no_namespace, &self.no_scope) {
             (None, _) => Protection::Held("a PID namespace".to_owned()),
             (Some(reason), None) => Protection::Held(format!("Landlock, as {reason}")),
@@ -189,7 +189,7 @@ mod tests {
     fn signals_after(refused: &[(SandboxPart, &str)]) -> Protection {
         match all().attempt(refusing(refused)).unwrap().1 {
             SandboxState::Namespaces { signals, .. } => signals,
-            walled @ SandboxState::None { .. } => panic!("{walled:?}"),
+            state @ SandboxState::None { .. } => panic!("{state:?}"),
         }
     }
 
@@ -220,7 +220,7 @@ mod tests {
     fn the_parts_that_were_granted_are_named() {
         let parts = |refused: &[(SandboxPart, &str)]| match all().attempt(refusing(refused)).unwrap().1 {
             SandboxState::Namespaces { parts, .. } => parts,
-            walled @ SandboxState::None { .. } => panic!("{walled:?}"),
+            state @ SandboxState::None { .. } => panic!("{state:?}"),
         };
         let has = |parts: &BTreeSet<_>| {
             [SandboxPart::Files, SandboxPart::Terminals, SandboxPart::Processes, SandboxPart::Signals]
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_again_or_hides_the_files_ends_the_attempt() {
+    fn a_part_that_is_refused_twice_or_hides_the_files_ends_the_attempt() {
         let masked = (SandboxPart::Processes, "it is masked");
         for refused in [&[masked, masked][..], &[(SandboxPart::Files, "no")]] {
             assert!(all().attempt(refusing(refused)).is_err());

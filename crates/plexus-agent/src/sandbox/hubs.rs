@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_cannot_be_reached_is_an_error() {
+    fn an_unreachable_data_directory_is_an_error() {
         let home = tempfile::tempdir().unwrap();
         let looped = home.path().join("looped");
         symlink(&looped, &looped).unwrap();

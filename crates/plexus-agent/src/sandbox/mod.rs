@@ -1,14 +1,14 @@
 //! The sandbox of a child. The child and its descendants see the data directory as an empty folder with the few files
 //! they need, and they cannot undo that (`docs/design/13-the-sandbox.md`). This module owns what to hide and the
-//! reported result; `raise` creates the sandbox, and `paths` finds every path that leads to the directory.
+//! reported result; `create` creates the sandbox, and `paths` finds every path that leads to the directory.
 
+mod create;
 mod enclosure;
 mod filter;
 mod hubs;
 mod paths;
 mod processes;
 mod protection;
-mod raise;
 mod scope;
 
 use std::collections::BTreeSet;
@@ -25,6 +25,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use serde::{Deserialize, Serialize};
 
+use self::create::{Ids, Step};
 pub use self::enclosure::SandboxPart;
 pub(crate) use self::enclosure::{Enclosure, Failed, Fault};
 use self::filter::Filter;
@@ -33,7 +34,6 @@ pub use self::paths::Inode;
 use self::processes::Leash;
 pub(crate) use self::processes::{Handle, Init};
 pub use self::protection::{Protection, Tracing};
-use self::raise::{Ids, Step};
 use crate::run_dir::{RunDir, create_new};
 
 /// The sandbox settings in `launch.json`.
@@ -119,9 +119,9 @@ pub fn try_sandbox(dir: &Path, tracing: Tracing, required: &BTreeSet<SandboxPart
         let plan = Plan::of(&sandbox, Path::new("/")).and_then(|plan| enclosure.add_to(plan));
         let (plan, _handle) = plan.map_err(Failed::files)?;
         let mut nothing = Command::new("/");
-        let raising = plan.enclose(&mut nothing, Then::GiveUp).map_err(Failed::files)?;
+        let creation = plan.enclose(&mut nothing, AfterCreation::Exit).map_err(Failed::files)?;
         match nothing.spawn() {
-            Err(error) => raising.failed(&error).map_or(Ok(()), |fault| Err(Failed::Sandbox(fault))),
+            Err(error) => creation.failed(&error).map_or(Ok(()), |fault| Err(Failed::Sandbox(fault))),
             Ok(mut child) => {
                 let _ = child.wait();
                 Err(Failed::files("what tried it did not come back"))
@@ -129,7 +129,7 @@ pub fn try_sandbox(dir: &Path, tracing: Tracing, required: &BTreeSet<SandboxPart
         }
     });
     match tried {
-        Ok(((), walled)) => walled,
+        Ok(((), state)) => state,
         Err(Failed::Sandbox(fault)) => SandboxState::None { reason: fault.reason },
         Err(Failed::Start(error)) => SandboxState::None { reason: error.to_string() },
     }
@@ -138,15 +138,15 @@ pub fn try_sandbox(dir: &Path, tracing: Tracing, required: &BTreeSet<SandboxPart
 /// Moves the calling process into a sandbox, as for a child, or returns the reason for the failure; the caller decides
 /// what depends on it. The process must have one thread. Afterwards the directory is empty for it, which is verified.
 pub fn enter_sandbox(sandbox: &Sandbox) -> Result<(), String> {
-    let said = |error: io::Error| error.to_string();
-    let plan = Plan::of(sandbox, Path::new("/")).map_err(said)?;
-    let (heard, say) =
+    let text = |error: io::Error| error.to_string();
+    let plan = Plan::of(sandbox, Path::new("/")).map_err(text)?;
+    let (steps, report) =
         pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(|error| error.to_string())?;
-    let raising = Raising { said: heard };
+    let creation = Creation { steps };
     let failed =
-        |error: io::Error| raising.failed(&error).map_or_else(|| error.to_string(), |fault| fault.reason);
-    plan.raise(&say, Then::GoOn).map_err(failed)?;
-    match std::fs::read_dir(&sandbox.hide).map_err(said)?.next() {
+        |error: io::Error| creation.failed(&error).map_or_else(|| error.to_string(), |fault| fault.reason);
+    plan.create(&report, AfterCreation::Continue).map_err(failed)?;
+    match std::fs::read_dir(&sandbox.hide).map_err(text)?.next() {
         None => Ok(()),
         Some(_) => Err("the data directory can still be seen".to_owned()),
     }
@@ -154,11 +154,11 @@ pub fn enter_sandbox(sandbox: &Sandbox) -> Result<(), String> {
 
 /// What a process does once its sandbox is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Then {
+pub(crate) enum AfterCreation {
     /// It executes its program.
-    GoOn,
+    Continue,
     /// It tries to undo the sandbox, and exits without executing a program.
-    GiveUp,
+    Exit,
 }
 
 /// A prepared sandbox: all data for a process that can neither allocate nor query anything.
@@ -166,8 +166,8 @@ pub(crate) struct Plan {
     /// The paths that lead to the hidden directory; its own path first.
     covers: Vec<CString>,
     /// The ancestors of the directory, outermost first. They must not be moved away and replaced.
-    fastened: Vec<CString>,
-    show: Option<Shown>,
+    pinned: Vec<CString>,
+    show: Option<VisibleFile>,
     ids: Ids,
     /// The final working directory of the process.
     cwd: CString,
@@ -187,7 +187,7 @@ enum Signals {
 }
 
 /// A file that stays visible, and the folders on its path.
-struct Shown {
+struct VisibleFile {
     file: CString,
     folders: Vec<CString>,
 }
@@ -198,23 +198,23 @@ impl Plan {
         if let (Some(expected), Some(dir)) = (sandbox.inode, leading.first())
             && Inode::of(dir)? != expected
         {
-            return Err(exchanged(&sandbox.hide));
+            return Err(replaced_dir(&sandbox.hide));
         }
-        let mut fastened: BTreeSet<PathBuf> =
+        let mut pinned: BTreeSet<PathBuf> =
             leading.first().map(|dir| paths::above(dir)).into_iter().flatten().collect();
         let others = match &sandbox.hubs {
             Some(list) => hubs::others(list, &leading)?,
             None => BTreeSet::new(),
         };
-        fastened.extend(others.iter().flat_map(|other| paths::above(other)));
+        pinned.extend(others.iter().flat_map(|other| paths::above(other)));
         let c_paths = |paths: &mut dyn Iterator<Item = &PathBuf>| {
             paths.map(|path| c_path(path)).collect::<io::Result<_>>()
         };
-        let show = sandbox.show.as_ref().map(|file| Shown::of(file, &sandbox.hide)).transpose()?;
+        let show = sandbox.show.as_ref().map(|file| VisibleFile::of(file, &sandbox.hide)).transpose()?;
         Ok(Self {
             covers: c_paths(&mut leading.iter().chain(&others))?,
             // In this order each folder follows its ancestors.
-            fastened: c_paths(&mut fastened.iter())?,
+            pinned: c_paths(&mut pinned.iter())?,
             show,
             ids: Ids::of_this_process()?,
             cwd: c_path(cwd)?,
@@ -227,23 +227,23 @@ impl Plan {
 
     /// Makes `command` create the sandbox around itself before it executes its program. Any `pre_exec` step added after
     /// this one runs inside the sandbox.
-    pub(crate) fn enclose(self, command: &mut Command, then: Then) -> io::Result<Raising> {
-        let (said, say) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    pub(crate) fn enclose(self, command: &mut Command, then: AfterCreation) -> io::Result<Creation> {
+        let (steps, report) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let prepare = move || {
-            self.raise(&say, then)?;
-            if then == Then::GiveUp {
-                return Err(self.tear(&say).into());
+            self.create(&report, then)?;
+            if then == AfterCreation::Exit {
+                return Err(self.try_to_undo(&report).into());
             }
             Ok(())
         };
         // SAFETY: between fork and exec the closure makes system calls on its own memory, prepared beforehand; it takes
         // no lock and allocates nothing. In addition it forks a helper, which a single-threaded fork may do.
         unsafe { command.pre_exec(prepare) };
-        Ok(Raising { said })
+        Ok(Creation { steps })
     }
 }
 
-impl Shown {
+impl VisibleFile {
     fn of(file: &Path, below: &Path) -> io::Result<Self> {
         let outside =
             || io::Error::new(io::ErrorKind::InvalidInput, "what is to stay is not in what is hidden");
@@ -259,16 +259,16 @@ impl Shown {
 }
 
 /// The progress of a process that creates its sandbox. Query it after the start succeeded or failed.
-pub(crate) struct Raising {
-    said: OwnedFd,
+pub(crate) struct Creation {
+    steps: OwnedFd,
 }
 
-impl Raising {
+impl Creation {
     /// Why the sandbox was not created; `None` if it was, in which case a failed start has another cause.
     pub(crate) fn failed(&self, error: &io::Error) -> Option<Fault> {
         let mut steps = [0; 64];
         // The process has ended or executed its program, so its reports are complete.
-        let count = read(&self.said, &mut steps).unwrap_or(0);
+        let count = read(&self.steps, &mut steps).unwrap_or(0);
         let step = steps[..count].last().copied().and_then(Step::named);
         let part = match step {
             Some(Step::Done) => return None,
@@ -284,7 +284,7 @@ impl Raising {
     }
 }
 
-fn exchanged(dir: &Path) -> io::Error {
+fn replaced_dir(dir: &Path) -> io::Error {
     let message = format!("{} is another directory than the one that the hub has locked", dir.display());
     io::Error::other(message)
 }

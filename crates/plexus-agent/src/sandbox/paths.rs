@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mounted_once_more_is_found() {
+    fn a_second_mount_of_the_directory_is_found() {
         let mounts = "1 0 8:1 / / rw - ext4 a rw\n2 1 8:2 / /home rw - ext4 b rw\n\
                       3 1 8:1 / /run/host rw - ext4 a rw\n4 3 8:2 / /run/host/home rw - ext4 b rw\n";
         assert_eq!(found(mounts, "/home/u/data"), ["/run/host/home/u/data = /home/u/data"]);

@@ -18,7 +18,7 @@ use rustix::process::{
 };
 use rustix::thread::{UnshareFlags, set_name, unshare_unsafe};
 
-use super::Then;
+use super::AfterCreation;
 
 /// The numbers of the descriptors that process 1 keeps; all others are closed.
 const LEASH: RawFd = 0;
@@ -79,14 +79,14 @@ pub(super) struct Creating {
 impl Creating {
     /// Creates the PID namespace and its process 1, in the current user namespace. All further children of this process
     /// live in it; this process itself does not.
-    pub(super) fn start(leash: &Leash, then: Then) -> io::Result<Self> {
+    pub(super) fn start(leash: &Leash, then: AfterCreation) -> io::Result<Self> {
         // SAFETY: no file descriptors are unshared, and there is no other thread.
         unsafe { unshare_unsafe(UnshareFlags::NEWPID) }?;
         let (control, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         let parent = match then {
-            Then::GoOn => Parent::Keeper,
-            Then::GiveUp => Parent::This,
+            AfterCreation::Continue => Parent::Keeper,
+            AfterCreation::Exit => Parent::This,
         };
         match fork(parent)? {
             Some(pid) => Ok(Self { pid, control }),
@@ -168,11 +168,11 @@ fn prepare_init(leash: &OwnedFd, control: &OwnedFd) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let signals = only_child_signals()?;
-    for (descriptor, place) in
+    for (descriptor, number) in
         [(leash.as_raw_fd(), LEASH), (signals, CHILD_SIGNALS), (control.as_raw_fd(), CONTROL)]
     {
         // SAFETY: the three numbers hold streams of the child, which this process does not use.
-        if unsafe { libc::dup2(descriptor, place) } < 0 {
+        if unsafe { libc::dup2(descriptor, number) } < 0 {
             return Err(io::Error::last_os_error());
         }
     }

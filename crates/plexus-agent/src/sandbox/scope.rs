@@ -19,10 +19,10 @@ const LANDLOCK_SCOPE_SIGNAL: u64 = 1 << 1;
 pub(super) fn restrict() -> io::Result<()> {
     let ruleset = Ruleset { handled_access_fs: 0, handled_access_net: 0, scoped: LANDLOCK_SCOPE_SIGNAL };
     // SAFETY: the kernel reads the structure, whose size is passed.
-    let made = unsafe {
+    let created = unsafe {
         libc::syscall(libc::SYS_landlock_create_ruleset, &raw const ruleset, size_of::<Ruleset>(), 0_u32)
     };
-    let Ok(descriptor @ 0..) = i32::try_from(made) else { return Err(io::Error::last_os_error()) };
+    let Ok(descriptor @ 0..) = i32::try_from(created) else { return Err(io::Error::last_os_error()) };
     // SAFETY: the kernel has just created this descriptor for us.
     let ruleset = unsafe { OwnedFd::from_raw_fd(descriptor) };
     // SAFETY: the call takes a descriptor and a number.

@@ -10,7 +10,7 @@ mod request;
 use serde_json::Value;
 
 use crate::Object;
-use crate::tame::{HEAD, Tamed};
+use crate::bounded_json::{BoundedJson, HEAD};
 
 pub use oversized::parse_oversized;
 pub use request::{CanUseTool, PreToolUse, Request, RequestBody};
@@ -193,8 +193,8 @@ pub fn parse(line: &[u8]) -> Incoming {
         return read::message(message);
     }
     let text = String::from_utf8_lossy(line);
-    let mended = serde_json::from_reader(Tamed::new(text.as_bytes(), usize::MAX));
-    match mended {
+    let repaired = serde_json::from_reader(BoundedJson::new(text.as_bytes(), usize::MAX));
+    match repaired {
         Ok(message) => read::message(message),
         Err(_) => oversized::parse_slim(text.as_bytes(), line.len() as u64),
     }

@@ -30,7 +30,7 @@ static MESSAGE: Shape = Shape::Object(&[
 ///
 /// Texts over 1 KiB become a short marker, ids over 1 KiB count as missing, tool inputs are empty, and the content of a
 /// tool result is kept only if it is a short text. A permission request becomes
-/// [`RequestBody::BadAsk`] and a gate callback [`RequestBody::BadGate`]. A successful response keeps only `oversized`,
+/// [`RequestBody::InvalidPermissionRequest`] and a gate callback [`RequestBody::InvalidGateRequest`]. A successful response keeps only `oversized`,
 /// the length of the line. A `system` message keeps its short fields and gains `oversized`. A `stream_event` and
 /// an unknown message keep only `oversized`. Input that is not JSON, or a failure of `reader`, becomes
 /// [`Incoming::Rubbish`].
@@ -51,8 +51,12 @@ fn slim(message: Incoming, len: u64) -> Incoming {
     match message {
         Incoming::Request(Request { request_id, body }) => {
             let body = match body {
-                RequestBody::Ask(_) | RequestBody::BadAsk { .. } => RequestBody::BadAsk { why: why() },
-                RequestBody::Gate(_) | RequestBody::BadGate { .. } => RequestBody::BadGate { why: why() },
+                RequestBody::Ask(_) | RequestBody::InvalidPermissionRequest { .. } => {
+                    RequestBody::InvalidPermissionRequest { why: why() }
+                }
+                RequestBody::Gate(_) | RequestBody::InvalidGateRequest { .. } => {
+                    RequestBody::InvalidGateRequest { why: why() }
+                }
                 RequestBody::Unknown { subtype } => RequestBody::Unknown { subtype },
             };
             Incoming::Request(Request { request_id, body })

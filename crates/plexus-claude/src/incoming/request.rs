@@ -20,19 +20,19 @@ pub struct Request {
 /// The content of a child's request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RequestBody {
-    /// `can_use_tool`: asks for permission to run a tool call. Answered with [`reply_ask`](crate::reply_ask).
+    /// `can_use_tool`: asks for permission to run a tool call. Answered with [`reply_permission`](crate::reply_ask).
     Ask(Box<CanUseTool>),
     /// The gate's callback before a tool call. Answered with [`reply_gate`](crate::reply_gate), never with an error,
     /// because an error would let the tool run.
     Gate(Box<PreToolUse>),
     /// A `can_use_tool` that cannot be read. It must be denied.
-    BadAsk {
+    InvalidPermissionRequest {
         /// Why it cannot be read.
         why: String,
     },
     /// A callback that is not a readable PreToolUse of the hub, or a request of unknown kind that might be one. It must
     /// be denied with [`reply_gate`](crate::reply_gate).
-    BadGate {
+    InvalidGateRequest {
         /// Why it cannot be read.
         why: String,
     },
@@ -90,21 +90,21 @@ pub(super) fn request(object: &mut Object) -> Option<Request> {
     let request_id = text(object, "request_id")?;
     let mut body = map(object, "request").unwrap_or_default();
     let body = match text(&mut body, "subtype").as_deref() {
-        Some("can_use_tool") => match ask(body) {
-            Ok(ask) => RequestBody::Ask(Box::new(ask)),
-            Err(why) => RequestBody::BadAsk { why: why.to_owned() },
+        Some("can_use_tool") => match can_use_tool(body) {
+            Ok(can_use_tool) => RequestBody::Ask(Box::new(can_use_tool)),
+            Err(why) => RequestBody::InvalidPermissionRequest { why: why.to_owned() },
         },
-        Some("hook_callback") => match gate(body) {
-            Ok(gate) => RequestBody::Gate(Box::new(gate)),
-            Err(why) => RequestBody::BadGate { why: why.to_owned() },
+        Some("hook_callback") => match pre_tool_use(body) {
+            Ok(pre_tool_use) => RequestBody::Gate(Box::new(pre_tool_use)),
+            Err(why) => RequestBody::InvalidGateRequest { why: why.to_owned() },
         },
         Some(subtype) => RequestBody::Unknown { subtype: subtype.to_owned() },
-        None => RequestBody::BadGate { why: "the request has no readable subtype".to_owned() },
+        None => RequestBody::InvalidGateRequest { why: "the request has no readable subtype".to_owned() },
     };
     Some(Request { request_id, body })
 }
 
-fn ask(mut body: Object) -> Result<CanUseTool, &'static str> {
+fn can_use_tool(mut body: Object) -> Result<CanUseTool, &'static str> {
     Ok(CanUseTool {
         tool_name: name(&mut body, "tool_name").ok_or("tool_name is not a text")?,
         tool_use_id: name(&mut body, "tool_use_id").ok_or("tool_use_id is not a text")?,
@@ -119,7 +119,7 @@ fn ask(mut body: Object) -> Result<CanUseTool, &'static str> {
     })
 }
 
-fn gate(mut body: Object) -> Result<PreToolUse, &'static str> {
+fn pre_tool_use(mut body: Object) -> Result<PreToolUse, &'static str> {
     if body.get("callback_id").and_then(Value::as_str) != Some(GATE_CALLBACK) {
         return Err("the callback is not ours");
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Escalation;
 use crate::Settings;
-use crate::lineage::{JudgedCall, Lineage, lineage_of};
+use crate::lineage::{CheckedCall, Lineage, lineage_of};
 use plexus_book::Commits;
 use plexus_book::kill_point;
 use plexus_book::now;
@@ -48,7 +48,7 @@ impl Escalation {
         let changes = if has_no_deadline(&row) {
             let mut changes = vec![self.first_deadlines(&lineage, &row)];
             let asked_of = &row.approval.asked_of;
-            if *asked_of != AskedOf::Operator && !self.can_be_reached(&lineage, asked_of) {
+            if *asked_of != AskedOf::Operator && !self.is_reachable(&lineage, asked_of) {
                 changes.push(escalate(WentOn::Absent));
             }
             changes
@@ -76,7 +76,7 @@ impl Escalation {
             approval: approval.id,
             asked_of: approval.asked_of.clone(),
             expires_at: approval.created_at + timeout.unwrap_or(BUDGET_TIMEOUT_SECS),
-            passes_on_at: escalates.then(|| approval.created_at + self.patience(lineage)),
+            escalates_at: escalates.then(|| approval.created_at + self.escalate_after(lineage)),
         }
     }
 }
@@ -101,7 +101,7 @@ pub(crate) fn deciders_above(
     }
     let input = Value::Object(approval.input.clone());
     let home = lineage.home(settings);
-    let call = JudgedCall::new(&approval.tool_name, input, (&approval.cwd).into(), home);
+    let call = CheckedCall::new(&approval.tool_name, input, (&approval.cwd).into(), home);
     lineage.deciders(*id, |session| lineage.may_allow(session.id, &call))
 }
 

@@ -17,9 +17,9 @@ use plexus_book::now;
 
 pub(crate) use deadlines::deciders_above;
 use deadlines::has_no_deadline;
-pub(crate) use presence::Here;
+pub(crate) use presence::CallGuard;
 use presence::Presence;
-use waking::ToWake;
+use waking::WakeQueue;
 
 /// Who is present, when approvals escalate, and which sessions are to be woken. All of it can be computed again.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Escalation {
     escalate_after_secs: u64,
     presence: Presence,
     deadlines: Deadlines,
-    to_wake: ToWake,
+    wake_queue: WakeQueue,
 }
 
 impl Escalation {
@@ -40,12 +40,12 @@ impl Escalation {
             escalate_after_secs: settings.escalate_after_secs,
             presence: Presence::default(),
             deadlines: Deadlines::default(),
-            to_wake: ToWake::default(),
+            wake_queue: WakeQueue::default(),
         }
     }
 
     /// Marks a caller as present until the returned value is dropped, and for a while after that.
-    pub(crate) fn enter(&self, principal: &Principal) -> Option<Here<'_>> {
+    pub(crate) fn enter(&self, principal: &Principal) -> Option<CallGuard<'_>> {
         match principal {
             Principal::Session { .. } | Principal::Parent { .. } => {
                 Some(self.presence.enter(principal.key()))
@@ -60,7 +60,7 @@ impl Escalation {
         let at = if has_no_deadline(row) { Some(now()) } else { row.approval.passes_on_at };
         self.deadlines.set(row.approval.id, at);
         if let AskedOf::Session { id } = row.approval.asked_of {
-            self.to_wake.add(id);
+            self.wake_queue.add(id);
         }
     }
 
@@ -75,49 +75,49 @@ impl Escalation {
 pub(crate) struct Route {
     pub(crate) asked_of: AskedOf,
     /// Absent deciders that were passed over.
-    pub(crate) passed: Vec<Passed>,
-    pub(crate) passes_on_at: Option<UnixSeconds>,
+    pub(crate) passed_over: Vec<Passed>,
+    pub(crate) escalates_at: Option<UnixSeconds>,
 }
 
 impl Route {
     /// The change that moves an open approval along this route.
     pub(crate) fn from(self, row: &ApprovalRow, why: WentOn, by: Decider, opinion: Option<String>) -> Change {
-        let Self { asked_of: to, passed: absent, passes_on_at } = self;
-        let mut passed =
+        let Self { asked_of: to, passed_over: absent, escalates_at } = self;
+        let mut passed_over =
             vec![Passed { from: Some(row.approval.asked_of.clone()), why, by, opinion, at: now() }];
-        passed.extend(absent);
-        Change::Escalate { approval: row.approval.id, passed, to, passes_on_at }
+        passed_over.extend(absent);
+        Change::Escalate { approval: row.approval.id, passed_over, to, escalates_at }
     }
 }
 
 impl Escalation {
     /// The first of `deciders` that is present; the operator, if none is.
     pub(crate) fn route(&self, lineage: &Lineage, deciders: Vec<AskedOf>, now: UnixSeconds) -> Route {
-        let mut passed = Vec::new();
+        let mut passed_over = Vec::new();
         for asked_of in deciders {
             if asked_of == AskedOf::Operator {
                 break;
             }
-            if self.can_be_reached(lineage, &asked_of) {
-                let passes_on_at = Some(now + self.patience(lineage));
-                return Route { asked_of, passed, passes_on_at };
+            if self.is_reachable(lineage, &asked_of) {
+                let escalates_at = Some(now + self.escalate_after(lineage));
+                return Route { asked_of, passed_over, escalates_at };
             }
             let (from, why, by) = (Some(asked_of), WentOn::Absent, Decider::Hub);
-            passed.push(Passed { from, why, by, opinion: None, at: now });
+            passed_over.push(Passed { from, why, by, opinion: None, at: now });
         }
-        Route { asked_of: AskedOf::Operator, passed, passes_on_at: None }
+        Route { asked_of: AskedOf::Operator, passed_over, escalates_at: None }
     }
 
     /// Whether a decider is present, or can be woken.
-    fn can_be_reached(&self, lineage: &Lineage, asked_of: &AskedOf) -> bool {
+    fn is_reachable(&self, lineage: &Lineage, asked_of: &AskedOf) -> bool {
         let wakes = lineage.sessions().iter().any(|session| {
             session.config.wake && matches!(asked_of, AskedOf::Session { id } if *id == session.id)
         });
-        wakes || self.presence.is_here(&asked_of.key(), self.present_for)
+        wakes || self.presence.is_present(&asked_of.key(), self.present_for)
     }
 
     /// How many seconds a decider has before an approval escalates.
-    fn patience(&self, lineage: &Lineage) -> u64 {
+    fn escalate_after(&self, lineage: &Lineage) -> u64 {
         let given = lineage.sessions().iter().rev().find_map(|session| session.config.escalate_after_secs);
         given.unwrap_or(self.escalate_after_secs)
     }

@@ -1,54 +1,57 @@
-//! Who is there: whoever is in a call now, or was a short while ago. A hub that has just come up takes everyone to be
-//! there: they had no chance to call.
+//! Which callers are present: those in a call now, and those whose last call ended a short time ago. For that long after
+//! its start a hub takes every caller to be present, because none of them had time to call.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How many are remembered before those who have long been gone are forgotten.
-const REMEMBERED: usize = 8192;
+/// The maximum number of callers in memory. Beyond it, the one whose last call is oldest is dropped.
+const MAX_CALLERS: usize = 8192;
 
-/// When everyone was last seen.
+/// The last call of each caller.
 #[derive(Debug)]
 pub(super) struct Presence {
-    since: Instant,
+    /// When the hub started.
+    started: Instant,
     seen: Mutex<HashMap<String, Seen>>,
 }
 
 #[derive(Debug)]
 struct Seen {
+    /// The calls in progress.
     calls: usize,
+    /// When the last call started or ended.
     last: Instant,
 }
 
 impl Default for Presence {
     fn default() -> Self {
-        Self { since: Instant::now(), seen: Mutex::default() }
+        Self { started: Instant::now(), seen: Mutex::default() }
     }
 }
 
 impl Presence {
-    /// Somebody calls; dropped, the call is over.
-    pub(super) fn enter(&self, key: String) -> Here<'_> {
+    /// Counts a call until the returned guard is dropped.
+    pub(super) fn enter(&self, key: String) -> CallGuard<'_> {
         let mut seen = self.lock();
-        if seen.len() >= REMEMBERED && !seen.contains_key(&key) {
-            // Nothing is lost with the longest gone: whoever is not known counts from the hub's start on.
-            let gone = seen.iter().filter(|(_, seen)| seen.calls == 0).min_by_key(|(_, seen)| seen.last);
-            if let Some(gone) = gone.map(|(key, _)| key.clone()) {
-                seen.remove(&gone);
+        if seen.len() >= MAX_CALLERS && !seen.contains_key(&key) {
+            // The oldest caller is absent anyway: an unknown caller is present only shortly after the hub's start.
+            let oldest = seen.iter().filter(|(_, seen)| seen.calls == 0).min_by_key(|(_, seen)| seen.last);
+            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+                seen.remove(&oldest);
             }
         }
         let now = Instant::now();
         seen.entry(key.clone()).or_insert(Seen { calls: 0, last: now }).calls += 1;
         drop(seen);
-        Here { presence: self, key }
+        CallGuard { presence: self, key }
     }
 
-    /// Whether somebody is in a call, or was within this time.
-    pub(super) fn is_here(&self, key: &str, within: Duration) -> bool {
+    /// Whether the caller is in a call, or was within this time.
+    pub(super) fn is_present(&self, key: &str, within: Duration) -> bool {
         match self.lock().get(key) {
             Some(seen) => seen.calls > 0 || seen.last.elapsed() < within,
-            None => self.since.elapsed() < within,
+            None => self.started.elapsed() < within,
         }
     }
 
@@ -57,14 +60,14 @@ impl Presence {
     }
 }
 
-/// A call of somebody.
+/// A call in progress.
 #[derive(Debug)]
-pub(crate) struct Here<'a> {
+pub(crate) struct CallGuard<'a> {
     presence: &'a Presence,
     key: String,
 }
 
-impl Drop for Here<'_> {
+impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
         if let Some(seen) = self.presence.lock().get_mut(&self.key) {
             seen.calls = seen.calls.saturating_sub(1);
@@ -78,28 +81,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_is_in_a_call_is_there_and_is_gone_when_the_time_after_it_is_over() {
+    fn a_caller_is_present_during_a_call_and_for_a_time_after_it() {
         let presence = Presence::default();
         let never = Duration::ZERO;
-        assert!(presence.is_here("a", Duration::from_secs(60)), "the hub has just come up");
-        assert!(!presence.is_here("a", never));
+        assert!(presence.is_present("a", Duration::from_secs(60)), "the hub has just come up");
+        assert!(!presence.is_present("a", never));
         let (one, other) = (presence.enter("a".to_owned()), presence.enter("a".to_owned()));
         drop(one);
-        assert!(presence.is_here("a", never), "the other call goes on");
+        assert!(presence.is_present("a", never), "the other call goes on");
         drop(other);
-        assert!(!presence.is_here("a", never));
-        assert!(presence.is_here("a", Duration::from_secs(60)));
+        assert!(!presence.is_present("a", never));
+        assert!(presence.is_present("a", Duration::from_secs(60)));
     }
 
     #[test]
-    fn what_is_remembered_is_bounded_and_nobody_in_a_call_is_forgotten() {
+    fn memory_is_bounded_and_a_caller_in_a_call_is_never_dropped() {
         let presence = Presence::default();
         let stays = presence.enter("stays".to_owned());
-        for i in 0..2 * REMEMBERED {
+        for i in 0..2 * MAX_CALLERS {
             drop(presence.enter(i.to_string()));
         }
-        assert_eq!(presence.lock().len(), REMEMBERED);
-        assert!(presence.is_here("stays", Duration::ZERO));
+        assert_eq!(presence.lock().len(), MAX_CALLERS);
+        assert!(presence.is_present("stays", Duration::ZERO));
         drop(stays);
     }
 }

@@ -11,12 +11,12 @@ use super::Escalation;
 
 /// The sessions that were asked.
 #[derive(Debug, Default)]
-pub(super) struct ToWake {
+pub(super) struct WakeQueue {
     sessions: Mutex<BTreeSet<SessionId>>,
     more: Notify,
 }
 
-impl ToWake {
+impl WakeQueue {
     pub(super) fn add(&self, session: SessionId) {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).insert(session);
         self.more.notify_one();
@@ -35,7 +35,7 @@ impl ToWake {
 
 impl Escalation {
     /// Waits for the next session that was asked.
-    pub(crate) async fn next_asked(&self) -> SessionId {
-        self.to_wake.next().await
+    pub(crate) async fn next_to_wake(&self) -> SessionId {
+        self.wake_queue.next().await
     }
 }

@@ -12,7 +12,7 @@ use crate::access::on_behalf_of;
 use crate::access::{self, Admitted, Needs};
 use crate::caller::Caller;
 use crate::errors::store_error;
-use crate::metrics::{Raised, Stream};
+use crate::metrics::{GaugeGuard, Stream};
 use crate::view;
 use plexus_book::{Topic, next};
 
@@ -35,7 +35,7 @@ pub struct ApprovalFollower {
     after: u64,
     signal: watch::Receiver<()>,
     behalf: OnBehalf,
-    _counted: Raised,
+    _counted: GaugeGuard,
 }
 
 impl Follow {
@@ -69,10 +69,10 @@ impl ApprovalFollower {
 
     /// Waits for the next updates, without a time limit. Cancel safe.
     pub async fn next(&mut self) -> Result<Vec<ApprovalUpdate>, Error> {
-        self.behalf.clone().perform(self.told()).await
+        self.behalf.clone().perform(self.read_updates()).await
     }
 
-    async fn told(&mut self) -> Result<Vec<ApprovalUpdate>, Error> {
+    async fn read_updates(&mut self) -> Result<Vec<ApprovalUpdate>, Error> {
         loop {
             let store = &self.store;
             let rows = match &self.to {
@@ -81,7 +81,7 @@ impl ApprovalFollower {
             };
             let rows = rows.map_err(store_error)?;
             let newest = rows.last().map(|row| row.number);
-            let mut told = Vec::new();
+            let mut updates = Vec::new();
             for row in rows {
                 let (change, id) = match row.entry {
                     FeedEntry::Asked { approval, .. } => (ApprovalChange::Asked, approval),
@@ -90,12 +90,12 @@ impl ApprovalFollower {
                 };
                 if let Some(approval) = store.approval(id).await.map_err(store_error)? {
                     let approval = view::approval(approval, MAX_TEXT_BYTES);
-                    told.push(ApprovalUpdate { number: row.number, change, approval });
+                    updates.push(ApprovalUpdate { number: row.number, change, approval });
                 }
             }
             self.after = newest.unwrap_or(self.after);
-            if !told.is_empty() {
-                return Ok(told);
+            if !updates.is_empty() {
+                return Ok(updates);
             }
             if newest.is_none() {
                 next(&mut self.signal).await;

@@ -11,7 +11,7 @@ use super::Follow;
 use crate::access::on_behalf_of;
 use crate::access::{self, Needs};
 use crate::caller::Caller;
-use crate::metrics::{Raised, Stream};
+use crate::metrics::{GaugeGuard, Stream};
 use plexus_book::{Topic, next};
 
 /// How long changes are collected into one signal, so that clients of a busy hub refresh a few times per second and not
@@ -21,7 +21,7 @@ const GATHER: Duration = Duration::from_millis(200);
 /// Signals changes in any session.
 pub struct ChangeFollower {
     signal: watch::Receiver<()>,
-    _counted: Raised,
+    _counted: GaugeGuard,
 }
 
 impl Follow {
@@ -42,8 +42,8 @@ impl ChangeFollower {
     /// Waits for the next change, and collects those that follow it closely. Cancel safe: a change that was not
     /// reported is reported by the next call.
     pub async fn next(&mut self) {
-        let mut looked = self.signal.clone();
-        next(&mut looked).await;
+        let mut before_gathering = self.signal.clone();
+        next(&mut before_gathering).await;
         sleep(GATHER).await;
         self.signal.mark_unchanged();
     }

@@ -15,11 +15,11 @@ use plexus_book::{Topic, next};
 /// The bytes of events that are kept in memory for followers that are not far behind.
 const KEPT_BYTES: usize = 512 * 1024;
 /// The pause before a failed read is retried.
-const BEFORE_ANOTHER_TRY: Duration = Duration::from_millis(200);
+const RETRY_AFTER: Duration = Duration::from_millis(200);
 
 /// The latest events of one session.
 #[derive(Debug)]
-pub(super) struct Live {
+pub(super) struct LiveEvents {
     latest: Mutex<Latest>,
     grown: watch::Sender<()>,
 }
@@ -33,22 +33,22 @@ struct Latest {
 }
 
 /// The result of a lookup in the latest events.
-pub(super) enum Found {
+pub(super) enum Lookup {
     /// The next events; empty if the follower has read them all.
     Next(Vec<Arc<FollowedEvent>>),
     /// The follower is too far behind and must read the store.
-    Past,
+    TooFarBehind,
 }
 
-impl Live {
+impl LiveEvents {
     /// The events from a position on.
-    pub(super) fn after(&self, place: EventCursor) -> Found {
+    pub(super) fn after(&self, cursor: EventCursor) -> Lookup {
         let latest = self.latest();
-        if place < latest.from {
-            return Found::Past;
+        if cursor < latest.from {
+            return Lookup::TooFarBehind;
         }
-        let first = latest.events.partition_point(|followed| followed.place < place);
-        Found::Next(latest.events.range(first..).take(PAGE as usize).cloned().collect())
+        let first = latest.events.partition_point(|followed| followed.cursor < cursor);
+        Lookup::Next(latest.events.range(first..).take(PAGE as usize).cloned().collect())
     }
 
     /// Signals whenever more events are available.
@@ -66,7 +66,7 @@ impl Live {
             && let Some(oldest) = latest.events.pop_front()
         {
             latest.bytes -= oldest.data.len();
-            latest.from = oldest.place.next();
+            latest.from = oldest.cursor.next();
         }
         drop(latest);
         self.grown.send_replace(());
@@ -81,7 +81,7 @@ impl Live {
 /// The sessions that have followers.
 #[derive(Debug, Default)]
 pub(crate) struct LiveSessions {
-    sessions: Mutex<HashMap<SessionId, Weak<Live>>>,
+    sessions: Mutex<HashMap<SessionId, Weak<LiveEvents>>>,
 }
 
 impl LiveSessions {
@@ -91,7 +91,7 @@ impl LiveSessions {
         follow: &Follow,
         session: SessionId,
         turn: u64,
-    ) -> Result<Arc<Live>, Error> {
+    ) -> Result<Arc<LiveEvents>, Error> {
         if let Some(live) = self.known(session) {
             return Ok(live);
         }
@@ -105,14 +105,14 @@ impl LiveSessions {
         }
         sessions.retain(|_, live| live.strong_count() > 0);
         let latest = Latest { from, events: VecDeque::new(), bytes: 0 };
-        let live = Arc::new(Live { latest: Mutex::new(latest), grown: watch::Sender::new(()) });
+        let live = Arc::new(LiveEvents { latest: Mutex::new(latest), grown: watch::Sender::new(()) });
         sessions.insert(session, Arc::downgrade(&live));
         let reader = read(Arc::clone(&follow.store), Arc::downgrade(&live), session, from, signal);
         follow.tasks.spawn_until_closing(reader);
         Ok(live)
     }
 
-    fn known(&self, session: SessionId) -> Option<Arc<Live>> {
+    fn known(&self, session: SessionId) -> Option<Arc<LiveEvents>> {
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.get(&session).and_then(Weak::upgrade)
     }
@@ -121,15 +121,15 @@ impl LiveSessions {
 /// Reads the store as it grows, until the session has no follower.
 async fn read(
     store: Arc<dyn Store>,
-    live: Weak<Live>,
+    live: Weak<LiveEvents>,
     session: SessionId,
-    mut place: EventCursor,
+    mut cursor: EventCursor,
     mut signal: watch::Receiver<()>,
 ) {
     loop {
         let Some(live) = live.upgrade() else { return };
         signal.mark_unchanged();
-        match page(&*store, session, &mut place).await {
+        match page(&*store, session, &mut cursor).await {
             Ok(events) if events.is_empty() => {
                 let gone = live.grown.clone();
                 drop(live);
@@ -141,7 +141,7 @@ async fn read(
             Ok(events) => live.add(&events),
             Err(error) => {
                 tracing::warn!(%session, %error, "the latest events cannot be read; tried again");
-                tokio::time::sleep(BEFORE_ANOTHER_TRY).await;
+                tokio::time::sleep(RETRY_AFTER).await;
             }
         }
     }

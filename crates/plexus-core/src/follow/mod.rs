@@ -18,7 +18,7 @@ use tokio::sync::{broadcast, watch};
 pub use approvals::{ApprovalFollower, ApprovalUpdate};
 pub use changes::ChangeFollower;
 pub(crate) use live::LiveSessions;
-use live::{Found, Live};
+use live::{LiveEvents, Lookup};
 
 use crate::access::on_behalf_of;
 use crate::access::{self, Needs};
@@ -26,7 +26,7 @@ use crate::caller::Caller;
 use crate::deltas::Deltas;
 use crate::errors::store_error;
 use crate::housekeeping::{check_kept, gone};
-use crate::metrics::{Metrics, Raised, Stream};
+use crate::metrics::{GaugeGuard, Metrics, Stream};
 use crate::tasks::Tasks;
 use crate::view;
 use plexus_book::{Commits, next};
@@ -34,7 +34,7 @@ use plexus_book::{Commits, next};
 /// The maximum number of rows per read.
 const PAGE: u64 = 200;
 /// The maximum size of one update in bytes. It bounds the memory for a reader that never reads.
-const TOLD_BYTES: usize = 64 * 1024;
+const MAX_UPDATE_BYTES: usize = 64 * 1024;
 
 /// A position in a session: before event `seq` of turn `turn`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,7 +55,7 @@ impl EventCursor {
 #[derive(Debug)]
 pub struct FollowedEvent {
     /// The position of the event.
-    pub place: EventCursor,
+    pub cursor: EventCursor,
     /// `{turn, seq, event, at}` as JSON, serialised once for all followers.
     pub data: String,
 }
@@ -73,8 +73,8 @@ pub enum SessionUpdate {
 pub struct SessionFollower {
     store: Arc<dyn Store>,
     session: SessionId,
-    place: EventCursor,
-    live: Arc<Live>,
+    cursor: EventCursor,
+    live: Arc<LiveEvents>,
     grown: watch::Receiver<()>,
     deltas: broadcast::Receiver<Arc<Object>>,
     /// Events that were read, but must wait for the deltas before them.
@@ -82,7 +82,7 @@ pub struct SessionFollower {
     /// Whether the follower is behind the latest events.
     behind: bool,
     behalf: OnBehalf,
-    _counted: Raised,
+    _counted: GaugeGuard,
 }
 
 /// Creates followers of sessions, approvals and changes, and holds their sources.
@@ -127,8 +127,8 @@ impl Follow {
         from: Option<EventCursor>,
     ) -> Result<SessionFollower, Error> {
         let session = row.id;
-        let place = from.unwrap_or(EventCursor { turn: row.latest_turn, seq: 0 });
-        check_kept(self.store.turn(session, place.turn).await.map_err(store_error)?.as_ref())?;
+        let cursor = from.unwrap_or(EventCursor { turn: row.latest_turn, seq: 0 });
+        check_kept(self.store.turn(session, cursor.turn).await.map_err(store_error)?.as_ref())?;
         let live = self.live.of(self, session, row.latest_turn).await?;
         let grown = live.subscribe();
         let deltas = self.deltas.listen(session);
@@ -138,7 +138,7 @@ impl Follow {
         Ok(SessionFollower {
             store,
             session,
-            place,
+            cursor,
             live,
             grown,
             deltas,
@@ -180,19 +180,19 @@ impl SessionFollower {
     }
 
     /// Continues from another position.
-    pub(crate) fn go_to(&mut self, place: EventCursor) {
-        self.place = place;
+    pub(crate) fn go_to(&mut self, cursor: EventCursor) {
+        self.cursor = cursor;
     }
 
     /// Waits for the next update of one turn; `None` after its last event.
     pub(crate) async fn next_of(&mut self, turn: u64) -> Result<Option<SessionUpdate>, Error> {
-        if self.read.is_empty() && self.place.seq > 0 {
+        if self.read.is_empty() && self.cursor.seq > 0 {
             // The turn is read before the count, because a finished turn has all its events.
             let store = &self.store;
             let row = store.turn(self.session, turn).await.map_err(store_error)?;
             let over = row.is_none_or(|row| row.ended_at.is_some());
             let all = store.event_count(self.session, turn).await.map_err(store_error)?;
-            if over && self.place.seq >= all {
+            if over && self.cursor.seq >= all {
                 return Ok(None);
             }
         }
@@ -201,24 +201,24 @@ impl SessionFollower {
 
     async fn more(&mut self) -> Result<Vec<Arc<FollowedEvent>>, Error> {
         self.grown.mark_unchanged();
-        let (mut events, past) = match self.live.after(self.place) {
-            Found::Next(events) => (events, false),
-            Found::Past => {
-                let mut place = self.place;
-                let page = page(&*self.store, self.session, &mut place);
+        let (mut events, too_far_behind) = match self.live.after(self.cursor) {
+            Lookup::Next(events) => (events, false),
+            Lookup::TooFarBehind => {
+                let mut cursor = self.cursor;
+                let page = page(&*self.store, self.session, &mut cursor);
                 (self.behalf.clone().perform(page).await?, true)
             }
         };
         let mut bytes = 0;
         let fits = events.iter().take_while(|followed| {
             bytes += followed.data.len();
-            bytes <= TOLD_BYTES
+            bytes <= MAX_UPDATE_BYTES
         });
         let fits = fits.count().max(1);
-        self.behind = past || events.len() > fits || events.len() as u64 == PAGE;
+        self.behind = too_far_behind || events.len() > fits || events.len() as u64 == PAGE;
         events.truncate(fits);
         if let Some(last) = events.last() {
-            self.place = last.place.next();
+            self.cursor = last.cursor.next();
         }
         Ok(events)
     }
@@ -228,30 +228,30 @@ impl SessionFollower {
 async fn page(
     store: &dyn Store,
     session: SessionId,
-    place: &mut EventCursor,
+    cursor: &mut EventCursor,
 ) -> Result<Vec<Arc<FollowedEvent>>, Error> {
     loop {
         // The latest turn is read first, because a turn starts only after all events of the previous one are stored.
         let latest = store.session(session).await.map_err(store_error)?.map_or(0, |row| row.latest_turn);
-        let rows = store.events(session, place.turn, place.seq, PAGE).await.map_err(store_error)?;
-        if rows.first().is_some_and(|first| first.seq > place.seq) {
-            return Err(gone(place.turn));
+        let rows = store.events(session, cursor.turn, cursor.seq, PAGE).await.map_err(store_error)?;
+        if rows.first().is_some_and(|first| first.seq > cursor.seq) {
+            return Err(gone(cursor.turn));
         }
         if let Some(last) = rows.last() {
-            place.seq = last.seq + 1;
+            cursor.seq = last.seq + 1;
             return Ok(rows.into_iter().map(|row| Arc::new(followed(row))).collect());
         }
-        if place.turn >= latest {
+        if cursor.turn >= latest {
             return Ok(Vec::new());
         }
-        check_kept(store.turn(session, place.turn).await.map_err(store_error)?.as_ref())?;
-        *place = EventCursor { turn: place.turn + 1, seq: 0 };
+        check_kept(store.turn(session, cursor.turn).await.map_err(store_error)?.as_ref())?;
+        *cursor = EventCursor { turn: cursor.turn + 1, seq: 0 };
     }
 }
 
 fn followed(row: EventRow) -> FollowedEvent {
-    let place = EventCursor { turn: row.turn, seq: row.seq };
+    let cursor = EventCursor { turn: row.turn, seq: row.seq };
     let shown = view::event(row, usize::MAX);
-    let frame = SessionFrame { turn: place.turn, seq: place.seq, event: shown.event, at: shown.at };
-    FollowedEvent { place, data: json!(frame).to_string() }
+    let frame = SessionFrame { turn: cursor.turn, seq: cursor.seq, event: shown.event, at: shown.at };
+    FollowedEvent { cursor, data: json!(frame).to_string() }
 }

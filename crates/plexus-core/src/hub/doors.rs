@@ -13,14 +13,14 @@ use crate::access;
 use crate::caller::Caller;
 use crate::door_figures::DoorFigures;
 use crate::follow::{ApprovalFollower, ChangeFollower, EventCursor, SessionFollower};
-use crate::metrics::Present;
+use crate::metrics::Current;
 use crate::permit::PermitTicket;
 use crate::tokens::{self, Known};
 
 impl Hub {
     /// The caller that a token identifies.
-    pub async fn known_by(&self, token: &str) -> Result<Option<Known>, Error> {
-        tokens::known_by(self.store(), &self.address().operator_token, token).await
+    pub async fn identify(&self, token: &str) -> Result<Option<Known>, Error> {
+        tokens::identify(self.store(), &self.address().operator_token, token).await
     }
 
     /// Waits until the token of this caller is no longer valid; forever if it stays valid.
@@ -107,7 +107,7 @@ impl Hub {
     /// All figures, in the text format of OpenMetrics, which Prometheus reads.
     pub async fn figures(&self) -> String {
         let children = self.parts.keepers.sessions().len();
-        let present = Present { children, disk_free: self.parts.disk.free() };
+        let present = Current { children, disk_free: self.parts.disk.free() };
         self.parts.metrics.text(self.store(), self.settings(), present).await
     }
 }

@@ -9,11 +9,11 @@ use std::sync::{Arc, Weak};
 
 use plexus_agent::JournalWatch;
 use plexus_protocol::{ApprovalKind, ApprovalStatus, Error, ErrorKind, Principal};
-use plexus_store::{Change, Committed, Ledger, Places, Store, StoreError};
+use plexus_store::{Change, Committed, Ledger, Slots, Store, StoreError};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::access::{self, Needs, is_good_for, on_behalf_of};
+use crate::access::{self, Needs, on_behalf_of, permits_needs};
 use crate::audit_anchor::{AuditAnchor, AuditAnchors};
 use crate::caller::Caller;
 use crate::disk::Disk;
@@ -39,10 +39,12 @@ use crate::{Address, Settings};
 use plexus_book::{Book, Commits, Meter};
 
 /// How many sessions may hold many unstored lines in memory.
-const READING_AT_ONCE: usize = 4;
+const MAX_READING: usize = 4;
 
-/// How many conversations are rendered at once, and how many of them for callers other than the operator.
-const RENDERED_AT_ONCE: (usize, usize) = (2, 1);
+/// How many conversations are rendered at once.
+const MAX_RENDERING: usize = 2;
+/// How many of them for callers other than the operator.
+const MAX_SHARED_RENDERING: usize = 1;
 
 /// A method of the hub.
 pub type Method = crate::method::Method<Hub>;
@@ -68,7 +70,7 @@ pub struct Hub {
     follow: Follow,
     worktrees: Arc<Worktrees>,
     positions: ReadPositions,
-    rendering: Places,
+    rendering: Slots,
     audit_anchors: AuditAnchors,
     sign_in_codes: Arc<SignInCodes>,
     notifier: Option<Notifier>,
@@ -80,18 +82,18 @@ impl Hub {
         address: Address,
         store: Arc<dyn Store>,
         registry: Registry,
-        walls: SandboxSetup,
+        sandbox: SandboxSetup,
         audit_anchors: Vec<Box<dyn AuditAnchor>>,
     ) -> io::Result<Arc<Self>> {
         let settings = Arc::new(settings);
         let tasks = Tasks::default();
         let metrics = Arc::new(Metrics::default());
         let own_program = plexus_agent::pinned(&settings.plexus);
-        let files = Files::new(own_program.clone(), &walls, tasks.closing().clone());
+        let files = Files::new(own_program.clone(), &sandbox, tasks.closing().clone());
         let user_settings =
             UserSettings::at_start(settings.user_settings.clone(), &settings.data_dir, &files).await;
         let policies = Arc::new(Policies::default());
-        policies.restricted_by(user_settings.restriction());
+        policies.set_restriction(user_settings.restriction());
         let ledger = Arc::clone(&store) as Arc<dyn Ledger>;
         let commits = Arc::new(Commits::new(ledger, Arc::clone(&metrics) as Arc<dyn Meter>));
         let parts = Arc::new(Parts {
@@ -101,16 +103,16 @@ impl Hub {
             commits,
             policies,
             escalation: Arc::new(Escalation::new(&settings)),
-            room: Arc::default(),
+            reservations: Arc::default(),
             metrics,
             deltas: Arc::default(),
             disk: Disk::of(&settings.data_dir, settings.limits.reserve_bytes)?,
             watch: JournalWatch::new()?,
-            sandbox: walls,
+            sandbox,
             files,
             user_settings,
             keepers: Keepers::default(),
-            reading: Arc::new(Semaphore::new(READING_AT_ONCE)),
+            reading: Arc::new(Semaphore::new(MAX_READING)),
             tasks,
             store,
             settings,
@@ -149,7 +151,7 @@ impl Hub {
             ),
             worktrees: Worktrees::new(Arc::clone(&parts)),
             positions: ReadPositions::default(),
-            rendering: Places::new(RENDERED_AT_ONCE.0, RENDERED_AT_ONCE.1),
+            rendering: Slots::new(MAX_RENDERING, MAX_SHARED_RENDERING),
             audit_anchors: AuditAnchors::new(settings.audit_head_file.clone(), audit_anchors),
             sign_in_codes: Arc::default(),
             notifier: notify.map(|notify| Notifier::new(notify, &settings.data_dir, tasks)),
@@ -234,10 +236,10 @@ impl Hub {
         render: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
         let internal = |error: String| Error::new(ErrorKind::Internal, error);
-        let place = self.rendering.take().await.map_err(|error| internal(error.to_string()))?;
+        let slot = self.rendering.take().await.map_err(|error| internal(error.to_string()))?;
         let rendered = tokio::task::spawn_blocking(move || {
-            // This thread gives up the place, not a caller that may be gone by then.
-            let _place = place;
+            // This thread gives up the slot, not a caller that may be gone by then.
+            let _slot = slot;
             render()
         });
         rendered.await.map_err(|error| internal(error.to_string()))
@@ -263,8 +265,8 @@ impl Hub {
                 continue;
             }
             parts.escalation.resolved(row);
-            self.notifier.iter().for_each(|notifier| notifier.ended(row.approval.id));
-            parts.room.resolved(row.approval.id);
+            self.notifier.iter().for_each(|notifier| notifier.cancel(row.approval.id));
+            parts.reservations.release_approval(row.approval.id);
             if row.approval.kind == ApprovalKind::Budget {
                 // Every session that draws on the budget may wait for it; such answers are rare.
                 self.sessions.all_started().iter().for_each(|session| session.budget(row.clone()));
@@ -303,8 +305,8 @@ impl Hub {
     pub async fn tools(self: &Arc<Self>, principal: &Principal) -> Result<Vec<Method>, Error> {
         let user = match principal {
             Principal::Token { right, .. } => {
-                let good_for = |method: &&Method| is_good_for(*right, method.needs);
-                return Ok(self.registry.tools_of(ToolUser::Parent).filter(good_for).cloned().collect());
+                let permitted = |method: &&Method| permits_needs(*right, method.needs);
+                return Ok(self.registry.tools_of(ToolUser::Parent).filter(permitted).cloned().collect());
             }
             Principal::Operator | Principal::Parent { .. } => ToolUser::Parent,
             Principal::Session { .. } if access::may_call_methods(self.store(), principal).await? => {

@@ -10,7 +10,7 @@ use plexus_store::{RunRow, RunState, StoreError};
 use super::Hub;
 use crate::ChildMcp;
 use crate::housekeeping::{self, Housekeeping};
-use crate::limits::weight;
+use crate::limits::input_size;
 use crate::run_process;
 
 impl Hub {
@@ -35,13 +35,13 @@ impl Hub {
         let mut sessions: Vec<SessionId> = runs.iter().map(|run| run.key.session).collect();
         for session in store.sessions().await? {
             let turn = store.turn(session.id, session.latest_turn).await?;
-            parts.room.lives(session.id, session.answers_to);
+            parts.reservations.add_session(session.id, session.answers_to);
             if turn.is_some_and(|turn| turn.ended_at.is_none()) {
                 sessions.push(session.id);
             }
         }
         for approval in self.book().recover().await? {
-            parts.room.is_open(approval.approval.id, weight(&approval.approval.input));
+            parts.reservations.add_approval(approval.approval.id, input_size(&approval.approval.input));
             parts.escalation.open(&approval);
             self.notifier.iter().for_each(|notifier| notifier.open(&approval));
         }
@@ -59,7 +59,7 @@ impl Hub {
         let over_http =
             |run: &&RunRow| run.state == RunState::External || self.settings().child_mcp == ChildMcp::Http;
         for run in runs.iter().filter(over_http) {
-            for row in store.living_approvals(run.key).await? {
+            for row in store.approvals_without_result(run.key).await? {
                 if row.channel == Channel::Mcp && row.approval.delivered_at.is_none() {
                     self.permits.detached(row.approval.id);
                 }
@@ -90,7 +90,7 @@ impl Hub {
     /// Wakes the sessions that were asked and want to be woken, for as long as it is polled.
     async fn wake_sessions(&self) {
         loop {
-            let id = self.parts.escalation.next_asked().await;
+            let id = self.parts.escalation.next_to_wake().await;
             let session = self.commits().retry(|| self.store().session(id)).await;
             if session.is_some_and(|session| session.config.wake && session.deleted_at.is_none()) {
                 self.sessions.get(id).wake();

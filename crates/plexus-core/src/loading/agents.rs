@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gives_permissions_or_runs_programs_is_left_out() {
+    fn fields_that_grant_permissions_or_run_programs_are_left_out() {
         let text = "---\nname: a\ndescription: b\npermissionMode: bypassPermissions\nhooks:\n  PreToolUse:\n    - matcher: \
                     \"*\"\nmcpServers: [x]\ntools: [Read, \"Bash\"]\n---\nx";
         let agent = parse(text, "a").expect("an agent");
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_with_its_line() {
+    fn an_unreadable_field_is_reported_with_its_line() {
         for (text, line) in [
             ("no head", 1),
             ("---\nname: a\n", 2),

@@ -15,7 +15,7 @@ use plexus_protocol::claudecode::{LoadsView, McpServer};
 use plexus_protocol::{Error, ErrorKind, Object, Principal};
 use plexus_store::SessionConfig;
 
-pub(crate) use project::{Taken, changed, view as project_view};
+pub(crate) use project::{LoadedProject, changed, view as project_view};
 pub(crate) use servers::{HUB_SERVER, given};
 pub(crate) use user::UserSettings;
 pub(crate) use user_file::FromUser;
@@ -34,7 +34,7 @@ pub(crate) enum Trust {
 
 impl Trust {
     /// The trust that the caller requests. Only the operator can trust files in the working directory.
-    pub(crate) fn asked(caller: &Admitted, trust_project: Option<bool>) -> Result<Self, Error> {
+    pub(crate) fn requested(caller: &Admitted, trust_project: Option<bool>) -> Result<Self, Error> {
         match (trust_project, &caller.principal) {
             (Some(true), Principal::Operator) => Ok(Self::Project),
             (Some(true), _) => {
@@ -91,7 +91,7 @@ pub(crate) async fn shown(
         None => None,
     };
     let loads = LoadsView {
-        user_settings: user_settings.counting().map(|user| user.names()).unwrap_or_default(),
+        user_settings: user_settings.effective().map(|user| user.names()).unwrap_or_default(),
         mcp_servers: config.mcp_servers.keys().cloned().collect(),
         project,
     };

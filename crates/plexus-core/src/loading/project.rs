@@ -24,15 +24,15 @@ use crate::secret::content_hash;
 use plexus_book::now;
 
 /// The size limit of a project's configuration, so that nobody can fill the hub's disk with it.
-const LARGEST: usize = 256 * 1024;
+const MAX_BYTES: usize = 256 * 1024;
 
 /// The loaded configuration of a project, and its rules.
-pub(crate) struct Taken {
+pub(crate) struct LoadedProject {
     pub(crate) project: TrustedProject,
     rules: Vec<Value>,
 }
 
-impl Taken {
+impl LoadedProject {
     /// Reads the current project in `dir`. Leaves out environment variables that `may_be_given` rejects.
     pub(crate) async fn read(
         files: &Files,
@@ -66,8 +66,8 @@ impl Taken {
             }
         }
         project.left_out.extend(left_out);
-        if serde_json::to_string(&project).map_or(usize::MAX, |text| text.len()) > LARGEST {
-            return Err(bad(".claude", format!("more than {} KiB in all", LARGEST / 1024)));
+        if serde_json::to_string(&project).map_or(usize::MAX, |text| text.len()) > MAX_BYTES {
+            return Err(bad(".claude", format!("more than {} KiB in all", MAX_BYTES / 1024)));
         }
         Ok(Self { project, rules })
     }
@@ -81,7 +81,7 @@ impl Taken {
                 entry: entry.clone(),
                 expires_at: None,
                 authority: RuleAuthority::Root,
-                made_by: Decider::Hub,
+                created_by: Decider::Hub,
             }))
         })
     }

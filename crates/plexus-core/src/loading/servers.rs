@@ -18,8 +18,8 @@ pub(crate) const HUB_SERVER: &str = "plexus";
 const FIELD: &str = "mcp_servers";
 
 /// These limits exist because each `list` reads everything stored with a session.
-const MOST: usize = 32;
-const LARGEST: usize = 64 * 1024;
+const MAX_SERVERS: usize = 32;
+const MAX_BYTES: usize = 64 * 1024;
 
 /// Server names that Claude Code reserves.
 const RESERVED: [&str; 4] = ["workspace", "ide", "claude-in-chrome", "computer-use"];
@@ -56,8 +56,8 @@ pub(crate) async fn given(
 /// Checks the number of servers and their total size.
 fn check_size(servers: &BTreeMap<String, McpServer>, field: &str) -> Result<(), Error> {
     let size = serde_json::to_string(servers).map_or(usize::MAX, |text| text.len());
-    if servers.len() > MOST || size > LARGEST {
-        let why = format!("are more than {MOST} servers, or more than {} KiB", LARGEST / 1024);
+    if servers.len() > MAX_SERVERS || size > MAX_BYTES {
+        let why = format!("are more than {MAX_SERVERS} servers, or more than {} KiB", MAX_BYTES / 1024);
         return Err(Error::invalid(field, why));
     }
     Ok(())
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_handed_over_in_the_words_it_was_given_in() {
+    fn a_server_is_passed_on_unchanged() {
         for server in [
             json!({"type": "stdio", "command": "npx", "args": ["-y", "it"], "env": {"KEY": "k"}}),
             json!({"type": "http", "url": "https://a.example/mcp", "headers": {"Authorization": "Bearer x"}}),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_server_is_named() {
+    fn an_invalid_server_is_refused_with_the_reason() {
         for (server, field) in [
             (json!({}), "type"),
             (json!({"type": "stdio"}), "command"),

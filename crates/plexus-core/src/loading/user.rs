@@ -16,36 +16,36 @@ use crate::files::Files;
 use crate::policy::Restriction;
 
 /// The user's settings in effect, or the reason why they are unusable.
-pub(crate) type Counting = Result<FromUser, String>;
+pub(crate) type LoadedSettings = Result<FromUser, String>;
 
 /// The user's settings of one hub.
 pub(crate) struct UserSettings {
     /// The settings file; `None` if the hub does not use it.
     file: Option<PathBuf>,
     /// The file with the accepted settings.
-    kept: PathBuf,
-    counting: Mutex<Counting>,
+    accepted_file: PathBuf,
+    effective: Mutex<LoadedSettings>,
 }
 
 impl UserSettings {
     /// Determines the settings in effect when a hub starts.
     pub(crate) async fn at_start(file: Option<PathBuf>, data_dir: &Path, files: &Files) -> Self {
-        let now = match &file {
+        let current = match &file {
             Some(file) => read(files, file).await,
             None => Ok(FromUser::default()),
         };
-        Self::with(file, data_dir, now)
+        Self::from_content(file, data_dir, current)
     }
 
-    /// Determines the settings in effect when a hub starts and the file contains `now`.
-    fn with(file: Option<PathBuf>, data_dir: &Path, now: Counting) -> Self {
-        let kept = data_dir.join("user-settings.json");
-        let counting = match &file {
-            Some(_) => now.clone().and_then(|now| taken_up(&now, &kept)),
+    /// Determines the settings in effect when a hub starts and the file contains `current`.
+    fn from_content(file: Option<PathBuf>, data_dir: &Path, current: LoadedSettings) -> Self {
+        let accepted_file = data_dir.join("user-settings.json");
+        let effective = match &file {
+            Some(_) => current.clone().and_then(|current| effective_at_start(&current, &accepted_file)),
             None => Ok(FromUser::default()),
         };
-        let user = Self { file, kept, counting: Mutex::new(counting) };
-        match user.changed(now) {
+        let user = Self { file, accepted_file, effective: Mutex::new(effective) };
+        match user.changed(current) {
             Ok(changed) if changed.is_empty() => {}
             Ok(changed) => tracing::warn!(
                 changed = changed.join(", "),
@@ -65,32 +65,32 @@ impl UserSettings {
     }
 
     /// The settings in effect.
-    pub(crate) fn counting(&self) -> Counting {
+    pub(crate) fn effective(&self) -> LoadedSettings {
         self.lock().clone()
     }
 
     /// The current content of the file.
-    pub(crate) async fn now(&self, files: &Files) -> Counting {
+    pub(crate) async fn current(&self, files: &Files) -> LoadedSettings {
         match &self.file {
             Some(file) => read(files, file).await,
             None => Ok(FromUser::default()),
         }
     }
 
-    /// The names of the changes in `now` that the operator has not accepted.
-    pub(crate) fn changed(&self, now: Counting) -> Result<Vec<String>, String> {
-        let (now, counting) = (now?, self.counting()?);
-        Ok(differences(&counting, &now))
+    /// The names of the changes in `current` that the operator has not accepted.
+    pub(crate) fn changed(&self, current: LoadedSettings) -> Result<Vec<String>, String> {
+        let (current, effective) = (current?, self.effective()?);
+        Ok(differences(&effective, &current))
     }
 
     /// Accepts the whole current content of the file.
-    pub(crate) fn accept(&self, now: Counting) -> Result<(), String> {
+    pub(crate) fn accept(&self, current: LoadedSettings) -> Result<(), String> {
         if self.file.is_none() {
             return Ok(());
         }
-        let now = now?;
-        keep(&self.kept, &now)?;
-        *self.lock() = Ok(now);
+        let current = current?;
+        store_accepted(&self.accepted_file, &current)?;
+        *self.lock() = Ok(current);
         Ok(())
     }
 
@@ -106,51 +106,51 @@ impl UserSettings {
     }
 
     fn rules(&self) -> Result<Vec<RuleEntry>, String> {
-        let counting = self.counting()?;
+        let effective = self.effective()?;
         let rule =
             |text: &String| RuleEntry::parse(text, RuleEffect::Deny).map_err(|error| error.to_string());
-        counting.deny.iter().map(rule).collect()
+        effective.deny.iter().map(rule).collect()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Counting> {
-        self.counting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, LoadedSettings> {
+        self.effective.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The settings in effect when a hub starts. New denials take effect immediately and permanently.
-fn taken_up(now: &FromUser, kept: &Path) -> Counting {
-    let before = match std::fs::read(kept) {
+fn effective_at_start(current: &FromUser, accepted_file: &Path) -> LoadedSettings {
+    let before = match std::fs::read(accepted_file) {
         Ok(text) => Some(
             serde_json::from_slice::<FromUser>(&text)
-                .map_err(|error| format!("{}: {error}", kept.display()))?,
+                .map_err(|error| format!("{}: {error}", accepted_file.display()))?,
         ),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(format!("{}: {error}", kept.display())),
+        Err(error) => return Err(format!("{}: {error}", accepted_file.display())),
     };
-    let counting = match &before {
-        None => now.clone(),
+    let effective = match &before {
+        None => current.clone(),
         Some(before) => {
-            let deny = before.deny.union(&now.deny).cloned().collect();
+            let deny = before.deny.union(&current.deny).cloned().collect();
             FromUser { deny, ..before.clone() }
         }
     };
-    if before.as_ref() != Some(&counting) {
-        keep(kept, &counting)?;
+    if before.as_ref() != Some(&effective) {
+        store_accepted(accepted_file, &effective)?;
     }
-    Ok(counting)
+    Ok(effective)
 }
 
 /// Stores the accepted settings atomically.
-fn keep(kept: &Path, taken: &FromUser) -> Result<(), String> {
+fn store_accepted(accepted_file: &Path, settings: &FromUser) -> Result<(), String> {
     let write = || -> io::Result<()> {
-        let draft = kept.with_extension("tmp");
+        let draft = accepted_file.with_extension("tmp");
         let mut file =
             std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        file.write_all(&serde_json::to_vec(taken)?)?;
+        file.write_all(&serde_json::to_vec(settings)?)?;
         file.sync_all()?;
-        std::fs::rename(&draft, kept)
+        std::fs::rename(&draft, accepted_file)
     };
-    write().map_err(|error| format!("{}: {error}", kept.display()))
+    write().map_err(|error| format!("{}: {error}", accepted_file.display()))
 }
 
 #[cfg(test)]
@@ -161,47 +161,47 @@ mod tests {
     use crate::loading::user_file::parse;
 
     /// The content of the file, if it exists.
-    fn now(file: &Path) -> Counting {
+    fn current(file: &Path) -> LoadedSettings {
         parse(file, std::fs::read(file).ok().as_deref())
     }
 
     #[test]
-    fn of_what_changes_only_denials_count_until_it_is_accepted() {
+    fn only_new_denials_take_effect_before_a_change_is_accepted() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("settings.json");
-        let start = || UserSettings::with(Some(file.clone()), dir.path(), now(&file));
+        let start = || UserSettings::from_content(Some(file.clone()), dir.path(), current(&file));
         let write = |helper: &str, deny: &str| {
             let settings = json!({"model": "opus", "apiKeyHelper": helper, "permissions": {"deny": [deny]}});
             std::fs::write(&file, settings.to_string()).unwrap();
         };
         write("key", "Bash(rm:*)");
-        let first = start().counting().unwrap();
+        let first = start().effective().unwrap();
         write("evil", "WebFetch");
         let user = start();
-        let counting = user.counting().unwrap();
-        assert_eq!(counting.deny, ["Bash(rm:*)", "WebFetch"].map(str::to_owned).into());
-        assert!(FromUser { deny: first.deny.clone(), ..counting } == first, "the rest is as it was");
-        assert_eq!(user.changed(now(&file)).unwrap(), ["apiKeyHelper", "permissions.deny"]);
+        let effective = user.effective().unwrap();
+        assert_eq!(effective.deny, ["Bash(rm:*)", "WebFetch"].map(str::to_owned).into());
+        assert!(FromUser { deny: first.deny.clone(), ..effective } == first, "the rest is as it was");
+        assert_eq!(user.changed(current(&file)).unwrap(), ["apiKeyHelper", "permissions.deny"]);
         // A denial stays in effect, even when the file no longer contains it.
         std::fs::remove_file(&file).unwrap();
         assert_eq!(start().rules().unwrap().len(), 2);
-        user.accept(now(&file)).unwrap();
-        assert!(user.counting().unwrap() == FromUser::default());
-        assert!(start().counting().unwrap() == FromUser::default());
+        user.accept(current(&file)).unwrap();
+        assert!(user.effective().unwrap() == FromUser::default());
+        assert!(start().effective().unwrap() == FromUser::default());
     }
 
     #[test]
-    fn what_cannot_be_read_restricts_to_nothing() {
+    fn unreadable_settings_deny_every_call() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("settings.json");
         std::fs::write(&file, "{").unwrap();
-        let user = UserSettings::with(Some(file.clone()), dir.path(), now(&file));
-        assert!(matches!(user.restriction(), Restriction::Broken(_)) && user.accept(now(&file)).is_err());
+        let user = UserSettings::from_content(Some(file.clone()), dir.path(), current(&file));
+        assert!(matches!(user.restriction(), Restriction::Broken(_)) && user.accept(current(&file)).is_err());
         std::fs::write(&file, "{}").unwrap();
         std::fs::write(dir.path().join("user-settings.json"), "rubbish").unwrap();
-        let user = UserSettings::with(Some(file.clone()), dir.path(), now(&file));
-        assert!(user.counting().is_err(), "nor is what was kept passed over");
-        user.accept(now(&file)).unwrap();
-        assert!(user.counting().is_ok());
+        let user = UserSettings::from_content(Some(file.clone()), dir.path(), current(&file));
+        assert!(user.effective().is_err(), "nor is what was kept passed over");
+        user.accept(current(&file)).unwrap();
+        assert!(user.effective().is_ok());
     }
 }

@@ -89,11 +89,11 @@ pub(super) fn differences(one: &FromUser, other: &FromUser) -> Vec<String> {
 }
 
 /// The largest settings file, in bytes.
-const LARGEST: u64 = 4 * 1024 * 1024;
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Reads the file as a child would see it. A missing file has no settings; an unreadable one is an error.
 pub(super) async fn read(files: &Files, file: &Path) -> Result<FromUser, String> {
-    match files.read(file, LARGEST).await {
+    match files.read(file, MAX_BYTES).await {
         Ok(read) if read.truncated => Err(format!("{}: too large", file.display())),
         Ok(read) => parse(file, Some(&read.content)),
         Err(FileError::NotFound) => parse(file, None),
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_listed_is_taken() {
+    fn only_listed_settings_are_read() {
         let settings = json!({
             "model": "opus", "apiKeyHelper": "key", "hooks": {}, "statusLine": {"type": "command"},
             "env": {"ANTHROPIC_BASE_URL": "http://a", "LD_PRELOAD": "x", "PATH": "/x"},
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_an_error_that_names_the_place() {
+    fn unreadable_settings_are_an_error_with_their_location() {
         for (text, place) in [
             ("{", "line 1"),
             ("[]", "expected"),

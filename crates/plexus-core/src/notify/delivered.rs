@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug)]
 pub(super) struct Delivered {
     path: PathBuf,
-    kept: Kept,
+    state: StoredState,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Kept {
+struct StoredState {
     /// The position up to which the feed was reported; `None` before the first start.
     feed: Option<u64>,
     /// The open approvals that were reported.
@@ -28,38 +28,38 @@ impl Delivered {
     /// Reads the file of an earlier hub. A file that cannot be read counts as missing.
     pub(super) fn in_dir(dir: &Path) -> Self {
         let path = dir.join("notified.json");
-        let kept = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        Self { path, kept: kept.unwrap_or_default() }
+        let state = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        Self { path, state: state.unwrap_or_default() }
     }
 
     /// The position to start from in a feed that ends at `head`. Entries from before notifications were first turned on
     /// are not reported.
-    pub(super) fn begin(&mut self, head: u64) -> u64 {
-        let from = self.kept.feed.unwrap_or(head).min(head);
-        self.kept.feed = Some(from);
+    pub(super) fn start_at(&mut self, head: u64) -> u64 {
+        let from = self.state.feed.unwrap_or(head).min(head);
+        self.state.feed = Some(from);
         from
     }
 
-    pub(super) fn holds(&self, id: ApprovalId) -> bool {
-        self.kept.approvals.contains(&id)
+    pub(super) fn contains(&self, id: ApprovalId) -> bool {
+        self.state.approvals.contains(&id)
     }
 
     pub(super) fn add(&mut self, id: ApprovalId) {
-        self.kept.approvals.insert(id);
+        self.state.approvals.insert(id);
     }
 
     /// Removes a resolved approval, which is never reported again. The next write stores this.
     pub(super) fn forget(&mut self, id: ApprovalId) {
-        self.kept.approvals.remove(&id);
+        self.state.approvals.remove(&id);
     }
 
-    pub(super) fn read_to(&mut self, number: u64) {
-        self.kept.feed = Some(number);
+    pub(super) fn advance_to(&mut self, number: u64) {
+        self.state.feed = Some(number);
     }
 
     /// The current content of the file, ready to be written.
-    pub(super) fn page(&self) -> DeliveredFile {
-        DeliveredFile { path: self.path.clone(), text: serde_json::to_vec(&self.kept).unwrap_or_default() }
+    pub(super) fn file_content(&self) -> DeliveredFile {
+        DeliveredFile { path: self.path.clone(), text: serde_json::to_vec(&self.state).unwrap_or_default() }
     }
 }
 
@@ -83,19 +83,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_told_is_known_to_the_next_hub() {
+    fn the_next_hub_knows_the_delivered_notifications() {
         let dir = tempfile::tempdir().unwrap();
         let (one, other) = (ApprovalId::random(), ApprovalId::random());
-        let mut told = Delivered::in_dir(dir.path());
-        assert_eq!(told.begin(7), 7, "nothing of what was before");
-        told.add(one);
-        told.add(other);
-        told.forget(other);
-        told.read_to(9);
-        told.page().write().unwrap();
+        let mut delivered = Delivered::in_dir(dir.path());
+        assert_eq!(delivered.start_at(7), 7, "nothing of what was before");
+        delivered.add(one);
+        delivered.add(other);
+        delivered.forget(other);
+        delivered.advance_to(9);
+        delivered.file_content().write().unwrap();
         let mut next = Delivered::in_dir(dir.path());
-        assert!(next.holds(one) && !next.holds(other));
-        assert_eq!(next.begin(12), 9, "what happened meanwhile is told");
-        assert_eq!(next.begin(3), 3, "a store that was put back is not waited for");
+        assert!(next.contains(one) && !next.contains(other));
+        assert_eq!(next.start_at(12), 9, "what happened meanwhile is told");
+        assert_eq!(next.start_at(3), 3, "a store that was put back is not waited for");
     }
 }

@@ -15,7 +15,7 @@ use plexus_store::{ApprovalRow, FeedEntry, FeedKind, FeedRow, Store, TurnStatus}
 use crate::tasks::Tasks;
 use crate::{NotifySettings, TurnNotices};
 use delivered::Delivered;
-use notice::{EndedTurn, Notice};
+use notice::{FinishedTurn, Notice};
 use plexus_book::{Commits, Deadlines, Topic, next};
 use programs::Programs;
 
@@ -25,8 +25,8 @@ const PAGE: u64 = 200;
 /// The pending and the delivered notifications.
 pub(crate) struct Notifier {
     settings: NotifySettings,
-    questions: Deadlines,
-    told: Mutex<Delivered>,
+    approvals: Deadlines,
+    delivered: Mutex<Delivered>,
     programs: Programs,
 }
 
@@ -35,8 +35,8 @@ impl Notifier {
         let programs = Programs::new(settings.by.clone(), tasks.clone());
         Self {
             settings,
-            questions: Deadlines::default(),
-            told: Mutex::new(Delivered::in_dir(data_dir)),
+            approvals: Deadlines::default(),
+            delivered: Mutex::new(Delivered::in_dir(data_dir)),
             programs,
         }
     }
@@ -44,36 +44,36 @@ impl Notifier {
     /// Schedules the notification for an open approval, if it is addressed to the operator.
     pub(crate) fn open(&self, row: &ApprovalRow) {
         let approval = &row.approval;
-        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).holds(approval.id);
+        let delivered = self.delivered.lock().unwrap_or_else(PoisonError::into_inner).contains(approval.id);
         let at = approval.created_at.saturating_add(self.settings.approval_after_secs);
-        let wanted = approval.asked_of == AskedOf::Operator && !told;
-        self.questions.set(approval.id, wanted.then_some(at));
+        let wanted = approval.asked_of == AskedOf::Operator && !delivered;
+        self.approvals.set(approval.id, wanted.then_some(at));
     }
 
     /// Cancels the notification for a resolved approval.
-    pub(crate) fn ended(&self, id: ApprovalId) {
-        self.questions.set(id, None);
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).forget(id);
+    pub(crate) fn cancel(&self, id: ApprovalId) {
+        self.approvals.set(id, None);
+        self.delivered.lock().unwrap_or_else(PoisonError::into_inner).forget(id);
     }
 
     /// Stores notices as delivered before it delivers them: after a crash, a lost notice is better than a repeated one.
-    fn tell(&self, note: impl FnOnce(&mut Delivered), notices: Vec<Notice>) {
-        self.note(note);
+    fn deliver(&self, update: impl FnOnce(&mut Delivered), notices: Vec<Notice>) {
+        self.update(update);
         for notice in notices {
-            self.programs.tell(&notice);
+            self.programs.deliver(&notice);
         }
     }
 
     /// Only one task writes the file, so a commit never waits for it.
-    fn note<T>(&self, note: impl FnOnce(&mut Delivered) -> T) -> T {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let noted = note(&mut told);
-        let page = told.page();
-        drop(told);
-        if let Err(error) = page.write() {
+    fn update<T>(&self, update: impl FnOnce(&mut Delivered) -> T) -> T {
+        let mut delivered = self.delivered.lock().unwrap_or_else(PoisonError::into_inner);
+        let updated = update(&mut delivered);
+        let content = delivered.file_content();
+        drop(delivered);
+        if let Err(error) = content.write() {
             tracing::warn!(%error, "what was told cannot be noted; after a restart it may be told again");
         }
-        noted
+        updated
     }
 
     fn notice_of(&self, row: &FeedRow, session_name: &str) -> Option<Notice> {
@@ -85,8 +85,8 @@ impl Notifier {
                     TurnNotices::Off => false,
                 };
                 let (session, summary) = (row.session, summary.as_deref());
-                let ended = EndedTurn { session, turn: *turn, status: *status, summary };
-                wanted.then(|| Notice::turn(&ended, session_name))
+                let finished = FinishedTurn { session, turn: *turn, status: *status, summary };
+                wanted.then(|| Notice::turn(&finished, session_name))
             }
             FeedEntry::BudgetLow(budget) => Some(Notice::limit(budget, session_name)),
             FeedEntry::Notice(_) | FeedEntry::Asked { .. } | FeedEntry::Resolved { .. } => None,
@@ -99,7 +99,7 @@ impl Notifier {
     pub(crate) async fn run(&self, store: &dyn Store, commits: &Commits) {
         let head = commits.retry(|| store.feed_head()).await;
         // Stored at once, so that the next hub reports what happens while no hub runs.
-        let mut cursor = self.note(|told| told.begin(head));
+        let mut cursor = self.update(|delivered| delivered.start_at(head));
         let operator = AskedOf::Operator.key();
         let mut signal = commits.signals().subscribe(Topic::Feed(operator.clone()));
         loop {
@@ -111,7 +111,7 @@ impl Notifier {
             }
             tokio::select! {
                 () = next(&mut signal) => {}
-                id = self.questions.due() => self.notify_of_approval(store, commits, id).await,
+                id = self.approvals.due() => self.notify_of_approval(store, commits, id).await,
             }
         }
     }
@@ -127,16 +127,16 @@ impl Notifier {
         }
         // Entries without a notice need not be stored: after a crash they are read again, again without a notice.
         if !notices.is_empty() {
-            self.tell(|told| told.read_to(newest), notices);
+            self.deliver(|delivered| delivered.advance_to(newest), notices);
         }
     }
 
     async fn notify_of_approval(&self, store: &dyn Store, commits: &Commits, id: ApprovalId) {
-        self.questions.set(id, None::<UnixSeconds>);
+        self.approvals.set(id, None::<UnixSeconds>);
         let Some(row) = commits.retry(|| store.approval(id)).await else { return };
         // The approval may have been resolved or escalated since it became due.
         if row.approval.status == ApprovalStatus::Pending && row.approval.asked_of == AskedOf::Operator {
-            self.tell(|told| told.add(id), vec![Notice::question(row)]);
+            self.deliver(|delivered| delivered.add(id), vec![Notice::approval(row)]);
         }
     }
 }

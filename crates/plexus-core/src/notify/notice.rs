@@ -9,7 +9,7 @@ use crate::view::{self, about, line};
 use plexus_book::now;
 
 /// A finished turn.
-pub(super) struct EndedTurn<'a> {
+pub(super) struct FinishedTurn<'a> {
     pub(super) session: SessionId,
     pub(super) turn: u64,
     pub(super) status: TurnStatus,
@@ -33,7 +33,7 @@ pub(super) struct Notice {
 
 impl Notice {
     /// An approval has been open for some time.
-    pub(super) fn question(row: ApprovalRow) -> Self {
+    pub(super) fn approval(row: ApprovalRow) -> Self {
         let approval = view::approval(row, MAX_TEXT_BYTES);
         let name = approval.session_name.to_string();
         let title = match approval.kind {
@@ -49,8 +49,8 @@ impl Notice {
     }
 
     /// A turn finished.
-    pub(super) fn turn(ended: &EndedTurn<'_>, name: &str) -> Self {
-        let EndedTurn { session, turn, status, summary } = ended;
+    pub(super) fn turn(ended: &FinishedTurn<'_>, name: &str) -> Self {
+        let FinishedTurn { session, turn, status, summary } = ended;
         let mut result = json!(summary);
         shorten(&mut result, MAX_TEXT_BYTES);
         let status = json!(status);

@@ -16,11 +16,11 @@ use crate::NotifyBy;
 use crate::tasks::Tasks;
 
 /// The maximum number of running programs.
-const AT_ONCE: usize = 4;
+const MAX_RUNNING: usize = 4;
 /// The maximum number of waiting notices; further ones are dropped.
-const WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 /// The time limit for one program.
-const WITHIN: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs the configured programs.
 pub(super) struct Programs {
@@ -32,37 +32,38 @@ pub(super) struct Programs {
 
 impl Programs {
     pub(super) fn new(by: Vec<NotifyBy>, tasks: Tasks) -> Self {
-        let (running, waiting) = (Arc::new(Semaphore::new(AT_ONCE)), Arc::new(Semaphore::new(WAITING)));
+        let (running, waiting) =
+            (Arc::new(Semaphore::new(MAX_RUNNING)), Arc::new(Semaphore::new(MAX_WAITING)));
         Self { by, running, waiting, tasks }
     }
 
     /// Delivers a notice in every configured way, without waiting for it.
-    pub(super) fn tell(&self, notice: &Notice) {
-        for telling in &self.by {
-            let Ok(place) = Arc::clone(&self.waiting).try_acquire_owned() else {
+    pub(super) fn deliver(&self, notice: &Notice) {
+        for method in &self.by {
+            let Ok(waiting_permit) = Arc::clone(&self.waiting).try_acquire_owned() else {
                 tracing::warn!(notice = notice.title, "not told: too many notices wait");
                 continue;
             };
-            let (command, input) = command(telling, notice);
+            let (command, input) = command(method, notice);
             let running = Arc::clone(&self.running);
             let program = command.as_std().get_program().to_string_lossy().into_owned();
-            let told = async move {
+            let delivery = async move {
                 // The semaphore is never closed.
                 let turn = running.acquire_owned().await;
-                drop(place);
-                if let Err(error) = run(command, &input, WITHIN).await {
+                drop(waiting_permit);
+                if let Err(error) = run(command, &input, TIMEOUT).await {
                     tracing::warn!(program, %error, "a notice was not told");
                 }
                 drop(turn);
             };
             // A hub that shuts down does not wait for the programs: they are killed.
-            self.tasks.spawn_until_closing(told);
+            self.tasks.spawn_until_closing(delivery);
         }
     }
 }
 
-fn command(telling: &NotifyBy, notice: &Notice) -> (Command, Vec<u8>) {
-    let mut command = match telling {
+fn command(method: &NotifyBy, notice: &Notice) -> (Command, Vec<u8>) {
+    let mut command = match method {
         NotifyBy::Command(words) => {
             let mut words = words.iter();
             let mut command = Command::new(words.next().map_or("", String::as_str));
@@ -95,14 +96,14 @@ async fn run(mut command: Command, input: &[u8], within: Duration) -> Result<(),
     let mut child = command.spawn().map_err(|error| format!("it cannot be started: {error}"))?;
     let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
     let stdin = child.stdin.take();
-    let told = async {
+    let delivery = async {
         if let Some(mut stdin) = stdin {
             // A program may ignore its stdin.
             let _ = stdin.write_all(input).await;
         }
         child.wait().await
     };
-    match timeout(within, told).await {
+    match timeout(within, delivery).await {
         Ok(Ok(status)) if status.success() => Ok(()),
         Ok(Ok(status)) => Err(format!("it ended with {status}")),
         Ok(Err(error)) => Err(error.to_string()),
@@ -133,12 +134,12 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(20);
 
     /// A pipe on which the test programs report what they do. It ends when all its writers are gone.
-    struct Heard {
+    struct Reports {
         folder: TempDir,
         lines: Lines<BufReader<pipe::Receiver>>,
     }
 
-    impl Heard {
+    impl Reports {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("heard");
@@ -168,48 +169,48 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_takes_too_long_is_ended_with_all_it_started() {
-        let mut heard = Heard::new();
-        let waits = script("exec 3> $1; echo waits >&3; sleep 1000 & sleep 1000", &[&heard.path()]);
+    async fn a_program_that_exceeds_its_time_limit_is_killed_with_its_descendants() {
+        let mut reports = Reports::new();
+        let waits = script("exec 3> $1; echo waits >&3; sleep 1000 & sleep 1000", &[&reports.path()]);
         let (command, input) = command(&waits, &notice());
         let running = tokio::spawn(async move { run(command, &input, Duration::from_secs(2)).await });
-        assert_eq!(heard.line().await.as_deref(), Some("waits"));
-        assert_eq!(heard.line().await, None, "nobody is left who could write");
+        assert_eq!(reports.line().await.as_deref(), Some("waits"));
+        assert_eq!(reports.line().await, None, "nobody is left who could write");
         assert_eq!(running.await.unwrap(), Err("it took longer than 2 s".to_owned()));
     }
 
     #[tokio::test]
-    async fn only_so_many_run_and_only_so_many_wait() {
-        let mut heard = Heard::new();
-        let writer = File::options().write(true).open(heard.path()).unwrap();
-        let gate = File::create(heard.folder.path().join("gate")).unwrap();
+    async fn the_number_of_running_and_waiting_programs_is_limited() {
+        let mut reports = Reports::new();
+        let writer = File::options().write(true).open(reports.path()).unwrap();
+        let gate = File::create(reports.folder.path().join("gate")).unwrap();
         flock(&gate, FlockOperation::LockExclusive).unwrap();
         let waits = script(
             "echo begins > $1; flock --shared $2 true; echo ends > $1",
-            &[&heard.path(), &heard.folder.path().join("gate")],
+            &[&reports.path(), &reports.folder.path().join("gate")],
         );
         let tasks = Tasks::default();
         let programs = Programs::new(vec![waits], tasks.clone());
-        for _ in 0..AT_ONCE {
-            programs.tell(&notice());
+        for _ in 0..MAX_RUNNING {
+            programs.deliver(&notice());
         }
-        for _ in 0..AT_ONCE {
-            assert_eq!(heard.line().await.as_deref(), Some("begins"));
+        for _ in 0..MAX_RUNNING {
+            assert_eq!(reports.line().await.as_deref(), Some("begins"));
         }
-        for _ in 0..WAITING + 10 {
-            programs.tell(&notice());
+        for _ in 0..MAX_WAITING + 10 {
+            programs.deliver(&notice());
         }
         flock(&gate, FlockOperation::Unlock).unwrap();
         timeout(LIMIT, tasks.wait()).await.expect("all of them end");
         drop(writer);
-        let (mut running, mut begun) = (AT_ONCE, AT_ONCE);
-        while let Some(line) = heard.line().await {
+        let (mut running, mut started) = (MAX_RUNNING, MAX_RUNNING);
+        while let Some(line) = reports.line().await {
             match line.as_str() {
-                "begins" => (running, begun) = (running + 1, begun + 1),
+                "begins" => (running, started) = (running + 1, started + 1),
                 _ => running -= 1,
             }
-            assert!(running <= AT_ONCE, "{running} run at once");
+            assert!(running <= MAX_RUNNING, "{running} run at once");
         }
-        assert_eq!((running, begun), (0, AT_ONCE + WAITING), "what came beyond is not told");
+        assert_eq!((running, started), (0, MAX_RUNNING + MAX_WAITING), "what came beyond is not told");
     }
 }

@@ -11,21 +11,21 @@ use plexus_store::{ApprovalRow, Change, NewRule, RuleAuthority, SessionRow};
 use serde_json::Value;
 
 use super::Policy;
-use super::gate::Say;
+use super::gate::GateDecision;
 use super::in_force::{Policies, Ruling};
 use crate::access::{self, Admitted};
 use crate::errors::session_not_found;
 use crate::errors::store_error;
-use crate::lineage::{JudgedCall, Lineage, known_lineage};
+use crate::lineage::{CheckedCall, Lineage, known_lineage};
 use plexus_book::now;
 
 /// The maximum number of rules in one request, and the maximum length of one rule in bytes. Every call is evaluated
 /// against the rules, so both are bounded.
-const MOST_AT_ONCE: usize = 1_000;
-const LONGEST: usize = 10_000;
+const MAX_RULES: usize = 1_000;
+const MAX_RULE_BYTES: usize = 10_000;
 
 /// The context in which a rule is created.
-pub(crate) struct Giver<'a> {
+pub(crate) struct RuleContext<'a> {
     /// The caller that creates the rule.
     pub(crate) principal: &'a Principal,
     /// The session that the rule applies to, with its descendants; `None` for all sessions.
@@ -36,7 +36,7 @@ pub(crate) struct Giver<'a> {
     pub(crate) home: Option<&'a Path>,
 }
 
-impl Giver<'_> {
+impl RuleContext<'_> {
     /// The authority of this caller's rules. Rules of a session can only restrict.
     fn authority(&self) -> RuleAuthority {
         match self.principal {
@@ -51,8 +51,8 @@ impl Giver<'_> {
             Effect::Deny => RuleEffect::Deny,
             Effect::Ask => RuleEffect::Ask,
         };
-        if given.rule.len() > LONGEST {
-            return Err(Error::invalid(field, format!("is longer than {LONGEST} bytes")));
+        if given.rule.len() > MAX_RULE_BYTES {
+            return Err(Error::invalid(field, format!("is longer than {MAX_RULE_BYTES} bytes")));
         }
         if given.expires_at.is_some_and(|at| at <= now()) {
             return Err(Error::invalid(field, "has ended already: `expires_at` is in the past"));
@@ -70,14 +70,14 @@ impl Giver<'_> {
             entry,
             expires_at: given.expires_at,
             authority: self.authority(),
-            made_by: Decider::from(self.principal),
+            created_by: Decider::from(self.principal),
         })
     }
 
     /// Parses the rules given in `field`. The error for an invalid rule names its position.
     pub(crate) fn rules(&self, given: &[RuleGiven], field: &str) -> Result<Vec<Change>, Error> {
-        if given.len() > MOST_AT_ONCE {
-            return Err(Error::invalid(field, format!("are more than {MOST_AT_ONCE}")));
+        if given.len() > MAX_RULES {
+            return Err(Error::invalid(field, format!("are more than {MAX_RULES}")));
         }
         let entries = given.iter().enumerate().map(|(i, given)| self.entry(given, &format!("{field}[{i}]")));
         entries.map(|rule| Ok(Change::CreateRule(Box::new(rule?)))).collect()
@@ -123,7 +123,7 @@ impl Policy {
         let session = session.ok_or_else(|| session_not_found(approval.session_id))?;
         let input = updated.unwrap_or(&approval.input);
         let ruling = self.ruling(session, &approval.tool_name, input, &approval.cwd).await?;
-        if ruling.say == Say::Deny {
+        if ruling.decision == GateDecision::Deny {
             let message = format!("a rule denies this, so it cannot be allowed: {}", ruling.why);
             return Err(Error::new(ErrorKind::DeniedByRule, message).with("rules", ruling.rules));
         }
@@ -152,8 +152,8 @@ impl Policy {
     }
 
     /// A call of the last session in this lineage.
-    pub(crate) fn call_of(&self, of: &Lineage, tool_name: &str, input: &Object, cwd: &str) -> JudgedCall {
-        JudgedCall::new(tool_name, Value::Object(input.clone()), cwd.into(), of.home(&self.settings))
+    pub(crate) fn call_of(&self, of: &Lineage, tool_name: &str, input: &Object, cwd: &str) -> CheckedCall {
+        CheckedCall::new(tool_name, Value::Object(input.clone()), cwd.into(), of.home(&self.settings))
     }
 
     /// The scopes that limit which calls a session may allow; `None` if it may allow nothing.
@@ -184,11 +184,11 @@ impl Policy {
         }
         let base = session.config.working_dir.as_str();
         let home = self.settings.home.as_deref();
-        let giver = Giver { principal: &caller.principal, session: Some(session.id), base, home };
+        let context = RuleContext { principal: &caller.principal, session: Some(session.id), base, home };
         let expires_at = remember.expires_secs.map(|secs| now().saturating_add(secs));
         let given = RuleGiven { rule: remember.rule, effect: effect.into(), expires_at };
         let field = format!("{within}rule");
-        let mut rule = giver.entry(&given, &field)?;
+        let mut rule = context.entry(&given, &field)?;
         if let Principal::Session { id, .. } = caller.principal
             && effect == AnswerEffect::Allow
         {

@@ -17,13 +17,13 @@ use super::in_force::{Judge, Ruling};
 
 /// The gate's decision about a call, ordered from most to least restrictive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Say {
+pub(crate) enum GateDecision {
     /// The call does not run.
     Deny,
     /// The call needs approval.
     Ask,
     /// No opinion: Claude Code's permission rules decide.
-    Nothing,
+    NoOpinion,
     /// The call runs.
     Allow,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Rule {
     tools: Tools,
     /// Applies only while the child is in this mode; `None` for every mode.
     mode: Option<PermissionMode>,
-    say: Say,
+    decision: GateDecision,
 }
 
 /// A built-in policy, selected by name when a session is created.
@@ -61,8 +61,8 @@ const READING: &[&str] =
 /// Tools for planning: they write the plan, ask about it, and present it.
 const PLANNING: &[&str] = &["Write", "Edit", "AskUserQuestion", "ExitPlanMode", "EnterPlanMode"];
 
-const fn rule(tools: Tools, say: Say) -> Rule {
-    Rule { tools, mode: None, say }
+const fn rule(tools: Tools, decision: GateDecision) -> Rule {
+    Rule { tools, mode: None, decision }
 }
 
 static POLICIES: [NamedPolicy; 5] = [
@@ -70,20 +70,27 @@ static POLICIES: [NamedPolicy; 5] = [
     NamedPolicy {
         name: PolicyName::AskAll,
         starts_in: PermissionMode::Default,
-        rules: &[rule(Tools::AllBut(&[]), Say::Ask)],
+        rules: &[rule(Tools::AllBut(&[]), GateDecision::Ask)],
     },
     NamedPolicy {
         name: PolicyName::Approvals,
         starts_in: PermissionMode::Default,
-        rules: &[rule(Tools::These(READING), Say::Allow), rule(Tools::AllBut(&[]), Say::Ask)],
+        rules: &[
+            rule(Tools::These(READING), GateDecision::Allow),
+            rule(Tools::AllBut(&[]), GateDecision::Ask),
+        ],
     },
     NamedPolicy {
         name: PolicyName::Plan,
         starts_in: PermissionMode::Plan,
         rules: &[
-            rule(Tools::These(READING), Say::Allow),
+            rule(Tools::These(READING), GateDecision::Allow),
             // In plan mode, newer versions of Claude Code let a classifier decide about other tools.
-            Rule { tools: Tools::AllBut(PLANNING), mode: Some(PermissionMode::Plan), say: Say::Ask },
+            Rule {
+                tools: Tools::AllBut(PLANNING),
+                mode: Some(PermissionMode::Plan),
+                decision: GateDecision::Ask,
+            },
         ],
     },
     NamedPolicy {
@@ -91,8 +98,8 @@ static POLICIES: [NamedPolicy; 5] = [
         starts_in: PermissionMode::Default,
         rules: &[
             // A person answers these; they are not simply allowed.
-            rule(Tools::These(&["AskUserQuestion", "ExitPlanMode"]), Say::Nothing),
-            rule(Tools::AllBut(&[]), Say::Allow),
+            rule(Tools::These(&["AskUserQuestion", "ExitPlanMode"]), GateDecision::NoOpinion),
+            rule(Tools::AllBut(&[]), GateDecision::Allow),
         ],
     },
 ];
@@ -103,7 +110,7 @@ impl NamedPolicy {
         POLICIES.iter().find(|policy| policy.name == name).unwrap_or(&POLICIES[0])
     }
 
-    pub(crate) fn say(&self, tool: &str, mode: Option<&str>) -> Say {
+    pub(crate) fn decision(&self, tool: &str, mode: Option<&str>) -> GateDecision {
         let mode = mode.and_then(PermissionMode::named);
         let fits = |rule: &&Rule| {
             let named = match rule.tools {
@@ -112,16 +119,16 @@ impl NamedPolicy {
             };
             named && rule.mode.is_none_or(|wanted| mode == Some(wanted))
         };
-        self.rules.iter().find(fits).map_or(Say::Nothing, |rule| rule.say)
+        self.rules.iter().find(fits).map_or(GateDecision::NoOpinion, |rule| rule.decision)
     }
 }
 
 /// Decides about a call. Any failure is a denial.
 pub(crate) fn decide(judge: &Judge, call: &PreToolUse, cwd: &str) -> GateAnswer {
-    closed_on_panic(|| {
+    deny_on_panic(|| {
         let input = if judge.has_rules() { Value::Object(call.input.clone()) } else { Value::Null };
         let mode = call.permission_mode.as_deref();
-        let Ruling { say, why, rules } = judge.judge(&call.tool_name, &input, Path::new(cwd), mode);
+        let Ruling { decision, why, rules } = judge.judge(&call.tool_name, &input, Path::new(cwd), mode);
         let reason = match rules.as_slice() {
             [] => why,
             numbers => {
@@ -129,16 +136,16 @@ pub(crate) fn decide(judge: &Judge, call: &PreToolUse, cwd: &str) -> GateAnswer 
                 format!("rule {}: {why}", numbers.join(", "))
             }
         };
-        match say {
-            Say::Nothing => GateAnswer::NoOpinion,
-            Say::Allow => GateAnswer::Allow { reason },
-            Say::Ask => GateAnswer::Ask { reason },
-            Say::Deny => GateAnswer::Deny { reason: format!("This call is denied by {reason}") },
+        match decision {
+            GateDecision::NoOpinion => GateAnswer::NoOpinion,
+            GateDecision::Allow => GateAnswer::Allow { reason },
+            GateDecision::Ask => GateAnswer::Ask { reason },
+            GateDecision::Deny => GateAnswer::Deny { reason: format!("This call is denied by {reason}") },
         }
     })
 }
 
-fn closed_on_panic(judge: impl FnOnce() -> GateAnswer) -> GateAnswer {
+fn deny_on_panic(judge: impl FnOnce() -> GateAnswer) -> GateAnswer {
     catch_unwind(AssertUnwindSafe(judge)).unwrap_or_else(|_| GateAnswer::Deny {
         reason: "Plexus could not judge this call, so it is denied.".to_owned(),
     })
@@ -147,7 +154,7 @@ fn closed_on_panic(judge: impl FnOnce() -> GateAnswer) -> GateAnswer {
 /// Converts a gate answer to the verdict that is stored with the call.
 pub fn to_verdict(answer: &GateAnswer) -> Verdict {
     match answer.clone() {
-        GateAnswer::NoOpinion => Verdict::OwnCourse,
+        GateAnswer::NoOpinion => Verdict::NoOpinion,
         GateAnswer::Allow { reason } => Verdict::Allow { reason },
         GateAnswer::Ask { reason } => Verdict::Ask { reason },
         GateAnswer::Deny { reason } => Verdict::Deny { reason },
@@ -157,7 +164,7 @@ pub fn to_verdict(answer: &GateAnswer) -> Verdict {
 /// Converts a stored verdict to the gate answer. A held call has no answer yet, so it is denied.
 pub fn from_verdict(verdict: &Verdict) -> GateAnswer {
     match verdict.clone() {
-        Verdict::OwnCourse => GateAnswer::NoOpinion,
+        Verdict::NoOpinion => GateAnswer::NoOpinion,
         Verdict::Allow { reason } => GateAnswer::Allow { reason },
         Verdict::Ask { reason } => GateAnswer::Ask { reason },
         Verdict::Deny { reason } => GateAnswer::Deny { reason },
@@ -175,31 +182,35 @@ mod tests {
 
     #[test]
     fn a_policy_that_panics_denies() {
-        assert!(matches!(closed_on_panic(|| panic!("on purpose")), GateAnswer::Deny { .. }));
+        assert!(matches!(deny_on_panic(|| panic!("on purpose")), GateAnswer::Deny { .. }));
     }
 
     #[test]
-    fn each_policy_says_what_it_is_named_for() {
+    fn each_named_policy_decides_as_documented() {
         use PolicyName::{AllowAll, Approvals, AskAll, OwnCourse, Plan};
-        for (policy, tool, mode, say) in [
-            (OwnCourse, "Bash", "default", Say::Nothing),
-            (AskAll, "Read", "default", Say::Ask),
-            (Approvals, "Read", "default", Say::Allow),
-            (Approvals, "Bash", "default", Say::Ask),
-            (Approvals, "mcp__any__tool", "default", Say::Ask),
-            (Plan, "Read", "plan", Say::Allow),
-            (Plan, "Bash", "plan", Say::Ask),
-            (Plan, "ExitPlanMode", "plan", Say::Nothing),
-            (Plan, "Edit", "acceptEdits", Say::Nothing),
-            (AllowAll, "Bash", "default", Say::Allow),
-            (AllowAll, "AskUserQuestion", "default", Say::Nothing),
+        for (policy, tool, mode, decision) in [
+            (OwnCourse, "Bash", "default", GateDecision::NoOpinion),
+            (AskAll, "Read", "default", GateDecision::Ask),
+            (Approvals, "Read", "default", GateDecision::Allow),
+            (Approvals, "Bash", "default", GateDecision::Ask),
+            (Approvals, "mcp__any__tool", "default", GateDecision::Ask),
+            (Plan, "Read", "plan", GateDecision::Allow),
+            (Plan, "Bash", "plan", GateDecision::Ask),
+            (Plan, "ExitPlanMode", "plan", GateDecision::NoOpinion),
+            (Plan, "Edit", "acceptEdits", GateDecision::NoOpinion),
+            (AllowAll, "Bash", "default", GateDecision::Allow),
+            (AllowAll, "AskUserQuestion", "default", GateDecision::NoOpinion),
         ] {
-            assert_eq!(NamedPolicy::of(policy).say(tool, Some(mode)), say, "{policy:?} {tool} {mode}");
+            assert_eq!(
+                NamedPolicy::of(policy).decision(tool, Some(mode)),
+                decision,
+                "{policy:?} {tool} {mode}"
+            );
         }
     }
 
     #[test]
-    fn a_stored_answer_is_read_as_it_was_given_and_a_held_call_is_denied() {
+    fn a_stored_answer_is_restored_and_a_held_call_is_denied() {
         let reason = || "r".to_owned();
         for answer in [
             GateAnswer::NoOpinion,

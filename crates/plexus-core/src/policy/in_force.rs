@@ -11,7 +11,7 @@ use plexus_protocol::{ApprovalKind, Decider, SessionId};
 use plexus_store::{NewRule, RuleAuthority, RuleChange, RuleRow};
 use serde_json::Value;
 
-use super::gate::{NamedPolicy, Say};
+use super::gate::{GateDecision, NamedPolicy};
 use super::restriction::Restriction;
 use crate::lineage::Lineage;
 use plexus_book::now;
@@ -30,7 +30,7 @@ struct State {
     /// Incremented whenever the rules change.
     version: u64,
     /// The judges built since the rules last changed, by session.
-    made: HashMap<SessionId, Arc<Judge>>,
+    judges: HashMap<SessionId, Arc<Judge>>,
 }
 
 /// Judges the calls of one session.
@@ -52,7 +52,7 @@ enum Rules {
 /// The decision about a call, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ruling {
-    pub(crate) say: Say,
+    pub(crate) decision: GateDecision,
     /// The reason, in words.
     pub(crate) why: String,
     /// The numbers of the rules that decided.
@@ -64,7 +64,7 @@ impl Policies {
     pub(crate) fn load(&self, rules: Vec<RuleRow>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.rules = rules.into_iter().map(|rule| (rule.number, rule)).collect();
-        state.made.clear();
+        state.judges.clear();
         state.version += 1;
     }
 
@@ -80,26 +80,26 @@ impl Policies {
                 RuleChange::Revoked(number) => state.rules.remove(number),
             };
         }
-        state.made.clear();
+        state.judges.clear();
         state.version += 1;
     }
 
     /// A copy with one more rule, as if it had been created. It does not affect the rules in force.
-    pub(crate) fn supposing(&self, rule: RuleRow) -> Self {
+    pub(crate) fn with_rule(&self, rule: RuleRow) -> Self {
         let (rules, user) = {
             let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             (state.rules.clone(), Arc::clone(&state.user))
         };
-        let supposed = Self { state: Mutex::new(State { rules, user, ..State::default() }) };
-        supposed.on_commit(&[RuleChange::Created(rule)]);
-        supposed
+        let extended = Self { state: Mutex::new(State { rules, user, ..State::default() }) };
+        extended.on_commit(&[RuleChange::Created(rule)]);
+        extended
     }
 
     /// Sets the deny rules of the user's own settings.
-    pub(crate) fn restricted_by(&self, user: Restriction) {
+    pub(crate) fn set_restriction(&self, user: Restriction) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.user = Arc::new(user);
-        state.made.clear();
+        state.judges.clear();
         state.version += 1;
     }
 
@@ -130,8 +130,9 @@ impl Policies {
     /// The numbers of the rules from a session's project: the hub creates no other rules.
     pub(crate) fn of_project(&self, session: SessionId) -> Vec<u64> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let brought = |row: &&RuleRow| row.rule.session == Some(session) && row.rule.made_by == Decider::Hub;
-        state.rules.values().filter(brought).map(|row| row.number).collect()
+        let from_project =
+            |row: &&RuleRow| row.rule.session == Some(session) && row.rule.created_by == Decider::Hub;
+        state.rules.values().filter(from_project).map(|row| row.number).collect()
     }
 
     /// The judge of a session's calls.
@@ -141,7 +142,7 @@ impl Policies {
         };
         let (rows, user, version) = {
             let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(judge) = state.made.get(&id) {
+            if let Some(judge) = state.judges.get(&id) {
                 return Arc::clone(judge);
             }
             let rows: Vec<RuleRow> = state.rules.values().filter(|row| is_for(row, of)).cloned().collect();
@@ -151,7 +152,7 @@ impl Policies {
         let judge = Arc::new(Judge::of(of, &rows, &user, home()));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.version == version {
-            state.made.insert(id, Arc::clone(&judge));
+            state.judges.insert(id, Arc::clone(&judge));
         }
         judge
     }
@@ -164,7 +165,7 @@ fn is_for(row: &RuleRow, of: &Lineage) -> bool {
 /// A rule as callers see it; `None` if it cannot be read or has expired.
 pub(crate) fn view(row: &RuleRow) -> Option<RuleView> {
     let entry: RuleEntry = serde_json::from_value(row.rule.entry.clone()).ok()?;
-    if !entry.counts_at(now()) {
+    if !entry.is_in_force_at(now()) {
         return None;
     }
     Some(RuleView {
@@ -182,15 +183,15 @@ pub(crate) fn view(row: &RuleRow) -> Option<RuleView> {
         },
         session_id: row.rule.session,
         expires_at: entry.expires_at(),
-        made_by: row.rule.made_by.clone(),
+        made_by: row.rule.created_by.clone(),
         created_at: row.created_at,
     })
 }
 
 /// The authority of an allow rule that a session created: the same as that of the session's own answers.
-fn within(of: &Lineage, made_by: &Decider) -> Authority {
-    let maker = of.sessions().iter().find(|session| *made_by == Decider::Session { id: session.id });
-    maker.and_then(|maker| of.scopes_of(maker.id)).map_or(Authority::Narrows, Authority::Within)
+fn within(of: &Lineage, created_by: &Decider) -> Authority {
+    let author = of.sessions().iter().find(|session| *created_by == Decider::Session { id: session.id });
+    author.and_then(|author| of.scopes_of(author.id)).map_or(Authority::Narrows, Authority::Within)
 }
 
 impl Judge {
@@ -205,7 +206,7 @@ impl Judge {
             let (name, authority) = match row.rule.authority {
                 RuleAuthority::Root => (String::from("the root"), Authority::Root),
                 RuleAuthority::Narrows => (String::from("a session"), Authority::Narrows),
-                RuleAuthority::Within => (String::from("a session"), within(of, &row.rule.made_by)),
+                RuleAuthority::Within => (String::from("a session"), within(of, &row.rule.created_by)),
             };
             levels.push(Level { name, authority, rules: vec![entry] });
             numbers.push(vec![row.number]);
@@ -249,38 +250,40 @@ impl Judge {
             Rules::None => return self.by_name(tool_name, mode),
             Rules::Broken(why) => {
                 let why = format!("the rules of this session cannot be used, so nothing is allowed: {why}");
-                return Ruling { say: Say::Deny, why, rules: Vec::new() };
+                return Ruling { decision: GateDecision::Deny, why, rules: Vec::new() };
             }
             Rules::Some { policy, numbers } => {
                 let call = Call { tool_name, input, cwd, home: self.home.as_deref(), now: now() };
                 let verdict = policy.evaluate(&call);
                 let rules = verdict.by.iter().filter_map(|by| numbers.get(by.level)?.get(by.index).copied());
                 let rules: Vec<u64> = rules.collect();
-                let say = match verdict.effect {
-                    VerdictEffect::Deny => Say::Deny,
-                    VerdictEffect::Ask => Say::Ask,
+                let decision = match verdict.effect {
+                    VerdictEffect::Deny => GateDecision::Deny,
+                    VerdictEffect::Ask => GateDecision::Ask,
                     // A person answers a question and approves a plan; a rule cannot allow either.
                     VerdictEffect::Allow if ApprovalKind::of_tool(tool_name) == ApprovalKind::Tool => {
-                        Say::Allow
+                        GateDecision::Allow
                     }
-                    VerdictEffect::Allow | VerdictEffect::Unmentioned => Say::Nothing,
+                    VerdictEffect::Allow | VerdictEffect::Unmentioned => GateDecision::NoOpinion,
                 };
-                Ruling { say, why: verdict.why, rules }
+                Ruling { decision, why: verdict.why, rules }
             }
         };
-        if verdict.say == Say::Nothing { self.by_name(tool_name, mode) } else { verdict }
+        if verdict.decision == GateDecision::NoOpinion { self.by_name(tool_name, mode) } else { verdict }
     }
 
     fn by_name(&self, tool_name: &str, mode: Option<&str>) -> Ruling {
         if is_hub_tool(tool_name) {
             let why = "the hub's own tools ask nobody: the hub checks who calls".to_owned();
-            return Ruling { say: Say::Allow, why, rules: Vec::new() };
+            return Ruling { decision: GateDecision::Allow, why, rules: Vec::new() };
         }
-        let said = self.named.iter().map(|policy| (policy.say(tool_name, mode), policy.name));
-        let (say, why) = match said.min_by_key(|(say, _)| *say) {
-            Some((Say::Nothing, _)) | None => (Say::Nothing, "no rule says anything about it".to_owned()),
-            Some((say, name)) => (say, format!("policy `{}`", name.as_str())),
+        let decisions = self.named.iter().map(|policy| (policy.decision(tool_name, mode), policy.name));
+        let (decision, why) = match decisions.min_by_key(|(decision, _)| *decision) {
+            Some((GateDecision::NoOpinion, _)) | None => {
+                (GateDecision::NoOpinion, "no rule says anything about it".to_owned())
+            }
+            Some((decision, name)) => (decision, format!("policy `{}`", name.as_str())),
         };
-        Ruling { say, why, rules: Vec::new() }
+        Ruling { decision, why, rules: Vec::new() }
     }
 }

@@ -5,10 +5,10 @@ use plexus_protocol::policy::{AnswerEffect, Remember};
 use plexus_protocol::{
     ApprovalId, ApprovalKind, ApprovalStatus, Decider, Decision, Error, ErrorKind, Right, SessionId,
 };
-use plexus_store::{ApprovalRow, Open, RuleRow};
+use plexus_store::{ApprovalRow, OpenFilter, RuleRow};
 
 use super::Policy;
-use super::gate::Say;
+use super::gate::GateDecision;
 use super::in_force::{Policies, view};
 use crate::access::{self, Admitted};
 use crate::errors::store_error;
@@ -22,7 +22,7 @@ pub(crate) struct Preview {
     /// Whether it matches the call of the approval that is being answered.
     pub(crate) covers: bool,
     /// The other open approvals that the rule would resolve.
-    pub(crate) settles: Vec<ApprovalId>,
+    pub(crate) resolves: Vec<ApprovalId>,
 }
 
 impl Policy {
@@ -64,33 +64,33 @@ impl Policy {
         }
         let rule = self.remembered(caller, row, effect, remember, "").await?;
         let session = rule.session;
-        let supposed = RuleRow { number: u64::MAX, rule, created_at: now() };
-        let view = view(&supposed)
+        let proposed = RuleRow { number: u64::MAX, rule, created_at: now() };
+        let view = view(&proposed)
             .ok_or_else(|| Error::new(ErrorKind::Internal, "the rule cannot be read again"))?;
-        let policies = self.in_force.supposing(supposed);
+        let policies = self.in_force.with_rule(proposed);
         let wanted = match effect {
             AnswerEffect::Allow => ApprovalStatus::Allowed,
             AnswerEffect::Deny => ApprovalStatus::Denied,
         };
         let covers = self.outcome(row, &policies).await.is_some_and(|(status, _)| status == wanted);
-        let mut settles = Vec::new();
+        let mut resolves = Vec::new();
         for other in self.open_below(session).await? {
             if other.approval.id != row.approval.id && self.outcome(&other, &policies).await.is_some() {
-                settles.push(other.approval.id);
+                resolves.push(other.approval.id);
             }
         }
-        Ok(Preview { rule: view.rule, covers, settles })
+        Ok(Preview { rule: view.rule, covers, resolves })
     }
 
     /// The open approvals of a session and its descendants; of all sessions for `None`.
     async fn open_below(&self, session: Option<SessionId>) -> Result<Vec<ApprovalRow>, Error> {
         let Some(session) = session else {
-            return self.store.open_approvals(Open::All).await.map_err(store_error);
+            return self.store.open_approvals(OpenFilter::All).await.map_err(store_error);
         };
         let below = access::descendants(&*self.store, session).await?;
         let mut open = Vec::new();
         for id in std::iter::once(session).chain(below.iter().map(|row| row.id)) {
-            open.extend(self.store.open_approvals(Open::OfSession(id)).await.map_err(store_error)?);
+            open.extend(self.store.open_approvals(OpenFilter::OfSession(id)).await.map_err(store_error)?);
         }
         Ok(open)
     }
@@ -107,10 +107,10 @@ impl Policy {
             .ruling_by(policies, session, &approval.tool_name, &approval.input, &approval.cwd)
             .await
             .ok()?;
-        let status = match ruling.say {
-            Say::Allow if !approval.beyond_rules => ApprovalStatus::Allowed,
-            Say::Deny => ApprovalStatus::Denied,
-            Say::Allow | Say::Ask | Say::Nothing => return None,
+        let status = match ruling.decision {
+            GateDecision::Allow if !approval.beyond_rules => ApprovalStatus::Allowed,
+            GateDecision::Deny => ApprovalStatus::Denied,
+            GateDecision::Allow | GateDecision::Ask | GateDecision::NoOpinion => return None,
         };
         let approve = status == ApprovalStatus::Allowed;
         let decision = Decision {

@@ -15,8 +15,8 @@ use plexus_store::Store;
 
 use crate::Settings;
 
-pub(crate) use create::Giver;
-pub(crate) use gate::{NamedPolicy, Say, decide, from_verdict, to_verdict};
+pub(crate) use create::RuleContext;
+pub(crate) use gate::{GateDecision, NamedPolicy, decide, from_verdict, to_verdict};
 pub(crate) use in_force::{Judge, Policies, view};
 pub(crate) use matching::Preview;
 pub(crate) use restriction::Restriction;

@@ -10,9 +10,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-use super::gate::Say;
+use super::gate::GateDecision;
 use super::in_force::Policies;
-use crate::lineage::{JudgedCall, Lineage};
+use crate::lineage::{CheckedCall, Lineage};
 use crate::test_support::session_row;
 
 const RULES: &[&str] = &[
@@ -103,7 +103,7 @@ fn rule_row(number: u64, given: &Given, rows: &[SessionRow]) -> RuleRow {
         entry: serde_json::to_value(&entry).expect("JSON"),
         expires_at: None,
         authority,
-        made_by: maker.map_or(Decider::Operator, |maker| Decider::Session { id: maker.id }),
+        created_by: maker.map_or(Decider::Operator, |maker| Decider::Session { id: maker.id }),
     };
     RuleRow { number, rule, created_at: 0 }
 }
@@ -145,7 +145,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn what_a_session_allows_lies_within_every_scope_above(
+    fn a_session_allows_only_calls_within_every_scope_above(
         drawn in prop::collection::vec(drawn(), 1..5), given in prop::collection::vec(given(), 0..6),
         (tool_name, input) in call(), cwd in select(&["/w", "/w/sub"][..]),
     ) {
@@ -156,7 +156,7 @@ proptest! {
         let covered_down_to = |at: usize| drawn[..=at].iter().all(|one| scope_covers(one, &call));
 
         // By an answer.
-        let judged = JudgedCall::new(tool_name, input.clone(), PathBuf::from(cwd), None);
+        let judged = CheckedCall::new(tool_name, input.clone(), PathBuf::from(cwd), None);
         for (at, row) in rows.iter().enumerate() {
             prop_assert_eq!(lineage.may_allow(row.id, &judged), covered_down_to(at));
         }
@@ -167,7 +167,7 @@ proptest! {
         let policies = Policies::default();
         policies.load(all.clone());
         let ruling = policies.judge(&lineage, || None).judge(tool_name, &input, Path::new(cwd), None);
-        if ruling.say == Say::Allow {
+        if ruling.decision == GateDecision::Allow {
             for number in &ruling.rules {
                 let by = &given[usize::try_from(*number).expect("small")];
                 if by.maker < rows.len() {
@@ -179,7 +179,7 @@ proptest! {
 }
 
 #[test]
-fn a_session_allows_what_lies_within_every_scope_above() {
+fn a_session_may_allow_every_call_within_all_scopes_above() {
     let one = |rule: &'static str| Drawn { scope: vec![rule], hub_tools: true, deleted: false };
     let drawn = [one("Bash(find:*)"), one("Bash"), one("Bash(find src:*)"), one("Bash(ls:*)")];
     let rows = rows(&drawn);
@@ -188,8 +188,9 @@ fn a_session_allows_what_lies_within_every_scope_above() {
     let policies = Policies::default();
     policies.load(vec![rule_row(1, &given, &rows)]);
     let judge = policies.judge(&lineage, || None);
-    let say = |command: &str| judge.judge("Bash", &json!({ "command": command }), Path::new("/w"), None).say;
-    assert_eq!(say("find src"), Say::Allow);
-    assert_eq!(say("find lib"), Say::Nothing);
-    assert_eq!(say("find src -exec touch x +"), Say::Nothing);
+    let decision =
+        |command: &str| judge.judge("Bash", &json!({ "command": command }), Path::new("/w"), None).decision;
+    assert_eq!(decision("find src"), GateDecision::Allow);
+    assert_eq!(decision("find lib"), GateDecision::NoOpinion);
+    assert_eq!(decision("find src -exec touch x +"), GateDecision::NoOpinion);
 }

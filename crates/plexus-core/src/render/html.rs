@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use plexus_protocol::arbor::{Node, Role};
 use plexus_protocol::visible;
 
-use super::{blocks, decision, kind, name, outcome, ran, requested, result, result_word, said};
+use super::{blocks, decision, kind, name, outcome, ran, requested, result, result_word, text_of_block};
 
 /// The start of a page.
-pub(crate) fn page_begin(title: &str) -> String {
+pub(crate) fn page_start(title: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
@@ -46,7 +46,7 @@ pub(crate) fn html(nodes: &[Node]) -> String {
         };
         for block in blocks(node) {
             match kind(block) {
-                "text" => section(&mut out, class, class, &pre(said(block))),
+                "text" => section(&mut out, class, class, &pre(text_of_block(block))),
                 "thinking" => {
                     section(
                         &mut out,
@@ -119,7 +119,7 @@ mod tests {
         let hostile = "<script>alert(1)</script> \"' onload=x \u{1b}[31m\u{202e}gnp.exe";
         let shown = escaped(hostile);
         assert!(!shown.contains(['<', '>', '"', '\'', '\u{1b}', '\u{202e}']), "{shown}");
-        assert!(page_begin(hostile).contains("default-src 'none'"));
-        assert!(!page_begin(hostile).contains("<script>"));
+        assert!(page_start(hostile).contains("default-src 'none'"));
+        assert!(!page_start(hostile).contains("<script>"));
     }
 }

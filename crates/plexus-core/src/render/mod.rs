@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::edited::{answers, input_change};
 
-pub(crate) use html::{PAGE_END, html, page_begin};
+pub(crate) use html::{PAGE_END, html, page_start};
 
 /// Renders plain text.
 pub(crate) fn text(nodes: &[Node]) -> String {
@@ -25,7 +25,7 @@ pub(crate) fn text(nodes: &[Node]) -> String {
             Role::User | Role::Assistant => {
                 for block in blocks(node) {
                     match kind(block) {
-                        "text" => line(&mut out, speaker(node), said(block)),
+                        "text" => line(&mut out, speaker(node), text_of_block(block)),
                         "thinking" => {
                             line(&mut out, "thinking", block["thinking"].as_str().unwrap_or_default())
                         }
@@ -61,7 +61,7 @@ pub(crate) fn markdown(nodes: &[Node]) -> String {
                     match kind(block) {
                         "text" => {
                             let who = if node.summary.role == Role::User { "User" } else { "Assistant" };
-                            paragraph(&mut out, &format!("## {who}\n\n{}", said(block)));
+                            paragraph(&mut out, &format!("## {who}\n\n{}", text_of_block(block)));
                         }
                         "thinking" => {
                             paragraph(&mut out, &quoted(block["thinking"].as_str().unwrap_or_default()))
@@ -131,7 +131,7 @@ fn name(block: &Value) -> &str {
     block["name"].as_str().unwrap_or("?")
 }
 
-fn said(block: &Value) -> &str {
+fn text_of_block(block: &Value) -> &str {
     block["text"].as_str().unwrap_or_default()
 }
 
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edited_call_is_shown_with_what_ran_in_every_format() {
+    fn an_edited_call_is_shown_with_the_input_that_ran_in_every_format() {
         let nodes = conversation(json!({"command": "touch a"}), json!({"command": "touch <b>"}));
         assert!(
             text(&nodes).contains("Ran with an edited input: \n@@ command @@\n-touch a\n+touch <b>\n"),

@@ -55,7 +55,7 @@ impl Child {
             journal.changed().await;
         }
         // The change is seen again as long as the lines are unread.
-        disk.room().await;
+        disk.wait_for_space().await;
     }
 
     async fn ended(keeper: Option<&Keeper>) {

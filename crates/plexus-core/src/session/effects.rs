@@ -7,11 +7,11 @@ use plexus_agent::{SandboxState, read_sandbox};
 use plexus_book::{Meter as _, kill_point};
 use plexus_claude::Incoming;
 use plexus_protocol::AskedOf;
-use plexus_store::Open;
+use plexus_store::OpenFilter;
 
 use super::child::Child;
 use super::machine::{Cause, Effect, Exited, Input};
-use super::owner::{BATCH_BYTES, Closing, FIRST_PAUSE, LONGEST_PAUSE, Owner, now};
+use super::owner::{BATCH_BYTES, Closing, FIRST_PAUSE, MAX_PAUSE, Owner, now};
 
 /// The number of lines of stderr that a failed turn shows.
 const STDERR_LINES: usize = 20;
@@ -51,7 +51,7 @@ impl Owner {
                 Some(Input::Budget(usage, parts.commits.retry(|| parts.store.budget(id)).await))
             }
             Effect::LoadHeldCalls(key, ids) => {
-                let mut rows = parts.commits.retry(|| parts.store.living_calls(key)).await;
+                let mut rows = parts.commits.retry(|| parts.store.calls_without_result(key)).await;
                 rows.retain(|row| ids.contains(&row.tool_use_id));
                 Some(Input::HeldCalls(rows))
             }
@@ -61,7 +61,7 @@ impl Owner {
             }
             Effect::LoadOpenApprovals => {
                 let asked_of = AskedOf::Session { id }.key();
-                let which = || Open::AskedOf(asked_of.clone());
+                let which = || OpenFilter::AskedOf(asked_of.clone());
                 Some(Input::OpenApprovals(parts.commits.retry(|| parts.store.open_approvals(which())).await))
             }
             Effect::Reply(reply) => {
@@ -130,7 +130,7 @@ impl Owner {
             }
             tokio::select! {
                 () = self.parts.tasks.closing().cancelled() => return Err(Closing),
-                () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(MAX_PAUSE),
             }
         }
         Ok(())

@@ -63,7 +63,7 @@ impl Owner {
         if let Some(message) = behalf.clone().perform(self.project_changed()).await {
             return Err(StartFailure { reason: "project_changed", message });
         }
-        let user = self.parts.user_settings.counting().map_err(|why| StartFailure {
+        let user = self.parts.user_settings.effective().map_err(|why| StartFailure {
             reason: "bad_user_settings",
             message: format!(
                 "no agent is started while the user's settings cannot be used, because they may deny calls: {why}; fix \

@@ -3,6 +3,9 @@
 //! Lines are read in batches. A batch is stored in one commit, together with the offset it was read up to, before anything
 //! follows from it. While the store is unavailable nothing is answered and nothing more is read; a stop still works.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -27,7 +30,7 @@ const SMALL_BATCH_BYTES: usize = 8 * 1024;
 const PERMIT_WITHIN: Duration = Duration::from_millis(100);
 /// The pauses between tries to store or send something.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(50);
-pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+pub(super) const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// The hub shuts down: the task ends, and the next hub recovers the session from the store.
 #[derive(Debug)]
@@ -71,7 +74,7 @@ impl Owner {
         let shared = Shared {
             settings: Arc::clone(&parts.settings),
             policies: Arc::clone(&parts.policies),
-            room: Arc::clone(&parts.room),
+            reservations: Arc::clone(&parts.reservations),
             escalation: Arc::clone(&parts.escalation),
             metrics: Arc::clone(&parts.metrics),
         };
@@ -142,7 +145,7 @@ impl Owner {
             Ok(entries) => entries,
             Err(error) => {
                 tracing::error!(session = %self.machine.id(), %error, "the journal cannot be read; trying again");
-                tokio::time::sleep(LONGEST_PAUSE).await;
+                tokio::time::sleep(MAX_PAUSE).await;
                 return Ok(Unread::Maybe);
             }
         };
@@ -196,7 +199,7 @@ impl Owner {
             held.get_or_insert_with(|| self.parts.metrics.hold());
             tokio::select! {
                 () = self.parts.tasks.closing().cancelled() => return Err(Closing),
-                () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(MAX_PAUSE),
                 command = self.inbox.recv() => match command {
                     // Both may be large, and would be kept for an unknown time.
                     Some(Command::Prompt { reply, .. } | Command::Send { reply, .. }) => {

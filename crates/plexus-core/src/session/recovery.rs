@@ -48,7 +48,7 @@ impl Owner {
         let mut runs = Vec::new();
         for row in store.open_runs().await?.into_iter().filter(|run| run.key.session == id) {
             let (calls, approvals) =
-                (store.living_calls(row.key).await?, store.living_approvals(row.key).await?);
+                (store.calls_without_result(row.key).await?, store.approvals_without_result(row.key).await?);
             let sent = match row.state {
                 RunState::Running | RunState::Ending => self.attach(&row)?,
                 RunState::Starting | RunState::External | RunState::Ended => HashSet::new(),

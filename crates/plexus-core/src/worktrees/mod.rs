@@ -3,8 +3,8 @@
 //! worktree is and what counts as a change. Helper processes (`files`) do all work on its files. The hub itself only
 //! touches its own record and its notes.
 
-mod leave;
-mod making;
+mod create;
+mod delete;
 mod setup;
 
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use std::sync::Arc;
 use plexus_files::{CountChanges, DiffWorktree, HelperError, Verb, WorktreeFault};
 use plexus_protocol::worktree::{Worktree, WorktreeView};
 use plexus_protocol::{Error, ErrorKind, SessionId, shorten};
-use plexus_worktree::{Began, Notes, Record, WorktreeDiff, WorktreeError};
+use plexus_worktree::{InitialState, Notes, Record, WorktreeDiff, WorktreeError};
 use serde_json::Value;
 
 use crate::Settings;
 use crate::parts::Parts;
 
-pub(crate) use making::Making;
+pub(crate) use create::PendingWorktree;
 
 /// The maximum length of an error message.
 const ERROR_BYTES: usize = 500;
@@ -58,7 +58,7 @@ fn notes(settings: &Settings) -> Notes {
 }
 
 /// The error message, shortened and made safe to display: a child can choose file names.
-fn told(error: &WorkError) -> String {
+fn message_of(error: &WorkError) -> String {
     let mut text = Value::String(error.to_string());
     shorten(&mut text, ERROR_BYTES);
     text.as_str().unwrap_or_default().to_owned()
@@ -83,7 +83,7 @@ impl Worktrees {
     ) -> Result<WorktreeDiff, Error> {
         let diff = |baseline| DiffWorktree { worktree, baseline, only };
         self.compare(session, diff).await.map_err(|error| {
-            let message = format!("the worktree cannot be compared: {}", told(&error));
+            let message = format!("the worktree cannot be compared: {}", message_of(&error));
             Error::new(ErrorKind::WorktreeFailed, message)
         })
     }
@@ -93,7 +93,7 @@ impl Worktrees {
         let count = |baseline| CountChanges { worktree: worktree.clone(), baseline };
         let (changes, error) = match self.compare(session, count).await {
             Ok(changes) => (Some(changes), None),
-            Err(error) => (None, Some(told(&error))),
+            Err(error) => (None, Some(message_of(&error))),
         };
         let Worktree { path, branch, base, .. } = worktree;
         WorktreeView { path, branch, base: Some(base), changes, error }
@@ -109,7 +109,7 @@ impl Worktrees {
         V: Verb<Answer = Result<T, WorktreeFault>>,
     {
         let record = record(&self.parts.settings, session);
-        let Began { index, baseline } = off_thread(move || record.began()).await?;
+        let InitialState { index, baseline } = off_thread(move || record.initial_state()).await?;
         Ok(self.parts.files.call(verb(baseline), Some(&index), &mut tokio::io::sink()).await??)
     }
 }

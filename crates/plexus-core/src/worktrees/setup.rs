@@ -30,10 +30,10 @@ pub(super) struct Setup {
 }
 
 /// Why a running command is ended.
-enum Cut {
-    TooLong,
+enum StoppedBy {
+    Timeout,
     Closing,
-    Gone,
+    Disconnected,
 }
 
 impl Setup {
@@ -42,26 +42,28 @@ impl Setup {
         self,
         parts: &Arc<Parts>,
         session: SessionId,
-        gone: &CancellationToken,
+        disconnected: &CancellationToken,
     ) -> Result<(), Error> {
         let dir = setup_dir(parts, session);
         let keeper = self.start(parts, session, &dir).map_err(|error| {
             Error::new(ErrorKind::SetupFailed, format!("the setup command could not be started: {error}"))
         })?;
-        let cut = tokio::select! {
+        let stopped_by = tokio::select! {
             () = keeper.ended() => None,
-            () = tokio::time::sleep(self.within) => Some(Cut::TooLong),
-            () = parts.tasks.closing().cancelled() => Some(Cut::Closing),
-            () = gone.cancelled() => Some(Cut::Gone),
+            () = tokio::time::sleep(self.within) => Some(StoppedBy::Timeout),
+            () = parts.tasks.closing().cancelled() => Some(StoppedBy::Closing),
+            () = disconnected.cancelled() => Some(StoppedBy::Disconnected),
         };
         keeper.stop(&dir, &session.to_string()).await;
         parts.keepers.remove(session);
         let exit = read_exit(&dir);
-        let message = match (cut, &exit) {
+        let message = match (stopped_by, &exit) {
             (None, Some(Exit { code: Some(0), .. })) => return Ok(()),
-            (Some(Cut::Closing), _) => return Err(shutting_down()),
-            (Some(Cut::Gone), _) => return Err(Error::new(ErrorKind::Internal, "the caller has gone")),
-            (Some(Cut::TooLong), _) => {
+            (Some(StoppedBy::Closing), _) => return Err(shutting_down()),
+            (Some(StoppedBy::Disconnected), _) => {
+                return Err(Error::new(ErrorKind::Internal, "the caller has gone"));
+            }
+            (Some(StoppedBy::Timeout), _) => {
                 format!("the setup command was ended after {} s", self.within.as_secs())
             }
             (None, Some(Exit { code: Some(code), .. })) => {
@@ -100,10 +102,10 @@ impl Setup {
         // Registers the keeper before it starts anything: the doors must reject its descendants, and the next hub must
         // find it.
         parts.keepers.insert(session, keeper.identity().pid);
-        let told = std::fs::write(keeper_file(dir), serde_json::to_vec(keeper.identity())?)
+        let released = std::fs::write(keeper_file(dir), serde_json::to_vec(keeper.identity())?)
             .and_then(|()| Outbox::open(dir))
             .and_then(|(mut outbox, _)| outbox.go(&launch.nonce));
-        if let Err(error) = told {
+        if let Err(error) = released {
             parts.keepers.remove(session);
             // The keeper waits for a start signal that never comes, and then exits.
             let _ = keeper.kill();
@@ -114,7 +116,7 @@ impl Setup {
 }
 
 /// Ends a setup command that a killed hub left running, with all its descendants.
-pub(super) async fn end_left_over(parts: &Parts, session: SessionId) {
+pub(super) async fn stop_orphaned_setup(parts: &Parts, session: SessionId) {
     let dir = setup_dir(parts, session);
     let known = std::fs::read(keeper_file(&dir)).ok().and_then(|text| serde_json::from_slice(&text).ok());
     // A keeper reaches more processes than the marker in the environment does, so it goes first.

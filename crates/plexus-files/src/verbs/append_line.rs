@@ -54,8 +54,8 @@ fn append(path: &Path, line: &str) -> Result<(), FileError> {
         file.seek(SeekFrom::End(-1))?;
         file.read_exact(&mut last)?;
     }
-    let begin = if last == [b'\n'] { "" } else { "\n" };
-    file.write_all(format!("{begin}{line}\n").as_bytes())?;
+    let separator = if last == [b'\n'] { "" } else { "\n" };
+    file.write_all(format!("{separator}{line}\n").as_bytes())?;
     Ok(file.sync_data()?)
 }
 
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_never_spoilt_by_one_that_broke_off() {
+    fn an_incomplete_line_does_not_corrupt_the_next() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("heads");
         append(&file, "one").unwrap();

@@ -25,11 +25,13 @@ impl From<CountChanges> for Request {
 impl Verb for CountChanges {
     type Answer = Result<WorktreeChanges, WorktreeFault>;
 
-    const KIND: Kind = Kind::Look;
+    const KIND: Kind = Kind::Compare;
     const MAX_BODY: u64 = 0;
 
     fn perform(self, input: Input) -> (Self::Answer, Output) {
-        let counted = input.began(self.baseline).and_then(|began| changes(&self.worktree, &began));
+        let counted = input
+            .initial_state(self.baseline)
+            .and_then(|initial_state| changes(&self.worktree, &initial_state));
         (counted.map_err(Into::into), Output::default())
     }
 }

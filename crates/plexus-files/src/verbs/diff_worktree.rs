@@ -27,12 +27,13 @@ impl From<DiffWorktree> for Request {
 impl Verb for DiffWorktree {
     type Answer = Result<WorktreeDiff, WorktreeFault>;
 
-    const KIND: Kind = Kind::Look;
+    const KIND: Kind = Kind::Compare;
     const MAX_BODY: u64 = 0;
 
     fn perform(self, input: Input) -> (Self::Answer, Output) {
-        let began = input.began(self.baseline);
-        let compared = began.and_then(|began| diff(&self.worktree, &began, self.only.as_deref()));
+        let initial_state = input.initial_state(self.baseline);
+        let compared = initial_state
+            .and_then(|initial_state| diff(&self.worktree, &initial_state, self.only.as_deref()));
         (compared.map_err(Into::into), Output::default())
     }
 }

@@ -14,9 +14,9 @@ use crate::request::{Input, Kind, Output, Request, Verb};
 /// The number of bytes to read from the end of a transcript.
 const END: u64 = 64 * 1024 * 1024;
 /// The longest line that can contain a cost, in bytes.
-const LONGEST_LINE: usize = 256 * 1024;
+const MAX_LINE_BYTES: usize = 256 * 1024;
 /// The maximum number of projects to search.
-const MOST_PROJECTS: usize = 100_000;
+const MAX_PROJECTS: usize = 100_000;
 /// The start of a line that contains the cost of a conversation. A process writes one when it exits.
 const COST: &[u8] = br#"{"type":"cost-state""#;
 
@@ -59,7 +59,7 @@ impl Verb for FindTranscripts {
 }
 
 fn find(projects: &Path, name: &str) -> Option<File> {
-    let projects = projects.read_dir().ok()?.flatten().take(MOST_PROJECTS);
+    let projects = projects.read_dir().ok()?.flatten().take(MAX_PROJECTS);
     projects.map(|project| project.path().join(name)).find_map(|path| open_regular(&path).ok())
 }
 
@@ -99,7 +99,7 @@ impl Lines {
     }
 
     fn push(&mut self, part: &[u8]) {
-        self.too_long |= self.line.len() + part.len() > LONGEST_LINE;
+        self.too_long |= self.line.len() + part.len() > MAX_LINE_BYTES;
         if self.too_long {
             self.line.clear();
         } else {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_spent_is_what_the_last_process_said() {
+    fn the_cost_is_the_one_that_the_last_process_reported() {
         let lines = "{\"type\":\"user\"}\n{\"type\":\"cost-state\",\"totalCostUSD\":0.5}\n{\"type\":\"user\",\"x\":\"cost-state\"}\n\
                      {\"type\":\"cost-state\",\"totalCostUSD\":1.25}\n{\"type\":\"cost-state\",\"totalCo";
         assert_eq!(spent_in(lines.as_bytes(), 0), 1.25);
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(spent_in(cost, 3 * END), 0.0, "the rest of a line without an end");
         let long = [
             &b"{\"type\":\"cost-state\",\"x\":\""[..],
-            &vec![b'x'; LONGEST_LINE],
+            &vec![b'x'; MAX_LINE_BYTES],
             b"\",\"totalCostUSD\":9}\n",
         ];
         assert_eq!(spent_in(&[&cost[..], &long.concat()].concat(), 0), 1.5);

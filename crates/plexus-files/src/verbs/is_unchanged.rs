@@ -26,11 +26,11 @@ impl From<IsUnchanged> for Request {
 impl Verb for IsUnchanged {
     type Answer = Result<bool, WorktreeFault>;
 
-    const KIND: Kind = Kind::Look;
+    const KIND: Kind = Kind::Compare;
     const MAX_BODY: u64 = 0;
 
     fn perform(self, input: Input) -> (Self::Answer, Output) {
-        let began = self.baseline.and_then(|baseline| input.began(baseline).ok());
-        (is_unchanged(&self.worktree, began.as_ref()).map_err(Into::into), Output::default())
+        let initial_state = self.baseline.and_then(|baseline| input.initial_state(baseline).ok());
+        (is_unchanged(&self.worktree, initial_state.as_ref()).map_err(Into::into), Output::default())
     }
 }

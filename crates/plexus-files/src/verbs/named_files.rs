@@ -10,9 +10,9 @@ use super::read_file::{FileError, open_regular};
 use crate::request::{Input, Kind, Output, Request, Verb};
 
 /// The largest file to hash, in bytes.
-const LARGEST: u64 = 64 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// The maximum number of words to check.
-const MOST_WORDS: usize = 10_000;
+const MAX_WORDS: usize = 10_000;
 
 /// Finds the project files that words name.
 #[derive(Debug, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ impl Verb for NamedFiles {
     const MAX_BODY: u64 = 0;
 
     fn perform(self, _input: Input) -> (Self::Answer, Output) {
-        let too_many = self.words.len() > MOST_WORDS;
+        let too_many = self.words.len() > MAX_WORDS;
         let find = |word: &String| match too_many {
             true => Err(FileError::Io("too many words".to_owned())),
             false => named(&self.dir, word),
@@ -65,7 +65,7 @@ fn named(dir: &Path, word: &str) -> Result<Option<NamedFile>, FileError> {
 }
 
 fn hash(path: &Path) -> Result<String, FileError> {
-    let mut file = open_regular(path)?.take(LARGEST + 1);
+    let mut file = open_regular(path)?.take(MAX_FILE_BYTES + 1);
     let (mut hash, mut piece, mut size) = (Sha256::new(), [0; 64 * 1024], 0);
     loop {
         match file.read(&mut piece)? {
@@ -76,7 +76,7 @@ fn hash(path: &Path) -> Result<String, FileError> {
             }
         }
     }
-    if size > LARGEST {
+    if size > MAX_FILE_BYTES {
         return Err(FileError::Io("too large".to_owned()));
     }
     Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())

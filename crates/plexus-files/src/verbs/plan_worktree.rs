@@ -22,7 +22,7 @@ impl From<PlanWorktree> for Request {
 impl Verb for PlanWorktree {
     type Answer = Result<Plan, WorktreeFault>;
 
-    const KIND: Kind = Kind::Look;
+    const KIND: Kind = Kind::Compare;
     const MAX_BODY: u64 = 0;
 
     fn perform(self, _input: Input) -> (Self::Answer, Output) {

@@ -116,7 +116,7 @@ mod tests {
     use rustix::fs::{CWD, Mode, mkfifoat};
 
     #[test]
-    fn the_beginning_of_a_file_is_read() {
+    fn the_start_of_a_file_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         std::fs::write(&path, "12345").unwrap();

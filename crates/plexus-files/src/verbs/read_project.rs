@@ -18,10 +18,10 @@ const AGENTS: &str = ".claude/agents";
 /// Directories that are never loaded, but are reported if they exist.
 const LEFT_OUT: [&str; 2] = [".claude/skills", ".claude/commands"];
 
-const MOST_AGENTS: usize = 100;
+const MAX_AGENTS: usize = 100;
 /// The maximum size of one file, and of all files together, in bytes.
-const LARGEST: u64 = 4 * 1024 * 1024;
-const MOST_BYTES: u64 = 16 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
+const MAX_TOTAL_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Reads the configuration files of a project.
 #[derive(Debug, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ impl Verb for ReadProject {
     type Answer = Result<ProjectFiles, ProjectFault>;
 
     const KIND: Kind = Kind::Read;
-    const MAX_BODY: u64 = MOST_BYTES;
+    const MAX_BODY: u64 = MAX_TOTAL_BYTES;
 
     fn perform(self, _input: Input) -> (Self::Answer, Output) {
         let files = match project_files(&self.dir) {
@@ -102,8 +102,8 @@ fn project_files(dir: &Path) -> Result<BTreeMap<String, Vec<u8>>, ProjectFault> 
             } else if name.ends_with(".md") {
                 found.add(name.clone()).map_err(|why| fault(&name, why))?;
             }
-            if found.files.len() + folders_seen > MOST_AGENTS {
-                return Err(fault(AGENTS, format!("more than {MOST_AGENTS} files and folders")));
+            if found.files.len() + folders_seen > MAX_AGENTS {
+                return Err(fault(AGENTS, format!("more than {MAX_AGENTS} files and folders")));
             }
         }
     }
@@ -118,9 +118,9 @@ struct Found<'a> {
 
 impl Found<'_> {
     fn add(&mut self, path: String) -> Result<(), FileError> {
-        let (content, size) = read(&self.dir.join(&path), LARGEST)?;
+        let (content, size) = read(&self.dir.join(&path), MAX_FILE_BYTES)?;
         self.bytes += size;
-        if size > LARGEST || self.bytes > MOST_BYTES {
+        if size > MAX_FILE_BYTES || self.bytes > MAX_TOTAL_BYTES {
             return Err(FileError::Io("too large".to_owned()));
         }
         self.files.insert(path, content);
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_project_brings_along_is_read_and_nothing_else() {
+    fn only_the_configuration_of_a_project_is_read() {
         let dir = tempfile::tempdir().unwrap();
         assert!(project_files(dir.path()).unwrap().is_empty());
         let write = |path: &str| {
@@ -163,11 +163,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let agents = dir.path().join(AGENTS);
         std::fs::create_dir_all(&agents).unwrap();
-        std::fs::File::create(agents.join("large.md")).unwrap().set_len(LARGEST + 1).unwrap();
+        std::fs::File::create(agents.join("large.md")).unwrap().set_len(MAX_FILE_BYTES + 1).unwrap();
         assert_eq!(project_files(dir.path()).unwrap_err().file, ".claude/agents/large.md");
         std::fs::remove_file(agents.join("large.md")).unwrap();
         let mut deep = agents.clone();
-        for _ in 0..=MOST_AGENTS {
+        for _ in 0..=MAX_AGENTS {
             deep.push("d");
         }
         std::fs::create_dir_all(&deep).unwrap();

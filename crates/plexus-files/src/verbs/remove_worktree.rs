@@ -23,7 +23,7 @@ impl From<RemoveWorktree> for Request {
 impl Verb for RemoveWorktree {
     type Answer = Result<(), WorktreeFault>;
 
-    const KIND: Kind = Kind::Make;
+    const KIND: Kind = Kind::Create;
     const MAX_BODY: u64 = 0;
 
     fn perform(self, _input: Input) -> (Self::Answer, Output) {

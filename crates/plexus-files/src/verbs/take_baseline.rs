@@ -23,7 +23,7 @@ impl From<TakeBaseline> for Request {
 impl Verb for TakeBaseline {
     type Answer = Result<Baseline, WorktreeFault>;
 
-    const KIND: Kind = Kind::Make;
+    const KIND: Kind = Kind::Create;
     const MAX_BODY: u64 = 0;
 
     fn perform(self, input: Input) -> (Self::Answer, Output) {

@@ -8,7 +8,8 @@ use std::ops::ControlFlow;
 use super::hazards::{Hazard, HazardKind, hazards};
 use super::operands::{Operand, OperandJudge};
 use super::options::{
-    self, AfterDashes, Effect, Input, OperandAccess, Operands, OptionSpec, Order, Style, Table, Takes, Trust,
+    self, AfterDashes, Effect, Input, OperandAccess, Operands, OptionSpec, OptionValue, Order, Style, Table,
+    Trust,
 };
 use super::repository;
 use super::script::{Expansion, Piece, Word};
@@ -120,7 +121,7 @@ impl<'w> Arguments<'w> {
         if let Some((name, _)) = start.split_once('=')
             && stays
             && let Some(OptionSpec { value, effect: Effect::Harmless, .. }) = table.option(name)
-            && matches!(value, Takes::Value(ValueCheck::Any) | Takes::Attached(ValueCheck::Any))
+            && matches!(value, OptionValue::Value(ValueCheck::Any) | OptionValue::Attached(ValueCheck::Any))
         {
             return ControlFlow::Continue(());
         }
@@ -250,7 +251,7 @@ impl<'w> Arguments<'w> {
             match table.option(&format!("-{letter}")) {
                 Some(option) => {
                     let value = match option.value {
-                        Takes::Value(check) => Some(check),
+                        OptionValue::Value(check) => Some(check),
                         _ => None,
                     };
                     self.effect(option, 1, value.map(|check| (check, self.at)));

@@ -17,7 +17,7 @@ pub(super) type Read<T> = Result<T, Unreadable>;
 
 /// A here-document whose body follows later.
 #[derive(Debug)]
-pub(super) struct Announced {
+pub(super) struct HereDocument {
     pub(super) delimiter: String,
     pub(super) quoted: bool,
     pub(super) strip_tabs: bool,
@@ -33,13 +33,13 @@ pub(super) struct Cursor<'a> {
     pub(super) depth: usize,
     /// The number of open `$( )`: some shells parse `case` and comments differently inside.
     pub(super) substitutions: usize,
-    pub(super) announced: Vec<Announced>,
+    pub(super) here_documents: Vec<HereDocument>,
     pub(super) script: Script,
 }
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(src: &'a str, depth: usize) -> Self {
-        Self { src, pos: 0, depth, substitutions: 0, announced: Vec::new(), script: Script::default() }
+        Self { src, pos: 0, depth, substitutions: 0, here_documents: Vec::new(), script: Script::default() }
     }
 
     /// The next byte, uninterpreted.

@@ -440,11 +440,11 @@ fn names_program(word: &str) -> bool {
     let program = |name: &str| PROGRAM_OPTIONS.iter().any(|part| name.contains(part));
     word.starts_with("+!")
         || option.starts_with("--") && (option == "--pre" || program(option))
-        || option.len() < word.len() && tells_program(option)
+        || option.len() < word.len() && names_program_variable(option)
 }
 
 /// Whether other programs run the value of a variable with this name.
-pub(super) fn tells_program(name: &str) -> bool {
+pub(super) fn names_program_variable(name: &str) -> bool {
     let is_plain = name.bytes().all(|b| b == b'_' || b.is_ascii_uppercase() || b.is_ascii_digit());
     let small = name.to_ascii_lowercase();
     is_plain

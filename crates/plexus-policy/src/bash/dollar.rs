@@ -82,11 +82,11 @@ impl Cursor<'_> {
     /// Parses `… )`: the commands of a substitution.
     pub(super) fn substitution_body(&mut self) -> Read<()> {
         self.nested(|cursor| {
-            let announced = cursor.announced.len();
+            let here_documents = cursor.here_documents.len();
             cursor.substitutions += 1;
             cursor.list(&[])?;
             cursor.substitutions -= 1;
-            if cursor.announced.len() != announced {
+            if cursor.here_documents.len() != here_documents {
                 return Err(Unreadable("a here-document does not end"));
             }
             cursor.expect(b')', "a parenthesis is not closed")

@@ -190,14 +190,14 @@ pub(super) enum AfterDashes {
 /// One option.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OptionSpec {
-    pub(super) value: Takes,
+    pub(super) value: OptionValue,
     pub(super) effect: Effect,
-    pub(super) then: Then,
+    pub(super) then: NextWord,
 }
 
 /// Whether an option takes a value, and which values are harmless.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Takes {
+pub(super) enum OptionValue {
     Nothing,
     /// In the same word or in the next.
     Value(ValueCheck),
@@ -219,7 +219,8 @@ pub(super) enum Effect {
 
 /// What follows an option and its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum NextWord {
+    /// More words of the command.
     Words,
     /// The arguments of the program that the option runs.
     Own,

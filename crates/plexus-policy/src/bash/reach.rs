@@ -2,7 +2,7 @@
 //! doubt includes too many. If more may run than it can find, it reports the reason.
 
 use super::commands::SHELLS;
-use super::data::{is_interpreter, may_run_commands, takes_data, tells_program};
+use super::data::{is_interpreter, may_run_commands, names_program_variable, takes_data};
 use super::hazards::{HazardKind, hazards};
 use super::reader;
 use super::script::{Doubt, Part, Script, Word, base_name};
@@ -12,7 +12,7 @@ use super::wrappers::{Inside, insides, may_take_next};
 use crate::wildcard::KnownLine;
 
 /// How many of a runner's arguments are searched for its command.
-pub(super) const LOOKED_THROUGH: usize = 40;
+pub(super) const MAX_ARGUMENTS: usize = 40;
 
 /// The maximum number of commands to examine.
 const MAX_LINES: usize = 200;
@@ -58,8 +58,9 @@ impl Reach {
         for part in &script.parts {
             if part.words.is_empty() {
                 self.scripts_named(part);
-                let told = part.assignments.iter().filter(|assignment| tells_program(&assignment.name));
-                self.suspect(told.map(|assignment| &assignment.value), depth);
+                let named_programs =
+                    part.assignments.iter().filter(|assignment| names_program_variable(&assignment.name));
+                self.suspect(named_programs.map(|assignment| &assignment.value), depth);
             } else {
                 self.part(part, depth);
             }
@@ -150,8 +151,8 @@ impl Reach {
             self.runner(part, *from, *inside, depth);
         }
         // A program may run the value of a variable: a pager, an editor, a compiler.
-        let told = part.assignments.iter().filter(|assignment| !is_harmless(assignment, Alone::No));
-        self.suspect(told.map(|assignment| &assignment.value), depth);
+        let risky = part.assignments.iter().filter(|assignment| !is_harmless(assignment, Alone::No));
+        self.suspect(risky.map(|assignment| &assignment.value), depth);
         if !takes_data(&part.words) {
             let operands = if insides.is_empty() { &part.words[1..] } else { &[] };
             self.suspect(operands.iter().chain(&part.stdin), depth);
@@ -184,7 +185,7 @@ impl Reach {
             return;
         }
         let name = part.words[0].literal().map(base_name).unwrap_or_default();
-        if part.words.len().saturating_sub(from) > LOOKED_THROUGH && inside == Inside::Anywhere {
+        if part.words.len().saturating_sub(from) > MAX_ARGUMENTS && inside == Inside::Anywhere {
             self.unseen = self.unseen.or(Some("a wrapper has too many arguments to look through"));
         }
         let replaced = replacement(name, &part.words);
@@ -194,7 +195,7 @@ impl Reach {
             self.unseen = self.unseen.or(Some("a wrapper's command is not known before it runs"));
         }
         let mut operands = 0;
-        for at in (from..part.words.len()).take(LOOKED_THROUGH) {
+        for at in (from..part.words.len()).take(MAX_ARGUMENTS) {
             match part.words[at].literal() {
                 Some(text) if begins(text) => {
                     self.unseen = self.unseen.or(Some("a wrapper's command is not known before it runs"));
@@ -211,8 +212,7 @@ impl Reach {
                     }
                 }
                 Some(text) => {
-                    let mut words: Vec<Word> =
-                        part.words[at..].iter().take(LOOKED_THROUGH).cloned().collect();
+                    let mut words: Vec<Word> = part.words[at..].iter().take(MAX_ARGUMENTS).cloned().collect();
                     // What follows is ambiguous, so it counts as unknown for this command.
                     if inside == Inside::Anywhere || adds_operands(name) {
                         words.push(Word::unknown());

@@ -29,7 +29,7 @@ impl Cursor<'_> {
         if self.raw().is_some() {
             return Err(Unreadable("a parenthesis closes nothing"));
         }
-        if !self.announced.is_empty() {
+        if !self.here_documents.is_empty() {
             return Err(Unreadable("a here-document does not end"));
         }
         Ok(())
@@ -209,14 +209,14 @@ impl Cursor<'_> {
 
     fn simple(&mut self) -> Read<()> {
         // The slot is reserved immediately: the body of a here-document is read later and must find its command.
-        let place = self.script.parts.len();
+        let part_index = self.script.parts.len();
         self.script.parts.push(Part::default());
         let mut part = Part::default();
         let mut any = false;
         let start = self.pos;
         loop {
             self.skip_blanks();
-            if self.redirect(Some(place))? {
+            if self.redirect(Some(part_index))? {
                 any = true;
                 continue;
             }
@@ -251,7 +251,7 @@ impl Cursor<'_> {
                 self.doubt(Doubt::Shifted("zsh runs a command for a redirection that stands alone"));
             }
         }
-        if let Some(slot) = self.script.parts.get_mut(place) {
+        if let Some(slot) = self.script.parts.get_mut(part_index) {
             part.stdin = slot.stdin.take();
             *slot = part;
         }

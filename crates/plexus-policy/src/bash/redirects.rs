@@ -1,7 +1,7 @@
 //! Parses redirections, here-documents and `[[ … ]]`: the places where a word names a file or holds a text instead of
 //! being an argument.
 
-use super::cursor::{Announced, Cursor, Read, Unreadable};
+use super::cursor::{Cursor, HereDocument, Read, Unreadable};
 use super::script::{Access, Doubt, Redirect, Word};
 use super::words::Quoting;
 use super::{ARITHMETIC, SHELLS_DISAGREE, zsh};
@@ -37,7 +37,7 @@ impl Cursor<'_> {
         self.skip_blanks();
         if let Kind::HereDocument { strip_tabs } = kind {
             let (delimiter, quoted) = self.delimiter()?;
-            self.announced.push(Announced { delimiter, quoted, strip_tabs, part });
+            self.here_documents.push(HereDocument { delimiter, quoted, strip_tabs, part });
             return Ok(true);
         }
         let target = self.word()?.ok_or(Unreadable("a redirection leads nowhere"))?.word;
@@ -74,7 +74,7 @@ impl Cursor<'_> {
 
     /// Records the text that a command reads.
     fn give(&mut self, part: Option<usize>, text: Word) {
-        if let Some(part) = part.and_then(|place| self.script.parts.get_mut(place)) {
+        if let Some(part) = part.and_then(|part_index| self.script.parts.get_mut(part_index)) {
             part.stdin = Some(text);
         }
     }
@@ -103,28 +103,28 @@ impl Cursor<'_> {
 
     /// Reads the bodies of the here-documents announced on the line that just ended.
     pub(super) fn documents(&mut self) -> Read<()> {
-        for announced in std::mem::take(&mut self.announced) {
-            let text = self.document(&announced)?;
-            self.give(announced.part, text);
+        for here_document in std::mem::take(&mut self.here_documents) {
+            let text = self.document(&here_document)?;
+            self.give(here_document.part, text);
         }
         Ok(())
     }
 
-    fn document(&mut self, announced: &Announced) -> Read<Word> {
+    fn document(&mut self, here_document: &HereDocument) -> Read<Word> {
         let start = self.pos;
         loop {
             let line_start = self.pos;
             let rest = &self.src[self.pos..];
             let end = rest.find('\n').unwrap_or(rest.len());
             let line = &rest[..end];
-            let stripped = if announced.strip_tabs { line.trim_start_matches('\t') } else { line };
-            if stripped == announced.delimiter {
+            let stripped = if here_document.strip_tabs { line.trim_start_matches('\t') } else { line };
+            if stripped == here_document.delimiter {
                 self.pos += end;
                 let body = &self.src[start..line_start];
-                return if announced.quoted { Ok(Word::text(body)) } else { self.expanded(body) };
+                return if here_document.quoted { Ok(Word::text(body)) } else { self.expanded(body) };
             }
             // Some shells also accept `EOF)` as the end.
-            let tail = stripped.strip_prefix(announced.delimiter.as_str()).unwrap_or_default();
+            let tail = stripped.strip_prefix(here_document.delimiter.as_str()).unwrap_or_default();
             if tail.starts_with([')', '`', ' ', '\t']) || end == rest.len() {
                 return Err(Unreadable("a here-document does not end"));
             }

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_that_writes_is_told_from_one_that_reads() {
+    fn a_writing_statement_is_distinguished_from_a_reading_one() {
         for statement in [
             "select replace(a, 'x', 'y'), updated_at from t",
             "with t as (select 1) select * from t",

@@ -3,7 +3,7 @@
 //! match.
 
 use super::data::tokens;
-use super::reach::{LOOKED_THROUGH, MAX_DEPTH, Reach};
+use super::reach::{MAX_ARGUMENTS, MAX_DEPTH, Reach};
 use super::reader;
 use super::script::Word;
 use crate::wildcard::BETWEEN;
@@ -61,7 +61,7 @@ impl Reach {
             self.line(&plain);
         }
         let mut all_options = true;
-        for at in 2..words.len().min(LOOKED_THROUGH) {
+        for at in 2..words.len().min(MAX_ARGUMENTS) {
             let is_option = |at: usize| text(at).starts_with(['-', '+']);
             if !is_option(at - 1) {
                 // It may be the value of the option before it; otherwise it is the first operand.

@@ -82,10 +82,11 @@ pub(crate) fn unwrap(part: &Part) -> Option<Inner> {
 
 /// The words that a wildcard does not cover: a rule must name all words up to the last of them.
 pub(crate) fn must_be_named(part: &Part) -> Vec<usize> {
-    let places = |words: &[Word]| -> Vec<usize> { hazards(words).iter().map(|hazard| hazard.at).collect() };
+    let positions =
+        |words: &[Word]| -> Vec<usize> { hazards(words).iter().map(|hazard| hazard.at).collect() };
     let name = part.words.first().and_then(Word::literal).map(base_name).unwrap_or_default();
     if !RUNNERS.contains(&name) {
-        return places(&part.words);
+        return positions(&part.words);
     }
     // Alone it prints the environment.
     if name == "env" && part.words.len() == 1 {
@@ -110,14 +111,14 @@ pub(crate) fn must_be_named(part: &Part) -> Vec<usize> {
                 return vec![usize::MAX];
             };
             let mut named = vec![at];
-            named.extend(places(&inner.words).into_iter().map(|place| place.saturating_add(at)));
+            named.extend(positions(&inner.words).into_iter().map(|position| position.saturating_add(at)));
             return named;
         }
         Some(Inner::Script(_)) => None,
         None if SHELLS.contains(&name) && part.words.get(1).is_none_or(|word| !plain(word)) => None,
         None => command_inside(&part.words),
     };
-    let mut named = places(&part.words);
+    let mut named = positions(&part.words);
     named.push(inside.unwrap_or(usize::MAX));
     named
 }

@@ -63,7 +63,7 @@ impl Cursor<'_> {
         if written.bare() == Some("}") {
             return Err(Unreadable(SHELLS_DISAGREE));
         }
-        if !self.announced.is_empty() && self.src[start..self.pos].contains('\n') {
+        if !self.here_documents.is_empty() && self.src[start..self.pos].contains('\n') {
             return Err(Unreadable("a line goes on where a here-document should begin"));
         }
         Ok(Some(written))

@@ -4,7 +4,7 @@
 use std::cell::OnceCell;
 use std::path::Path;
 
-use super::{Authority, Place, Policy, Verdict, VerdictEffect};
+use super::{Authority, Policy, RulePosition, Verdict, VerdictEffect};
 use crate::bash::{self, Access, Alone, Inner, Part, Piece, Redirect, Script, Word};
 use crate::call::Call;
 use crate::paths;
@@ -26,7 +26,7 @@ impl Policy {
             Ok(()) if search.by.is_empty() => "no rule is about it".to_owned(),
             Err(missing) => missing,
             Ok(()) => {
-                let by: Vec<_> = search.by.iter().map(|place| self.decider(*place)).collect();
+                let by: Vec<_> = search.by.iter().map(|position| self.decider(*position)).collect();
                 let names: Vec<_> =
                     by.iter().map(|by| format!("`{}` of {}", by.entry.rule(), by.level_name)).collect();
                 let why = format!("it is allowed by {}", names.join(", "));
@@ -44,7 +44,7 @@ pub(super) struct Search<'p, 'c> {
     pub(super) call: &'c Call<'c>,
     /// Which levels may allow this call; evaluated once each.
     authority: Vec<OnceCell<bool>>,
-    by: Vec<Place>,
+    by: Vec<RulePosition>,
 }
 
 /// The call is allowed, or this is missing.
@@ -56,15 +56,15 @@ impl<'p, 'c> Search<'p, 'c> {
     }
 
     /// Takes the first matching rule that is in force and was given with authority.
-    fn take(&mut self, mut says_so: impl FnMut(&Policy, Place, &Specifier, &str) -> bool) -> bool {
-        let found = self.policy.in_force(&self.policy.allow, self.call).find(|place| {
-            let rule = self.policy.entry(*place).rule();
-            says_so(self.policy, *place, &rule.specifier, &rule.tool) && self.may_allow(place.level)
+    fn take(&mut self, mut allows: impl FnMut(&Policy, RulePosition, &Specifier, &str) -> bool) -> bool {
+        let found = self.policy.in_force(&self.policy.allow, self.call).find(|position| {
+            let rule = self.policy.entry(*position).rule();
+            allows(self.policy, *position, &rule.specifier, &rule.tool) && self.may_allow(position.level)
         });
-        if let Some(place) = found
-            && !self.by.contains(&place)
+        if let Some(position) = found
+            && !self.by.contains(&position)
         {
-            self.by.push(place);
+            self.by.push(position);
         }
         found.is_some()
     }
@@ -89,11 +89,11 @@ impl<'p, 'c> Search<'p, 'c> {
                     .map_err(|bash::Unreadable(why)| format!("the command cannot be read: {why}"))?;
                 return self.script(script, 0);
             }
-            Subject::Place(_, None) => return Err("its path cannot be known".to_owned()),
-            Subject::Place(family, Some(place)) => match place.extent {
-                Extent::Itself => place.target.real.iter().all(|real| self.path(*family, real)),
+            Subject::Path(_, None) => return Err("its path cannot be known".to_owned()),
+            Subject::Path(family, Some(path)) => match path.extent {
+                Extent::Itself => path.target.real.iter().all(|real| self.path(*family, real)),
                 // The rule must match everything that may lie below, at any depth.
-                Extent::Below(_) => place.target.real.iter().all(|real| {
+                Extent::Below(_) => path.target.real.iter().all(|real| {
                     let below = ["\u{1}plexus\u{1}", "\u{1}plexus\u{1}/\u{1}plexus\u{1}/\u{1}plexus\u{1}"];
                     below.iter().all(|child| self.path(*family, &real.join(child)))
                 }),
@@ -117,9 +117,9 @@ impl<'p, 'c> Search<'p, 'c> {
     /// Whether a rule allows this access to a path, by its resolved target.
     fn path(&mut self, family: Family, real: &Path) -> bool {
         let matching = self.policy.paths.matching(real);
-        self.take(|_, place, specifier, _| {
+        self.take(|_, position, specifier, _| {
             matches!(specifier, Specifier::Path(of, _) if *of == family)
-                && place.path.is_some_and(|number| matching.contains(&number))
+                && position.path.is_some_and(|number| matching.contains(&number))
         })
     }
 
@@ -142,9 +142,11 @@ impl<'p, 'c> Search<'p, 'c> {
 
     fn part(&mut self, part: &Part, moves: usize, wrappers: usize) -> Allowed {
         let alone = if part.words.is_empty() { Alone::Yes } else { Alone::No };
-        let telling = part.assignments.iter().find(|assignment| !bash::is_harmless(assignment, alone));
+        let unsafe_assignment =
+            part.assignments.iter().find(|assignment| !bash::is_harmless(assignment, alone));
         let Some(name) = part.words.first() else {
-            return telling.map_or(Ok(()), |assignment| Err(format!("it sets `{}`", assignment.name)));
+            return unsafe_assignment
+                .map_or(Ok(()), |assignment| Err(format!("it sets `{}`", assignment.name)));
         };
         if name.literal().is_none_or(str::is_empty) {
             return Err("a command's name is not known before it runs".to_owned());
@@ -155,7 +157,7 @@ impl<'p, 'c> Search<'p, 'c> {
         }
         named.extend(self.local_repositories(part));
         // A rule must also name a variable that may matter.
-        let before = if telling.is_some() { part.assignments.len() } else { 0 };
+        let before = if unsafe_assignment.is_some() { part.assignments.len() } else { 0 };
         let line =
             if before == 0 { KnownLine::new(&part.words) } else { KnownLine::new(&with_assignments(part)) };
         // A rule covers the words it names. Of the rest it covers only those known to be harmless.
@@ -190,14 +192,18 @@ impl<'p, 'c> Search<'p, 'c> {
         let nearest = self
             .policy
             .in_force(&self.policy.allow, self.call)
-            .filter(|place| self.may_allow(place.level))
-            .filter_map(|place| match &self.policy.entry(place).rule().specifier {
-                Specifier::Command(pattern) if pattern.covers(line) => Some((pattern.named_words(), place)),
+            .filter(|position| self.may_allow(position.level))
+            .filter_map(|position| match &self.policy.entry(position).rule().specifier {
+                Specifier::Command(pattern) if pattern.covers(line) => {
+                    Some((pattern.named_words(), position))
+                }
                 _ => None,
             })
             .max_by_key(|(words, _)| *words);
-        let Some((words, place)) = nearest else { return format!("no rule allows `{}`", shown(&part.words)) };
-        let rule = self.policy.entry(place).rule();
+        let Some((words, position)) = nearest else {
+            return format!("no rule allows `{}`", shown(&part.words));
+        };
+        let rule = self.policy.entry(position).rule();
         let first = match named.iter().max() {
             Some(&usize::MAX) => None,
             _ => named.iter().filter(|at| at.saturating_add(before) >= words).min(),

@@ -73,8 +73,8 @@ impl Search<'_, '_> {
             }
             _ => return Vec::new(),
         }
-        let takes = |at: &usize| text(*at).is_some_and(|word| TAKE_REPOSITORY.contains(&word));
-        let Some(subcommand) = (1..part.words.len()).find(takes) else { return Vec::new() };
+        let specifier_kind = |at: &usize| text(*at).is_some_and(|word| TAKE_REPOSITORY.contains(&word));
+        let Some(subcommand) = (1..part.words.len()).find(specifier_kind) else { return Vec::new() };
         if part.words.len() > MAX_WORDS {
             return vec![usize::MAX];
         }

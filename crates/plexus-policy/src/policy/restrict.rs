@@ -4,43 +4,48 @@
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-use super::{Place, Policy, Verdict, VerdictEffect};
+use super::{Policy, RulePosition, Verdict, VerdictEffect};
 use crate::bash::{Access, Line, Word};
 use crate::call::Call;
 use crate::input;
 use crate::paths::{self, PathPattern};
 use crate::rule::{Rule, Specifier};
 use crate::subject::{self, Command, Extent, Subject, domain_matches, family, named_file};
-use crate::tools::{self, Family, Shows, Takes};
+use crate::tools::{self, Family, Shows, SpecifierKind};
 use crate::wildcard::{Certainty, CommandPattern, name_matches};
 
-/// How certainly a rule matches a call, and why it is not certain.
-type Meant = (Certainty, Option<&'static str>);
+/// How certainly a rule matches a call.
+#[derive(Debug, Clone, Copy)]
+struct RuleMatch {
+    certainty: Certainty,
+    /// Why the match is not certain.
+    why: Option<&'static str>,
+}
 
 /// The maximum length of a file path, in bytes.
-const LONGEST_PATH: usize = 4096;
+const MAX_PATH_BYTES: usize = 4096;
 
-const NO: Meant = (Certainty::No, None);
-const YES: Meant = (Certainty::Yes, None);
+const NO: RuleMatch = RuleMatch { certainty: Certainty::No, why: None };
+const YES: RuleMatch = RuleMatch { certainty: Certainty::Yes, why: None };
 
-fn maybe(why: &'static str) -> Meant {
-    (Certainty::Maybe, Some(why))
+fn maybe(why: &'static str) -> RuleMatch {
+    RuleMatch { certainty: Certainty::Maybe, why: Some(why) }
 }
 
 /// The path rules that match something in a call, computed when the first rule needs them.
 #[derive(Default)]
-struct Found {
+struct PathMatches {
     /// The call's own path.
-    place: OnceCell<Vec<usize>>,
+    target: OnceCell<Vec<usize>>,
     /// The matches for files opened by redirections; `None` for an unknown file.
     opened: OnceCell<Vec<(Access, Option<Vec<usize>>)>>,
     /// The matches for files named by the words of a command line or the texts of an input.
     named: OnceCell<Vec<usize>>,
     /// The same for each command line in an input.
-    lines: Vec<Found>,
+    lines: Vec<PathMatches>,
 }
 
-impl Found {
+impl PathMatches {
     fn of(subject: &Subject<'_>) -> Self {
         let lines = if let Subject::Other(contents) = subject { contents.lines.len() } else { 0 };
         Self { lines: (0..lines).map(|_| Self::default()).collect(), ..Self::default() }
@@ -50,49 +55,56 @@ impl Found {
 impl Policy {
     /// The verdict of the deny and ask rules.
     pub(super) fn restricts(&self, call: &Call<'_>, subject: &Subject<'_>) -> Option<Verdict<'_>> {
-        let found = Found::of(subject);
+        let found = PathMatches::of(subject);
         let mut asked = None;
-        for place in self.in_force(&self.deny, call) {
-            match self.meant(place, call, subject, &found) {
-                (Certainty::Yes, _) => {
-                    return Some(self.verdict(VerdictEffect::Deny, place, "it is denied by"));
+        for position in self.in_force(&self.deny, call) {
+            let RuleMatch { certainty, why } = self.match_rule(position, call, subject, &found);
+            match certainty {
+                Certainty::Yes => {
+                    return Some(self.verdict(VerdictEffect::Deny, position, "it is denied by"));
                 }
-                (Certainty::Maybe, why) => asked = asked.or(Some((place, why))),
-                (Certainty::No, _) => {}
+                Certainty::Maybe => asked = asked.or(Some((position, why))),
+                Certainty::No => {}
             }
         }
-        if let Some((place, why)) = asked {
+        if let Some((position, why)) = asked {
             let why = format!("{}, so it may be meant by", why.unwrap_or("it cannot be judged"));
-            return Some(self.verdict(VerdictEffect::Ask, place, &why));
+            return Some(self.verdict(VerdictEffect::Ask, position, &why));
         }
         let ask = self
             .in_force(&self.ask, call)
-            .find(|place| self.meant(*place, call, subject, &found).0 > Certainty::No)?;
+            .find(|position| self.match_rule(*position, call, subject, &found).certainty > Certainty::No)?;
         Some(self.verdict(VerdictEffect::Ask, ask, "it is to be asked about by"))
     }
 
-    fn verdict(&self, effect: VerdictEffect, place: Place, why: &str) -> Verdict<'_> {
-        let decider = self.decider(place);
+    fn verdict(&self, effect: VerdictEffect, position: RulePosition, why: &str) -> Verdict<'_> {
+        let decider = self.decider(position);
         let why = format!("{why} `{}` of {}", decider.entry.rule(), decider.level_name);
         Verdict { effect, by: vec![decider], why }
     }
 
-    fn meant(&self, place: Place, call: &Call<'_>, subject: &Subject<'_>, found: &Found) -> Meant {
-        let rule = self.entry(place).rule();
+    fn match_rule(
+        &self,
+        position: RulePosition,
+        call: &Call<'_>,
+        subject: &Subject<'_>,
+        found: &PathMatches,
+    ) -> RuleMatch {
+        let rule = self.entry(position).rule();
         match (&rule.specifier, subject) {
             (Specifier::Whole, _) if tools::restricts(&rule.tool, call.tool_name) => YES,
-            (_, Subject::Command(command)) => self.line_meant(place, call, command, found),
-            (_, Subject::Program(program)) => self.program_meant(place, call, program, found),
-            (_, Subject::Other(contents)) => self.contents_meant(place, call, contents, found),
-            (Specifier::Path(of, pattern), Subject::Place(family, at)) if restricts(*of, *family) => {
+            (_, Subject::Command(command)) => self.match_line(position, call, command, found),
+            (_, Subject::Program(program)) => self.match_program(position, call, program, found),
+            (_, Subject::Other(contents)) => self.match_contents(position, call, contents, found),
+            (Specifier::Path(of, pattern), Subject::Path(family, at)) if restricts(*of, *family) => {
                 let Some(at) = at else { return maybe("its path cannot be known") };
-                let Some(number) = place.path.filter(|_| pattern.is_absolute()) else {
+                let Some(number) = position.path.filter(|_| pattern.is_absolute()) else {
                     return maybe("the rule's path is relative to nothing");
                 };
-                if found.place.get_or_init(|| self.paths.matching_any(&at.target)).contains(&number) {
+                if found.target.get_or_init(|| self.paths.matching_any(&at.target)).contains(&number) {
                     return YES;
                 }
-                search_meant(at, pattern)
+                match_search(at, pattern)
             }
             (Specifier::Domain(domain), Subject::Host(host)) => match host {
                 None => maybe("its host cannot be known"),
@@ -111,53 +123,69 @@ impl Policy {
     }
 
     /// Whether a rule matches a command line.
-    fn line_meant(&self, place: Place, call: &Call<'_>, command: &Command, found: &Found) -> Meant {
-        let rule = self.entry(place).rule();
+    fn match_line(
+        &self,
+        position: RulePosition,
+        call: &Call<'_>,
+        command: &Command,
+        found: &PathMatches,
+    ) -> RuleMatch {
+        let rule = self.entry(position).rule();
         match &rule.specifier {
             // `Edit` and `Read` without a path also apply to redirections.
-            Specifier::Whole => whole_family(rule, command),
+            Specifier::Whole => match_redirects(rule, command),
             Specifier::Command(pattern) if tools::command_restricts(&rule.tool, call.tool_name) => {
-                command_meant(pattern, command)
+                match_command(pattern, command)
             }
-            Specifier::Path(of, pattern) => self.opened_meant(place, *of, pattern, call, command, found),
+            Specifier::Path(of, pattern) => {
+                self.match_opened_files(position, *of, pattern, call, command, found)
+            }
             Specifier::Command(_) | Specifier::Domain(_) | Specifier::Name(_) => NO,
         }
     }
 
     /// Whether a rule matches a program in another language. The program may run any command and open any file.
-    fn program_meant(&self, place: Place, call: &Call<'_>, program: &Command, found: &Found) -> Meant {
-        let rule = self.entry(place).rule();
+    fn match_program(
+        &self,
+        position: RulePosition,
+        call: &Call<'_>,
+        program: &Command,
+        found: &PathMatches,
+    ) -> RuleMatch {
+        let rule = self.entry(position).rule();
         let concerns = match &rule.specifier {
             Specifier::Whole => matches!(rule.tool.as_str(), "Edit" | "Read"),
             Specifier::Command(_) => tools::command_restricts(&rule.tool, call.tool_name),
             Specifier::Path(..) => true,
             Specifier::Domain(_) | Specifier::Name(_) => false,
         };
-        match self.line_meant(place, call, program, found) {
-            (Certainty::No, _) if concerns => maybe("what it runs is not a command line"),
-            meant => meant,
+        match self.match_line(position, call, program, found) {
+            RuleMatch { certainty: Certainty::No, .. } if concerns => {
+                maybe("what it runs is not a command line")
+            }
+            matched => matched,
         }
     }
 
     /// Whether a rule matches something in the input of a tool without rules of its own. A command line in it is
     /// treated like a Bash command. A file or host name in it only asks, because it is unknown what the tool does with
     /// it.
-    fn contents_meant(
+    fn match_contents(
         &self,
-        place: Place,
+        position: RulePosition,
         call: &Call<'_>,
         contents: &input::Contents<'_>,
-        found: &Found,
-    ) -> Meant {
-        let rule = self.entry(place).rule();
+        found: &PathMatches,
+    ) -> RuleMatch {
+        let rule = self.entry(position).rule();
         if rule.tool == "Bash" && rule.specifier == Specifier::Whole && !contents.lines.is_empty() {
             return YES;
         }
         let lines = contents.lines.iter().zip(&found.lines);
-        let meant = lines.map(|(line, found)| self.line_meant(place, call, line, found));
-        let meant = meant.max_by_key(|(certainty, _)| *certainty).unwrap_or(NO);
-        if meant.0 > Certainty::No {
-            return meant;
+        let matches = lines.map(|(line, found)| self.match_line(position, call, line, found));
+        let best = matches.max_by_key(|matched| matched.certainty).unwrap_or(NO);
+        if best.certainty > Certainty::No {
+            return best;
         }
         match &rule.specifier {
             Specifier::Whole if !matches!(rule.tool.as_str(), "Bash" | "Edit" | "Read") => NO,
@@ -166,8 +194,8 @@ impl Policy {
                 maybe("the rule's path is relative to nothing")
             }
             Specifier::Path(..) => {
-                let named = found.named.get_or_init(|| self.named_in(contents, call));
-                let names = place.path.is_some_and(|number| named.contains(&number));
+                let named = found.named.get_or_init(|| self.paths_in_input(contents, call));
+                let names = position.path.is_some_and(|number| named.contains(&number));
                 if names { maybe("its input names a file") } else { NO }
             }
             Specifier::Domain(domain) => {
@@ -180,14 +208,14 @@ impl Policy {
     }
 
     /// The path rules that match a file named by a text of an input, by its lexical path or by its target.
-    fn named_in(&self, contents: &input::Contents<'_>, call: &Call<'_>) -> Vec<usize> {
+    fn paths_in_input(&self, contents: &input::Contents<'_>, call: &Call<'_>) -> Vec<usize> {
         let files = contents.texts.iter().filter_map(|text| {
             let path = text.strip_prefix("file://").unwrap_or(text);
             let path = match path.strip_prefix("~/") {
                 Some(below) => call.home?.join(below),
                 None => PathBuf::from(path),
             };
-            let nameable = !path.as_os_str().is_empty() && path.as_os_str().len() <= LONGEST_PATH;
+            let nameable = !path.as_os_str().is_empty() && path.as_os_str().len() <= MAX_PATH_BYTES;
             nameable.then_some(path)
         });
         let matching = |file: PathBuf| {
@@ -204,20 +232,20 @@ impl Policy {
     }
 
     /// Whether a command line opens, or at least names, a file that a path rule matches.
-    fn opened_meant(
+    fn match_opened_files(
         &self,
-        place: Place,
+        position: RulePosition,
         of: Family,
         pattern: &PathPattern,
         call: &Call<'_>,
         command: &Command,
-        found: &Found,
-    ) -> Meant {
+        found: &PathMatches,
+    ) -> RuleMatch {
         let script = match command.script() {
             Ok(script) => script,
             Err(_) => return maybe("the command cannot be read"),
         };
-        let Some(number) = place.path.filter(|_| pattern.is_absolute()) else {
+        let Some(number) = position.path.filter(|_| pattern.is_absolute()) else {
             return maybe("the rule's path is relative to nothing");
         };
         let opened = found.opened.get_or_init(|| {
@@ -230,52 +258,56 @@ impl Policy {
             });
             opened.collect()
         });
-        let mut meant = NO;
+        let mut best = NO;
         for (access, rules) in opened.iter().filter(|(access, _)| restricts(of, family(*access))) {
             match rules {
                 Some(rules) if rules.contains(&number) => return YES,
                 Some(_) => {}
                 None if *access == Access::Write || of == Family::Read => {
-                    meant = maybe("it opens a file that cannot be known")
+                    best = maybe("it opens a file that cannot be known")
                 }
                 None => {}
             }
         }
-        let named = found.named.get_or_init(|| self.named(command, call));
-        if meant.0 == Certainty::No && named.contains(&number) { maybe("it names a file") } else { meant }
+        let named = found.named.get_or_init(|| self.paths_in_command(command, call));
+        if best.certainty == Certainty::No && named.contains(&number) {
+            maybe("it names a file")
+        } else {
+            best
+        }
     }
 
     /// The path rules that match a file named by a word of a command line, by its lexical path.
-    fn named(&self, command: &Command, call: &Call<'_>) -> Vec<usize> {
+    fn paths_in_command(&self, command: &Command, call: &Call<'_>) -> Vec<usize> {
         let Ok(script) = command.script() else { return Vec::new() };
         let mut found = Vec::new();
-        let telling = self.paths.telling(call.cwd);
-        let mut look = |file: &Path| {
-            if telling.may_mean(file) {
+        let names = self.paths.name_filter(call.cwd);
+        let mut add_matches = |file: &Path| {
+            if names.may_match(file) {
                 let file = paths::lexical(&call.cwd.join(file));
                 found.extend(self.paths.matching(&file));
                 // A folder represents its contents.
                 found.extend(self.paths.matching(&file.join("\u{1}")));
             }
         };
-        let mut look_at_word = |word: &str| {
-            look(Path::new(word));
+        let mut add_matches_of_word = |word: &str| {
+            add_matches(Path::new(word));
             if let Some((_, value)) = word.split_once(['=', ':', '@']) {
-                look(Path::new(value));
+                add_matches(Path::new(value));
             }
         };
         for Line { known, words } in &command.reach(script).lines {
             if !known.is_open() {
-                known.words().skip(1).for_each(&mut look_at_word);
+                known.words().skip(1).for_each(&mut add_matches_of_word);
             }
             for word in words.iter().skip(1) {
                 match (word.literal(), named_file(word, call.home)) {
-                    (Some(word), _) => look_at_word(word),
-                    (None, Some(file)) => look_at_word(&file.to_string_lossy()),
+                    (Some(word), _) => add_matches_of_word(word),
+                    (None, Some(file)) => add_matches_of_word(&file.to_string_lossy()),
                     // For a pattern, the folder is known.
                     (None, None) => {
                         if let Some((folder, _)) = word.known_start().rsplit_once('/') {
-                            look_at_word(if folder.is_empty() { "/" } else { folder });
+                            add_matches_of_word(if folder.is_empty() { "/" } else { folder });
                         }
                     }
                 }
@@ -291,7 +323,7 @@ fn restricts(rule: Family, access: Family) -> bool {
 }
 
 /// A search that shows file contents shows those of every matching file below.
-fn search_meant(at: &subject::Place, pattern: &PathPattern) -> Meant {
+fn match_search(at: &subject::PathTarget, pattern: &PathPattern) -> RuleMatch {
     let Extent::Below(Shows::Contents) = at.extent else { return NO };
     let folder = pattern.literal_folder();
     let overlaps = |real: &Path| real.starts_with(&folder) || folder.starts_with(real);
@@ -301,9 +333,9 @@ fn search_meant(at: &subject::Place, pattern: &PathPattern) -> Meant {
     NO
 }
 
-fn whole_family(rule: &Rule, command: &Command) -> Meant {
-    let of = match (rule.tool.as_str(), tools::takes(&rule.tool)) {
-        ("Edit" | "Write" | "Read", Takes::Path(family)) => family,
+fn match_redirects(rule: &Rule, command: &Command) -> RuleMatch {
+    let of = match (rule.tool.as_str(), tools::specifier_kind(&rule.tool)) {
+        ("Edit" | "Write" | "Read", SpecifierKind::Path(family)) => family,
         _ => return NO,
     };
     let Ok(script) = command.script() else { return maybe("the command cannot be read") };
@@ -315,7 +347,7 @@ fn whole_family(rule: &Rule, command: &Command) -> Meant {
     }
 }
 
-fn command_meant(pattern: &CommandPattern, command: &Command) -> Meant {
+fn match_command(pattern: &CommandPattern, command: &Command) -> RuleMatch {
     let Ok(script) = command.script() else { return maybe("the command cannot be read") };
     let reach = command.reach(script);
     let lines = reach.lines.iter().map(|line| pattern.may_match(&line.known, &line.words));
@@ -327,6 +359,6 @@ fn command_meant(pattern: &CommandPattern, command: &Command) -> Meant {
         }
         (Certainty::No, Some(why)) => maybe(why),
         (Certainty::Maybe, why) => maybe(why.unwrap_or("its words are not known before it runs")),
-        (best, _) => (best, None),
+        (certainty, _) => RuleMatch { certainty, why: None },
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Rule, RuleError, Specifier};
 use crate::paths::PathPattern;
-use crate::tools::{self, Takes};
+use crate::tools::{self, SpecifierKind};
 use crate::wildcard::{BETWEEN, CommandPattern, Tail};
 
 /// An error: its position, and what is expected there.
@@ -38,12 +38,12 @@ fn read(text: &str) -> Result<Rule, Fault> {
         return Ok(whole());
     }
     let shifted = |(at, expected): Fault| (start + at, expected);
-    let specifier = match tools::takes(tool) {
-        Takes::Command => Specifier::Command(command(inside).map_err(shifted)?),
-        Takes::Path(family) => Specifier::Path(family, PathPattern::parse(inside).map_err(shifted)?),
-        Takes::Domain => Specifier::Domain(domain(inside).map_err(shifted)?),
-        Takes::Name => Specifier::Name(name(inside).map_err(shifted)?),
-        Takes::Nothing => return fault(end, format!("the end, since `{tool}` takes no specifier,")),
+    let specifier = match tools::specifier_kind(tool) {
+        SpecifierKind::Command => Specifier::Command(command(inside).map_err(shifted)?),
+        SpecifierKind::Path(family) => Specifier::Path(family, PathPattern::parse(inside).map_err(shifted)?),
+        SpecifierKind::Domain => Specifier::Domain(domain(inside).map_err(shifted)?),
+        SpecifierKind::Name => Specifier::Name(name(inside).map_err(shifted)?),
+        SpecifierKind::Nothing => return fault(end, format!("the end, since `{tool}` takes no specifier,")),
     };
     Ok(Rule { tool: tool.to_owned(), specifier })
 }

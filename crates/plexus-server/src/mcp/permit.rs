@@ -24,11 +24,11 @@ use tokio::time::{Instant, Interval};
 use tokio_util::sync::CancellationToken;
 
 use super::stream as sse;
-use crate::answer::keeping;
-use crate::body::Taken;
+use crate::body::ReadBody;
 use crate::callers;
 use crate::doors::Doors;
 use crate::refusal::Refusal;
+use crate::response_body::holding;
 
 /// `POST /mcp`.
 pub(crate) async fn post(
@@ -38,7 +38,7 @@ pub(crate) async fn post(
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let Taken { bytes, charge } = match doors.reader().read(body, call.charge()).await {
+    let ReadBody { bytes, charge } = match doors.reader().read(body, call.charge()).await {
         Ok(taken) => taken,
         Err(refusal) => return refusal.into_response(),
     };
@@ -57,7 +57,7 @@ pub(crate) async fn post(
         Kind::Refused(answer) => (StatusCode::BAD_REQUEST, Json(answer)).into_response(),
         Kind::Permit(_) | Kind::Other => {
             let request = Request::from_parts(parts, Full::new(bytes));
-            keeping(doors.mcp.handle(request).await, charge)
+            holding(doors.mcp.handle(request).await, charge)
         }
     }
 }
@@ -83,9 +83,9 @@ pub(crate) async fn get(
 /// Whether the headers of a permit match its body. From 2026-07-28 on they must, so that intermediaries can rely on
 /// them. A permit with other headers goes to rmcp, which rejects it.
 fn headers_agree(headers: &HeaderMap) -> bool {
-    let says = |name: &str, value: &str| headers.get(name).is_some_and(|given| given == value);
+    let has = |name: &str, value: &str| headers.get(name).is_some_and(|given| given == value);
     let has_to = headers.get("mcp-protocol-version").is_some_and(|version| version >= "2026-07-28");
-    !has_to || (says("mcp-method", "tools/call") && says("mcp-name", "loopback_permit"))
+    !has_to || (has("mcp-method", "tools/call") && has("mcp-name", "loopback_permit"))
 }
 
 /// The parts of a `tools/call loopback_permit` that the permit needs.
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_permit_is_told_from_other_calls() {
+    fn a_permit_is_distinguished_from_other_calls() {
         let permit = json!({"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {
             "name": "loopback_permit",
             "arguments": {"tool_name": "Bash", "input": {}, "tool_use_id": "t"},

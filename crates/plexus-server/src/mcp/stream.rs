@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_of_life_are_progress_where_a_token_was_given() {
+    fn heartbeats_are_progress_messages_if_a_token_was_given() {
         assert_eq!(sign_of_life(None, 1), ": waiting\n\n");
         let with_token = sign_of_life(Some(&json!(7)), 3);
         let text = std::str::from_utf8(&with_token).unwrap();

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 /// A call that finishes within this time sends no progress. A longer call sends its first progress after this time,
 /// since some clients see no heartbeat before it.
-const AT_ONCE: Duration = Duration::from_millis(50);
+const MAX_CONCURRENT: Duration = Duration::from_millis(50);
 
 /// The instructions that an agent receives when it connects.
 const INSTRUCTIONS: &str = "Plexus runs other agents for you and stops their tool calls until you decide. Start one \
@@ -89,8 +89,9 @@ impl<T: Toolbox> ServerHandler for ToolServer<T> {
         let params = Value::Object(request.arguments.unwrap_or_default());
         let call = self.0.call(&request.name, params, &context);
         tokio::pin!(call);
-        let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + AT_ONCE, AT_ONCE);
-        let mut said = 0_u32;
+        let mut ticks =
+            tokio::time::interval_at(tokio::time::Instant::now() + MAX_CONCURRENT, MAX_CONCURRENT);
+        let mut reports = 0_u32;
         loop {
             tokio::select! {
                 biased;
@@ -99,8 +100,8 @@ impl<T: Toolbox> ServerHandler for ToolServer<T> {
                 }
                 outcome = &mut call => return Ok(answer(outcome).into()),
                 _ = ticks.tick() => {
-                    said += 1;
-                    report_progress(&context, said).await;
+                    reports += 1;
+                    report_progress(&context, reports).await;
                     ticks.reset_after(self.0.progress_every());
                 }
             }
@@ -151,9 +152,9 @@ fn answer(outcome: Result<Value, Value>) -> CallToolResult {
     }
 }
 
-async fn report_progress(context: &RequestContext<RoleServer>, said: u32) {
+async fn report_progress(context: &RequestContext<RoleServer>, reports: u32) {
     if let Some(token) = context.meta.get_progress_token() {
-        let progress = ProgressNotificationParam::new(token, f64::from(said));
+        let progress = ProgressNotificationParam::new(token, f64::from(reports));
         // Fails if the client has disconnected; `context.ct` reports that.
         let _ = context.peer.notify_progress(progress).await;
     }

@@ -87,7 +87,7 @@ pub(crate) fn answer(id: Value, outcome: Result<Value, Error>) -> Value {
 }
 
 /// The error for a call that was waiting when the hub shut down.
-pub(crate) fn hub_went_away() -> Error {
+pub(crate) fn hub_shut_down() -> Error {
     Error::new(ErrorKind::ShuttingDown, "the hub is going away; call again when it is back")
 }
 
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_call_is_refused_with_the_right_code() {
+    fn an_invalid_call_is_refused_with_the_right_code() {
         assert_eq!(refused("{"), (-32700, Value::Null));
         assert_eq!(refused(""), (-32700, Value::Null));
         assert_eq!(refused("[]"), (-32600, Value::Null));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_keeps_its_good_members_beside_the_bad() {
+    fn valid_members_of_a_batch_are_served_beside_invalid_ones() {
         let Incoming::Batch(members) = Incoming::parse(br#"[{"jsonrpc":"2.0","id":1,"method":"m"},7]"#)
         else {
             panic!("not a batch");

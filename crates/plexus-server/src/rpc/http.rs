@@ -12,11 +12,11 @@ use plexus_core::{Caller, Door};
 use plexus_protocol::{Error, ErrorKind, Principal};
 use serde_json::Value;
 
-use crate::answer::keeping;
-use crate::body::Taken;
+use crate::body::ReadBody;
 use crate::callers::{Call, Charge};
 use crate::doors::Doors;
-use crate::rpc::envelope::{Incoming, Member, answer, hub_went_away};
+use crate::response_body::holding;
+use crate::rpc::envelope::{Incoming, Member, answer, hub_shut_down};
 
 /// The number of calls of a batch that run at once. Memory holds the result of each.
 const BATCH_AT_ONCE: usize = 4;
@@ -28,7 +28,7 @@ pub(crate) async fn post(
     Extension(call): Extension<Arc<Call>>,
     body: Body,
 ) -> Response {
-    let Taken { bytes, charge } = match doors.reader().read(body, call.charge()).await {
+    let ReadBody { bytes, charge } = match doors.reader().read(body, call.charge()).await {
         Ok(taken) => taken,
         Err(refusal) => return refusal.into_response(),
     };
@@ -55,7 +55,7 @@ pub(crate) async fn post(
     match answered {
         Some(text) => {
             let json = [(header::CONTENT_TYPE, "application/json")];
-            keeping((json, text).into_response(), answers.charge)
+            holding((json, text).into_response(), answers.charge)
         }
         None => StatusCode::NO_CONTENT.into_response(),
     }
@@ -101,7 +101,7 @@ async fn serve(doors: &Doors, principal: &Principal, member: Member) -> (Option<
     let caller = Caller::of(principal.clone(), Door::Http);
     let outcome = tokio::select! {
         outcome = doors.hub.call(caller, &call.method, call.params) => outcome,
-        () = doors.stop.cancelled() => Err(hub_went_away()),
+        () = doors.stop.cancelled() => Err(hub_shut_down()),
     };
     (call.id, Answered::Called(outcome))
 }

@@ -11,7 +11,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures::stream::SplitSink;
 use futures::{SinkExt, StreamExt};
-use plexus_core::{Caller, Door, Known, Turned};
+use plexus_core::{Caller, Door, Known, RejectReason};
 use plexus_protocol::{MAX_BODY_BYTES, Principal};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -47,23 +47,23 @@ pub(crate) async fn upgrade(
     Extension(occupied): Extension<Arc<Occupied>>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    let place = Place { call, connection, _occupied: occupied };
+    let resources = SocketResources { call, connection, _occupied: occupied };
     upgrade
         .read_buffer_size(BUFFER)
         .write_buffer_size(BUFFER)
         .max_message_size(READ_BYTES)
         .max_frame_size(READ_BYTES)
-        .on_upgrade(move |socket| converse(doors, known, place, socket))
+        .on_upgrade(move |socket| run(doors, known, resources, socket))
 }
 
 /// The resources that a socket holds at the door while it is open.
-struct Place {
+struct SocketResources {
     call: Arc<callers::Call>,
     connection: Arc<Connection>,
     _occupied: Arc<Occupied>,
 }
 
-impl Place {
+impl SocketResources {
     /// Charges the next message from here on. Returns the charge for the previous message.
     fn next_message(&self) -> Option<Charge> {
         self.connection.meter(self.call.charge())
@@ -75,7 +75,7 @@ impl Place {
     }
 }
 
-async fn converse(doors: Doors, known: Known, place: Place, socket: WebSocket) {
+async fn run(doors: Doors, known: Known, resources: SocketResources, socket: WebSocket) {
     let (sink, mut stream) = socket.split();
     let (outgoing, queue) = mpsc::channel(OUTGOING);
     // Dropped at the end of this function, which ends all calls in progress.
@@ -83,34 +83,34 @@ async fn converse(doors: Doors, known: Known, place: Place, socket: WebSocket) {
     let mut writer = tokio::spawn(write(sink, queue));
     let mut token_ends = std::pin::pin!(doors.hub.token_ends(&known));
     let mut silent = std::pin::pin!(tokio::time::sleep(doors.limits.head));
-    let mut heard = false;
+    let mut received = false;
     let mut heartbeat =
         tokio::time::interval_at(Instant::now() + doors.limits.heartbeat, doors.limits.heartbeat);
     let mut reading_since = Instant::now();
-    place.next_message();
+    resources.next_message();
     loop {
         tokio::select! {
             message = stream.next(), if calls.len() < CALLS_AT_ONCE => {
-                let charge = place.next_message();
+                let charge = resources.next_message();
                 match message {
-                    Some(Ok(Message::Text(text))) => take(&doors, &known.principal, text.as_bytes(), charge, &outgoing, &mut calls),
-                    Some(Ok(Message::Binary(bytes))) => take(&doors, &known.principal, &bytes, charge, &outgoing, &mut calls),
+                    Some(Ok(Message::Text(text))) => handle(&doors, &known.principal, text.as_bytes(), charge, &outgoing, &mut calls),
+                    Some(Ok(Message::Binary(bytes))) => handle(&doors, &known.principal, &bytes, charge, &outgoing, &mut calls),
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
                     Some(Ok(Message::Close(_)) | Err(_)) | None => break,
                 }
-                heard = true;
+                received = true;
             },
             Some(_) = calls.join_next() => reading_since = Instant::now(),
             _ = &mut writer => return,
             () = doors.stop.cancelled() => break,
             () = &mut token_ends => break,
-            () = &mut silent, if !heard => {
-                doors.hub.door_figures().turned_away(Turned::Head);
+            () = &mut silent, if !received => {
+                doors.hub.door_figures().rejected(RejectReason::Head);
                 break;
             }
             _ = heartbeat.tick() => {
-                if calls.len() < CALLS_AT_ONCE && place.is_stalled(&doors, reading_since) {
-                    doors.hub.door_figures().turned_away(Turned::Body);
+                if calls.len() < CALLS_AT_ONCE && resources.is_stalled(&doors, reading_since) {
+                    doors.hub.door_figures().rejected(RejectReason::Body);
                     break;
                 }
                 // If the queue is full, the queued messages serve as the heartbeat.
@@ -123,7 +123,7 @@ async fn converse(doors: Doors, known: Known, place: Place, socket: WebSocket) {
     writer.abort();
 }
 
-fn take(
+fn handle(
     doors: &Doors,
     principal: &Principal,
     bytes: &[u8],
@@ -136,7 +136,7 @@ fn take(
         calls.spawn(async move { send(&outgoing, Refusal::TooLarge.to_json()).await });
         return;
     }
-    if !values::are_few(bytes) {
+    if !values::are_within_limit(bytes) {
         calls.spawn(async move { send(&outgoing, Refusal::TooManyValues.to_json()).await });
         return;
     }
@@ -177,15 +177,15 @@ async fn serve(
         tokio::select! {
             // Notifications are sent before the response.
             biased;
-            Some(said) = notifications.recv() => {
-                send(outgoing, notification(said.method, id.as_ref().unwrap_or(&Value::Null), said.params)).await;
+            Some(sent) = notifications.recv() => {
+                send(outgoing, notification(sent.method, id.as_ref().unwrap_or(&Value::Null), sent.params)).await;
             }
             outcome = &mut call => break outcome,
         }
     };
     let id = id?;
-    while let Ok(said) = notifications.try_recv() {
-        send(outgoing, notification(said.method, &id, said.params)).await;
+    while let Ok(sent) = notifications.try_recv() {
+        send(outgoing, notification(sent.method, &id, sent.params)).await;
     }
     Some(answer(id, outcome))
 }

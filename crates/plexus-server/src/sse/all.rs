@@ -18,13 +18,13 @@ use serde_json::{Value, json};
 use super::approvals::Approvals;
 use super::changes::Changes;
 use super::sessions::Session;
-use super::{Block, Teller, refused, response};
+use super::{Block, EventSource, error_response, response};
 use crate::doors::Doors;
 
 /// The start position, and the selected session.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct From {
+pub(crate) struct StreamQuery {
     after: Option<u64>,
     session: Option<String>,
     turn: Option<u64>,
@@ -35,18 +35,22 @@ pub(crate) struct From {
 pub(crate) async fn get(
     State(doors): State<Doors>,
     Extension(principal): Extension<Principal>,
-    Query(from): Query<From>,
+    Query(from): Query<StreamQuery>,
 ) -> Response {
-    match begin(&doors, principal, from).await {
+    match start(&doors, principal, from).await {
         Ok(all) => response(All(all), &doors),
-        Err(error) => refused(&error),
+        Err(error) => error_response(&error),
     }
 }
 
-type Part = Pin<Box<dyn Stream<Item = Result<Vec<Block>, Error>> + Send>>;
+type PartStream = Pin<Box<dyn Stream<Item = Result<Vec<Block>, Error>> + Send>>;
 
 /// Starts all parts. Each is polled to completion, so an event of one part does not restart the batch of another.
-async fn begin(doors: &Doors, principal: Principal, from: From) -> Result<SelectAll<Part>, Error> {
+async fn start(
+    doors: &Doors,
+    principal: Principal,
+    from: StreamQuery,
+) -> Result<SelectAll<PartStream>, Error> {
     let caller = || Caller::of(principal.clone(), Door::Http);
     let may = doors.hub.may(&principal);
     if may.is_empty() {
@@ -64,30 +68,32 @@ async fn begin(doors: &Doors, principal: Principal, from: From) -> Result<Select
     }
     if let Some(id) = from.session {
         let id: SessionId = id.parse().map_err(|_| Error::invalid("session", "is not a session's id"))?;
-        let place = from.turn.map(|turn| EventCursor { turn, seq: from.from_seq.unwrap_or(0) });
-        parts.push(match doors.hub.follow_session(caller(), id, place).await {
+        let cursor = from.turn.map(|turn| EventCursor { turn, seq: from.from_seq.unwrap_or(0) });
+        parts.push(match doors.hub.follow_session(caller(), id, cursor).await {
             Ok(follower) => {
                 let events = named("session", Session(follower));
-                Box::pin(events.map(|told| told.or_else(|error| of_session(error).map(|block| vec![block]))))
+                Box::pin(
+                    events.map(|next| next.or_else(|error| session_error(error).map(|block| vec![block]))),
+                )
             }
-            Err(error) => once(of_session(error)?),
+            Err(error) => once(session_error(error)?),
         });
     }
     Ok(stream::select_all(parts))
 }
 
-fn once(block: Block) -> Part {
+fn once(block: Block) -> PartStream {
     Box::pin(stream::iter([Ok(vec![block])]))
 }
 
-/// The events of a teller, under this name unless they have one.
-fn named(name: &'static str, teller: impl Teller) -> Part {
-    Box::pin(stream::unfold(Some(teller), move |teller| async move {
-        let mut teller = teller?;
-        Some(match teller.next().await {
+/// The events of a source, under this name unless they have one.
+fn named(name: &'static str, source: impl EventSource) -> PartStream {
+    Box::pin(stream::unfold(Some(source), move |source| async move {
+        let mut source = source?;
+        Some(match source.next().await {
             Ok(mut blocks) => {
                 blocks.iter_mut().for_each(|block| block.name = block.name.or(Some(name)));
-                (Ok(blocks), Some(teller))
+                (Ok(blocks), Some(source))
             }
             Err(error) => (Err(error), None),
         })
@@ -95,7 +101,7 @@ fn named(name: &'static str, teller: impl Teller) -> Part {
 }
 
 /// The event for a session that cannot be followed any more: the page deselects it. After other errors it reconnects.
-fn of_session(error: Error) -> Result<Block, Error> {
+fn session_error(error: Error) -> Result<Block, Error> {
     if !matches!(error.kind, ErrorKind::SessionNotFound | ErrorKind::Gone | ErrorKind::Forbidden) {
         return Err(error);
     }
@@ -104,12 +110,12 @@ fn of_session(error: Error) -> Result<Block, Error> {
     Ok(Block::named("error", &Value::Object(data)))
 }
 
-struct All(SelectAll<Part>);
+struct All(SelectAll<PartStream>);
 
-impl Teller for All {
+impl EventSource for All {
     async fn next(&mut self) -> Result<Vec<Block>, Error> {
         match self.0.next().await {
-            Some(told) => told,
+            Some(next) => next,
             // The approvals continue as long as the hub serves.
             None => std::future::pending().await,
         }

@@ -11,13 +11,13 @@ use plexus_protocol::{Error, Principal};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Block, Teller, refused, response};
+use super::{Block, EventSource, error_response, response};
 use crate::doors::Doors;
 
 /// The start position.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct From {
+pub(crate) struct StreamQuery {
     after: Option<u64>,
 }
 
@@ -25,10 +25,10 @@ pub(crate) struct From {
 pub(crate) async fn get(
     State(doors): State<Doors>,
     Extension(principal): Extension<Principal>,
-    Query(from): Query<From>,
+    Query(from): Query<StreamQuery>,
     headers: HeaderMap,
 ) -> Response {
-    let begun = async {
+    let started = async {
         let last = match headers.get("last-event-id") {
             Some(last) => {
                 let number = last.to_str().ok().and_then(|last| last.parse().ok());
@@ -38,21 +38,21 @@ pub(crate) async fn get(
         };
         doors.hub.follow_approvals(Caller::of(principal, Door::Http), last).await
     };
-    match begun.await {
+    match started.await {
         Ok(follower) => response(Approvals(follower), &doors),
-        Err(error) => refused(&error),
+        Err(error) => error_response(&error),
     }
 }
 
 pub(super) struct Approvals(pub(super) ApprovalFollower);
 
-impl Teller for Approvals {
+impl EventSource for Approvals {
     async fn next(&mut self) -> Result<Vec<Block>, Error> {
-        let told = self.0.next().await?.into_iter();
-        Ok(told
-            .map(|told| {
-                let frame = ApprovalFrame { change: told.change, approval: told.approval };
-                Block::unnamed(Some(told.number.to_string()), json!(frame).to_string())
+        let updates = self.0.next().await?.into_iter();
+        Ok(updates
+            .map(|update| {
+                let frame = ApprovalFrame { change: update.change, approval: update.approval };
+                Block::unnamed(Some(update.number.to_string()), json!(frame).to_string())
             })
             .collect())
     }

@@ -7,20 +7,20 @@ use axum::response::Response;
 use plexus_core::{Caller, ChangeFollower, Door};
 use plexus_protocol::{Error, Principal};
 
-use super::{Block, Teller, refused, response};
+use super::{Block, EventSource, error_response, response};
 use crate::doors::Doors;
 
 /// Serves the stream.
 pub(crate) async fn get(State(doors): State<Doors>, Extension(principal): Extension<Principal>) -> Response {
     match doors.hub.follow_changes(Caller::of(principal, Door::Http)).await {
         Ok(follower) => response(Changes(follower), &doors),
-        Err(error) => refused(&error),
+        Err(error) => error_response(&error),
     }
 }
 
 pub(super) struct Changes(pub(super) ChangeFollower);
 
-impl Teller for Changes {
+impl EventSource for Changes {
     async fn next(&mut self) -> Result<Vec<Block>, Error> {
         self.0.next().await;
         Ok(vec![Block::unnamed(None, r#"{"type":"changed"}"#.to_owned())])

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use crate::doors::Doors;
 
 /// The heartbeat of a silent stream.
-const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
+const HEARTBEAT: Bytes = Bytes::from_static(b": alive\n\n");
 
 /// One event of a stream.
 #[derive(Debug)]
@@ -78,58 +78,58 @@ impl Block {
 }
 
 /// A source of events.
-pub(crate) trait Teller: Send + 'static {
+pub(crate) trait EventSource: Send + 'static {
     fn next(&mut self) -> impl Future<Output = Result<Vec<Block>, Error>> + Send;
 }
 
 /// A streaming response. It ends when its reader disconnects or the hub stops serving.
-pub(crate) fn response(teller: impl Teller, doors: &Doors) -> Response {
+pub(crate) fn response(source: impl EventSource, doors: &Doors) -> Response {
     // The first bytes are sent immediately, so that a client knows it is connected.
     let opening = stream::iter([Ok(Bytes::from_static(b": connected\n\n"))]);
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
-    let told = told(teller, doors.limits.heartbeat, doors.stop.clone());
-    (headers, Body::from_stream(opening.chain(told))).into_response()
+    let events = event_stream(source, doors.limits.heartbeat, doors.stop.clone());
+    (headers, Body::from_stream(opening.chain(events))).into_response()
 }
 
-/// The events of the teller, and a comment after each heartbeat interval without events. A client that receives nothing
+/// The events of the source, and a comment after each heartbeat interval without events. A client that receives nothing
 /// for longer knows that the hub or the connection is gone.
-fn told(
-    teller: impl Teller,
+fn event_stream(
+    source: impl EventSource,
     heartbeat: Duration,
     stop: CancellationToken,
 ) -> impl Stream<Item = Result<Bytes, io::Error>> {
-    stream::unfold(Some((teller, stop)), move |state| async move {
-        let (mut teller, stop) = state?;
+    stream::unfold(Some((source, stop)), move |state| async move {
+        let (mut source, stop) = state?;
         let silence = Instant::now() + heartbeat;
         loop {
             let bytes = tokio::select! {
-                told = teller.next() => match told {
-                    // A teller may return no events, which is no heartbeat for the client.
+                next = source.next() => match next {
+                    // A source may return no events, which is no heartbeat for the client.
                     Ok(blocks) if blocks.is_empty() && Instant::now() < silence => continue,
-                    Ok(blocks) if blocks.is_empty() => ALIVE,
-                    Ok(blocks) => written(&blocks),
+                    Ok(blocks) if blocks.is_empty() => HEARTBEAT,
+                    Ok(blocks) => encode(&blocks),
                     // The stream sends the error and ends; the client reconnects and resumes.
                     Err(error) => {
                         let error = Block::named("error", &Value::Object(error.to_object()));
-                        return Some((Ok(written(&[error])), None));
+                        return Some((Ok(encode(&[error])), None));
                     }
                 },
-                () = tokio::time::sleep_until(silence) => ALIVE,
+                () = tokio::time::sleep_until(silence) => HEARTBEAT,
                 () = stop.cancelled() => return None,
             };
-            return Some((Ok(bytes), Some((teller, stop))));
+            return Some((Ok(bytes), Some((source, stop))));
         }
     })
 }
 
-fn written(blocks: &[Block]) -> Bytes {
+fn encode(blocks: &[Block]) -> Bytes {
     let mut text = String::with_capacity(blocks.iter().map(|block| block.data.as_str().len() + 64).sum());
     blocks.iter().for_each(|block| block.write(&mut text));
     Bytes::from(text)
 }
 
 /// The response for a stream that cannot start.
-pub(crate) fn refused(error: &Error) -> Response {
+pub(crate) fn error_response(error: &Error) -> Response {
     let status = match error.kind {
         ErrorKind::SessionNotFound => StatusCode::NOT_FOUND,
         ErrorKind::Gone => StatusCode::GONE,
@@ -147,7 +147,7 @@ mod tests {
     /// Never has an event.
     struct Nothing;
 
-    impl Teller for Nothing {
+    impl EventSource for Nothing {
         async fn next(&mut self) -> Result<Vec<Block>, Error> {
             tokio::time::sleep(Duration::from_millis(5)).await;
             Ok(Vec::new())
@@ -155,10 +155,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_with_nothing_to_tell_shows_that_it_is_alive() {
-        let mut told = Box::pin(told(Nothing, Duration::from_millis(50), CancellationToken::new()));
+    async fn a_stream_without_events_sends_heartbeats() {
+        let mut events = Box::pin(event_stream(Nothing, Duration::from_millis(50), CancellationToken::new()));
         for _ in 0..3 {
-            assert_eq!(told.next().await.unwrap().unwrap(), ALIVE, "and not an empty piece");
+            assert_eq!(events.next().await.unwrap().unwrap(), HEARTBEAT, "and not an empty piece");
         }
     }
 
@@ -168,6 +168,6 @@ mod tests {
             Block::unnamed(Some("1-2".to_owned()), "{}".to_owned()),
             Block::named("delta", &json!({"a": 1})),
         ];
-        assert_eq!(written(&blocks), "id: 1-2\ndata: {}\n\nevent: delta\ndata: {\"a\":1}\n\n");
+        assert_eq!(encode(&blocks), "id: 1-2\ndata: {}\n\nevent: delta\ndata: {\"a\":1}\n\n");
     }
 }

@@ -11,13 +11,13 @@ use plexus_protocol::{Error, Principal, SessionId};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Block, Data, Teller, refused, response};
+use super::{Block, Data, EventSource, error_response, response};
 use crate::doors::Doors;
 
 /// The start position.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct From {
+pub(crate) struct StreamQuery {
     turn: Option<u64>,
     from_seq: Option<u64>,
 }
@@ -27,20 +27,20 @@ pub(crate) async fn get(
     State(doors): State<Doors>,
     Extension(principal): Extension<Principal>,
     Path(id): Path<String>,
-    Query(from): Query<From>,
+    Query(from): Query<StreamQuery>,
     headers: HeaderMap,
 ) -> Response {
-    let begun = async {
+    let started = async {
         let id: SessionId = id.parse().map_err(|_| Error::invalid("id", "is not a session's id"))?;
-        doors.hub.follow_session(Caller::of(principal, Door::Http), id, place(&headers, &from)?).await
+        doors.hub.follow_session(Caller::of(principal, Door::Http), id, cursor(&headers, &from)?).await
     };
-    match begun.await {
+    match started.await {
         Ok(follower) => response(Session(follower), &doors),
-        Err(error) => refused(&error),
+        Err(error) => error_response(&error),
     }
 }
 
-fn place(headers: &HeaderMap, from: &From) -> Result<Option<EventCursor>, Error> {
+fn cursor(headers: &HeaderMap, from: &StreamQuery) -> Result<Option<EventCursor>, Error> {
     if let Some(last) = headers.get("last-event-id") {
         let wrong = || Error::invalid("Last-Event-ID", "has the form TURN-SEQ");
         let (turn, seq) = last.to_str().ok().and_then(|last| last.split_once('-')).ok_or_else(wrong)?;
@@ -56,14 +56,14 @@ fn place(headers: &HeaderMap, from: &From) -> Result<Option<EventCursor>, Error>
 
 pub(super) struct Session(pub(super) SessionFollower);
 
-impl Teller for Session {
+impl EventSource for Session {
     async fn next(&mut self) -> Result<Vec<Block>, Error> {
         Ok(match self.0.next().await? {
             SessionUpdate::Events(events) => events
                 .into_iter()
-                .map(|told| {
-                    let EventCursor { turn, seq } = told.place;
-                    Block { id: Some(format!("{turn}-{seq}")), name: None, data: Data::Shared(told) }
+                .map(|event| {
+                    let EventCursor { turn, seq } = event.cursor;
+                    Block { id: Some(format!("{turn}-{seq}")), name: None, data: Data::Shared(event) }
                 })
                 .collect(),
             SessionUpdate::Delta(delta) => vec![Block::named("delta", &json!(&*delta))],
@@ -76,18 +76,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_goes_on_after_the_last_event_it_saw() {
+    fn a_reader_continues_after_the_last_event_it_saw() {
         let mut headers = HeaderMap::new();
-        assert_eq!(place(&headers, &From::default()), Ok(None));
-        let asked = From { turn: Some(2), from_seq: Some(5) };
-        assert_eq!(place(&headers, &asked), Ok(Some(EventCursor { turn: 2, seq: 5 })));
+        assert_eq!(cursor(&headers, &StreamQuery::default()), Ok(None));
+        let query = StreamQuery { turn: Some(2), from_seq: Some(5) };
+        assert_eq!(cursor(&headers, &query), Ok(Some(EventCursor { turn: 2, seq: 5 })));
         headers.insert("last-event-id", "3-7".parse().unwrap());
         assert_eq!(
-            place(&headers, &asked),
+            cursor(&headers, &query),
             Ok(Some(EventCursor { turn: 3, seq: 8 })),
             "what it saw counts first"
         );
         headers.insert("last-event-id", "rubbish".parse().unwrap());
-        assert!(place(&headers, &asked).is_err());
+        assert!(cursor(&headers, &query).is_err());
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn gate_answered(at: UnixSeconds, call: &CallRow, input: &Object) -> 
     let answer = match call.verdict {
         Verdict::Allow { .. } => "allow",
         Verdict::Deny { .. } => "deny",
-        Verdict::OwnCourse | Verdict::Ask { .. } | Verdict::Held { .. } => return None,
+        Verdict::NoOpinion | Verdict::Ask { .. } | Verdict::Held { .. } => return None,
     };
     Some(AuditEntry {
         right: Some(Right::Rule),
@@ -78,12 +78,12 @@ pub(crate) fn session_created(at: UnixSeconds, new: &NewSession) -> AuditEntry {
 
 /// A permission rule was created.
 pub(crate) fn rule_created(at: UnixSeconds, number: u64, rule: &NewRule) -> AuditEntry {
-    let NewRule { session, entry, expires_at, authority, made_by } = rule;
+    let NewRule { session, entry, expires_at, authority, created_by } = rule;
     let detail = json!({"number": number, "rule": entry, "expires_at": expires_at, "authority": authority});
     AuditEntry {
         session_id: *session,
         detail: object(detail),
-        ..AuditEntry::new(at, AuditKind::Policy, "made", made_by.clone())
+        ..AuditEntry::new(at, AuditKind::Policy, "made", created_by.clone())
     }
 }
 

@@ -7,14 +7,14 @@ use serde_json::json;
 
 use super::{Commit, calls, key};
 use crate::rows::Stored;
-use crate::{ApprovalRow, BudgetRow, Held, NewApproval, RunKey, SessionRow, StoreError, TurnStatus};
+use crate::{ApprovalRow, BudgetRow, HeldForBudget, NewApproval, RunKey, SessionRow, StoreError, TurnStatus};
 
 impl Commit<'_> {
     /// Asks for more of the cost or time that a running turn needs, if one of them is exhausted.
     pub(super) fn ask_budget(&mut self, session: SessionId) -> Stored<()> {
-        let Some(limit) = self.exhausted(session, &calls::OF_A_CALL[1..])? else { return Ok(()) };
+        let Some(limit) = self.exhausted(session, &calls::CALL_LIMITS[1..])? else { return Ok(()) };
         let approval = self.ask_for_more(&limit, session, None)?;
-        self.published.held.push(Held { session, tool_use_id: None, approval, limit });
+        self.published.held.push(HeldForBudget { session, tool_use_id: None, approval, limit });
         Ok(())
     }
 

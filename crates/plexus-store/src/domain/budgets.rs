@@ -13,7 +13,7 @@ use crate::rows::{BudgetRows, Rows, SessionRows, Share, Stored};
 use crate::{BudgetNotice, BudgetRow, FeedEntry, Refusal};
 
 /// The limits that a turn needs some of before it begins.
-pub(super) const OF_A_TURN: [BudgetLimit; 3] =
+pub(super) const TURN_LIMITS: [BudgetLimit; 3] =
     [BudgetLimit::Turns, BudgetLimit::CostUsd, BudgetLimit::WallSecs];
 
 /// The percentage of a grant that is used when the sessions above are notified.
@@ -231,7 +231,7 @@ impl Commit<'_> {
     }
 
     pub(super) fn set_budget(&mut self, session: SessionId, limits: &[(BudgetLimit, u64)]) -> Stored<()> {
-        self.living_session(session)?;
+        self.existing_session(session)?;
         for (limit, amount) in limits {
             match self.rows.share(session, *limit)? {
                 Some(share) => self.regrant(share, *amount)?,

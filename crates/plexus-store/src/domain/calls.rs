@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::{Commit, audit, key};
 use crate::rows::{CallKey, Stored};
-use crate::{CallInput, CallRow, Held, Verdict};
+use crate::{CallInput, CallRow, HeldForBudget, Verdict};
 
 /// The limits that a call needs some of.
-pub(super) const OF_A_CALL: [BudgetLimit; 3] =
+pub(super) const CALL_LIMITS: [BudgetLimit; 3] =
     [BudgetLimit::ToolCalls, BudgetLimit::CostUsd, BudgetLimit::WallSecs];
 
 /// What became of a call at the gate.
@@ -51,7 +51,7 @@ impl Commit<'_> {
             return Ok(Counted::Answered);
         }
         let session = call.key.session;
-        let Some(limit) = self.exhausted(session, &OF_A_CALL)? else {
+        let Some(limit) = self.exhausted(session, &CALL_LIMITS)? else {
             self.spend(session, BudgetLimit::ToolCalls, 1)?;
             return Ok(Counted::Answered);
         };
@@ -60,7 +60,7 @@ impl Commit<'_> {
         let data = data.as_object().cloned().unwrap_or_default();
         self.event(key(session, call.turn), &Event::System { subtype: "held".to_owned(), data })?;
         let tool_use_id = Some(call.tool_use_id.clone());
-        self.published.held.push(Held { session, tool_use_id, approval, limit });
+        self.published.held.push(HeldForBudget { session, tool_use_id, approval, limit });
         Ok(Counted::Held(Verdict::held(approval, seen)))
     }
 

@@ -11,15 +11,15 @@ impl Commit<'_> {
     pub(super) fn escalate(
         &mut self,
         id: ApprovalId,
-        passed: &[Passed],
+        passed_over: &[Passed],
         to: &AskedOf,
-        passes_on_at: Option<UnixSeconds>,
+        escalates_at: Option<UnixSeconds>,
     ) -> Stored<()> {
         let mut row = self.pending(id)?;
-        check_addressee(&row, passed.first().and_then(|first| first.from.as_ref()))?;
+        check_addressee(&row, passed_over.first().and_then(|first| first.from.as_ref()))?;
         let turn = TurnKey { session: row.approval.session_id, turn: row.turn };
-        let nexts = passed.iter().skip(1).filter_map(|next| next.from.as_ref()).chain([to]);
-        for (passed, next) in passed.iter().zip(nexts) {
+        let nexts = passed_over.iter().skip(1).filter_map(|next| next.from.as_ref()).chain([to]);
+        for (passed, next) in passed_over.iter().zip(nexts) {
             let key = row.approval.asked_of.key();
             let may_still_decide = may_still_decide(passed);
             let previous =
@@ -32,7 +32,7 @@ impl Commit<'_> {
             row.approval.asked_of = next.clone();
             row.approval.passed.push(Passed { at: self.at, ..passed.clone() });
         }
-        row.approval.passes_on_at = passes_on_at;
+        row.approval.passes_on_at = escalates_at;
         self.update_asked(&row)
     }
 
@@ -41,12 +41,12 @@ impl Commit<'_> {
         id: ApprovalId,
         asked_of: &AskedOf,
         expires_at: UnixSeconds,
-        passes_on_at: Option<UnixSeconds>,
+        escalates_at: Option<UnixSeconds>,
     ) -> Stored<()> {
         let mut row = self.pending(id)?;
         check_addressee(&row, Some(asked_of))?;
         row.approval.expires_at = Some(expires_at);
-        row.approval.passes_on_at = passes_on_at;
+        row.approval.passes_on_at = escalates_at;
         self.update_asked(&row)
     }
 }

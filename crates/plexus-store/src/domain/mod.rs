@@ -84,18 +84,18 @@ impl Commit<'_> {
             Change::Release(call, seen) => self.release(call, seen),
             Change::SetBudget(session, limits) => self.set_budget(*session, limits),
             Change::Spend(session, limit, amount) => self.spend(*session, *limit, *amount),
-            Change::CheckBudget(session) => self.check_left(*session, &budgets::OF_A_TURN),
+            Change::CheckBudget(session) => self.check_left(*session, &budgets::TURN_LIMITS),
             Change::AskBudget(session) => self.ask_budget(*session),
             Change::Ask(new) => self.ask(new),
             Change::Resolve { approval, status, decision } => self.resolve(*approval, *status, decision),
             Change::ResolveIfPending { approval, status, decision } => {
                 self.resolve_if_pending(*approval, *status, decision)
             }
-            Change::Escalate { approval, passed, to, passes_on_at } => {
-                self.escalate(*approval, passed, to, *passes_on_at)
+            Change::Escalate { approval, passed_over, to, escalates_at } => {
+                self.escalate(*approval, passed_over, to, *escalates_at)
             }
-            Change::SetDeadlines { approval, asked_of, expires_at, passes_on_at } => {
-                self.set_deadlines(*approval, asked_of, *expires_at, *passes_on_at)
+            Change::SetDeadlines { approval, asked_of, expires_at, escalates_at } => {
+                self.set_deadlines(*approval, asked_of, *expires_at, *escalates_at)
             }
             Change::Extend { approval, expires_at } => self.extend(*approval, *expires_at),
             Change::Delivered(approval) => self.delivered(*approval),
@@ -159,7 +159,7 @@ impl Commit<'_> {
     }
 
     /// A session that is not deleted.
-    fn living_session(&self, id: SessionId) -> Stored<SessionRow> {
+    fn existing_session(&self, id: SessionId) -> Stored<SessionRow> {
         let row = self.session(id)?;
         if row.deleted_at.is_some() { Err(no_such(id)) } else { Ok(row) }
     }

@@ -8,7 +8,7 @@ use crate::{RunKey, RunProcess, RunRow, RunState, TokenKey};
 
 impl Commit<'_> {
     pub(super) fn start_run(&mut self, key: RunKey, state: RunState, token_hash: Option<&str>) -> Stored<()> {
-        self.living_session(key.session)?;
+        self.existing_session(key.session)?;
         self.rows.update_session(key.session, SessionUpdate::LatestRun(key.run))?;
         self.rows.insert_run(&NewRun { key, state, token_hash, created_at: self.at })
     }

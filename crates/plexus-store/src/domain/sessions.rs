@@ -5,18 +5,18 @@ use plexus_protocol::{AskedOf, SessionId, SessionName};
 
 use super::{Commit, audit};
 use crate::rows::{SessionUpdate, Stored};
-use crate::{Begins, NewSession, Refusal, SessionConfig, SessionRow};
+use crate::{ConversationStart, NewSession, Refusal, SessionConfig, SessionRow};
 
 impl Commit<'_> {
     pub(super) fn create_session(&mut self, new: &NewSession) -> Stored<()> {
         self.check_name_is_free(&new.name, new.id)?;
         // Deleting a session deletes its whole subtree: a session cannot be created below a deleted one.
         if let AskedOf::Session { id } = new.answers_to {
-            self.living_session(id)?;
+            self.existing_session(id)?;
             self.check_left(id, &[BudgetLimit::Children])?;
             self.spend(id, BudgetLimit::Children, 1)?;
         }
-        if new.begins == Begins::NewTree {
+        if new.start == ConversationStart::NewTree {
             self.rows.insert_tree(new.tree, new.head, self.at)?;
         }
         self.rows.insert_session(&SessionRow {
@@ -39,19 +39,19 @@ impl Commit<'_> {
 
     pub(super) fn rename_session(&mut self, id: SessionId, name: &SessionName) -> Stored<()> {
         self.check_name_is_free(name, id)?;
-        self.living_session(id)?;
+        self.existing_session(id)?;
         self.rows.update_session(id, SessionUpdate::Name(name))
     }
 
     pub(super) fn configure(&mut self, id: SessionId, config: &SessionConfig) -> Stored<()> {
-        self.living_session(id)?;
+        self.existing_session(id)?;
         self.rows.update_session(id, SessionUpdate::Config(config))
     }
 
     /// The secrets in its configuration are deleted with it; its processes have them for as long as they run.
     pub(super) fn delete_session(&mut self, id: SessionId) -> Stored<()> {
         self.return_unused_budget(id)?;
-        let mut config = self.living_session(id)?.config;
+        let mut config = self.existing_session(id)?.config;
         config.mcp_servers.clear();
         config.project = None;
         self.rows.update_session(id, SessionUpdate::Deleted { at: self.at, config: &config })

@@ -19,7 +19,7 @@ pub(super) struct Ending<'a> {
 impl Commit<'_> {
     pub(super) fn start_turn(&mut self, key: TurnKey, prompt: &str, woken_to: Option<u64>) -> Stored<()> {
         let TurnKey { session, turn } = key;
-        let row = self.living_session(session)?;
+        let row = self.existing_session(session)?;
         let latest = self.rows.turn(TurnKey { session, turn: row.latest_turn })?;
         let is_running = latest.is_some_and(|latest| latest.status == TurnStatus::Running);
         if is_running || turn != row.latest_turn + 1 {

@@ -9,7 +9,7 @@ use super::reads::count;
 use super::tables::{StoredNode, Tables};
 use crate::node_text::{searchable, spaced};
 use crate::page::Page;
-use crate::{Arbor, Found, ResumePoint, StoreError};
+use crate::{Arbor, ResumePoint, SearchHit, StoreError};
 
 impl Tables {
     fn tree_summary(&self, id: TreeId) -> Option<TreeSummary> {
@@ -63,19 +63,22 @@ impl Tables {
         page.rows()
     }
 
-    fn search(&self, words: &str, tree: Option<TreeId>, before: Option<NodeId>) -> Vec<Found> {
+    fn search(&self, words: &str, tree: Option<TreeId>, before: Option<NodeId>) -> Vec<SearchHit> {
         let before = before.and_then(|id| self.nodes.get(&id)).map_or(u64::MAX, |node| node.ordinal);
         let phrases: Vec<Vec<String>> = words.split_whitespace().map(|word| tokens(&spaced(word))).collect();
-        let says_all = |node: &&StoredNode| {
-            let said = tokens(&searchable(&node.content));
-            let says = |phrase: &Vec<String>| {
-                phrase.is_empty() || said.windows(phrase.len()).any(|tokens| tokens == &phrase[..])
+        let contains_all = |node: &&StoredNode| {
+            let words_of_node = tokens(&searchable(&node.content));
+            let contains_phrase = |phrase: &Vec<String>| {
+                phrase.is_empty() || words_of_node.windows(phrase.len()).any(|tokens| tokens == &phrase[..])
             };
-            phrases.iter().all(says)
+            phrases.iter().all(contains_phrase)
         };
         let newest = self.nodes_in_order().rev();
         let found = newest.filter(|node| node.ordinal < before && tree.is_none_or(|tree| node.tree == tree));
-        found.filter(says_all).map(|node| Found { tree: node.tree, node: node.summary.clone() }).collect()
+        found
+            .filter(contains_all)
+            .map(|node| SearchHit { tree: node.tree, node: node.summary.clone() })
+            .collect()
     }
 }
 
@@ -156,7 +159,7 @@ impl Arbor for MemoryStore {
         tree: Option<TreeId>,
         before: Option<NodeId>,
         limit: u64,
-    ) -> Result<Vec<Found>, StoreError> {
+    ) -> Result<Vec<SearchHit>, StoreError> {
         let mut found = self.tables().search(words, tree, before);
         found.truncate(count(limit));
         Ok(found)

@@ -14,7 +14,7 @@ use plexus_protocol::{ApprovalId, UnixSeconds};
 
 pub(crate) use tables::Tables;
 
-use crate::{ApprovalRow, Change, Committed, FeedRow, Ledger, Observer, Open, StoreError, domain};
+use crate::{ApprovalRow, Change, Committed, FeedRow, Ledger, Observer, OpenFilter, StoreError, domain};
 
 /// A [`crate::Store`] in memory. The futures of its trait methods are ready when they are polled first.
 #[derive(Default)]
@@ -52,7 +52,7 @@ impl MemoryStore {
     }
 
     /// The pending approvals that `which` names, oldest first.
-    pub fn open_approval_rows(&self, which: &Open) -> Vec<ApprovalRow> {
+    pub fn open_approval_rows(&self, which: &OpenFilter) -> Vec<ApprovalRow> {
         self.tables().open_approvals(which)
     }
 
@@ -84,7 +84,7 @@ impl Ledger for MemoryStore {
         Ok(self.approval_row(id))
     }
 
-    async fn open_approvals(&self, which: Open) -> Result<Vec<ApprovalRow>, StoreError> {
+    async fn open_approvals(&self, which: OpenFilter) -> Result<Vec<ApprovalRow>, StoreError> {
         Ok(self.open_approval_rows(&which))
     }
 

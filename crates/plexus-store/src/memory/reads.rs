@@ -12,22 +12,22 @@ use crate::page::Page;
 use crate::rows::{AuthorityRows, SessionRows, TurnKey, TurnRows};
 use crate::{
     ApprovalRow, AuditCheck, AuditFilter, AuditFrom, BudgetRow, CallRow, EventRow, FeedRow, FinishedRun,
-    LivingSession, OldRecords, Open, PermitStream, Removable, RuleRow, RunKey, RunRow, RunState, SessionRow,
-    Store, StoreError, Tally, TokenRow, TurnRow, TurnState,
+    OldRecords, OpenFilter, PermitStream, Removable, RuleRow, RunKey, RunRow, RunState, SessionRow,
+    SessionWithState, Store, StoreError, Tally, TokenRow, TurnRow, TurnState,
 };
 
 impl Tables {
-    pub(super) fn open_approvals(&self, which: &Open) -> Vec<ApprovalRow> {
+    pub(super) fn open_approvals(&self, which: &OpenFilter) -> Vec<ApprovalRow> {
         let mut rows: Vec<ApprovalRow> = match which {
-            Open::All => self.pending().map(|row| self.with_name(row)).collect(),
-            Open::OfSession(id) => {
+            OpenFilter::All => self.pending().map(|row| self.with_name(row)).collect(),
+            OpenFilter::OfSession(id) => {
                 let of_session = self.pending().filter(|row| row.approval.session_id == *id);
                 of_session.map(|row| self.with_name(row)).collect()
             }
-            Open::AskedOf(key) => {
+            OpenFilter::AskedOf(key) => {
                 let asked = self.pending().filter(|row| row.approval.asked_of.key() == *key);
                 let asked = asked.map(|row| self.with_name(row));
-                asked.chain(self.passed_over(key)).collect()
+                asked.chain(self.was_passed_over(key)).collect()
             }
         };
         rows.sort_by_key(|row| row.number);
@@ -35,7 +35,7 @@ impl Tables {
     }
 
     /// The pending approvals that were escalated without this addressee, under the number that it was asked with.
-    fn passed_over<'a>(&'a self, key: &'a str) -> impl Iterator<Item = ApprovalRow> + 'a {
+    fn was_passed_over<'a>(&'a self, key: &'a str) -> impl Iterator<Item = ApprovalRow> + 'a {
         let previous = self.previous_addressees.iter();
         let previous = previous.filter(move |(_, previous)| previous.key == key && previous.may_still_decide);
         previous.filter_map(|(number, previous)| {
@@ -57,23 +57,23 @@ impl Tables {
     }
 
     /// The sessions that are not deleted, oldest first.
-    fn living_sessions(&self) -> Vec<&SessionRow> {
+    fn existing_sessions(&self) -> Vec<&SessionRow> {
         let mut sessions: Vec<_> =
             self.sessions.values().filter(|session| session.row.deleted_at.is_none()).collect();
         sessions.sort_by_key(|session| session.ordinal);
         sessions.into_iter().map(|session| &session.row).collect()
     }
 
-    fn living(&self, row: &SessionRow) -> LivingSession {
+    fn sessions_with_state(&self, row: &SessionRow) -> SessionWithState {
         let turn = self.turns.get(&TurnKey { session: row.id, turn: row.latest_turn });
         let turn = turn.map(|turn| TurnState {
             status: turn.status,
             progress: turn.progress.clone(),
             started_at: turn.started_at,
         });
-        let open = self.open_approvals(&Open::OfSession(row.id));
+        let open = self.open_approvals(&OpenFilter::OfSession(row.id));
         let budget = self.budgets.values().filter(|budget| budget.row.session == row.id);
-        LivingSession {
+        SessionWithState {
             row: row.clone(),
             turn,
             open: open.into_iter().map(|row| row.approval.kind).collect(),
@@ -86,9 +86,9 @@ impl Tables {
     }
 
     fn tally(&self) -> Tally {
-        let pending = self.open_approvals(&Open::All);
+        let pending = self.open_approvals(&OpenFilter::All);
         Tally {
-            sessions: self.living_sessions().len() as u64,
+            sessions: self.existing_sessions().len() as u64,
             open_approvals: pending.len() as u64,
             oldest_open: pending.first().map(|row| row.approval.created_at),
         }
@@ -216,12 +216,12 @@ impl Store for MemoryStore {
     }
 
     async fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
-        Ok(self.tables().living_sessions().into_iter().cloned().collect())
+        Ok(self.tables().existing_sessions().into_iter().cloned().collect())
     }
 
-    async fn living(&self) -> Result<Vec<LivingSession>, StoreError> {
+    async fn sessions_with_state(&self) -> Result<Vec<SessionWithState>, StoreError> {
         let tables = self.tables();
-        Ok(tables.living_sessions().into_iter().map(|row| tables.living(row)).collect())
+        Ok(tables.existing_sessions().into_iter().map(|row| tables.sessions_with_state(row)).collect())
     }
 
     async fn budget(&self, session: SessionId) -> Result<Vec<BudgetRow>, StoreError> {
@@ -284,7 +284,7 @@ impl Store for MemoryStore {
         self.tables().event_count(TurnKey { session, turn })
     }
 
-    async fn living_approvals(&self, key: RunKey) -> Result<Vec<ApprovalRow>, StoreError> {
+    async fn approvals_without_result(&self, key: RunKey) -> Result<Vec<ApprovalRow>, StoreError> {
         let tables = self.tables();
         let held = tables.approvals.values().filter(|stored| stored.key == CallKeyState::Held);
         let rows = held.map(|stored| &stored.row);
@@ -294,7 +294,7 @@ impl Store for MemoryStore {
         Ok(rows)
     }
 
-    async fn living_calls(&self, key: RunKey) -> Result<Vec<CallRow>, StoreError> {
+    async fn calls_without_result(&self, key: RunKey) -> Result<Vec<CallRow>, StoreError> {
         let tables = self.tables();
         let held = tables.calls.values().filter(|call| call.key == CallKeyState::Held);
         Ok(held.filter(|call| call.row.key == key).map(|call| call.row.clone()).collect())

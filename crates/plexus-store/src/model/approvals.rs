@@ -64,7 +64,8 @@ pub struct CallRow {
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Verdict {
     /// The gate has no opinion: Claude Code's permission rules decide.
-    OwnCourse,
+    #[serde(rename = "own_course")]
+    NoOpinion,
     /// The gate allows the call.
     Allow {
         /// Why.
@@ -150,7 +151,7 @@ impl BudgetRow {
 
 /// A call or turn that waits for more budget.
 #[derive(Debug, Clone)]
-pub struct Held {
+pub struct HeldForBudget {
     /// The waiting session.
     pub session: SessionId,
     /// The held call; `None` if the running turn waits.
@@ -185,7 +186,7 @@ pub struct CallIds {
 
 /// Selects pending approvals.
 #[derive(Debug, Clone)]
-pub enum Open {
+pub enum OpenFilter {
     /// All of them.
     All,
     /// One session's.
@@ -218,7 +219,7 @@ mod tests {
         let input = Object::from_iter([("z".to_owned(), json!(0.1)), ("a".to_owned(), json!([1]))]);
         let reason = || "rule 7".to_owned();
         for (verdict, stored) in [
-            (Verdict::OwnCourse, json!({"answer": "own_course"})),
+            (Verdict::NoOpinion, json!({"answer": "own_course"})),
             (Verdict::Allow { reason: reason() }, json!({"answer": "allow", "reason": "rule 7"})),
             (Verdict::Ask { reason: reason() }, json!({"answer": "ask", "reason": "rule 7"})),
             (Verdict::Deny { reason: reason() }, json!({"answer": "deny", "reason": "rule 7"})),

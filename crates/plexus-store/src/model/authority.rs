@@ -65,7 +65,7 @@ pub struct NewRule {
     /// Its authority.
     pub authority: RuleAuthority,
     /// Its author.
-    pub made_by: Decider,
+    pub created_by: Decider,
 }
 
 /// A permission rule that is not revoked.

@@ -7,8 +7,8 @@ mod old;
 mod sessions;
 
 pub use approvals::{
-    ApprovalRow, BudgetRow, CallIds, CallInput, CallRow, Held, NewApproval, Open, PermitStream, Tally,
-    Verdict,
+    ApprovalRow, BudgetRow, CallIds, CallInput, CallRow, HeldForBudget, NewApproval, OpenFilter,
+    PermitStream, Tally, Verdict,
 };
 pub use authority::{
     AuditCheck, AuditFilter, AuditFrom, NewRule, RuleAuthority, RuleChange, RuleRow, TokenKey, TokenRow,
@@ -17,6 +17,6 @@ pub(crate) use feed::FeedColumns;
 pub use feed::{BudgetNotice, FeedEntry, FeedKind, FeedRow, Resolution};
 pub use old::{FinishedRun, OldRecords, Removable};
 pub use sessions::{
-    EventRow, EventsOfTurn, LivingSession, NewSession, RunKey, RunProcess, RunRow, RunState, SessionConfig,
-    SessionRow, TurnRow, TurnState, TurnStatus,
+    EventRow, EventsOfTurn, NewSession, RunKey, RunProcess, RunRow, RunState, SessionConfig, SessionRow,
+    SessionWithState, TurnRow, TurnState, TurnStatus,
 };

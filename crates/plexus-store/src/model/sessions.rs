@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::BudgetRow;
-use crate::arbor::{Begins, ResumePoint};
+use crate::arbor::{ConversationStart, ResumePoint};
 
 /// Names one run of one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -89,7 +89,7 @@ pub struct NewSession {
     /// Its head: the root of a new tree, or a node of an existing one.
     pub head: NodeId,
     /// Which of the two.
-    pub begins: Begins,
+    pub start: ConversationStart,
 }
 
 /// A stored session.
@@ -125,7 +125,7 @@ pub struct SessionRow {
 
 /// A session that is not deleted, and its state.
 #[derive(Debug, Clone)]
-pub struct LivingSession {
+pub struct SessionWithState {
     /// The session.
     pub row: SessionRow,
     /// Its latest turn; `None` before the first.

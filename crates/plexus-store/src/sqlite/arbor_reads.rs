@@ -11,7 +11,7 @@ use super::reads::{all, one};
 use super::sql;
 use crate::node_text::spaced;
 use crate::page::Page;
-use crate::{Found, ResumePoint};
+use crate::{ResumePoint, SearchHit};
 
 pub(super) fn node(connection: &Connection, id: NodeId) -> Result<Option<Node>> {
     one(connection, sql::NODE, [Text(id)], |row| Ok((node_row(row)?, row.get("ordinal")?, row.get("long")?)))?
@@ -168,14 +168,14 @@ pub(super) fn search(
     tree: Option<TreeId>,
     before: Option<NodeId>,
     limit: u64,
-) -> Result<Vec<Found>> {
+) -> Result<Vec<SearchHit>> {
     let phrases: Vec<String> = words
         .split_whitespace()
         .map(|word| format!("\"{}\"", spaced(word).trim().replace('"', "\"\"")))
         .collect();
     let key = (phrases.join(" "), tree.map(Text), before.map(Text), int(limit));
     all(connection, sql::SEARCH, key, |row| {
-        Ok(Found { tree: row.get::<_, Text<_>>("tree")?.0, node: summary_row(row)? })
+        Ok(SearchHit { tree: row.get::<_, Text<_>>("tree")?.0, node: summary_row(row)? })
     })
 }
 

@@ -19,7 +19,7 @@ pub(super) fn rules(connection: &Connection) -> Result<Vec<RuleRow>> {
                 entry: row.get::<_, Json<_>>("entry")?.0,
                 expires_at: row.get("expires_at")?,
                 authority: row.get::<_, Word<_>>("authority")?.0,
-                made_by: row.get::<_, Json<_>>("made_by")?.0,
+                created_by: row.get::<_, Json<_>>("made_by")?.0,
             },
             created_at: row.get("created_at")?,
         })

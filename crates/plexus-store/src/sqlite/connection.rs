@@ -33,11 +33,11 @@ impl Durability {
 
 const MAGIC: &[u8] = b"SQLite format 3\0";
 /// How long a connection waits for a lock of another process, such as a backup.
-const PATIENCE: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// A little more than the number of different statements.
 const CACHED_STATEMENTS: usize = 128;
 /// The size to which the write-ahead log is truncated after a burst.
-const KEPT_LOG_BYTES: u32 = 16 * 1024 * 1024;
+const MAX_WAL_BYTES: u32 = 16 * 1024 * 1024;
 
 /// What a user can do about a damaged file.
 pub(super) const INSTEAD_OF_DAMAGED: &str =
@@ -47,7 +47,7 @@ pub(super) const INSTEAD_OF_DAMAGED: &str =
 ///
 /// Must be called before the first connection: closing a file that SQLite has open in the same process drops its locks.
 pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
-    match create_or_look(path) {
+    match create_or_inspect(path) {
         Ok(Contents::Possible) => examine::examine(path).map_err(|error| describe(path, error)),
         Ok(Contents::Foreign) => {
             Err(unusable(path, "is not a SQLite database: move it away, or use another data directory"))
@@ -80,9 +80,9 @@ fn open_to_write(path: &Path, durability: Durability) -> Result<Connection, Open
     connection.pragma_update(None, "synchronous", durability.synchronous())?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    connection.pragma_update(None, "journal_size_limit", KEPT_LOG_BYTES)?;
+    connection.pragma_update(None, "journal_size_limit", MAX_WAL_BYTES)?;
     schema::migrate(&mut connection)?;
-    make_private(path).map_err(|error| Opening::Refused(format!("cannot be made private: {error}")))?;
+    set_private(path).map_err(|error| Opening::Refused(format!("cannot be made private: {error}")))?;
     Ok(connection)
 }
 
@@ -94,13 +94,13 @@ pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 pub(super) fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     Ok(connection)
 }
 
 /// Applies to the database and SQLite's files beside it.
-fn make_private(path: &Path) -> io::Result<()> {
+fn set_private(path: &Path) -> io::Result<()> {
     for suffix in ["", "-wal", "-shm"] {
         let mut file = path.as_os_str().to_owned();
         file.push(suffix);
@@ -135,7 +135,7 @@ enum Contents {
     Foreign,
 }
 
-fn create_or_look(path: &Path) -> io::Result<Contents> {
+fn create_or_inspect(path: &Path) -> io::Result<Contents> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => return Ok(Contents::Possible),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -11,7 +11,7 @@ use super::schema;
 
 /// How long a start may look for damage: enough for a few hundred megabytes. Damage in the rest of a larger file is reported when
 /// it is read.
-const WITHIN: Duration = Duration::from_millis(250);
+const TIMEOUT: Duration = Duration::from_millis(250);
 /// How many SQLite steps pass between two checks of the clock.
 const STEPS: i32 = 1000;
 /// The tables that a hub needs to start come first.
@@ -22,14 +22,14 @@ pub(super) fn examine(path: &Path) -> Result<(), Opening> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     match schema::check(&connection) {
         Ok(schema::Contents::Blank) => Ok(()),
-        Ok(schema::Contents::Ours) => look_for_damage(connection),
+        Ok(schema::Contents::Ours) => find_damage(connection),
         Err(Opening::Sqlite(error)) if is_unfinished(&error) => check_unfinished(path),
         Err(refused) => Err(refused),
     }
 }
 
-fn look_for_damage(mut connection: Connection) -> Result<(), Opening> {
-    let give_up_at = Instant::now() + WITHIN;
+fn find_damage(mut connection: Connection) -> Result<(), Opening> {
+    let give_up_at = Instant::now() + TIMEOUT;
     connection.progress_handler(STEPS, Some(move || Instant::now() >= give_up_at))?;
     for which in CHECKS {
         let found = connection

@@ -101,8 +101,8 @@ fn fails(fault: Fault) -> bool {
 fn fails_by_file(fault: Fault) -> bool {
     static STRUCK: AtomicU32 = AtomicU32::new(0);
     let Some(file) = FILE.get().and_then(Option::as_ref) else { return false };
-    let Ok(told) = std::fs::read_to_string(file) else { return false };
-    let Some((every, what)) = told.trim().split_once(' ') else { return false };
+    let Ok(configured) = std::fs::read_to_string(file) else { return false };
+    let Some((every, what)) = configured.trim().split_once(' ') else { return false };
     let every: u32 = every.parse().unwrap_or(1);
     what == fault.as_str() && STRUCK.fetch_add(1, SeqCst).is_multiple_of(every.max(1))
 }

@@ -38,8 +38,9 @@ use writer::{Apply, Writer};
 use crate::domain;
 use crate::{
     ApprovalRow, Arbor, AuditCheck, AuditFilter, AuditFrom, BudgetRow, CallRow, Change, Committed, EventRow,
-    FeedRow, FinishedRun, Found, Ledger, LivingSession, Observer, OldRecords, Open, PermitStream, Removable,
-    ResumePoint, RuleRow, RunKey, RunRow, SessionRow, Store, StoreError, Tally, TokenRow, TurnRow,
+    FeedRow, FinishedRun, Ledger, Observer, OldRecords, OpenFilter, PermitStream, Removable, ResumePoint,
+    RuleRow, RunKey, RunRow, SearchHit, SessionRow, SessionWithState, Store, StoreError, Tally, TokenRow,
+    TurnRow,
 };
 
 /// A [`Store`] in one SQLite file. Dropping it finishes the queued commits and closes the file.
@@ -111,7 +112,7 @@ impl Ledger for SqliteStore {
         self.readers.read(move |file| reads::approval(file, id)).await
     }
 
-    async fn open_approvals(&self, which: Open) -> Result<Vec<ApprovalRow>, StoreError> {
+    async fn open_approvals(&self, which: OpenFilter) -> Result<Vec<ApprovalRow>, StoreError> {
         self.readers.read(move |file| reads::open_approvals(file, &which)).await
     }
 
@@ -136,8 +137,8 @@ impl Store for SqliteStore {
         self.readers.read(reads::sessions).await
     }
 
-    async fn living(&self) -> Result<Vec<LivingSession>, StoreError> {
-        self.readers.read(reads::living).await
+    async fn sessions_with_state(&self) -> Result<Vec<SessionWithState>, StoreError> {
+        self.readers.read(reads::sessions_with_state).await
     }
 
     async fn budget(&self, session: SessionId) -> Result<Vec<BudgetRow>, StoreError> {
@@ -188,12 +189,12 @@ impl Store for SqliteStore {
         self.readers.read(move |file| reads::event_count(file, session, turn)).await
     }
 
-    async fn living_approvals(&self, run: RunKey) -> Result<Vec<ApprovalRow>, StoreError> {
-        self.readers.read(move |file| reads::living_approvals(file, run)).await
+    async fn approvals_without_result(&self, run: RunKey) -> Result<Vec<ApprovalRow>, StoreError> {
+        self.readers.read(move |file| reads::approvals_without_result(file, run)).await
     }
 
-    async fn living_calls(&self, run: RunKey) -> Result<Vec<CallRow>, StoreError> {
-        self.readers.read(move |file| reads::living_calls(file, run)).await
+    async fn calls_without_result(&self, run: RunKey) -> Result<Vec<CallRow>, StoreError> {
+        self.readers.read(move |file| reads::calls_without_result(file, run)).await
     }
 
     async fn feed_of_all(&self, after: u64, limit: u64) -> Result<Vec<FeedRow>, StoreError> {
@@ -308,7 +309,7 @@ impl Arbor for SqliteStore {
         tree: Option<TreeId>,
         before: Option<NodeId>,
         limit: u64,
-    ) -> Result<Vec<Found>, StoreError> {
+    ) -> Result<Vec<SearchHit>, StoreError> {
         let words = words.to_owned();
         self.readers.read(move |file| arbor_reads::search(file, &words, tree, before, limit)).await
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::connection;
-use crate::{Places, StoreError};
+use crate::{Slots, StoreError};
 use rusqlite::Connection;
 
 /// How many reads run at once.
@@ -12,10 +12,10 @@ const READERS: usize = 6;
 /// How many of them can belong to callers other than the operator.
 const SHARED: usize = 4;
 
-/// The connections, and the places that limit their use.
+/// The connections, and the slots that limit their use.
 pub(super) struct Readers {
     idle: Arc<Idle>,
-    places: Places,
+    slots: Slots,
 }
 
 struct Idle {
@@ -27,7 +27,7 @@ impl Readers {
     /// For a prepared file. Connections are opened when they are needed.
     pub(super) fn new(path: PathBuf) -> Self {
         let idle = Arc::new(Idle { path, connections: Mutex::default() });
-        Self { idle, places: Places::new(READERS, SHARED) }
+        Self { idle, slots: Slots::new(READERS, SHARED) }
     }
 
     /// Runs a read on a thread that may block. It sees every commit before its start.
@@ -35,12 +35,12 @@ impl Readers {
         &self,
         read: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let place = self.places.take().await;
-        let place = place.map_err(|_| StoreError::Unavailable("the store is closed".to_owned()))?;
+        let slot = self.slots.take().await;
+        let slot = slot.map_err(|_| StoreError::Unavailable("the store is closed".to_owned()))?;
         let idle = Arc::clone(&self.idle);
         let answer = tokio::task::spawn_blocking(move || {
-            // This thread releases the place: the caller may be gone by then.
-            let _place = place;
+            // This thread releases the slot: the caller may be gone by then.
+            let _slot = slot;
             let connection = idle.take()?;
             let answer = read(&connection).map_err(|error| error.into().in_file(&idle.path))?;
             // After an error or a panic the connection is dropped, and the next read opens another one.
@@ -52,7 +52,7 @@ impl Readers {
 
     /// Closes the idle connections and refuses further reads.
     pub(super) fn close(&self) {
-        self.places.close();
+        self.slots.close();
         self.idle.lock().clear();
     }
 }

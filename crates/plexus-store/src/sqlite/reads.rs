@@ -13,9 +13,9 @@ use super::sql;
 use crate::domain;
 use crate::page::Page;
 use crate::{
-    ApprovalRow, BudgetRow, CallIds, CallRow, EventRow, FeedColumns, FeedRow, FinishedRun, LivingSession,
-    OldRecords, Open, PermitStream, Removable, RunKey, RunRow, SessionRow, StoreError, Tally, TurnRow,
-    TurnState, Verdict,
+    ApprovalRow, BudgetRow, CallIds, CallRow, EventRow, FeedColumns, FeedRow, FinishedRun, OldRecords,
+    OpenFilter, PermitStream, Removable, RunKey, RunRow, SessionRow, SessionWithState, StoreError, Tally,
+    TurnRow, TurnState, Verdict,
 };
 
 type Result<T, E = rusqlite::Error> = std::result::Result<T, E>;
@@ -32,7 +32,7 @@ pub(super) fn sessions(connection: &Connection) -> Result<Vec<SessionRow>> {
     all(connection, sql::SESSIONS, [], session_row)
 }
 
-pub(super) fn living(connection: &Connection) -> Result<Vec<LivingSession>> {
+pub(super) fn sessions_with_state(connection: &Connection) -> Result<Vec<SessionWithState>> {
     all(connection, sql::LIVING, [], |row| {
         let status: Option<Word<_>> = row.get("turn_status")?;
         let turn = match status {
@@ -44,7 +44,7 @@ pub(super) fn living(connection: &Connection) -> Result<Vec<LivingSession>> {
             None => None,
         };
         let (open, budget) = (row.get::<_, Json<_>>("open")?.0, row.get::<_, Json<_>>("budget")?.0);
-        Ok(LivingSession { row: session_row(row)?, turn, open, budget })
+        Ok(SessionWithState { row: session_row(row)?, turn, open, budget })
     })
 }
 
@@ -97,19 +97,21 @@ pub(super) fn approval(connection: &Connection, id: ApprovalId) -> Result<Option
     one(connection, sql::APPROVAL, [Text(id)], approval_row)
 }
 
-pub(super) fn open_approvals(connection: &Connection, which: &Open) -> Result<Vec<ApprovalRow>> {
+pub(super) fn open_approvals(connection: &Connection, which: &OpenFilter) -> Result<Vec<ApprovalRow>> {
     match which {
-        Open::All => all(connection, sql::OPEN_APPROVALS, [], approval_row),
-        Open::OfSession(id) => all(connection, sql::OPEN_APPROVALS_OF_SESSION, [Text(id)], approval_row),
-        Open::AskedOf(key) => all(connection, sql::OPEN_APPROVALS_ASKED_OF, [key], approval_row),
+        OpenFilter::All => all(connection, sql::OPEN_APPROVALS, [], approval_row),
+        OpenFilter::OfSession(id) => {
+            all(connection, sql::OPEN_APPROVALS_OF_SESSION, [Text(id)], approval_row)
+        }
+        OpenFilter::AskedOf(key) => all(connection, sql::OPEN_APPROVALS_ASKED_OF, [key], approval_row),
     }
 }
 
-pub(super) fn living_approvals(connection: &Connection, run: RunKey) -> Result<Vec<ApprovalRow>> {
+pub(super) fn approvals_without_result(connection: &Connection, run: RunKey) -> Result<Vec<ApprovalRow>> {
     all(connection, sql::LIVING_APPROVALS, (Text(run.session), run.run), approval_row)
 }
 
-pub(super) fn living_calls(connection: &Connection, key: RunKey) -> Result<Vec<CallRow>> {
+pub(super) fn calls_without_result(connection: &Connection, key: RunKey) -> Result<Vec<CallRow>> {
     all(connection, sql::LIVING_CALLS, (Text(key.session), key.run), |row| {
         Ok(CallRow {
             key,

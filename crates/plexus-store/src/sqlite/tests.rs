@@ -228,7 +228,7 @@ async fn a_flood_of_reads_leaves_the_operator_a_reader() {
         beginning.recv().await;
     }
     assert!(store.sessions().await.unwrap().is_empty());
-    assert!(store.living().await.unwrap().is_empty());
+    assert!(store.sessions_with_state().await.unwrap().is_empty());
     assert!(beginning.try_recv().is_err(), "the flood has all shared readers");
     assert!(!flood.iter().any(tokio::task::JoinHandle::is_finished), "and still has them");
     drop(let_go);
@@ -316,6 +316,6 @@ fn session(name: &str) -> NewSession {
         config: serde_json::from_value(config).unwrap(),
         tree: TreeId::random(),
         head: NodeId::random(),
-        begins: crate::Begins::NewTree,
+        start: crate::ConversationStart::NewTree,
     }
 }

@@ -11,8 +11,8 @@ use plexus_protocol::{
     Passed, Right, SessionId, SessionName, TreeId, UnixSeconds, WentOn,
 };
 use plexus_store::{
-    Begins, Change, Committed, Durability, NewApproval, NewSession, Refusal, RunKey, RunState, SessionConfig,
-    SqliteStore, Store, StoreError, TurnStatus,
+    Change, Committed, ConversationStart, Durability, NewApproval, NewSession, Refusal, RunKey, RunState,
+    SessionConfig, SqliteStore, Store, StoreError, TurnStatus,
 };
 use serde_json::json;
 
@@ -74,7 +74,7 @@ pub fn new_session(text: &str) -> NewSession {
         config: config(),
         tree: TreeId::random(),
         head: NodeId::random(),
-        begins: Begins::NewTree,
+        start: ConversationStart::NewTree,
     }
 }
 
@@ -181,7 +181,7 @@ pub fn passes_on(approval: ApprovalId, from: &[AskedOf], to: AskedOf, by: Decide
         opinion: None,
         at: 0,
     });
-    Change::Escalate { approval, passed: passed.collect(), to, passes_on_at: Some(NOW + 5) }
+    Change::Escalate { approval, passed_over: passed.collect(), to, escalates_at: Some(NOW + 5) }
 }
 
 /// The operator's answer.

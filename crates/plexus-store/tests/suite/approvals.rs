@@ -5,14 +5,14 @@ use std::sync::Arc;
 use plexus_protocol::claudecode::Channel;
 use plexus_protocol::{ApprovalId, ApprovalStatus, AskedOf, Decider, Decision, SessionId};
 use plexus_store::{
-    CallIds, CallRow, Change, FeedEntry, Open, PermitStream, Refusal, Resolution, RunKey, Store, StoreError,
-    Tally, Verdict,
+    CallIds, CallRow, Change, FeedEntry, OpenFilter, PermitStream, Refusal, Resolution, RunKey, Store,
+    StoreError, Tally, Verdict,
 };
 use serde_json::json;
 
 use crate::common::*;
 
-async fn open_ids(store: &dyn Store, which: Open) -> Vec<ApprovalId> {
+async fn open_ids(store: &dyn Store, which: OpenFilter) -> Vec<ApprovalId> {
     store.open_approvals(which).await.unwrap().into_iter().map(|row| row.approval.id).collect()
 }
 
@@ -82,7 +82,7 @@ pub async fn a_resolved_approval_is_reported_in_its_turn_and_to_its_addressee(st
         assert_eq!((row.approval.status, row.approval.resolved_at), (ApprovalStatus::Denied, Some(NOW + 3)));
         assert_eq!(row.approval.decision, Some(decision(false)));
     }
-    assert!(open_ids(&*store, Open::All).await.is_empty());
+    assert!(open_ids(&*store, OpenFilter::All).await.is_empty());
 }
 
 pub async fn an_approval_is_decided_once(store: Arc<dyn Store>) {
@@ -159,7 +159,7 @@ pub async fn an_approval_shows_the_present_name(store: Arc<dyn Store>) {
     let id = ask(&*store, question(session, 1, "t")).await;
     commit(&*store, Change::RenameSession(session, name("new"))).await;
     assert_eq!(store.approval(id).await.unwrap().unwrap().approval.session_name, name("new"));
-    assert_eq!(store.open_approvals(Open::All).await.unwrap()[0].approval.session_name, name("new"));
+    assert_eq!(store.open_approvals(OpenFilter::All).await.unwrap()[0].approval.session_name, name("new"));
     assert_eq!(commit(&*store, allows(id)).await.approvals[0].approval.session_name, name("new"));
 }
 
@@ -173,12 +173,12 @@ pub async fn pending_approvals_are_found_by_session_and_by_addressee(store: Arc<
     let third = ask(&*store, question(a, 1, "t2")).await;
     let fourth = ask(&*store, question(a, 1, "t3")).await;
     commit(&*store, allows(third)).await;
-    assert_eq!(open_ids(&*store, Open::All).await, [first, second, fourth]);
-    assert_eq!(open_ids(&*store, Open::OfSession(a)).await, [first, fourth]);
-    assert_eq!(open_ids(&*store, Open::OfSession(b)).await, [second]);
-    assert_eq!(open_ids(&*store, Open::AskedOf("operator".to_owned())).await, [first, fourth]);
-    assert_eq!(open_ids(&*store, Open::AskedOf(parent.key())).await, [second]);
-    assert!(open_ids(&*store, Open::AskedOf("parent:q".to_owned())).await.is_empty());
+    assert_eq!(open_ids(&*store, OpenFilter::All).await, [first, second, fourth]);
+    assert_eq!(open_ids(&*store, OpenFilter::OfSession(a)).await, [first, fourth]);
+    assert_eq!(open_ids(&*store, OpenFilter::OfSession(b)).await, [second]);
+    assert_eq!(open_ids(&*store, OpenFilter::AskedOf("operator".to_owned())).await, [first, fourth]);
+    assert_eq!(open_ids(&*store, OpenFilter::AskedOf(parent.key())).await, [second]);
+    assert!(open_ids(&*store, OpenFilter::AskedOf("parent:q".to_owned())).await.is_empty());
 }
 
 pub async fn a_key_is_held_until_the_tool_result_arrives(store: Arc<dyn Store>) {
@@ -197,19 +197,19 @@ pub async fn a_key_is_held_until_the_tool_result_arrives(store: Arc<dyn Store>) 
     commit(&*store, allows(first)).await;
     assert!(matches!(refused(&*store, again()).await, Refusal::KeyTaken));
 
-    let living = |key| {
+    let sessions_with_state = |key| {
         let store = Arc::clone(&store);
         async move {
-            let rows = store.living_approvals(key).await.unwrap();
+            let rows = store.approvals_without_result(key).await.unwrap();
             rows.into_iter().map(|row| row.approval.id).collect::<Vec<_>>()
         }
     };
-    assert_eq!(living(key).await, [first, second, other]);
+    assert_eq!(sessions_with_state(key).await, [first, second, other]);
     commit(&*store, Change::ReleaseKeys(key, "t".to_owned())).await;
-    assert_eq!(living(key).await, [other]);
-    assert_eq!(living(RunKey { session, run: 2 }).await, [next_run]);
+    assert_eq!(sessions_with_state(key).await, [other]);
+    assert_eq!(sessions_with_state(RunKey { session, run: 2 }).await, [next_run]);
     let third = ask(&*store, question(session, 1, "t")).await;
-    assert_eq!(living(key).await, [other, third]);
+    assert_eq!(sessions_with_state(key).await, [other, third]);
 }
 
 pub async fn calls_are_listed_until_their_tool_result_arrives(store: Arc<dyn Store>) {
@@ -227,18 +227,18 @@ pub async fn calls_are_listed_until_their_tool_result_arrives(store: Arc<dyn Sto
     for seen in [call(1, "t"), call(1, "u"), call(2, "t")] {
         commit(&*store, Change::Call(Box::new(seen), object(json!({})).into())).await;
     }
-    let living = store.living_calls(key).await.unwrap();
-    let ids: Vec<_> = living.iter().map(|call| call.tool_use_id.as_str()).collect();
+    let sessions_with_state = store.calls_without_result(key).await.unwrap();
+    let ids: Vec<_> = sessions_with_state.iter().map(|call| call.tool_use_id.as_str()).collect();
     assert_eq!(ids, ["t", "u"]);
-    let first = &living[0];
+    let first = &sessions_with_state[0];
     assert_eq!((first.key, first.turn, first.tool_name.as_str()), (key, 3, "Bash"));
     assert_eq!((first.digest.as_str(), first.request_id.as_str()), ("digest", "request"));
     assert_eq!(first.verdict, Verdict::Ask { reason: "a rule".to_owned() });
 
     commit(&*store, Change::ReleaseKeys(key, "t".to_owned())).await;
     commit(&*store, Change::ReleaseKeys(key, "never seen".to_owned())).await;
-    assert_eq!(store.living_calls(key).await.unwrap().len(), 1);
-    assert_eq!(store.living_calls(RunKey { session, run: 2 }).await.unwrap().len(), 1);
+    assert_eq!(store.calls_without_result(key).await.unwrap().len(), 1);
+    assert_eq!(store.calls_without_result(RunKey { session, run: 2 }).await.unwrap().len(), 1);
 }
 
 pub async fn the_first_delivery_counts(store: Arc<dyn Store>) {

@@ -152,7 +152,7 @@ pub async fn acts_on_tokens_sessions_and_rules_have_audit_entries(store: Arc<dyn
         entry: json!({"rule": "Bash(make)"}),
         expires_at: None,
         authority: RuleAuthority::Narrows,
-        made_by: by.clone(),
+        created_by: by.clone(),
     };
     commit(&*store, Change::CreateRule(Box::new(rule))).await;
     commit(&*store, Change::RevokeRule { number: 1, by: Decider::Operator }).await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plexus_protocol::budget::BudgetLimit::{self, Children, CostUsd, ToolCalls, Turns, WallSecs};
 use plexus_protocol::{ApprovalId, ApprovalKind, ApprovalStatus, AskedOf, Decision, Event, SessionId};
 use plexus_store::{
-    BudgetRow, CallRow, Change, Committed, FeedEntry, FeedKind, LivingSession, Refusal, RunKey, Store,
+    BudgetRow, CallRow, Change, Committed, FeedEntry, FeedKind, Refusal, RunKey, SessionWithState, Store,
     StoreError, TurnStatus, Verdict,
 };
 use serde_json::json;
@@ -70,8 +70,9 @@ pub async fn a_grant_is_taken_from_the_budget_above(store: Arc<dyn Store>) {
         Refusal::BudgetInUse(row) => assert_eq!(row.own + row.below, 10),
         other => panic!("{other:?}"),
     }
-    let living = store.living().await.unwrap();
-    let shown = living.iter().find(|living| living.row.id == parent).unwrap();
+    let sessions_with_state = store.sessions_with_state().await.unwrap();
+    let shown =
+        sessions_with_state.iter().find(|sessions_with_state| sessions_with_state.row.id == parent).unwrap();
     assert_eq!(shown.budget, [budget(&*store, parent, ToolCalls).await]);
 }
 
@@ -110,7 +111,7 @@ pub async fn a_call_is_held_until_its_exhausted_budget_is_raised(store: Arc<dyn 
     assert_eq!((of_child.held[0].approval, of_child.approvals.len()), (approval.id, 0));
     let denied = Change::Call(call(child, "fourth", "deny"), object(json!({})).into());
     assert!(commit(&*store, denied).await.held.is_empty());
-    let kept = store.living_calls(RunKey { session: parent, run: 1 }).await.unwrap();
+    let kept = store.calls_without_result(RunKey { session: parent, run: 1 }).await.unwrap();
     let Verdict::Held { approval: waits_for, input, .. } = &kept[1].verdict else { panic!("{kept:?}") };
     assert_eq!((waits_for, input), (&approval.id, &object(json!({"a": 1}))));
 
@@ -120,7 +121,7 @@ pub async fn a_call_is_held_until_its_exhausted_budget_is_raised(store: Arc<dyn 
     assert!(matches!(refused(&*store, again).await, Refusal::AlreadyResolved(_)), "it is raised once");
     let release = |session, id: &str| Change::Release(call(session, id, "allow"), object(json!({})).into());
     assert!(commit(&*store, release(parent, "second")).await.held.is_empty());
-    let kept = store.living_calls(RunKey { session: parent, run: 1 }).await.unwrap();
+    let kept = store.calls_without_result(RunKey { session: parent, run: 1 }).await.unwrap();
     assert_eq!(kept[1].verdict, Verdict::Allow { reason: "a rule".to_owned() });
     // One more was granted and two waited: the other one waits for another approval.
     let held = commit(&*store, release(child, "third")).await.held;
@@ -247,8 +248,8 @@ pub async fn no_sequence_of_changes_breaks_the_budget_arithmetic(store: Arc<dyn 
         commit(&*store, Change::SetBudget(root, vec![(ToolCalls, given), (WallSecs, 1)])).await;
         let (mut most, mut time) = (given, 0);
         for step in 0..60 {
-            let living: Vec<SessionId> = tree.living(&*store).await;
-            let one = living[chance.usize(..living.len())];
+            let sessions_with_state: Vec<SessionId> = tree.sessions_with_state(&*store).await;
+            let one = sessions_with_state[chance.usize(..sessions_with_state.len())];
             match chance.u8(..10) {
                 0..3 => {
                     let mut new = new_session(&format!("s-{seed}-{step}"));
@@ -286,7 +287,7 @@ pub async fn no_sequence_of_changes_breaks_the_budget_arithmetic(store: Arc<dyn 
                     }
                 }
                 8 => {
-                    let open = store.open_approvals(plexus_store::Open::OfSession(one)).await.unwrap();
+                    let open = store.open_approvals(plexus_store::OpenFilter::OfSession(one)).await.unwrap();
                     if let Some(row) = open.first() {
                         let more = chance.u64(1..5);
                         let given = store.commit(NOW, vec![grants(row.approval.id, more)]).await;
@@ -296,7 +297,7 @@ pub async fn no_sequence_of_changes_breaks_the_budget_arithmetic(store: Arc<dyn 
                     }
                 }
                 _ if one != root => {
-                    let mut gone = tree.subtree(one, &living);
+                    let mut gone = tree.subtree(one, &sessions_with_state);
                     chance.shuffle(&mut gone);
                     store.commit(NOW, gone.into_iter().map(Change::DeleteSession).collect()).await.unwrap();
                 }
@@ -327,13 +328,17 @@ struct Tree {
 }
 
 impl Tree {
-    async fn living(&self, store: &dyn Store) -> Vec<SessionId> {
-        let living = store.living().await.unwrap();
-        living.into_iter().map(|it| it.row.id).filter(|id| self.parents.contains_key(id)).collect()
+    async fn sessions_with_state(&self, store: &dyn Store) -> Vec<SessionId> {
+        let sessions_with_state = store.sessions_with_state().await.unwrap();
+        sessions_with_state
+            .into_iter()
+            .map(|it| it.row.id)
+            .filter(|id| self.parents.contains_key(id))
+            .collect()
     }
 
-    fn subtree(&self, top: SessionId, living: &[SessionId]) -> Vec<SessionId> {
-        let mut of_top = living.to_vec();
+    fn subtree(&self, top: SessionId, sessions_with_state: &[SessionId]) -> Vec<SessionId> {
+        let mut of_top = sessions_with_state.to_vec();
         of_top.retain(|id| std::iter::successors(Some(*id), |id| self.parents[id]).any(|id| id == top));
         of_top
     }
@@ -341,10 +346,10 @@ impl Tree {
     /// The amount set aside is the sum of the claims below. A limit that cannot be overdrawn never has more used and set aside
     /// than granted.
     async fn check(&self, store: &dyn Store, seed: u64, step: u32) {
-        let living = store.living().await.unwrap();
+        let sessions_with_state = store.sessions_with_state().await.unwrap();
         for limit in [ToolCalls, WallSecs] {
-            let mine = living.iter().filter(|it| self.parents.contains_key(&it.row.id));
-            let row = |it: &LivingSession| it.budget.iter().find(|row| row.limit == limit).cloned();
+            let mine = sessions_with_state.iter().filter(|it| self.parents.contains_key(&it.row.id));
+            let row = |it: &SessionWithState| it.budget.iter().find(|row| row.limit == limit).cloned();
             let limited: HashMap<SessionId, BudgetRow> =
                 mine.filter_map(|it| Some((it.row.id, row(it)?))).collect();
             let mut aside: HashMap<SessionId, u64> = HashMap::new();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plexus_protocol::{ApprovalStatus, SessionId};
-use plexus_store::{Change, FeedEntry, FeedKind, Open, Store};
+use plexus_store::{Change, FeedEntry, FeedKind, OpenFilter, Store};
 use serde_json::json;
 
 use crate::common::*;
@@ -30,7 +30,7 @@ pub async fn a_commit_is_applied_completely_or_not_at_all(store: Arc<dyn Store>)
     assert_eq!(store.session_named("a").await.unwrap().unwrap().id, session);
     assert_eq!(store.event_count(session, 1).await.unwrap(), events);
     assert_eq!(store.feed_head().await.unwrap(), head);
-    assert!(store.open_approvals(Open::All).await.unwrap().is_empty());
+    assert!(store.open_approvals(OpenFilter::All).await.unwrap().is_empty());
     // The rolled back number is used for the next entry.
     assert_eq!(commit(&*store, notice("operator", session, "y")).await.feed[0].number, head + 1);
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use plexus_protocol::arbor::Role;
 use plexus_protocol::{NodeId, SessionId, TreeId};
-use plexus_store::{Begins, Change, NewSession, NodeRow, Refusal, Removable, ResumePoint, SessionRow, Store};
+use plexus_store::{
+    Change, ConversationStart, NewSession, NodeRow, Refusal, Removable, ResumePoint, SessionRow, Store,
+};
 use serde_json::{Value, json};
 
 use crate::common::*;
@@ -45,8 +47,15 @@ async fn says_all(store: &dyn Store, session: SessionId, texts: &[&str]) -> Vec<
 async fn fork(store: &dyn Store, original: SessionId, named: &str, at: NodeId) -> SessionId {
     let SessionRow { tree, config, answers_to, .. } = row(store, original).await;
     let id = SessionId::random();
-    let new =
-        NewSession { id, name: name(named), answers_to, config, tree, head: at, begins: Begins::Forked };
+    let new = NewSession {
+        id,
+        name: name(named),
+        answers_to,
+        config,
+        tree,
+        head: at,
+        start: ConversationStart::Forked,
+    };
     commit(store, Change::CreateSession(Box::new(new))).await;
     id
 }

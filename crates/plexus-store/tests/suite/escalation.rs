@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plexus_protocol::{ApprovalId, AskedOf, Decider, Passed, SessionId, WentOn};
-use plexus_store::{Change, FeedKind, Open, Refusal, Store};
+use plexus_store::{Change, FeedKind, OpenFilter, Refusal, Store};
 
 use crate::common::*;
 
@@ -12,7 +12,7 @@ fn somebody() -> AskedOf {
 }
 
 async fn open_to(store: &dyn Store, asked: &AskedOf) -> Vec<(ApprovalId, u64)> {
-    let open = store.open_approvals(Open::AskedOf(asked.key())).await.unwrap();
+    let open = store.open_approvals(OpenFilter::AskedOf(asked.key())).await.unwrap();
     open.into_iter().map(|row| (row.approval.id, row.number)).collect()
 }
 
@@ -90,7 +90,7 @@ pub async fn deadlines_are_set_for_the_present_addressee(store: Arc<dyn Store>) 
         approval: id,
         asked_of: asked_of.clone(),
         expires_at: NOW + 300,
-        passes_on_at: Some(NOW + 120),
+        escalates_at: Some(NOW + 120),
     };
     let made = commit(&*store, set(&asked_of)).await;
     let read = store.approval(id).await.unwrap().unwrap();

@@ -143,8 +143,8 @@ pub async fn a_session_is_listed_with_its_turn_and_its_pending_approvals(store: 
     ask(&*store, plan).await;
     commit(&*store, allows(answered)).await;
 
-    let living = store.living().await.unwrap();
-    let [first, second] = &living[..] else { panic!("{living:?}") };
+    let sessions_with_state = store.sessions_with_state().await.unwrap();
+    let [first, second] = &sessions_with_state[..] else { panic!("{sessions_with_state:?}") };
     assert_eq!((first.row.id, second.row.id), (quiet, busy));
     assert!(first.turn.is_none() && first.open.is_empty(), "{first:?}");
     let turn = second.turn.as_ref().unwrap();
@@ -163,5 +163,5 @@ pub async fn nothing_is_created_below_a_deleted_session(store: Arc<dyn Store>) {
         let refusal = refused(&*store, Change::CreateSession(Box::new(new))).await;
         assert!(matches!(refusal, Refusal::NoSuchSession(who) if who == id), "{refusal:?}");
     }
-    assert!(store.living().await.unwrap().is_empty());
+    assert!(store.sessions_with_state().await.unwrap().is_empty());
 }

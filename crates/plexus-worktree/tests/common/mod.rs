@@ -19,7 +19,7 @@ pub struct Ground {
 }
 
 /// A worktree and the hub's record of it.
-pub struct Made {
+pub struct FreshCheckout {
     pub worktree: Worktree,
     pub working_dir: PathBuf,
     pub record: Record,
@@ -64,25 +64,25 @@ impl Ground {
         self.root.with_file_name("worktrees")
     }
 
-    pub fn try_make(&self, request: &Request) -> Result<Made, WorktreeError> {
+    pub fn try_make(&self, request: &Request) -> Result<FreshCheckout, WorktreeError> {
         let plan = Plan::of(request)?;
         let record = Record::new(self.root.with_file_name("records").join(&request.name));
-        keep(&record, plan.make()?)?;
+        keep(&record, plan.create()?)?;
         let (worktree, working_dir) = (plan.worktree().clone(), plan.working_dir().to_owned());
-        Ok(Made { worktree, working_dir, record })
+        Ok(FreshCheckout { worktree, working_dir, record })
     }
 
-    pub fn make(&self) -> Made {
+    pub fn create(&self) -> FreshCheckout {
         self.try_make(&self.request()).unwrap()
     }
 
-    pub fn copying(&self, paths: &[&str]) -> Made {
+    pub fn copying(&self, paths: &[&str]) -> FreshCheckout {
         let copy = paths.iter().map(|&path| path.to_owned()).collect();
         self.try_make(&Request { copy, ..self.request() }).unwrap()
     }
 }
 
-impl Made {
+impl FreshCheckout {
     pub fn path(&self) -> &Path {
         Path::new(&self.worktree.path)
     }
@@ -106,21 +106,21 @@ impl Made {
     }
 
     pub fn is_unchanged(&self) -> Result<bool, WorktreeError> {
-        is_unchanged(&self.worktree, Some(&self.record.began()?))
+        is_unchanged(&self.worktree, Some(&self.record.initial_state()?))
     }
 
     pub fn changes(&self) -> Result<WorktreeChanges, WorktreeError> {
-        changes(&self.worktree, &self.record.began()?)
+        changes(&self.worktree, &self.record.initial_state()?)
     }
 
     pub fn diff(&self, only: Option<&str>) -> Result<WorktreeDiff, WorktreeError> {
-        diff(&self.worktree, &self.record.began()?, only)
+        diff(&self.worktree, &self.record.initial_state()?, only)
     }
 
     /// Records the present differences, as after setup.
     pub fn take(&self) {
         let baseline = Baseline::take(&self.worktree, &self.record.index_file()).unwrap();
-        self.record.take(&baseline).unwrap();
+        self.record.store_baseline(&baseline).unwrap();
     }
 
     pub fn admin(&self) -> PathBuf {
@@ -133,10 +133,10 @@ impl Made {
 }
 
 /// Records the initial state of a worktree, as the hub does.
-pub fn keep(record: &Record, mut made: plexus_worktree::Made) -> Result<(), WorktreeError> {
+pub fn keep(record: &Record, mut made: plexus_worktree::FreshCheckout) -> Result<(), WorktreeError> {
     std::io::copy(&mut made.index, &mut record.draft()?).unwrap();
-    record.begin(made.index.metadata().unwrap().modified().unwrap())?;
-    record.take(&made.baseline)
+    record.keep_index(made.index.metadata().unwrap().modified().unwrap())?;
+    record.store_baseline(&made.baseline)
 }
 
 pub fn write(root: &Path, path: &str, text: &str) {

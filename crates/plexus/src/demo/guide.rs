@@ -99,7 +99,7 @@ impl<'a> Guide<'a> {
             }
             Answers::Typed(lines) => {
                 // Input that was typed before the call was shown does not answer it.
-                lines.forget();
+                lines.discard();
                 print("Type y to allow it, n to deny it, or n and a reason:");
                 let answer = tokio::select! {
                     answer = typed_answer(lines, id, allow) => answer,

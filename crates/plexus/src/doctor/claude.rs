@@ -8,33 +8,33 @@ use std::time::{Duration, Instant};
 
 use plexus_claude::TESTED_VERSIONS;
 
-use super::{Finding, note, ok, wrong};
+use super::{Finding, note, ok, problem};
 use crate::environment;
 use crate::terminal::one_line;
 
 /// How long a program may take to print its version.
 const VERSION_WITHIN: Duration = Duration::from_secs(20);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) fn check(program: &Path) -> Finding {
     let Some(path) = in_path(program) else {
         let fix = "install Claude Code, or name it with PLEXUS_CLAUDE or `claude` in plexus.toml";
-        return wrong("claude", format!("`{}` is not in PATH", program.display()), fix);
+        return problem("claude", format!("`{}` is not in PATH", program.display()), fix);
     };
-    let said = match version(&path) {
-        Ok(said) => said,
+    let version_text = match version(&path) {
+        Ok(version_text) => version_text,
         Err(why) => {
-            return wrong("claude", format!("{}: {why}", path.display()), "run `claude --version` by hand");
+            return problem("claude", format!("{}: {why}", path.display()), "run `claude --version` by hand");
         }
     };
-    let found = format!("{}: {said}", path.display());
-    let number = said.split_whitespace().next().and_then(numbers);
+    let found = format!("{}: {version_text}", path.display());
+    let number = version_text.split_whitespace().next().and_then(numbers);
     let [first, last] = [TESTED_VERSIONS.first(), TESTED_VERSIONS.last()]
         .map(|version| version.and_then(|version| numbers(version)));
     let tested = TESTED_VERSIONS.join(" and ");
     match number {
         Some(number) if Some(number) < first => {
-            wrong("claude", found, format!("update it; Plexus is tested with {tested}"))
+            problem("claude", found, format!("update it; Plexus is tested with {tested}"))
         }
         Some(number) if Some(number) > last => {
             note("claude", found, format!("newer than the versions Plexus is tested with ({tested})"))
@@ -70,14 +70,14 @@ fn version(program: &Path) -> Result<String, String> {
                 let _ = child.wait();
                 return Err("does not print its version".to_owned());
             }
-            None => std::thread::sleep(LOOK_AGAIN),
+            None => std::thread::sleep(POLL_INTERVAL),
         }
     };
-    let mut said = String::new();
+    let mut version_text = String::new();
     if let Some(mut stdout) = child.stdout.take() {
-        let _ = stdout.read_to_string(&mut said);
+        let _ = stdout.read_to_string(&mut version_text);
     }
-    if status.success() { Ok(one_line(&said, 100)) } else { Err(format!("it failed ({status})")) }
+    if status.success() { Ok(one_line(&version_text, 100)) } else { Err(format!("it failed ({status})")) }
 }
 
 fn numbers(version: &str) -> Option<[u32; 3]> {
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn a_missing_claude_is_a_problem_with_a_fix() {
         let finding = check(Path::new("/nowhere/claude"));
-        assert_eq!(finding.health, Health::Wrong);
+        assert_eq!(finding.health, Health::Problem);
         assert!(finding.fix.unwrap().contains("PLEXUS_CLAUDE"));
     }
 }

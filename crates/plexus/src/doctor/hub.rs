@@ -3,7 +3,7 @@
 use plexus_server::{Config, DataDir};
 use serde_json::Value;
 
-use super::{Finding, note, ok, wrong};
+use super::{Finding, note, ok, problem};
 use crate::error::ExpectedError;
 use crate::hub::HubClient;
 
@@ -16,7 +16,7 @@ pub(super) async fn check(hub: &HubClient, config: &Config) -> Result<Vec<Findin
                 Ok(_) => ok("port", format!("{} is free", config.listen)),
                 Err(error) => {
                     let fix = "choose another with PLEXUS_LISTEN or `listen` in plexus.toml";
-                    wrong("port", format!("{}: {error}", config.listen), fix)
+                    problem("port", format!("{}: {error}", config.listen), fix)
                 }
             },
         };
@@ -49,7 +49,7 @@ pub(super) async fn check(hub: &HubClient, config: &Config) -> Result<Vec<Findin
         Ok(_) => ok("port", format!("the hub listens on {authority}")),
         Err(error) => {
             let fix = "agents on the mcp channel cannot reach the hub: read hub.log, and restart it";
-            wrong("port", format!("the hub does not respond on {authority}: {error}"), fix)
+            problem("port", format!("the hub does not respond on {authority}: {error}"), fix)
         }
     });
     Ok(findings)

@@ -3,7 +3,7 @@
 
 mod claude;
 mod hub;
-mod places;
+mod system;
 
 use std::path::PathBuf;
 
@@ -36,7 +36,8 @@ enum Health {
     Ok,
     /// It works, but could be better.
     Note,
-    Wrong,
+    #[serde(rename = "wrong")]
+    Problem,
 }
 
 /// One check: what was examined, the result, and how to fix it.
@@ -57,14 +58,14 @@ fn note(what: &'static str, found: impl Into<String>, fix: impl Into<String>) ->
     Finding { what, health: Health::Note, found: found.into(), fix: Some(fix.into()) }
 }
 
-fn wrong(what: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Finding {
-    Finding { what, health: Health::Wrong, found: found.into(), fix: Some(fix.into()) }
+fn problem(what: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Finding {
+    Finding { what, health: Health::Problem, found: found.into(), fix: Some(fix.into()) }
 }
 
 /// Runs all checks.
 pub(crate) fn run(args: &DoctorArgs) -> Result<(), ExpectedError> {
     let findings = check_all(args)?;
-    let problems = findings.iter().filter(|finding| finding.health == Health::Wrong).count();
+    let problems = findings.iter().filter(|finding| finding.health == Health::Problem).count();
     if args.json.json {
         output::json(&findings);
     } else {
@@ -72,7 +73,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), ExpectedError> {
             let mark = match health {
                 Health::Ok => "ok   ",
                 Health::Note => "note ",
-                Health::Wrong => "WRONG",
+                Health::Problem => "WRONG",
             };
             output::print(&format!("{mark}  {what:<14} {}", one_line(found, 300)));
             if let Some(fix) = fix {
@@ -99,7 +100,7 @@ fn check_all(args: &DoctorArgs) -> Result<Vec<Finding>, ExpectedError> {
     let config = match settings::config(serve) {
         Ok(config) => config,
         Err(error) => {
-            return Ok(vec![wrong(
+            return Ok(vec![problem(
                 "settings",
                 error.to_string(),
                 "fix plexus.toml; see docs/configuration.md",
@@ -109,12 +110,12 @@ fn check_all(args: &DoctorArgs) -> Result<Vec<Finding>, ExpectedError> {
     let file = dir.join("plexus.toml");
     let settings = if file.exists() { file.display().to_string() } else { "defaults".to_owned() };
     let mut findings =
-        vec![ok("settings", settings), claude::check(&config.hub.claude), places::data_dir(&dir)];
-    findings.extend(places::private_files(&dir));
+        vec![ok("settings", settings), claude::check(&config.hub.claude), system::data_dir(&dir)];
+    findings.extend(system::private_files(&dir));
     findings.extend(block_on(hub::check(&HubClient::of(&args.data_dir)?, &config))?);
-    findings.extend(places::sandbox(&config, &dir));
-    findings.push(places::inotify());
-    findings.push(places::shell());
-    findings.push(places::disk(&config, &dir));
+    findings.extend(system::sandbox(&config, &dir));
+    findings.push(system::inotify());
+    findings.push(system::shell());
+    findings.push(system::disk(&config, &dir));
     Ok(findings)
 }

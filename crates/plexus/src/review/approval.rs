@@ -128,8 +128,8 @@ fn body(reviewed: &Reviewed, rest: &mut Object) -> Vec<Row> {
         }
         "Edit" => {
             let mut rows = path(rest);
-            let (mut now, said) = text_of(reviewed.file.as_ref());
-            rows.extend(said);
+            let (mut now, notice) = text_of(reviewed.file.as_ref());
+            rows.extend(notice);
             rows.extend(edit(&mut now, rest));
             rows
         }
@@ -138,8 +138,8 @@ fn body(reviewed: &Reviewed, rest: &mut Object) -> Vec<Row> {
             let all = rest.get("edits").and_then(Value::as_array);
             let all = all
                 .and_then(|all| all.iter().map(|edit| edit.as_object().cloned()).collect::<Option<Vec<_>>>());
-            let (mut now, said) = text_of(reviewed.file.as_ref());
-            rows.extend(said);
+            let (mut now, notice) = text_of(reviewed.file.as_ref());
+            rows.extend(notice);
             for (number, mut fields) in all.into_iter().flatten().enumerate() {
                 rest.remove("edits");
                 rows.push(Row::new(Tone::Dim, &format!("edit {}:", number + 1)));
@@ -190,20 +190,20 @@ fn path(rest: &mut Object) -> Vec<Row> {
 }
 
 fn written(file: Option<&TargetFile>, content: &str) -> Vec<Row> {
-    let (said, rows) = match file {
+    let (notice, rows) = match file {
         None => return diff::added(content),
         Some(TargetFile::Missing { .. }) => (Row::new(Tone::Dim, "a new file:"), diff::added(content)),
         Some(TargetFile::Unavailable { reason, .. }) => (unavailable(reason), diff::added(content)),
         Some(TargetFile::Text { text, .. }) if text == content => {
-            let said = Row::new(Tone::Dim, "the file already has this content:");
-            (said, Row::exact_lines(Tone::Plain, TEXT, content))
+            let notice = Row::new(Tone::Dim, "the file already has this content:");
+            (notice, Row::exact_lines(Tone::Plain, TEXT, content))
         }
         Some(TargetFile::Text { text, .. }) => {
-            let said = Row::new(Tone::Warn, "replaces the content of an existing file:");
-            (said, diff::numbered(text, content))
+            let notice = Row::new(Tone::Warn, "replaces the content of an existing file:");
+            (notice, diff::numbered(text, content))
         }
     };
-    std::iter::once(said).chain(rows).collect()
+    std::iter::once(notice).chain(rows).collect()
 }
 
 fn unavailable(reason: &str) -> Row {

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_and_came_is_told_apart_without_colours_and_nothing_is_left_out() {
+    fn removed_and_added_lines_are_marked_without_colours_and_none_is_missing() {
         let old = lines(1..=9);
         let new = old.replace("line 9\n", "nine\n");
         assert_eq!(shown(&rows(&old, &new)).len(), 10);

@@ -11,7 +11,7 @@ pub(crate) mod row;
 pub(crate) mod width;
 
 pub(crate) use approval::rows;
-pub(crate) use page::{Reading, Seen};
+pub(crate) use page::{Pager, Seen};
 pub(crate) use row::{Row, Tone, fit};
 
 use plexus_protocol::Approval;

@@ -189,20 +189,20 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_apart_is_said_and_plain_text_has_no_notice() {
-        let said = |command: &str| {
+    fn ambiguous_escapes_have_a_notice_and_plain_text_has_none() {
+        let notice_of = |command: &str| {
             let rows = rows(&Reviewed { approval: shown(command), file: None }, 0);
             rows.iter().map(|row| row.text.clone()).collect::<Vec<_>>().join("\n")
         };
         let many = format!("{}\\u{{1b}}", "\u{1b}".repeat(TRIED as usize));
-        assert!(said(&many).contains("may be literal text"));
-        let mixed = said("a\u{1b}b\\u{1b}c");
+        assert!(notice_of(&many).contains("may be literal text"));
+        let mixed = notice_of("a\u{1b}b\\u{1b}c");
         assert!(mixed.contains("a\\u{1b}b\\\\u{1b}c") && !mixed.contains("may be literal text"), "{mixed}");
-        assert!(!said("echo \\n \\x41 ü").contains("\\u{"));
+        assert!(!notice_of("echo \\n \\x41 ü").contains("\\u{"));
     }
 
     #[test]
-    fn only_what_the_hub_writes_is_put_back() {
+    fn only_escapes_written_by_the_hub_are_decoded() {
         let all = |text: &str| decoded(text, &mut || Meaning::Character);
         assert_eq!(all("a\\u{1b}b\\u{41}c\\u{1B}\\u{\\u{7}"), "a\u{1b}b\\u{41}c\\u{1B}\\u{\u{7}");
         assert_eq!(original(&shown("a\u{1b}")).1, Escapes::Characters);

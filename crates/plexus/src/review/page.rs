@@ -1,4 +1,4 @@
-//! Tracks how much of an approval was shown. `Seen` is for a screen that scrolls, `Reading` for a terminal that prints pages. Both report
+//! Tracks how much of an approval was shown. `Seen` is for a screen that scrolls, `Pager` for a terminal that prints pages. Both report
 //! "all" only after every row was on the screen, and start over if the content changes.
 
 use super::row::{Row, fit};
@@ -57,7 +57,7 @@ pub(crate) fn height_above((width, height): (usize, usize), prompts: &[String]) 
 
 /// Rows that are printed page by page.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Reading {
+pub(crate) struct Pager {
     rows: Vec<Row>,
     /// The width of the lines.
     width: usize,
@@ -65,7 +65,7 @@ pub(crate) struct Reading {
     next: usize,
 }
 
-impl Reading {
+impl Pager {
     /// These rows, on a terminal of this width.
     pub(crate) fn of(rows: &[Row], width: usize) -> Self {
         let lines = fit(rows, width)
@@ -144,23 +144,20 @@ mod tests {
     #[test]
     fn pages_follow_each_other_to_the_end() {
         let rows: Vec<Row> = (0..5).map(|number| Row::new(Tone::Plain, &number.to_string())).collect();
-        let mut reading = Reading::of(&rows, 80);
-        assert_eq!((reading.page(2), reading.all()), ("0\n1".to_owned(), false));
-        assert_eq!(reading.progress(), "2 of 5 lines shown");
-        assert_eq!(
-            (reading.page(2), reading.page(9), reading.all()),
-            ("2\n3".to_owned(), "4".to_owned(), true)
-        );
+        let mut pager = Pager::of(&rows, 80);
+        assert_eq!((pager.page(2), pager.all()), ("0\n1".to_owned(), false));
+        assert_eq!(pager.progress(), "2 of 5 lines shown");
+        assert_eq!((pager.page(2), pager.page(9), pager.all()), ("2\n3".to_owned(), "4".to_owned(), true));
     }
 
     #[test]
     fn reading_starts_over_when_the_width_changes() {
-        let mut reading = Reading::of(&[Row::new(Tone::Plain, &"x".repeat(40))], 80);
-        assert_eq!((reading.page(9), reading.all()), ("x".repeat(40), true));
-        reading.resize(80);
-        assert!(reading.all(), "the same width");
-        reading.resize(20);
-        assert!(!reading.all(), "the lines wrap differently");
-        assert_eq!((reading.page(1).len(), reading.all()), (20, false));
+        let mut pager = Pager::of(&[Row::new(Tone::Plain, &"x".repeat(40))], 80);
+        assert_eq!((pager.page(9), pager.all()), ("x".repeat(40), true));
+        pager.resize(80);
+        assert!(pager.all(), "the same width");
+        pager.resize(20);
+        assert!(!pager.all(), "the lines wrap differently");
+        assert_eq!((pager.page(1).len(), pager.all()), (20, false));
     }
 }

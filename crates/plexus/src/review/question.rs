@@ -31,7 +31,7 @@ pub(crate) enum Reply {
     /// An answer.
     Answer(String),
     /// Text that is not one of the options and needs confirmation.
-    OwnWords(String),
+    FreeText(String),
     /// Not an answer, and the reason.
     Invalid(String),
 }
@@ -57,7 +57,7 @@ impl Question {
 
     /// Parses a line: numbers of options, an option, or other text.
     pub(crate) fn read(&self, typed: &str) -> Reply {
-        let own = if self.options.is_empty() { Reply::Answer } else { Reply::OwnWords };
+        let own = if self.options.is_empty() { Reply::Answer } else { Reply::FreeText };
         if self.options.iter().any(|(label, _)| label == typed) {
             return Reply::Answer(typed.to_owned());
         }
@@ -86,7 +86,7 @@ impl Question {
 }
 
 /// The prompt that confirms an answer that is not one of the options.
-pub(crate) fn send_own_words(words: &str) -> String {
+pub(crate) fn confirm_free_text(words: &str) -> String {
     format!("Send \"{}\" as your answer? y or n: ", exact(words))
 }
 
@@ -110,13 +110,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_stands_for_an_option_and_other_words_are_to_be_confirmed() {
+    fn a_number_selects_an_option_and_other_text_needs_confirmation() {
         let options = vec![("red".to_owned(), None), ("blue".to_owned(), None)];
         let one = Question { text: "Which?".to_owned(), options, choice: Choice::One };
         let several = Question { choice: Choice::Several, ..one.clone() };
         let open = Question { options: Vec::new(), ..one.clone() };
         let answer = |text: &str| Reply::Answer(text.to_owned());
-        let own = |text: &str| Reply::OwnWords(text.to_owned());
+        let own = |text: &str| Reply::FreeText(text.to_owned());
         assert_eq!(
             [one.read("2"), one.read("blue"), several.read("1, 2")],
             ["blue", "blue", "red, blue"].map(answer)

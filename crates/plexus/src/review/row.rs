@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_goes_on_keeps_its_sign_and_never_begins_in_the_first_column() {
+    fn a_wrapped_line_keeps_its_sign_and_never_starts_in_the_first_column() {
         let shown = |lead: &'static str| {
             let rows = Row::exact(Tone::Plain, lead, "abcdef").wrapped(lead.len() + 3);
             rows.iter().map(|row| format!("{}{}", row.lead, row.text)).collect::<Vec<_>>()

@@ -60,9 +60,12 @@ mod tests {
     fn nothing_is_notified_unless_a_way_is_configured() {
         let read = |text: &str| toml::from_str::<NotifyTable>(text).unwrap().settings();
         assert_eq!(read("turns = \"all\"").unwrap(), None);
-        let told = read("desktop = true\ncommand = [\"tell\", \"me\"]").unwrap().unwrap();
-        assert_eq!(told.by, [NotifyBy::Command(vec!["tell".to_owned(), "me".to_owned()]), NotifyBy::Desktop]);
-        assert_eq!((told.approval_after_secs, told.turns), (60, TurnNotices::Failed));
+        let settings = read("desktop = true\ncommand = [\"tell\", \"me\"]").unwrap().unwrap();
+        assert_eq!(
+            settings.by,
+            [NotifyBy::Command(vec!["tell".to_owned(), "me".to_owned()]), NotifyBy::Desktop]
+        );
+        assert_eq!((settings.approval_after_secs, settings.turns), (60, TurnNotices::Failed));
         assert!(read("command = []").unwrap_err().to_string().contains("[notify]"));
         assert!(toml::from_str::<NotifyTable>("turns = \"some\"").is_err());
     }

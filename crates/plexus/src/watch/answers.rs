@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::foot::fits_beside_prompt;
 use super::guards::shown_in_full;
-use super::model::{Doubt, Mode, Model, Wanted};
+use super::model::{Confirmation, InputPurpose, Mode, Model};
 use super::update::Effect;
 use crate::outcome::confirmed;
 use crate::review::approval::span;
@@ -30,77 +30,83 @@ pub(super) fn to_session(
     model: &Model,
     id: Option<SessionId>,
     method: &'static str,
-    said: &str,
+    message: &str,
 ) -> Vec<Effect> {
     let Some(session) = model.session_of(id) else { return Vec::new() };
-    let done = format!("{}: {said}", session.name);
+    let done = format!("{}: {message}", session.name);
     vec![Effect::Call { method, params: json!({"session_id": session.id}), answers: None, done }]
 }
 
 /// Handles a finished line.
-pub(super) fn typed(model: &mut Model, wanted: Wanted, text: &str) -> Vec<Effect> {
+pub(super) fn typed(model: &mut Model, wanted: InputPurpose, text: &str) -> Vec<Effect> {
     let id = match &wanted {
-        Wanted::Filter => return Vec::new(),
-        Wanted::Reason(id) | Wanted::Opinion(id) | Wanted::Rule(id) | Wanted::Time(id) | Wanted::More(id) => {
-            *id
-        }
-        Wanted::Answer { approval, .. } => *approval,
+        InputPurpose::Filter => return Vec::new(),
+        InputPurpose::Reason(id)
+        | InputPurpose::Opinion(id)
+        | InputPurpose::Rule(id)
+        | InputPurpose::Time(id)
+        | InputPurpose::More(id) => *id,
+        InputPurpose::Answer { approval, .. } => *approval,
     };
     let Some(approval) = model.open(id).cloned() else { return Vec::new() };
-    let allows = matches!(wanted, Wanted::Rule(_) | Wanted::More(_) | Wanted::Answer { .. });
+    let allows =
+        matches!(wanted, InputPurpose::Rule(_) | InputPurpose::More(_) | InputPurpose::Answer { .. });
     // The screen may have changed since the key was pressed.
     if allows && !shown_in_full(model) {
         model.mode = Mode::Typing(wanted, text.to_owned());
         return Vec::new();
     }
     match wanted {
-        Wanted::Reason(_) if text.is_empty() => answer(model, &approval, json!({"approve": false})),
-        Wanted::Reason(_) => answer(model, &approval, json!({"approve": false, "message": text})),
-        Wanted::Opinion(_) => {
+        InputPurpose::Reason(_) if text.is_empty() => answer(model, &approval, json!({"approve": false})),
+        InputPurpose::Reason(_) => answer(model, &approval, json!({"approve": false, "message": text})),
+        InputPurpose::Opinion(_) => {
             let opinion = Some(text).filter(|text| !text.is_empty());
             let params = json!({"approval_id": id, "opinion": opinion});
             let done = "escalated".to_owned();
             vec![Effect::Call { method: "loopback.escalate", params, answers: None, done }]
         }
-        Wanted::Rule(_) if text.is_empty() => nothing(model),
+        InputPurpose::Rule(_) if text.is_empty() => nothing(model),
         // A rule allows future calls, so it must be shown in full.
-        Wanted::Rule(_) if !fits_beside_prompt(&exact(text), model.width) => {
-            model.mode = Mode::Asking(Doubt::Remember(id, text.to_owned()));
+        InputPurpose::Rule(_) if !fits_beside_prompt(&exact(text), model.width) => {
+            model.mode = Mode::Confirming(Confirmation::Remember(id, text.to_owned()));
             model.down = 0;
             Vec::new()
         }
-        Wanted::Rule(_) => answer(model, &approval, json!({"approve": true, "remember": {"rule": text}})),
-        Wanted::Time(_) => {
+        InputPurpose::Rule(_) => {
+            answer(model, &approval, json!({"approve": true, "remember": {"rule": text}}))
+        }
+        InputPurpose::Time(_) => {
             let Ok(secs) = text.parse::<u64>() else { return nothing(model) };
             let params = json!({"approval_id": id, "secs": secs});
             let done = format!("the approval stays open for {}", span(secs));
             vec![Effect::Call { method: "loopback.extend", params, answers: None, done }]
         }
-        Wanted::More(_) => {
+        InputPurpose::More(_) => {
             let Some(more) = serde_json::from_str::<Value>(text).ok().filter(Value::is_number) else {
                 return nothing(model);
             };
             answer(model, &approval, json!({"approve": true, "updated_input": {"more": more}}))
         }
-        Wanted::Answer { approval: id, questions, given } => {
+        InputPurpose::Answer { approval: id, questions, given } => {
             if text.is_empty() || questions.is_empty() {
                 return nothing(model);
             }
             match questions[0].read(text) {
                 Reply::Answer(text) => answer_question(model, &approval, questions, given, text),
-                Reply::OwnWords(words) => {
-                    model.mode = Mode::Asking(Doubt::OwnWords { approval: id, questions, given, words });
+                Reply::FreeText(words) => {
+                    model.mode =
+                        Mode::Confirming(Confirmation::FreeText { approval: id, questions, given, words });
                     Vec::new()
                 }
                 Reply::Invalid(why) => {
-                    model.said = why;
+                    model.message = why;
                     model.mode =
-                        Mode::Typing(Wanted::Answer { approval: id, questions, given }, String::new());
+                        Mode::Typing(InputPurpose::Answer { approval: id, questions, given }, String::new());
                     Vec::new()
                 }
             }
         }
-        Wanted::Filter => Vec::new(),
+        InputPurpose::Filter => Vec::new(),
     }
 }
 
@@ -117,11 +123,12 @@ pub(super) fn answer_question(
     if questions.is_empty() {
         return answer(model, approval, json!({"approve": true, "answers": given}));
     }
-    model.mode = Mode::Typing(Wanted::Answer { approval: approval.id, questions, given }, String::new());
+    model.mode =
+        Mode::Typing(InputPurpose::Answer { approval: approval.id, questions, given }, String::new());
     Vec::new()
 }
 
 fn nothing(model: &mut Model) -> Vec<Effect> {
-    model.said = "nothing was done".to_owned();
+    model.message = "nothing was done".to_owned();
     Vec::new()
 }

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paste_is_text_whatever_stands_in_it() {
+    fn a_paste_is_always_text() {
         let found = decoded("\u{1b}[200~a\u{1b}[Ay\rq\u{1b}[201~j".as_bytes());
         assert_eq!(found, [Input::Paste("ay\nq".to_owned()), key(KeyCode::Char('j'))]);
         let found = decoded("\u{1b}[200~é\u{9b}201~a\r\u{1b}[201~".as_bytes());

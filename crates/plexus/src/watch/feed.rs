@@ -13,13 +13,13 @@ use crate::follow::{Follower, StreamItem};
 use crate::hub::ANSWERED_WITHIN;
 
 /// The list of sessions is read less often if that is slow: reading takes at most this fraction of the time.
-const LOOKING: u32 = 4;
+const PAUSE_FACTOR: u32 = 4;
 
 /// Follows the approvals, and reports whether the hub is connected.
-pub(crate) async fn approvals(client: Client, tell: Sender<Event>) {
+pub(crate) async fn approvals(client: Client, events: Sender<Event>) {
     let mut follower = Follower::at(&client, "/approvals/events".to_owned());
-    while let Ok(told) = follower.next().await {
-        let event = match told {
+    while let Ok(item) = follower.next().await {
+        let event = match item {
             // The stream is opened before the open approvals are read, so that none is missed.
             StreamItem::Connected => match read(&client, "loopback.pending", "approvals").await {
                 Some(open) => Some(Event::Open(open)),
@@ -31,12 +31,12 @@ pub(crate) async fn approvals(client: Client, tell: Sender<Event>) {
             },
             StreamItem::Event { mut data, .. } => {
                 let approval = serde_json::from_value(data["approval"].take()).ok();
-                approval.map(if data["type"] == "asked" { Event::Asked } else { Event::Ended })
+                approval.map(if data["type"] == "asked" { Event::Asked } else { Event::Resolved })
             }
             StreamItem::Disconnected => Some(Event::Disconnected),
         };
         if let Some(event) = event
-            && tell.send(event).await.is_err()
+            && events.send(event).await.is_err()
         {
             return;
         }
@@ -44,29 +44,29 @@ pub(crate) async fn approvals(client: Client, tell: Sender<Event>) {
 }
 
 /// Follows the tree of sessions.
-pub(crate) async fn sessions(client: Client, tell: Sender<Event>) {
+pub(crate) async fn sessions(client: Client, events: Sender<Event>) {
     let mut follower = Follower::changes(&client);
-    while let Ok(told) = follower.next().await {
-        if matches!(told, StreamItem::Disconnected) {
+    while let Ok(item) = follower.next().await {
+        if matches!(item, StreamItem::Disconnected) {
             continue;
         }
         let since = Instant::now();
         if let Some(sessions) = read(&client, "claudecode.list", "sessions").await
-            && tell.send(Event::Sessions(sessions)).await.is_err()
+            && events.send(Event::Sessions(sessions)).await.is_err()
         {
             return;
         }
-        tokio::time::sleep(since.elapsed() * LOOKING).await;
+        tokio::time::sleep(since.elapsed() * PAUSE_FACTOR).await;
     }
 }
 
 /// Follows the events of one session, from the beginning of its latest turn.
-pub(crate) async fn log(client: Client, session: SessionId, tell: Sender<Event>) {
+pub(crate) async fn log(client: Client, session: SessionId, events: Sender<Event>) {
     let mut follower = Follower::at(&client, format!("/sessions/{session}/events"));
-    while let Ok(told) = follower.next().await {
+    while let Ok(item) = follower.next().await {
         // Deltas are of a kind of their own: what they tell comes again as a whole.
-        if let StreamItem::Event { kind: None, mut data } = told
-            && tell.send(Event::Happened(session, data["event"].take())).await.is_err()
+        if let StreamItem::Event { kind: None, mut data } = item
+            && events.send(Event::SessionEvent(session, data["event"].take())).await.is_err()
         {
             return;
         }

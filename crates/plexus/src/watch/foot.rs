@@ -6,7 +6,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Clear, Paragraph};
 
 use super::keys::KEYS;
-use super::model::{Doubt, Mode, Model, Wanted};
+use super::model::{Confirmation, InputPurpose, Mode, Model};
 use super::view::{Paint, framed};
 use crate::review::Tone;
 use crate::review::width::{columns, cut, end, exact, one_line};
@@ -14,27 +14,31 @@ use crate::review::width::{columns, cut, end, exact, one_line};
 /// Draws the last line: a message, a prompt or the keys.
 pub(super) fn foot(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
     let (tone, text) = match &model.mode {
-        Mode::Moving | Mode::Help if !model.said.is_empty() => (Tone::Warn, model.said.clone()),
+        Mode::Moving | Mode::Help if !model.message.is_empty() => (Tone::Warn, model.message.clone()),
         Mode::Moving | Mode::Help => {
             (Tone::Dim, "a allow  d deny  e edit  r rule  tab pane  / filter  ? help  q quit".to_owned())
         }
-        Mode::Typing(Wanted::Answer { .. }, text) if text.is_empty() && !model.said.is_empty() => {
-            (Tone::Warn, format!("{} (Esc: back) _", model.said))
+        Mode::Typing(InputPurpose::Answer { .. }, text) if text.is_empty() && !model.message.is_empty() => {
+            (Tone::Warn, format!("{} (Esc: back) _", model.message))
         }
         Mode::Typing(wanted, text) => {
-            let typed = if matches!(wanted, Wanted::Rule(_)) { exact(text) } else { one_line(text) };
+            let typed = if matches!(wanted, InputPurpose::Rule(_)) { exact(text) } else { one_line(text) };
             (Tone::Strong, typing_line(&prompt(wanted), &typed, area.width.into()))
         }
-        Mode::Asking(_) if !model.said.is_empty() => (Tone::Warn, model.said.clone()),
-        Mode::Asking(Doubt::Stop(id)) => {
+        Mode::Confirming(_) if !model.message.is_empty() => (Tone::Warn, model.message.clone()),
+        Mode::Confirming(Confirmation::Stop(id)) => {
             let name = model.session_of(Some(*id)).map_or_else(String::new, |it| it.name.to_string());
             (Tone::Strong, format!("Stop {name} and all below it? y / n"))
         }
-        Mode::Asking(Doubt::Edited(..)) => (Tone::Strong, "Allow it with this input? y / n".to_owned()),
-        Mode::Asking(Doubt::OwnWords { words, .. }) => {
+        Mode::Confirming(Confirmation::Edited(..)) => {
+            (Tone::Strong, "Allow it with this input? y / n".to_owned())
+        }
+        Mode::Confirming(Confirmation::FreeText { words, .. }) => {
             (Tone::Strong, format!("Send this as your answer? y / n: \"{}\"", exact(words)))
         }
-        Mode::Asking(Doubt::Remember(..)) => (Tone::Strong, "Allow it and add this rule? y / n".to_owned()),
+        Mode::Confirming(Confirmation::Remember(..)) => {
+            (Tone::Strong, "Allow it and add this rule? y / n".to_owned())
+        }
     };
     frame.render_widget(Line::styled(cut(&text, area.width.into()), paint.tone(tone)), area);
 }
@@ -54,19 +58,19 @@ fn typing_line(prompt: &str, typed: &str, width: usize) -> String {
 /// Columns for the cursor, and one to spare.
 const CURSOR: usize = 2;
 
-fn prompt(wanted: &Wanted) -> String {
+fn prompt(wanted: &InputPurpose) -> String {
     match wanted {
-        Wanted::Reason(_) => "Why not? (Enter alone: no reason, Esc: back) ".to_owned(),
-        Wanted::Opinion(_) => "Note for the next decider? (Enter alone: none, Esc: back) ".to_owned(),
-        Wanted::Rule(_) => "Allow and add this rule (Esc: back): ".to_owned(),
-        Wanted::Time(_) => "Keep it open for how many seconds from now? ".to_owned(),
-        Wanted::More(_) => "How much more? ".to_owned(),
-        Wanted::Answer { questions, .. } => {
+        InputPurpose::Reason(_) => "Why not? (Enter alone: no reason, Esc: back) ".to_owned(),
+        InputPurpose::Opinion(_) => "Note for the next decider? (Enter alone: none, Esc: back) ".to_owned(),
+        InputPurpose::Rule(_) => "Allow and add this rule (Esc: back): ".to_owned(),
+        InputPurpose::Time(_) => "Keep it open for how many seconds from now? ".to_owned(),
+        InputPurpose::More(_) => "How much more? ".to_owned(),
+        InputPurpose::Answer { questions, .. } => {
             let (asked, forms) =
                 questions.first().map_or_else(Default::default, |it| (one_line(&it.text), it.forms()));
             format!("{} ({forms}): ", cut(&asked, 40))
         }
-        Wanted::Filter => "/".to_owned(),
+        InputPurpose::Filter => "/".to_owned(),
     }
 }
 

@@ -28,12 +28,12 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// Starts to send input to `tell`.
-    pub(crate) fn read(tell: UnboundedSender<io::Result<Typed>>) -> io::Result<Self> {
+    /// Starts to send input to `events`.
+    pub(crate) fn read(events: UnboundedSender<io::Result<Typed>>) -> io::Result<Self> {
         let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         let thread = std::thread::spawn(move || {
-            if let Err(error) = read_until(&stopped, &tell) {
-                let _ = tell.send(Err(error));
+            if let Err(error) = read_until(&stopped, &events) {
+                let _ = events.send(Err(error));
             }
         });
         Ok(Self { stop: Some(stop), thread: Some(thread) })
@@ -49,7 +49,7 @@ impl Drop for Keys {
     }
 }
 
-fn read_until(stopped: &OwnedFd, tell: &UnboundedSender<io::Result<Typed>>) -> io::Result<()> {
+fn read_until(stopped: &OwnedFd, events: &UnboundedSender<io::Result<Typed>>) -> io::Result<()> {
     let stdin = stdin();
     let (mut decoder, mut last, mut bytes) = (Decoder::default(), Instant::now(), [0; 4096]);
     loop {
@@ -77,7 +77,7 @@ fn read_until(stopped: &OwnedFd, tell: &UnboundedSender<io::Result<Typed>>) -> i
             decoder.feed(read)
         };
         for input in inputs {
-            if tell.send(Ok((now, input))).is_err() {
+            if events.send(Ok((now, input))).is_err() {
                 return Ok(());
             }
         }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::answers::{self, answer, to_session};
 use super::guards::{disconnected, is_too_soon, shown_in_full};
-use super::model::{Doubt, Hands, Mode, Model, Pane, Wanted};
+use super::model::{Confirmation, InputPurpose, Interaction, Mode, Model, Pane};
 use super::update::{Effect, reselect};
 use crate::remember;
 use crate::review::question::questions;
@@ -57,7 +57,7 @@ pub(crate) fn pressed(model: &mut Model, key: KeyEvent, at: Instant) -> Vec<Effe
         Mode::Moving => moving(model, key, at),
         Mode::Help => Vec::new(),
         Mode::Typing(wanted, text) => typing(model, key, wanted, text),
-        Mode::Asking(doubt) => asking(model, key, doubt, at),
+        Mode::Confirming(doubt) => asking(model, key, doubt, at),
     }
 }
 
@@ -70,8 +70,8 @@ pub(crate) fn pasted(model: &mut Model, pasted: &str) -> Vec<Effect> {
 }
 
 fn moving(model: &mut Model, key: KeyEvent, at: Instant) -> Vec<Effect> {
-    let said = std::mem::take(&mut model.said);
-    model.hands = Hands::On;
+    let message = std::mem::take(&mut model.message);
+    model.interaction = Interaction::On;
     match key.code {
         KeyCode::Char('q') => return vec![Effect::Quit],
         KeyCode::Char('?') => model.mode = Mode::Help,
@@ -86,7 +86,7 @@ fn moving(model: &mut Model, key: KeyEvent, at: Instant) -> Vec<Effect> {
                 Pane::Log => Pane::Sessions,
             }
         }
-        KeyCode::Char('/') => model.mode = Mode::Typing(Wanted::Filter, model.filter.clone()),
+        KeyCode::Char('/') => model.mode = Mode::Typing(InputPurpose::Filter, model.filter.clone()),
         KeyCode::Esc => {
             model.filter.clear();
             reselect(model);
@@ -96,18 +96,18 @@ fn moving(model: &mut Model, key: KeyEvent, at: Instant) -> Vec<Effect> {
         KeyCode::Enter => model.reading = None,
         KeyCode::Char(key @ ('a' | 'd' | 'e' | 'r' | 'p' | 'E')) => {
             if model.approval.is_some_and(|id| model.answered.contains(&id)) {
-                model.said = said;
+                model.message = message;
                 return Vec::new();
             }
             let effects = on_question(model, key, at);
             // A key pressed twice must not hide the message of the first one.
-            if model.selected().is_none() && !said.is_empty() {
-                model.said = said;
+            if model.selected().is_none() && !message.is_empty() {
+                model.message = message;
             }
             return effects;
         }
         // Keep the last message.
-        _ => model.said = said,
+        _ => model.message = message,
     }
     Vec::new()
 }
@@ -118,11 +118,11 @@ fn on_session(model: &mut Model, key: char) -> Vec<Effect> {
     }
     let Some(session) = model.selected_session().map(|session| session.id) else { return Vec::new() };
     if model.drawn_session != Some(session) {
-        model.said = "the list does not show this session; Esc shows all sessions".to_owned();
+        model.message = "the list does not show this session; Esc shows all sessions".to_owned();
         return Vec::new();
     }
     if key == 's' {
-        model.mode = Mode::Asking(Doubt::Stop(session));
+        model.mode = Mode::Confirming(Confirmation::Stop(session));
         return Vec::new();
     }
     to_session(model, Some(session), "claudecode.interrupt", "interrupted")
@@ -130,7 +130,7 @@ fn on_session(model: &mut Model, key: char) -> Vec<Effect> {
 
 fn on_question(model: &mut Model, key: char, at: Instant) -> Vec<Effect> {
     let Some(approval) = model.selected().cloned() else {
-        model.said = "no approval is selected".to_owned();
+        model.message = "no approval is selected".to_owned();
         return Vec::new();
     };
     if disconnected(model) {
@@ -139,7 +139,7 @@ fn on_question(model: &mut Model, key: char, at: Instant) -> Vec<Effect> {
     if model.drawn != Some(approval.id) {
         model.pane = Pane::Approvals;
         model.session = Some(approval.session_id);
-        model.said = "read this approval, then press the key again".to_owned();
+        model.message = "read this approval, then press the key again".to_owned();
         return Vec::new();
     }
     if is_too_soon(model, at) {
@@ -153,24 +153,24 @@ fn on_question(model: &mut Model, key: char, at: Instant) -> Vec<Effect> {
     match (key, approval.kind) {
         ('a', ApprovalKind::Question) => ask_answers(model, &approval),
         ('a', _) => return answer(model, &approval, json!({"approve": true})),
-        ('d', _) => model.mode = Mode::Typing(Wanted::Reason(id), String::new()),
+        ('d', _) => model.mode = Mode::Typing(InputPurpose::Reason(id), String::new()),
         ('e', ApprovalKind::Budget) | ('E', ApprovalKind::Budget) => {
-            model.mode = Mode::Typing(Wanted::More(id), String::new());
+            model.mode = Mode::Typing(InputPurpose::More(id), String::new());
         }
         ('e', _) if approval.truncated => {
-            model.said = "the approval is still being read (Enter retries)".to_owned();
+            model.message = "the approval is still being read (Enter retries)".to_owned();
         }
         ('e', _) => return vec![Effect::Edit(id, approval.input)],
         ('r', ApprovalKind::Tool) => {
             let rule = remember::suggested(&approval).unwrap_or_default();
-            model.mode = Mode::Typing(Wanted::Rule(id), rule);
+            model.mode = Mode::Typing(InputPurpose::Rule(id), rule);
         }
-        ('r', _) => model.said = "a rule is possible for tool calls only".to_owned(),
+        ('r', _) => model.message = "a rule is possible for tool calls only".to_owned(),
         ('p', _) if approval.asked_of == AskedOf::Operator => {
-            model.said = "this approval is already yours: there is no next level".to_owned();
+            model.message = "this approval is already yours: there is no next level".to_owned();
         }
-        ('p', _) => model.mode = Mode::Typing(Wanted::Opinion(id), String::new()),
-        ('E', _) => model.mode = Mode::Typing(Wanted::Time(id), "3600".to_owned()),
+        ('p', _) => model.mode = Mode::Typing(InputPurpose::Opinion(id), String::new()),
+        ('E', _) => model.mode = Mode::Typing(InputPurpose::Time(id), "3600".to_owned()),
         _ => {}
     }
     Vec::new()
@@ -179,27 +179,27 @@ fn on_question(model: &mut Model, key: char, at: Instant) -> Vec<Effect> {
 fn ask_answers(model: &mut Model, approval: &Approval) {
     let questions = questions(&approval.input);
     if questions.is_empty() {
-        model.said = "the questions are invalid; press e and add `answers` to the input".to_owned();
+        model.message = "the questions are invalid; press e and add `answers` to the input".to_owned();
         return;
     }
-    let wanted = Wanted::Answer { approval: approval.id, questions, given: Object::new() };
+    let wanted = InputPurpose::Answer { approval: approval.id, questions, given: Object::new() };
     model.mode = Mode::Typing(wanted, String::new());
 }
 
-fn typing(model: &mut Model, key: KeyEvent, wanted: Wanted, mut text: String) -> Vec<Effect> {
-    if matches!(wanted, Wanted::Answer { .. }) {
+fn typing(model: &mut Model, key: KeyEvent, wanted: InputPurpose, mut text: String) -> Vec<Effect> {
+    if matches!(wanted, InputPurpose::Answer { .. }) {
         // The message about the previous answer.
-        model.said.clear();
+        model.message.clear();
     }
     match key.code {
         KeyCode::Esc => {
-            if wanted == Wanted::Filter {
+            if wanted == InputPurpose::Filter {
                 model.filter.clear();
                 reselect(model);
             }
             return Vec::new();
         }
-        KeyCode::Enter if wanted == Wanted::Filter => return Vec::new(),
+        KeyCode::Enter if wanted == InputPurpose::Filter => return Vec::new(),
         KeyCode::Enter => {
             // The text is kept until the hub is connected.
             if disconnected(model) {
@@ -213,7 +213,7 @@ fn typing(model: &mut Model, key: KeyEvent, wanted: Wanted, mut text: String) ->
         KeyCode::Char(c) => text.push(c),
         _ => {}
     }
-    if wanted == Wanted::Filter {
+    if wanted == InputPurpose::Filter {
         model.filter.clone_from(&text);
         reselect(model);
     }
@@ -221,31 +221,31 @@ fn typing(model: &mut Model, key: KeyEvent, wanted: Wanted, mut text: String) ->
     Vec::new()
 }
 
-fn asking(model: &mut Model, key: KeyEvent, doubt: Doubt, at: Instant) -> Vec<Effect> {
+fn asking(model: &mut Model, key: KeyEvent, doubt: Confirmation, at: Instant) -> Vec<Effect> {
     // An earlier message must not hide the prompt.
-    model.said.clear();
+    model.message.clear();
     match key.code {
         KeyCode::Char('y') => {
-            model.mode = Mode::Asking(doubt.clone());
+            model.mode = Mode::Confirming(doubt.clone());
             if disconnected(model) || is_too_soon(model, at) {
                 return Vec::new();
             }
             match doubt {
-                Doubt::Stop(session) => {
+                Confirmation::Stop(session) => {
                     model.mode = Mode::Moving;
                     if model.drawn_session != Some(session) {
-                        model.said = "the list no longer shows this session; nothing was done".to_owned();
+                        model.message = "the list no longer shows this session; nothing was done".to_owned();
                         return Vec::new();
                     }
                     to_session(model, Some(session), "claudecode.stop", "stopped")
                 }
-                Doubt::Edited(id, input) => {
+                Confirmation::Edited(id, input) => {
                     confirmed(model, id, json!({"approve": true, "updated_input": input}))
                 }
-                Doubt::Remember(id, rule) => {
+                Confirmation::Remember(id, rule) => {
                     confirmed(model, id, json!({"approve": true, "remember": {"rule": rule}}))
                 }
-                Doubt::OwnWords { approval, questions, given, words } => {
+                Confirmation::FreeText { approval, questions, given, words } => {
                     if model.drawn != Some(approval) || !shown_in_full(model) {
                         return Vec::new();
                     }
@@ -257,21 +257,21 @@ fn asking(model: &mut Model, key: KeyEvent, doubt: Doubt, at: Instant) -> Vec<Ef
         }
         KeyCode::PageDown | KeyCode::PageUp | KeyCode::Char(' ' | 'b') => {
             let back = matches!(key.code, KeyCode::PageUp | KeyCode::Char('b'));
-            model.mode = Mode::Asking(doubt);
+            model.mode = Mode::Confirming(doubt);
             read_on(model, if back { -1 } else { 1 });
             Vec::new()
         }
         KeyCode::Char('n' | 'q') | KeyCode::Esc => {
             model.forget_rows();
             model.down = 0;
-            model.said = match doubt {
-                Doubt::OwnWords { approval, questions, given, .. } => {
-                    let wanted = Wanted::Answer { approval, questions, given };
+            model.message = match doubt {
+                Confirmation::FreeText { approval, questions, given, .. } => {
+                    let wanted = InputPurpose::Answer { approval, questions, given };
                     model.mode = Mode::Typing(wanted, String::new());
                     String::new()
                 }
-                Doubt::Stop(_) => "nothing was done".to_owned(),
-                Doubt::Edited(..) | Doubt::Remember(..) => {
+                Confirmation::Stop(_) => "nothing was done".to_owned(),
+                Confirmation::Edited(..) | Confirmation::Remember(..) => {
                     "nothing was answered; the approval stays open".to_owned()
                 }
             };
@@ -279,7 +279,7 @@ fn asking(model: &mut Model, key: KeyEvent, doubt: Doubt, at: Instant) -> Vec<Ef
         }
         // Other keys are no answer.
         _ => {
-            model.mode = Mode::Asking(doubt);
+            model.mode = Mode::Confirming(doubt);
             Vec::new()
         }
     }
@@ -311,7 +311,7 @@ fn step(model: &mut Model, by: isize) {
             if model.approval != before {
                 model.down = 0;
                 // The user selected it, so no delay is needed.
-                model.came_at = None;
+                model.auto_selected_at = None;
             }
         }
         Pane::Log => model.log.scroll(by),
@@ -326,7 +326,7 @@ fn moved<T: Copy + PartialEq>(all: &[T], from: Option<T>, by: isize) -> Option<T
 
 /// Moves by pages.
 fn read_on(model: &mut Model, pages: isize) {
-    if model.pane == Pane::Log && !matches!(model.mode, Mode::Asking(_)) {
+    if model.pane == Pane::Log && !matches!(model.mode, Mode::Confirming(_)) {
         model.log.scroll(pages * PAGE);
     } else {
         // A page is as high as the screen, so that no row is skipped.

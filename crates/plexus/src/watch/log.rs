@@ -10,7 +10,7 @@ use crate::show::{Requested, changed};
 use crate::terminal::one_line;
 
 /// How many rows are kept.
-const KEPT: usize = 2_000;
+const MAX_LINES: usize = 2_000;
 /// The maximum number of lines of a result.
 const RESULT_LINES: usize = 6;
 /// The maximum size of a text.
@@ -45,7 +45,7 @@ impl Log {
                 self.back += 1;
             }
         }
-        while self.rows.len() > KEPT {
+        while self.rows.len() > MAX_LINES {
             self.rows.pop_front();
         }
         self.back = self.back.min(self.rows.len());
@@ -114,8 +114,9 @@ fn rows(event: &Value) -> Vec<Row> {
 
 /// The main field of an input, in one line.
 fn about(input: &Value) -> String {
-    let told = ["command", "file_path", "pattern", "url", "query", "description", "prompt"];
-    told.iter()
+    let fields = ["command", "file_path", "pattern", "url", "query", "description", "prompt"];
+    fields
+        .iter()
         .find_map(|name| input[name].as_str())
         .map_or_else(|| short(&input.to_string()), |text| one_line(text, TEXT_BYTES))
 }

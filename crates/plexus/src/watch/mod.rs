@@ -7,11 +7,11 @@ mod decode;
 mod feed;
 mod foot;
 mod guards;
+mod hub_calls;
 mod input;
 mod keys;
 mod log;
 mod model;
-mod outside;
 mod terminal;
 mod update;
 mod view;
@@ -37,9 +37,9 @@ use crate::error::{ExpectedError, system};
 use crate::serve::Signals;
 use crate::terminal::now;
 use decode::Input;
+use hub_calls::HubCalls;
 use input::Keys;
 use model::Model;
-use outside::Outside;
 use terminal::Screen;
 use update::{Effect, Event, update};
 use view::Paint;
@@ -72,11 +72,11 @@ async fn watch(dir: &Path, paint: Paint) -> Result<(), ExpectedError> {
         return Err(ExpectedError::NoHub(dir.to_owned()));
     }
     let mut signals = Signals::new()?;
-    let (tell, told) = mpsc::channel(WAITING);
+    let (events, updates) = mpsc::channel(WAITING);
     let mut feeds = JoinSet::new();
-    feeds.spawn(feed::approvals(client.clone(), tell.clone()));
-    feeds.spawn(feed::sessions(client, tell.clone()));
-    let mut watching = Watching::new(dir, tell, told, paint)?;
+    feeds.spawn(feed::approvals(client.clone(), events.clone()));
+    feeds.spawn(feed::sessions(client, events.clone()));
+    let mut watching = Watching::new(dir, events, updates, paint)?;
     tokio::select! {
         ended = watching.run() => ended,
         // Dropping `watching` restores the terminal.
@@ -99,8 +99,8 @@ struct Watching {
     dir: PathBuf,
     model: Model,
     screen: Screen,
-    outside: Outside,
-    told: mpsc::Receiver<Event>,
+    hub_calls: HubCalls,
+    updates: mpsc::Receiver<Event>,
     keys: Option<Keys>,
     typed: Typed,
 }
@@ -108,16 +108,16 @@ struct Watching {
 impl Watching {
     fn new(
         dir: &Path,
-        tell: mpsc::Sender<Event>,
-        told: mpsc::Receiver<Event>,
+        events: mpsc::Sender<Event>,
+        updates: mpsc::Receiver<Event>,
         paint: Paint,
     ) -> Result<Self, ExpectedError> {
         let model = Model { now: now(), ..Model::default() };
         let screen = Screen::take(paint).map_err(system)?;
         let (send, typed) = mpsc::unbounded_channel();
         let keys = Some(Keys::read(send.clone()).map_err(system)?);
-        let outside = Outside::new(dir.to_owned(), tell);
-        Ok(Self { dir: dir.to_owned(), model, screen, outside, told, keys, typed: (send, typed) })
+        let hub_calls = HubCalls::new(dir.to_owned(), events);
+        Ok(Self { dir: dir.to_owned(), model, screen, hub_calls, updates, keys, typed: (send, typed) })
     }
 
     async fn run(&mut self) -> Result<(), ExpectedError> {
@@ -127,7 +127,7 @@ impl Watching {
             self.screen.draw(&mut self.model).map_err(system)?;
             let mut at = None;
             let event = tokio::select! {
-                event = self.told.recv() => event,
+                event = self.updates.recv() => event,
                 input = self.typed.1.recv() => match input.transpose().map_err(system)? {
                     Some((typed_at, input)) => {
                         at = Some(typed_at);
@@ -146,24 +146,24 @@ impl Watching {
             for _ in 0..WAITING {
                 let Some(happened) = event.take() else { break };
                 let at = at.take().unwrap_or_else(Instant::now);
-                if let Next::Leave = self.happens(happened, at).await? {
+                if let Next::Leave = self.apply(happened, at).await? {
                     return Ok(());
                 }
-                event = self.told.try_recv().ok();
+                event = self.updates.try_recv().ok();
             }
         }
     }
 
-    async fn happens(&mut self, event: Event, at: Instant) -> Result<Next, ExpectedError> {
+    async fn apply(&mut self, event: Event, at: Instant) -> Result<Next, ExpectedError> {
         let mut events = vec![(event, at)];
         while let Some((event, at)) = events.pop() {
             for effect in update(&mut self.model, event, at) {
                 match effect {
                     Effect::Quit => return Ok(Next::Leave),
-                    Effect::Follow(session) => self.outside.follow(session),
-                    Effect::Read(approval) => self.outside.read(approval),
+                    Effect::Follow(session) => self.hub_calls.follow(session),
+                    Effect::Read(approval) => self.hub_calls.read(approval),
                     Effect::Call { method, params, answers, done } => {
-                        self.outside.call(method, params, answers, done);
+                        self.hub_calls.call(method, params, answers, done);
                     }
                     Effect::Edit(approval, input) => {
                         // Only the editor reads the keys now.

@@ -28,7 +28,7 @@ pub(crate) enum Pane {
 
 /// Whether the user has pressed a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hands {
+pub(crate) enum Interaction {
     /// Not yet.
     Off,
     /// At least once.
@@ -37,7 +37,7 @@ pub(crate) enum Hands {
 
 /// Whether the hub is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HubIs {
+pub(crate) enum HubState {
     /// The screen is current.
     Connected,
     /// The screen shows the last known state.
@@ -46,7 +46,7 @@ pub(crate) enum HubIs {
 
 /// The purpose of a typed line.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Wanted {
+pub(crate) enum InputPurpose {
     /// The reason of a denial.
     Reason(ApprovalId),
     /// A note for the next decider.
@@ -72,7 +72,7 @@ pub(crate) enum Wanted {
 
 /// An action that needs confirmation.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Doubt {
+pub(crate) enum Confirmation {
     /// Stop the session and all sessions below it.
     Stop(SessionId),
     /// Allow the call with this input.
@@ -80,7 +80,7 @@ pub(crate) enum Doubt {
     /// Allow the call and add this rule, which is too long for the prompt.
     Remember(ApprovalId, String),
     /// Send this text, which is not one of the options, as the answer to the first question.
-    OwnWords { approval: ApprovalId, questions: Vec<Question>, given: Object, words: String },
+    FreeText { approval: ApprovalId, questions: Vec<Question>, given: Object, words: String },
 }
 
 /// How keys are interpreted.
@@ -91,16 +91,16 @@ pub(crate) enum Mode {
     /// The help is open.
     Help,
     /// As text of a line.
-    Typing(Wanted, String),
+    Typing(InputPurpose, String),
     /// As yes or no.
-    Asking(Doubt),
+    Confirming(Confirmation),
 }
 
 /// The whole state.
 #[derive(Debug)]
 pub(crate) struct Model {
     /// Whether the hub is connected.
-    pub(crate) hub: HubIs,
+    pub(crate) hub: HubState,
     /// When the hub was disconnected, in Unix seconds.
     pub(crate) disconnected_since: Option<u64>,
     /// All sessions, each followed by its children.
@@ -118,7 +118,7 @@ pub(crate) struct Model {
     /// The selected approval.
     pub(crate) approval: Option<ApprovalId>,
     /// Whether a key was pressed; until then a new approval is selected automatically.
-    pub(crate) hands: Hands,
+    pub(crate) interaction: Interaction,
     /// The approval that is on the screen, in the list and below; no other one can be answered.
     pub(crate) drawn: Option<ApprovalId>,
     /// The selected session, if the list shows it; no other one can be interrupted or stopped.
@@ -134,13 +134,13 @@ pub(crate) struct Model {
     /// The height of the approval on the screen.
     pub(crate) page: usize,
     /// When the selected approval was selected automatically.
-    pub(crate) came_at: Option<Instant>,
+    pub(crate) auto_selected_at: Option<Instant>,
     /// Approvals that were answered here, whose resolution is not reported again.
     pub(crate) answered: HashSet<ApprovalId>,
     /// The filter for names.
     pub(crate) filter: String,
     /// The last message.
-    pub(crate) said: String,
+    pub(crate) message: String,
     /// The scroll position in the selected approval.
     pub(crate) down: usize,
     /// The rows of the selected approval, computed once per width.
@@ -161,7 +161,7 @@ pub(crate) struct Shown {
 impl Default for Model {
     fn default() -> Self {
         Self {
-            hub: HubIs::Disconnected,
+            hub: HubState::Disconnected,
             disconnected_since: None,
             sessions: Vec::new(),
             approvals: Vec::new(),
@@ -170,7 +170,7 @@ impl Default for Model {
             mode: Mode::Moving,
             session: None,
             approval: None,
-            hands: Hands::Off,
+            interaction: Interaction::Off,
             drawn: None,
             drawn_session: None,
             read: HashMap::new(),
@@ -178,10 +178,10 @@ impl Default for Model {
             seen: Seen::default(),
             width: 0,
             page: 1,
-            came_at: None,
+            auto_selected_at: None,
             answered: HashSet::new(),
             filter: String::new(),
-            said: String::new(),
+            message: String::new(),
             down: 0,
             shown: Shown::default(),
             now: 0,
@@ -192,16 +192,18 @@ impl Default for Model {
 impl Model {
     /// The sessions that pass the filter.
     pub(crate) fn sessions_shown(&self) -> Vec<&SessionView> {
-        self.sessions.iter().filter(|session| self.passes(session.name.as_str())).collect()
+        self.sessions.iter().filter(|session| self.matches_filter(session.name.as_str())).collect()
     }
 
     /// The approvals that pass the filter.
     pub(crate) fn approvals_shown(&self) -> Vec<&Approval> {
-        let passes = |it: &&Approval| self.passes(it.session_name.as_str()) || self.passes(&it.tool_name);
-        self.approvals.iter().filter(passes).collect()
+        let matches_filter = |it: &&Approval| {
+            self.matches_filter(it.session_name.as_str()) || self.matches_filter(&it.tool_name)
+        };
+        self.approvals.iter().filter(matches_filter).collect()
     }
 
-    fn passes(&self, text: &str) -> bool {
+    fn matches_filter(&self, text: &str) -> bool {
         text.to_lowercase().contains(&self.filter.to_lowercase())
     }
 
@@ -245,13 +247,13 @@ impl Model {
         };
         let input = |input: &Object| serde_json::to_string(input).unwrap_or_default();
         let (key, content, rows) = match &self.mode {
-            Mode::Asking(Doubt::Edited(id, edited)) if approval.id == *id => {
+            Mode::Confirming(Confirmation::Edited(id, edited)) if approval.id == *id => {
                 let mut rows = vec![Row::new(Tone::Strong, "Your changes:")];
                 rows.extend(change::rows_of_edit(approval, &editable(approval), edited));
                 // Rare and short-lived: not cached.
                 (None, hash(&("edited", id.to_string(), input(edited))), rows)
             }
-            Mode::Asking(Doubt::Remember(id, rule)) if approval.id == *id => {
+            Mode::Confirming(Confirmation::Remember(id, rule)) if approval.id == *id => {
                 let rows = vec![
                     Row::new(Tone::Strong, "Calls that match this rule will be allowed without asking:"),
                     Row::exact(Tone::Warn, "  ", rule),

@@ -66,8 +66,8 @@ struct Screen {
 impl Screen {
     fn new() -> Self {
         let mut screen = Self { model: Model::default(), at: Instant::now() };
-        screen.happens(Event::Tick(NOW));
-        screen.happens(Event::Open(Vec::new()));
+        screen.apply(Event::Tick(NOW));
+        screen.apply(Event::Open(Vec::new()));
         screen
     }
 
@@ -76,12 +76,12 @@ impl Screen {
         let mut screen = Self::new();
         let asks = session(2, "parser", 1, "awaiting_permission");
         let approval = approval(1, &asks, tool, input);
-        screen.happens(Event::Sessions(vec![
+        screen.apply(Event::Sessions(vec![
             session(1, "lead", 0, "running"),
             asks,
             session(3, "docs", 1, "failed"),
         ]));
-        screen.happens(Event::Asked(Box::new(approval)));
+        screen.apply(Event::Asked(Box::new(approval)));
         screen.is_read(Value::Null);
         screen.text(80, 24);
         screen
@@ -92,10 +92,10 @@ impl Screen {
         let mut whole = self.model.selected().unwrap().clone();
         whole.truncated = false;
         let found = json!({"approval": whole, "file": file});
-        self.happens(Event::Read(Box::new(Reviewed::read(found).unwrap())));
+        self.apply(Event::Read(Box::new(Reviewed::read(found).unwrap())));
     }
 
-    fn happens(&mut self, event: Event) -> Vec<Effect> {
+    fn apply(&mut self, event: Event) -> Vec<Effect> {
         self.at += Duration::from_secs(1);
         update(&mut self.model, event, self.at)
     }
@@ -106,7 +106,7 @@ impl Screen {
             '\t' => KeyCode::Tab,
             key => KeyCode::Char(key),
         };
-        self.happens(Event::Key(KeyEvent::new(code, KeyModifiers::NONE)))
+        self.apply(Event::Key(KeyEvent::new(code, KeyModifiers::NONE)))
     }
 
     fn types(&mut self, text: &str) -> Vec<Effect> {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::keys;
 use super::log::Log;
-use super::model::{Doubt, Hands, HubIs, Mode, Model, Pane, Wanted};
+use super::model::{Confirmation, HubState, InputPurpose, Interaction, Mode, Model, Pane};
 use crate::outcome::ending;
 use crate::review::Reviewed;
 use crate::review::width::one_line;
@@ -35,9 +35,9 @@ pub(crate) enum Event {
     /// An approval was created or escalated.
     Asked(Box<Approval>),
     /// An approval was resolved.
-    Ended(Box<Approval>),
+    Resolved(Box<Approval>),
     /// An event of a session.
-    Happened(SessionId, Value),
+    SessionEvent(SessionId, Value),
     /// An approval was read in full.
     Read(Box<Reviewed>),
     /// An approval could not be read.
@@ -84,7 +84,7 @@ pub(crate) fn update(model: &mut Model, event: Event, at: Instant) -> Vec<Effect
         Event::Resized => Vec::new(),
         Event::Tick(now) => {
             model.now = now;
-            if model.hub == HubIs::Disconnected {
+            if model.hub == HubState::Disconnected {
                 model.disconnected_since.get_or_insert(now);
             }
             // Only a deadline changes with time.
@@ -94,19 +94,19 @@ pub(crate) fn update(model: &mut Model, event: Event, at: Instant) -> Vec<Effect
             Vec::new()
         }
         Event::Disconnected => {
-            model.hub = HubIs::Disconnected;
+            model.hub = HubState::Disconnected;
             Vec::new()
         }
         Event::Open(open) => {
-            if model.hub == HubIs::Disconnected && !model.said.is_empty() {
-                model.said = "Reconnected.".to_owned();
+            if model.hub == HubState::Disconnected && !model.message.is_empty() {
+                model.message = "Reconnected.".to_owned();
             }
-            model.hub = HubIs::Connected;
+            model.hub = HubState::Connected;
             model.disconnected_since = None;
             model.reading = None;
             // Files may have changed meanwhile, so they are read again.
             model.read.clear();
-            keep_what_was_read(model, open);
+            replace_approvals(model, open);
             reselect(model);
             Vec::new()
         }
@@ -120,12 +120,12 @@ pub(crate) fn update(model: &mut Model, event: Event, at: Instant) -> Vec<Effect
             reselect(model);
             Vec::new()
         }
-        Event::Ended(approval) => {
+        Event::Resolved(approval) => {
             ended(model, &approval);
             reselect(model);
             Vec::new()
         }
-        Event::Happened(session, event) => {
+        Event::SessionEvent(session, event) => {
             if model.log.session == Some(session) {
                 model.log.add(&event);
             }
@@ -142,35 +142,35 @@ pub(crate) fn update(model: &mut Model, event: Event, at: Instant) -> Vec<Effect
             Vec::new()
         }
         Event::NotRead(approval, why) => {
-            model.said = one_line(&format!("{approval} could not be read: {why}; press Enter to retry"));
+            model.message = one_line(&format!("{approval} could not be read: {why}; press Enter to retry"));
             Vec::new()
         }
-        Event::Outcome(said) => {
-            model.said = one_line(&said);
+        Event::Outcome(message) => {
+            model.message = one_line(&message);
             Vec::new()
         }
-        Event::NotAnswered(approval, said) => {
+        Event::NotAnswered(approval, message) => {
             model.answered.remove(&approval);
-            model.said = one_line(&said);
+            model.message = one_line(&message);
             Vec::new()
         }
         Event::Edited(approval, input) => {
             reselect(model);
             if model.approvals_shown().iter().any(|shown| shown.id == approval) {
                 (model.approval, model.pane) = (Some(approval), Pane::Approvals);
-                model.mode = Mode::Asking(Doubt::Edited(approval, input));
+                model.mode = Mode::Confirming(Confirmation::Edited(approval, input));
                 model.down = 0;
                 // A key that was meant for the editor must not confirm.
-                model.came_at = Some(at);
+                model.auto_selected_at = Some(at);
             } else {
-                model.said = "the approval is no longer open; nothing was answered".to_owned();
+                model.message = "the approval is no longer open; nothing was answered".to_owned();
             }
             model.forget_rows();
             Vec::new()
         }
     };
     if model.approval != question && !chosen {
-        model.came_at = Some(at);
+        model.auto_selected_at = Some(at);
     }
     effects.extend(read_selected(model));
     if model.session != before {
@@ -183,7 +183,7 @@ pub(crate) fn update(model: &mut Model, event: Event, at: Instant) -> Vec<Effect
 /// Reads the selected approval in full, unless it is already read or being read.
 fn read_selected(model: &mut Model) -> Option<Effect> {
     let id = model.selected().filter(|approval| model.is_unread(approval))?.id;
-    if model.hub == HubIs::Disconnected || model.reading == Some(id) {
+    if model.hub == HubState::Disconnected || model.reading == Some(id) {
         return None;
     }
     model.reading = Some(id);
@@ -191,7 +191,7 @@ fn read_selected(model: &mut Model) -> Option<Effect> {
 }
 
 /// Replaces the open approvals; the ones read in full keep their input.
-fn keep_what_was_read(model: &mut Model, open: Vec<Approval>) {
+fn replace_approvals(model: &mut Model, open: Vec<Approval>) {
     let had = std::mem::take(&mut model.approvals);
     model.approvals = open;
     for old in had.into_iter().filter(|old| !old.truncated) {
@@ -228,7 +228,7 @@ fn ended(model: &mut Model, approval: &Approval) {
     model.read.remove(&approval.id);
     let here = model.answered.remove(&approval.id);
     if known && !here {
-        model.said = one_line(&ending(approval));
+        model.message = one_line(&ending(approval));
     }
     if about(&model.mode) == Some(approval.id) {
         model.mode = Mode::Moving;
@@ -239,18 +239,23 @@ fn ended(model: &mut Model, approval: &Approval) {
 pub(super) fn about(mode: &Mode) -> Option<ApprovalId> {
     match mode {
         Mode::Typing(
-            Wanted::Reason(id)
-            | Wanted::Opinion(id)
-            | Wanted::Rule(id)
-            | Wanted::Time(id)
-            | Wanted::More(id)
-            | Wanted::Answer { approval: id, .. },
+            InputPurpose::Reason(id)
+            | InputPurpose::Opinion(id)
+            | InputPurpose::Rule(id)
+            | InputPurpose::Time(id)
+            | InputPurpose::More(id)
+            | InputPurpose::Answer { approval: id, .. },
             _,
         )
-        | Mode::Asking(
-            Doubt::Edited(id, _) | Doubt::Remember(id, _) | Doubt::OwnWords { approval: id, .. },
+        | Mode::Confirming(
+            Confirmation::Edited(id, _)
+            | Confirmation::Remember(id, _)
+            | Confirmation::FreeText { approval: id, .. },
         ) => Some(*id),
-        Mode::Typing(Wanted::Filter, _) | Mode::Asking(Doubt::Stop(_)) | Mode::Moving | Mode::Help => None,
+        Mode::Typing(InputPurpose::Filter, _)
+        | Mode::Confirming(Confirmation::Stop(_))
+        | Mode::Moving
+        | Mode::Help => None,
     }
 }
 
@@ -265,7 +270,7 @@ pub(super) fn reselect(model: &mut Model) {
         model.forget_rows();
         // A new approval is selected unless the user looks at something else.
         if let Some(session) = session
-            && (model.hands == Hands::Off || model.pane == Pane::Approvals)
+            && (model.interaction == Interaction::Off || model.pane == Pane::Approvals)
         {
             model.pane = Pane::Approvals;
             model.session = Some(session);
@@ -274,12 +279,12 @@ pub(super) fn reselect(model: &mut Model) {
     // A typed line applies to the approval on the screen only.
     if about(&model.mode).is_some_and(|id| Some(id) != model.approval) {
         model.mode = Mode::Moving;
-        model.said = "the approval is no longer in the list; nothing was answered".to_owned();
+        model.message = "the approval is no longer in the list; nothing was answered".to_owned();
     }
     let sessions: Vec<SessionId> = model.sessions_shown().iter().map(|session| session.id).collect();
-    let still_there =
+    let still_open =
         model.session.is_some_and(|id| sessions.contains(&id) || open.iter().any(|(_, of)| *of == id));
-    if !still_there {
+    if !still_open {
         model.session = sessions.first().copied();
     }
 }

@@ -10,7 +10,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Paragraph};
 
 use super::foot::{foot, help};
-use super::model::{Doubt, HubIs, Mode, Model, Pane};
+use super::model::{Confirmation, HubState, Mode, Model, Pane};
 use crate::review::approval::span;
 use crate::review::width::{cut, one_line};
 use crate::review::{Row, Tone};
@@ -62,7 +62,8 @@ pub(crate) fn view(model: &mut Model, frame: &mut Frame<'_>, paint: Paint) {
         model.drawn_session = model.session;
     }
     let listed = is_legible(right) && model.approvals_shown().iter().any(|it| Some(it.id) == model.approval);
-    let reading_edit = matches!(model.mode, Mode::Asking(Doubt::Edited(..) | Doubt::Remember(..)));
+    let reading_edit =
+        matches!(model.mode, Mode::Confirming(Confirmation::Edited(..) | Confirmation::Remember(..)));
     if below.width >= WIDE || below.height >= TALL {
         let halves = [Constraint::Fill(1), Constraint::Fill(1)];
         let [first, second] = if below.width >= WIDE {
@@ -89,8 +90,8 @@ pub(crate) fn view(model: &mut Model, frame: &mut Frame<'_>, paint: Paint) {
 fn title(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let cost = model.sessions.iter().fold(0.0, |sum, session| sum + session.cost_usd);
     let hub = match model.hub {
-        HubIs::Connected => String::new(),
-        HubIs::Disconnected => {
+        HubState::Connected => String::new(),
+        HubState::Disconnected => {
             let secs = model.disconnected_since.map_or(0, |since| model.now.saturating_sub(since));
             format!("  Disconnected. Reconnecting…{}", hub_advice(secs))
         }
@@ -151,8 +152,8 @@ fn approvals(model: &Model, frame: &mut Frame<'_>, area: Rect, paint: Paint) {
     let at = shown.iter().position(|approval| Some(approval.id) == model.approval);
     let row = |approval: &&Approval| {
         let age = span(model.now.saturating_sub(approval.created_at));
-        let said = if model.answered.contains(&approval.id) { " …" } else { "" };
-        (Tone::Warn, one_line(&format!("{age:>3} {}: {}{said}", approval.session_name, approval.tool_name)))
+        let mark = if model.answered.contains(&approval.id) { " …" } else { "" };
+        (Tone::Warn, one_line(&format!("{age:>3} {}: {}{mark}", approval.session_name, approval.tool_name)))
     };
     let rows = shown.iter().map(row).collect();
     list(frame, area, paint, Listed { title: "Approvals", here: model.pane == Pane::Approvals, rows, at });

@@ -23,9 +23,9 @@ pub(super) fn method() -> Method {
 
 async fn delete(hub: Arc<Hub>, caller: Admitted, params: DeleteParams) -> Result<DeleteResult, Error> {
     let tree = find_tree(hub.store(), &caller, params.tree_id).await?;
-    if let Some(living) = tree.sessions.iter().find(|session| !session.deleted) {
-        let message = format!("`{}` speaks in it; delete that session first", living.name);
-        return Err(Error::new(ErrorKind::TreeInUse, message).with("session_id", living.id.to_string()));
+    if let Some(session) = tree.sessions.iter().find(|session| !session.deleted) {
+        let message = format!("`{}` speaks in it; delete that session first", session.name);
+        return Err(Error::new(ErrorKind::TreeInUse, message).with("session_id", session.id.to_string()));
     }
     let record = AuditEntry {
         session_id: tree.sessions.first().map(|session| session.id),

@@ -35,14 +35,14 @@ impl Activation<Hub> for Arbor {
     }
 }
 
-const USUAL: u64 = 100;
-const MOST: u64 = 1000;
+const DEFAULT_LIMIT: u64 = 100;
+const MAX_LIMIT: u64 = 1000;
 
 /// The page size: the requested limit, or the default, checked against the maximum.
 fn checked(limit: Option<u64>) -> Result<u64, Error> {
-    let limit = limit.unwrap_or(USUAL);
-    if !(1..=MOST).contains(&limit) {
-        return Err(Error::invalid("limit", format!("is from 1 to {MOST}")));
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(Error::invalid("limit", format!("is from 1 to {MAX_LIMIT}")));
     }
     Ok(limit)
 }

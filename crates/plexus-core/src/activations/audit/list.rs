@@ -12,8 +12,8 @@ use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
 
-const USUAL: u64 = 100;
-const MOST: u64 = 1000;
+const DEFAULT_LIMIT: u64 = 100;
+const MAX_LIMIT: u64 = 1000;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -29,9 +29,9 @@ pub(super) fn method() -> Method {
 async fn list(hub: Arc<Hub>, _caller: Admitted, params: ListParams) -> Result<ListResult, Error> {
     let ListParams { session_id, since, until, kind, by, tool_name, after, newest_first, before, limit } =
         params;
-    let limit = limit.unwrap_or(USUAL);
-    if !(1..=MOST).contains(&limit) {
-        return Err(Error::invalid("limit", format!("is from 1 to {MOST}")));
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(Error::invalid("limit", format!("is from 1 to {MAX_LIMIT}")));
     }
     let from = match (newest_first, after, before) {
         (false, after, None) => AuditFrom::After(after.unwrap_or(0)),

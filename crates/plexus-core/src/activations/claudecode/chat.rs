@@ -47,8 +47,8 @@ async fn chat(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Result<Pol
     let turn = hub.session(session.id).prompt(prompt).await?;
     if let Some(notify) = &caller.notify {
         follower.go_to(EventCursor { turn, seq: 0 });
-        while let Some(told) = follower.next_of(turn).await? {
-            tell(notify, told).await?;
+        while let Some(update) = follower.next_of(turn).await? {
+            notify_update(notify, update).await?;
         }
     }
     while !has_ended(&hub, &session, turn).await? {
@@ -63,13 +63,13 @@ async fn has_ended(hub: &Hub, session: &SessionRow, turn: u64) -> Result<bool, E
     Ok(row.is_none_or(|row| row.ended_at.is_some()))
 }
 
-async fn tell(notify: &Sender<Notification>, told: SessionUpdate) -> Result<(), Error> {
-    let notifications = match told {
+async fn notify_update(notify: &Sender<Notification>, update: SessionUpdate) -> Result<(), Error> {
+    let notifications = match update {
         SessionUpdate::Events(events) => events
             .into_iter()
-            .map(|told| Notification {
+            .map(|event| Notification {
                 method: "claudecode.chat.event",
-                params: serde_json::from_str(&told.data).unwrap_or_default(),
+                params: serde_json::from_str(&event.data).unwrap_or_default(),
             })
             .collect(),
         SessionUpdate::Delta(delta) => {
@@ -79,8 +79,8 @@ async fn tell(notify: &Sender<Notification>, told: SessionUpdate) -> Result<(), 
     };
     for notification in notifications {
         // Waits for a slow client. Only this call waits.
-        let told = notify.send(notification).await;
-        told.map_err(|_| Error::new(ErrorKind::Internal, "the caller has gone"))?;
+        let sent = notify.send(notification).await;
+        sent.map_err(|_| Error::new(ErrorKind::Internal, "the caller has gone"))?;
     }
     Ok(())
 }

@@ -27,16 +27,24 @@ async fn chat_async(hub: Arc<Hub>, caller: Admitted, params: ChatParams) -> Resu
     let prompt = Prompt { format: prompt_format(&caller, params.expand)?, text: params.prompt };
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
-    let (turn, cursor) = begin(&hub, session.id, prompt).await?;
+    let StartedTurn { turn, cursor } = start_turn(&hub, session.id, prompt).await?;
     Ok(ChatAsyncResult::Started { session_id: session.id, turn, cursor })
 }
 
-/// Starts a turn. Returns its number and a feed cursor that precedes every entry the turn produces.
-pub(super) async fn begin(hub: &Hub, session: SessionId, prompt: Prompt) -> Result<(u64, u64), Error> {
-    hub.parts().disk.check_room(&hub.parts().metrics)?;
+/// A turn that was started.
+pub(super) struct StartedTurn {
+    /// Its number.
+    pub(super) turn: u64,
+    /// A feed cursor that precedes every entry the turn produces.
+    pub(super) cursor: u64,
+}
+
+/// Starts a turn.
+pub(super) async fn start_turn(hub: &Hub, session: SessionId, prompt: Prompt) -> Result<StartedTurn, Error> {
+    hub.parts().disk.check_space(&hub.parts().metrics)?;
     hub.parts().sandbox.check()?;
     let cursor = hub.store().feed_head().await.map_err(store_error)?;
-    Ok((hub.session(session).prompt(prompt).await?, cursor))
+    Ok(StartedTurn { turn: hub.session(session).prompt(prompt).await?, cursor })
 }
 
 /// The format of a prompt. Expansion reads the files that a prompt names without an approval, so only the operator may

@@ -12,23 +12,23 @@ use plexus_protocol::claudecode::{CreateParams, CreateResult, PolicyName, Truste
 use plexus_protocol::policy::RuleGiven;
 use plexus_protocol::worktree::{Isolation, WorktreeIsolation};
 use plexus_protocol::{Error, ErrorKind, NodeId, Principal, SessionId, TreeId};
-use plexus_store::{Begins, Change, NewSession, OnBehalf, Refusal, SessionConfig, StoreError};
+use plexus_store::{Change, ConversationStart, NewSession, OnBehalf, Refusal, SessionConfig, StoreError};
 use tokio_util::sync::CancellationToken;
 
-use super::chat_async::{begin, check_prompt};
+use super::chat_async::{check_prompt, start_turn};
 use crate::Hub;
 use crate::access::{Admitted, Needs};
 use crate::budgets;
 use crate::errors::store_error;
 use crate::hub::Method;
-use crate::inheritance::{bounded, may_be_given};
-use crate::loading::{self, Taken, Trust};
+use crate::inheritance::{may_be_given, restrict};
+use crate::loading::{self, LoadedProject, Trust};
 use crate::method::Audience;
-use crate::policy::Giver;
 use crate::policy::NamedPolicy;
+use crate::policy::RuleContext;
 use crate::session::{Prompt, PromptFormat};
 use crate::shell::{PREFIX_VARIABLE, SHELL_VARIABLE};
-use crate::worktrees::Making;
+use crate::worktrees::PendingWorktree;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -43,7 +43,7 @@ pub(super) fn method() -> Method {
 
 async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result<CreateResult, Error> {
     let working_dir = check_working_dir(&hub, &params.working_dir).await?;
-    let params = bounded(hub.store(), hub.settings(), &caller, params, &working_dir).await?;
+    let params = restrict(hub.store(), hub.settings(), &caller, params, &working_dir).await?;
     if let Some(prompt) = &params.prompt {
         check_prompt(prompt)?;
     }
@@ -74,15 +74,15 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
         let why = "goes with `hub_tools: true`: it is about those that it makes";
         return Err(Error::invalid("approve_scope", why));
     }
-    let given = Given {
+    let grants = Grants {
         by: caller.principal.clone(),
-        trust: Trust::asked(&caller, params.trust_project)?,
+        trust: Trust::requested(&caller, params.trust_project)?,
         rules: params.rules.unwrap_or_default(),
         limits: budgets::changes(&caller.principal, id, &params.name, limits),
         scope: params.approve_scope.unwrap_or_default(),
     };
     // Validates before anything is created. A worktree resolves the same values again, relative to its own directory.
-    let settled = given.at(&hub, id, &working_dir).await?;
+    let resolved = grants.resolve(&hub, id, &working_dir).await?;
     let session = NewSession {
         id,
         name: params.name,
@@ -100,8 +100,8 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
             env: params.env.unwrap_or_default(),
             mcp_servers: loading::given(hub.store(), &caller, params.mcp_servers).await?,
             hub_tools: params.hub_tools.unwrap_or(false),
-            project: settled.project,
-            approve_scope: settled.approve_scope,
+            project: resolved.project,
+            approve_scope: resolved.approve_scope,
             approval_timeout_secs: params.approval_timeout_secs,
             escalate_after_secs: params.escalate_after_secs,
             wake: params.wake.unwrap_or(false),
@@ -110,25 +110,25 @@ async fn create(hub: Arc<Hub>, caller: Admitted, params: CreateParams) -> Result
         },
         tree: TreeId::random(),
         head: NodeId::random(),
-        begins: Begins::NewTree,
+        start: ConversationStart::NewTree,
     };
     let Some(Isolation(isolation)) = params.isolation else {
         admit(&hub, &session)?;
-        return enter(&hub, session, settled.changes, params.prompt, None).await;
+        return commit_session(&hub, session, resolved.changes, params.prompt, None).await;
     };
     check_isolation(&caller, &isolation)?;
     admit(&hub, &session)?;
     // If the caller disconnects, this function is dropped, but the task continues: it undoes or completes the creation.
-    let gone = CancellationToken::new();
-    let _tells_it = gone.clone().drop_guard();
-    let making = isolated(Arc::clone(&hub), session, given, isolation, params.prompt, gone);
-    let task = hub.tasks().spawn(OnBehalf::current().perform(making));
+    let disconnected = CancellationToken::new();
+    let _cancel_on_drop = disconnected.clone().drop_guard();
+    let creation = create_isolated(Arc::clone(&hub), session, grants, isolation, params.prompt, disconnected);
+    let task = hub.tasks().spawn(OnBehalf::current().perform(creation));
     task.await.unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the hub could not make the session")))
 }
 
 /// What the caller gives a session: rules, a budget, the approvals that it may allow for its descendants, and trust in
 /// its project. Some of these values depend on the working directory.
-struct Given {
+struct Grants {
     by: Principal,
     trust: Trust,
     rules: Vec<RuleGiven>,
@@ -138,31 +138,32 @@ struct Given {
 }
 
 /// The same values for one working directory, with absolute paths.
-struct Settled {
+struct ResolvedGrants {
     changes: Vec<Change>,
     approve_scope: Vec<String>,
     project: Option<TrustedProject>,
 }
 
-impl Given {
-    async fn at(&self, hub: &Hub, session: SessionId, base: &str) -> Result<Settled, Error> {
+impl Grants {
+    async fn resolve(&self, hub: &Hub, session: SessionId, base: &str) -> Result<ResolvedGrants, Error> {
         let home = hub.settings().home.as_deref();
-        let giver = Giver { principal: &self.by, session: Some(session), base, home };
-        let mut changes = giver.rules(&self.rules, "rules")?;
+        let context = RuleContext { principal: &self.by, session: Some(session), base, home };
+        let mut changes = context.rules(&self.rules, "rules")?;
         changes.extend(self.limits.iter().cloned());
-        let approve_scope = self.scope_at(hub, base).await?;
-        let taken = match self.trust {
+        let approve_scope = self.resolve_scope(hub, base).await?;
+        let project = match self.trust {
             Trust::Nothing => None,
             Trust::Project => Some(
-                Taken::read(hub.files(), Path::new(base), |name| may_be_given(hub.settings(), name)).await?,
+                LoadedProject::read(hub.files(), Path::new(base), |name| may_be_given(hub.settings(), name))
+                    .await?,
             ),
         };
-        changes.extend(taken.iter().flat_map(|taken| taken.rules(session)));
-        Ok(Settled { changes, approve_scope, project: taken.map(|taken| taken.project) })
+        changes.extend(project.iter().flat_map(|project| project.rules(session)));
+        Ok(ResolvedGrants { changes, approve_scope, project: project.map(|loaded| loaded.project) })
     }
 
     /// The calls that the session may allow for its descendants. They never exceed what its creator may allow.
-    async fn scope_at(&self, hub: &Hub, base: &str) -> Result<Vec<String>, Error> {
+    async fn resolve_scope(&self, hub: &Hub, base: &str) -> Result<Vec<String>, Error> {
         const FIELD: &str = "approve_scope";
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let mut rules = Vec::new();
@@ -188,57 +189,57 @@ impl Given {
 
 /// Checks the disk and the sandbox, and reserves a slot for a session that is about to be created.
 pub(super) fn admit(hub: &Hub, session: &NewSession) -> Result<(), Error> {
-    hub.parts().disk.check_room(&hub.parts().metrics)?;
+    hub.parts().disk.check_space(&hub.parts().metrics)?;
     hub.parts().sandbox.check()?;
     let limits = &hub.settings().limits;
-    hub.parts().room.admit(session.id, &session.answers_to, limits).map_err(|limit| {
+    hub.parts().reservations.reserve_session(session.id, &session.answers_to, limits).map_err(|limit| {
         hub.parts().metrics.refused(limit);
         limit.refusal(limits)
     })
 }
 
 /// Creates the worktree, and then the session that works in it.
-async fn isolated(
+async fn create_isolated(
     hub: Arc<Hub>,
     mut session: NewSession,
-    given: Given,
+    grants: Grants,
     isolation: WorktreeIsolation,
     prompt: Option<String>,
-    gone: CancellationToken,
+    disconnected: CancellationToken,
 ) -> Result<CreateResult, Error> {
-    let making = async {
+    let creation = async {
         // Fails early, before the worktree is created. The commit checks the name again.
         let name = session.name.as_str();
         if hub.store().session_named(name).await.map_err(store_error)?.is_some() {
             return Err(store_error(StoreError::Refused(Refusal::NameTaken(name.to_owned()))));
         }
-        Making::ready(hub.shared_parts(), &session, isolation, &gone).await
+        PendingWorktree::create(hub.shared_parts(), &session, isolation, &disconnected).await
     };
-    let making = making.await.inspect_err(|_| hub.parts().room.leaves(session.id))?;
-    session.config.working_dir = making.working_dir().to_owned();
-    session.config.worktree = Some(making.worktree().clone());
-    let rules = match given.at(&hub, session.id, &session.config.working_dir).await {
-        Ok(settled) => {
-            session.config.approve_scope = settled.approve_scope;
-            session.config.project = settled.project;
-            settled.changes
+    let pending = creation.await.inspect_err(|_| hub.parts().reservations.release_session(session.id))?;
+    session.config.working_dir = pending.working_dir().to_owned();
+    session.config.worktree = Some(pending.worktree().clone());
+    let rules = match grants.resolve(&hub, session.id, &session.config.working_dir).await {
+        Ok(resolved) => {
+            session.config.approve_scope = resolved.approve_scope;
+            session.config.project = resolved.project;
+            resolved.changes
         }
         Err(error) => {
-            hub.parts().room.leaves(session.id);
-            making.undo().await;
+            hub.parts().reservations.release_session(session.id);
+            pending.undo().await;
             return Err(error);
         }
     };
-    enter(&hub, session, rules, prompt, Some(making)).await
+    commit_session(&hub, session, rules, prompt, Some(pending)).await
 }
 
 /// Commits the session, and starts its first turn if the caller gave a prompt.
-async fn enter(
+async fn commit_session(
     hub: &Hub,
     session: NewSession,
     mut changes: Vec<Change>,
     prompt: Option<String>,
-    making: Option<Making>,
+    pending: Option<PendingWorktree>,
 ) -> Result<CreateResult, Error> {
     let may_decide = session.config.hub_tools.then(|| session.config.approve_scope.clone());
     let hint = may_decide.as_ref().filter(|scope| scope.is_empty()).map(|_| {
@@ -251,20 +252,21 @@ async fn enter(
     changes.insert(0, Change::CreateSession(Box::new(session)));
     let committed = hub.commit(changes).await;
     if committed.is_err() {
-        hub.parts().room.leaves(id);
+        hub.parts().reservations.release_session(id);
     }
-    match (committed, making) {
-        (Ok(_), making) => drop(making.map(Making::handed_over)),
+    match (committed, pending) {
+        (Ok(_), pending) => drop(pending.map(PendingWorktree::hand_over)),
         (Err(error), None) => return Err(store_error(error)),
-        (Err(error), Some(making)) => {
-            making.undo().await;
+        (Err(error), Some(pending)) => {
+            pending.undo().await;
             return Err(store_error(error));
         }
     }
     let (turn, cursor) = match prompt {
-        Some(text) => begin(hub, id, Prompt { text, format: PromptFormat::Plain })
-            .await
-            .map(|(turn, cursor)| (Some(turn), Some(cursor)))?,
+        Some(text) => {
+            let started = start_turn(hub, id, Prompt { text, format: PromptFormat::Plain }).await?;
+            (Some(started.turn), Some(started.cursor))
+        }
         None => (None, None),
     };
     Ok(CreateResult::Created { id, head, turn, cursor, may_decide, hint })

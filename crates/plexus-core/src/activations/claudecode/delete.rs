@@ -34,12 +34,12 @@ async fn delete(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Resul
     let below = stop_tree(&hub, &session, "the session was deleted").await?;
     // The task completes even if the caller disconnects.
     let task =
-        hub.tasks().spawn(OnBehalf::current().perform(forget(Arc::clone(&hub), caller, session, below)));
+        hub.tasks().spawn(OnBehalf::current().perform(delete_all(Arc::clone(&hub), caller, session, below)));
     task.await
         .unwrap_or_else(|_| Err(Error::new(ErrorKind::Internal, "the hub could not delete the session")))
 }
 
-async fn forget(
+async fn delete_all(
     hub: Arc<Hub>,
     caller: Admitted,
     session: SessionRow,
@@ -48,7 +48,7 @@ async fn forget(
     let all: Vec<&SessionRow> = below.iter().chain([&session]).collect();
     for row in &all {
         if let Some(worktree) = &row.config.worktree {
-            hub.worktrees().about_to_leave(row.id, worktree).await;
+            hub.worktrees().note_deletion(row.id, worktree).await;
         }
     }
     kill_point("delete", "noted");
@@ -59,19 +59,19 @@ async fn forget(
     kill_point("delete", "committed");
     for row in &all {
         hub.session(row.id).retire();
-        hub.parts().room.leaves(row.id);
+        hub.parts().reservations.release_session(row.id);
     }
-    let left = futures::future::join_all(below.iter().map(|row| left_below(&hub, row))).await;
-    let worktree = leave(&hub, &session).await;
+    let left = futures::future::join_all(below.iter().map(|row| delete_worktree_below(&hub, row))).await;
+    let worktree = delete_worktree(&hub, &session).await;
     Ok(DeleteResult::Ok { session_id: session.id, worktree, below: left.into_iter().flatten().collect() })
 }
 
-async fn leave(hub: &Hub, row: &SessionRow) -> Option<LeftWorktree> {
+async fn delete_worktree(hub: &Hub, row: &SessionRow) -> Option<LeftWorktree> {
     let worktree = row.config.worktree.clone()?;
-    Some(hub.worktrees().leave(row.id, worktree).await)
+    Some(hub.worktrees().delete_or_keep(row.id, worktree).await)
 }
 
-async fn left_below(hub: &Hub, row: &SessionRow) -> Option<LeftBelow> {
-    let worktree = leave(hub, row).await?;
+async fn delete_worktree_below(hub: &Hub, row: &SessionRow) -> Option<LeftBelow> {
+    let worktree = delete_worktree(hub, row).await?;
     Some(LeftBelow { session_id: row.id, session_name: row.name.clone(), worktree })
 }

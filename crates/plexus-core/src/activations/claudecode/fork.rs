@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plexus_protocol::arbor::Position;
 use plexus_protocol::claudecode::{ForkAt, ForkParams, ForkResult};
 use plexus_protocol::{Error, ErrorKind, NodeId, SessionId};
-use plexus_store::{Begins, Change, NewRule, NewSession, SessionConfig, SessionRow};
+use plexus_store::{Change, ConversationStart, NewRule, NewSession, SessionConfig, SessionRow};
 use serde_json::json;
 
 use super::create::admit;
@@ -42,7 +42,7 @@ async fn fork(hub: Arc<Hub>, caller: Admitted, params: ForkParams) -> Result<For
         config: SessionConfig { forked, worktree: None, ..original.config.clone() },
         tree: original.tree,
         head,
-        begins: Begins::Forked,
+        start: ConversationStart::Forked,
     };
     admit(&hub, &session)?;
     let (id, head) = (session.id, Position { tree_id: session.tree, node_id: session.head });
@@ -59,7 +59,7 @@ async fn fork(hub: Arc<Hub>, caller: Admitted, params: ForkParams) -> Result<For
     changes.push(session_audit::change(&caller, "forked", &original, detail));
     kill_point("fork", "read");
     if let Err(error) = hub.commit(changes).await {
-        hub.parts().room.leaves(id);
+        hub.parts().reservations.release_session(id);
         return Err(store_error(error));
     }
     kill_point("fork", "stored");

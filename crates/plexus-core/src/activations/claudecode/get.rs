@@ -33,7 +33,7 @@ async fn get(hub: Arc<Hub>, caller: Admitted, params: SessionParams) -> Result<G
     let latest = RunKey { session: id, run: session.latest_run };
     // The usage sums need every session of the tree. The session found above may have been deleted by now.
     let mut seen = access::visible_sessions(hub.store(), &caller).await?.into_iter();
-    let seen = seen.find(|seen| seen.living.row.id == id).ok_or_else(|| session_not_found(id))?;
+    let seen = seen.find(|seen| seen.session.row.id == id).ok_or_else(|| session_not_found(id))?;
     let mut view = session_view(seen, &hub.parts().keepers);
     hub.parts().sandbox.show(&mut view, &RunDir::new(hub.settings().run_dir(latest)));
     view.loads = loading::shown(hub.files(), &hub.parts().user_settings, &session.config).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plexus_protocol::claudecode::{PollParams, PollResult, Status};
 use plexus_protocol::{Error, ErrorKind, MAX_BODY_BYTES, MAX_TEXT_BYTES};
-use plexus_store::{Change, Open, SessionRow};
+use plexus_store::{Change, OpenFilter, SessionRow};
 use tokio::time::{Instant, timeout_at};
 
 use crate::Hub;
@@ -14,6 +14,7 @@ use crate::errors::store_error;
 use crate::housekeeping::{check_kept, gone};
 use crate::hub::Method;
 use crate::method::Audience;
+use crate::read_positions::ConfirmedPosition;
 use crate::view;
 use plexus_book::{Topic, next};
 
@@ -52,7 +53,7 @@ async fn poll(hub: Arc<Hub>, caller: Admitted, params: PollParams) -> Result<Pol
     let max_bytes =
         params.max_bytes.map_or(MAX_TEXT_BYTES, |bytes| (bytes as usize).clamp(16, MAX_BODY_BYTES));
     if params.from_seq.is_none()
-        && let Some((turn, position)) = hub.positions().arrived(&reader, session.id)
+        && let Some(ConfirmedPosition { turn, position }) = hub.positions().confirm_shown(&reader, session.id)
     {
         remember(&hub, reader.clone(), &session, turn, position);
     }
@@ -103,11 +104,12 @@ pub(super) async fn read(hub: &Hub, session: &SessionRow, page: &EventPage) -> R
     if over && (total_events == 0 || events.first().is_some_and(|first| first.seq > from)) {
         return Err(gone(turn));
     }
-    let open = hub.store().open_approvals(Open::OfSession(session.id)).await.map_err(store_error)?;
-    let awaiting = open.iter().any(|row| row.turn == turn);
+    let open = hub.store().open_approvals(OpenFilter::OfSession(session.id)).await.map_err(store_error)?;
+    let of_turn = open.iter().filter(|row| row.turn == turn);
+    let awaiting: Vec<_> = of_turn.map(|row| row.approval.kind).collect();
     let read_position = events.last().map_or(from, |last| last.seq + 1);
     Ok(PollResult::Ok {
-        status: view::status(row.as_ref().map(|row| row.status), awaiting),
+        status: view::status(row.as_ref().map(|row| row.status), &awaiting),
         attention: view::attention(
             row.as_ref().map(|row| (row.status, &row.progress)),
             open.iter().map(|row| row.approval.kind),

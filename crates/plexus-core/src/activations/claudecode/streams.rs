@@ -22,14 +22,14 @@ async fn streams(hub: Arc<Hub>, caller: Admitted, _params: NoParams) -> Result<S
     let reader = caller.principal.key();
     let mut streams = Vec::new();
     for seen in access::visible_sessions(hub.store(), &caller).await? {
-        let (session, open) = (seen.living.row, seen.living.open);
-        let running = seen.living.turn.filter(|turn| turn.status == TurnStatus::Running);
+        let (session, open) = (seen.session.row, seen.session.open);
+        let running = seen.session.turn.filter(|turn| turn.status == TurnStatus::Running);
         let (Some(state), turn) = (running, session.latest_turn) else { continue };
         streams.push(StreamView {
             session_id: session.id,
             session_name: session.name,
             turn,
-            status: view::status(Some(state.status), !open.is_empty()),
+            status: view::status(Some(state.status), &open),
             attention: view::attention(Some((state.status, &state.progress)), open.iter().copied()),
             total_events: hub.store().event_count(session.id, turn).await.map_err(store_error)?,
             read_position: hub.store().position(&reader, session.id, turn).await.map_err(store_error)?,

@@ -11,10 +11,10 @@ use crate::access::{self, Admitted, Needs};
 use crate::conversations::page;
 use crate::hub::Method;
 use crate::method::Audience;
-use crate::render::{PAGE_END, html, markdown, page_begin};
+use crate::render::{PAGE_END, html, markdown, page_start};
 
-const USUAL: u64 = 200;
-const MOST: u64 = 1000;
+const DEFAULT_LIMIT: u64 = 200;
+const MAX_LIMIT: u64 = 1000;
 
 pub(super) fn method() -> Method {
     Method::new(
@@ -32,9 +32,9 @@ async fn transcript(
     caller: Admitted,
     params: TranscriptParams,
 ) -> Result<TranscriptResult, Error> {
-    let limit = params.limit.unwrap_or(USUAL);
-    if !(1..=MOST).contains(&limit) {
-        return Err(Error::invalid("limit", format!("is from 1 to {MOST}")));
+    let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(Error::invalid("limit", format!("is from 1 to {MAX_LIMIT}")));
     }
     let session =
         access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
@@ -47,9 +47,9 @@ async fn transcript(
             TranscriptFormat::Markdown => markdown(&nodes),
             TranscriptFormat::Jsonl => nodes.iter().map(line).collect(),
             TranscriptFormat::Html => {
-                let begin = if from == 0 { page_begin(title) } else { String::new() };
+                let start = if from == 0 { page_start(title) } else { String::new() };
                 let end = if next.is_none() { PAGE_END } else { "" };
-                format!("{begin}{}{end}", html(&nodes))
+                format!("{start}{}{end}", html(&nodes))
             }
         }
     };

@@ -12,7 +12,7 @@ use crate::Hub;
 use crate::access::{self, Admitted, Needs};
 use crate::hub::Method;
 use crate::inheritance::may_be_given;
-use crate::loading::{Taken, project_view};
+use crate::loading::{LoadedProject, project_view};
 use crate::method::Audience;
 use crate::session_audit;
 
@@ -37,7 +37,7 @@ async fn trust_project(
     let taken = match params.trust {
         Some(false) => None,
         Some(true) | None => {
-            Some(Taken::read(hub.files(), dir, |name| may_be_given(hub.settings(), name)).await?)
+            Some(LoadedProject::read(hub.files(), dir, |name| may_be_given(hub.settings(), name)).await?)
         }
     };
     let by = Decider::from(&caller.principal);

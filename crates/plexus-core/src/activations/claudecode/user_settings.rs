@@ -34,21 +34,21 @@ async fn user_settings(
     let user = &hub.parts().user_settings;
     let unusable = |why: String| Error::new(ErrorKind::BadUserSettings, why);
     if params.accept == Some(true) {
-        let now_there = user.now(hub.files()).await;
-        let changed = user.changed(now_there.clone()).unwrap_or_default();
+        let current = user.current(hub.files()).await;
+        let changed = user.changed(current.clone()).unwrap_or_default();
         let act = AuditEntry {
             detail: json!({"changed": changed}).as_object().cloned(),
             ..AuditEntry::of_caller(now(), AuditKind::Policy, "user_settings_accepted", &caller.principal)
         };
         hub.commit(vec![Change::Audit(Box::new(act))]).await.map_err(store_error)?;
-        user.accept(now_there).map_err(unusable)?;
-        hub.policy().in_force.restricted_by(user.restriction());
+        user.accept(current).map_err(unusable)?;
+        hub.policy().in_force.set_restriction(user.restriction());
     }
-    let counting = user.counting().map_err(unusable)?;
+    let effective = user.effective().map_err(unusable)?;
     Ok(UserSettingsResult::Ok {
         file: user.file().map(|file| file.display().to_string()),
-        loads: counting.names(),
-        deny: counting.deny.into_iter().collect(),
-        changed: user.changed(user.now(hub.files()).await).map_err(unusable)?,
+        loads: effective.names(),
+        deny: effective.deny.into_iter().collect(),
+        changed: user.changed(user.current(hub.files()).await).map_err(unusable)?,
     })
 }

@@ -7,7 +7,7 @@ use plexus_protocol::loopback::{GetParams, GetResult};
 
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
-use crate::context::{like, purpose};
+use crate::context::{purpose, similar};
 use crate::hub::Method;
 use crate::method::Audience;
 use crate::target_file::target_file;
@@ -26,13 +26,13 @@ pub(super) fn method() -> Method {
 
 async fn get(hub: Arc<Hub>, caller: Admitted, params: GetParams) -> Result<GetResult, Error> {
     let (row, _) = access::find_approval(hub.store(), &caller, params.approval_id).await?;
-    let (purpose, like, file) = match params.context {
+    let (purpose, similar, file) = match params.context {
         Some(true) => (
             Some(purpose(hub.store(), &caller, &row).await?),
-            Some(like(hub.store(), &caller, &row).await?),
+            Some(similar(hub.store(), &caller, &row).await?),
             target_file(hub.files(), &caller, &row.approval).await,
         ),
         Some(false) | None => (None, None, None),
     };
-    Ok(GetResult::Ok { approval: Box::new(view::approval(row, usize::MAX)), purpose, like, file })
+    Ok(GetResult::Ok { approval: Box::new(view::approval(row, usize::MAX)), purpose, like: similar, file })
 }

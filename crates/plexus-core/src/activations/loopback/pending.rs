@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plexus_protocol::loopback::{PendingParams, PendingResult};
 use plexus_protocol::{Error, MAX_TEXT_BYTES};
-use plexus_store::Open;
+use plexus_store::OpenFilter;
 
 use crate::Hub;
 use crate::access::{self, Admitted, Needs};
@@ -28,14 +28,14 @@ async fn pending(hub: Arc<Hub>, caller: Admitted, params: PendingParams) -> Resu
     let which = if params.session_id.is_some() || params.name.is_some() {
         let session =
             access::find_session(hub.store(), &caller, params.session_id, params.name.as_deref()).await?;
-        Open::OfSession(session.id)
+        OpenFilter::OfSession(session.id)
     } else {
-        Open::All
+        OpenFilter::All
     };
     let mut approvals = Vec::new();
     for row in hub.store().open_approvals(which).await.map_err(store_error)? {
         let found = access::find_approval(hub.store(), &caller, row.approval.id).await;
-        if found.is_ok_and(|(_, standing)| standing.right().is_some()) {
+        if found.is_ok_and(|(_, relation)| relation.right().is_some()) {
             approvals.push(view::approval(row, MAX_TEXT_BYTES));
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plexus_protocol::loopback::{Finished, WaitParams, WaitResult};
 use plexus_protocol::{ApprovalId, ApprovalStatus, Decider, Error, MAX_TEXT_BYTES, Object, shorten};
-use plexus_store::{FeedEntry, FeedRow, Open, Resolution, SessionRow, TurnStatus};
+use plexus_store::{FeedEntry, FeedRow, OpenFilter, Resolution, SessionRow, TurnStatus};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -15,7 +15,7 @@ use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
 use crate::view;
-use plexus_book::News;
+use plexus_book::NewEntries;
 
 const DEFAULT_TIMEOUT_MS: u64 = 30_000;
 
@@ -37,15 +37,18 @@ pub(super) async fn wait(hub: Arc<Hub>, caller: Admitted, params: WaitParams) ->
     let timeout = Duration::from_millis(params.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS).min(86_400_000));
     let by_me = Decider::from(&caller.principal);
     // The caller's own acts are skipped permanently: the cursor moves past them.
-    let news = hub.commits().news(&me, cursor, Instant::now() + timeout, |row| is_own(row, &by_me)).await;
-    gather(&hub, &me, cursor, news.map_err(store_error)?).await
+    let entries = hub
+        .commits()
+        .wait_for_entries(&me, cursor, Instant::now() + timeout, |row| is_own(row, &by_me))
+        .await;
+    gather(&hub, &me, cursor, entries.map_err(store_error)?).await
 }
 
 /// All open approvals that the caller is asked to decide.
 async fn open_now(hub: &Hub, me: &str) -> Result<WaitResult, Error> {
     // Approvals created after this read are newer than the cursor, so the next wait returns them.
     let cursor = hub.store().feed_head().await.map_err(store_error)?;
-    let open = hub.store().open_approvals(Open::AskedOf(me.to_owned())).await.map_err(store_error)?;
+    let open = hub.store().open_approvals(OpenFilter::AskedOf(me.to_owned())).await.map_err(store_error)?;
     let approvals = open
         .into_iter()
         .filter(|row| row.number <= cursor)
@@ -60,14 +63,14 @@ async fn open_now(hub: &Hub, me: &str) -> Result<WaitResult, Error> {
     })
 }
 
-async fn gather(hub: &Hub, me: &str, cursor: u64, news: News) -> Result<WaitResult, Error> {
-    let News { newest, rows } = news;
+async fn gather(hub: &Hub, me: &str, cursor: u64, entries: NewEntries) -> Result<WaitResult, Error> {
+    let NewEntries { newest, rows } = entries;
     if rows.is_empty() {
         // Under a hundred bytes, so that a parent agent can wait for hours at little cost.
         let (approvals, finished, notices) = (Vec::new(), Vec::new(), Vec::new());
         return Ok(WaitResult::Ok { cursor: newest, approvals, finished, notices, still_open: Vec::new() });
     }
-    let open = hub.store().open_approvals(Open::AskedOf(me.to_owned())).await.map_err(store_error)?;
+    let open = hub.store().open_approvals(OpenFilter::AskedOf(me.to_owned())).await.map_err(store_error)?;
     let still_open = open.iter().filter(|row| row.number <= cursor).map(|row| row.approval.id).collect();
     let asked = open.into_iter().filter(|row| row.number > cursor && row.number <= newest);
     let approvals = asked.map(|row| view::approval(row, MAX_TEXT_BYTES)).collect();
@@ -97,7 +100,7 @@ fn finished_turn(session: SessionRow, turn: u64, status: TurnStatus, summary: Op
         session_id: session.id,
         session_name: session.name,
         turn,
-        status: view::status(Some(status), false),
+        status: view::status(Some(status), &[]),
         result: summary.as_str().map(str::to_owned),
     }
 }

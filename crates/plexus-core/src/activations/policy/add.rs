@@ -11,7 +11,7 @@ use crate::access::{self, Admitted, Needs};
 use crate::errors::store_error;
 use crate::hub::Method;
 use crate::method::Audience;
-use crate::policy::Giver;
+use crate::policy::RuleContext;
 use crate::policy::view;
 
 pub(super) fn method() -> Method {
@@ -40,17 +40,17 @@ async fn add(hub: Arc<Hub>, caller: Admitted, params: AddParams) -> Result<AddRe
     };
     // A rule for all sessions has no working directory, so its relative paths start at the root.
     let base = session.as_ref().map_or("/", |session| session.config.working_dir.as_str());
-    let giver = Giver {
+    let context = RuleContext {
         principal: &caller.principal,
         session: session.as_ref().map(|row| row.id),
         base,
         home: hub.settings().home.as_deref(),
     };
-    let made = hub.commit(giver.rules(&params.rules, "rules")?).await.map_err(store_error)?;
-    let settled = hub.policy().resolve_matching(hub.book(), session.map(|session| session.id)).await;
-    let rules = made.rules.iter().filter_map(|change| match change {
+    let committed = hub.commit(context.rules(&params.rules, "rules")?).await.map_err(store_error)?;
+    let resolved = hub.policy().resolve_matching(hub.book(), session.map(|session| session.id)).await;
+    let rules = committed.rules.iter().filter_map(|change| match change {
         RuleChange::Created(row) => view(row),
         RuleChange::Revoked(_) => None,
     });
-    Ok(AddResult::Ok { rules: rules.collect(), settled })
+    Ok(AddResult::Ok { rules: rules.collect(), settled: resolved })
 }

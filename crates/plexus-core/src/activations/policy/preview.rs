@@ -26,8 +26,8 @@ pub(super) fn method() -> Method {
 
 async fn preview(hub: Arc<Hub>, caller: Admitted, params: PreviewParams) -> Result<PreviewResult, Error> {
     let PreviewParams { approval_id, rule, effect, session_id } = params;
-    let (row, standing) = access::find_approval(hub.store(), &caller, approval_id).await?;
-    right_of(standing)?;
+    let (row, relation) = access::find_approval(hub.store(), &caller, approval_id).await?;
+    right_of(relation)?;
     if row.approval.status != ApprovalStatus::Pending {
         return Ok(PreviewResult::AlreadyResolved { approval_id, status: row.approval.status });
     }
@@ -35,7 +35,7 @@ async fn preview(hub: Arc<Hub>, caller: Admitted, params: PreviewParams) -> Resu
         return Err(Error::invalid("approval_id", "is a question for more, with which no rule is made"));
     }
     let remember = Remember { rule, session_id, expires_secs: None };
-    let Preview { rule, covers, settles } =
+    let Preview { rule, covers, resolves } =
         hub.policy().preview(&caller, &row, effect.unwrap_or_default(), remember).await?;
-    Ok(PreviewResult::Ok { rule, covers, settles })
+    Ok(PreviewResult::Ok { rule, covers, settles: resolves })
 }

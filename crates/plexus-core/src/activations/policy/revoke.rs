@@ -24,10 +24,10 @@ pub(super) fn method() -> Method {
 
 async fn revoke(hub: Arc<Hub>, caller: Admitted, params: RevokeParams) -> Result<RevokeResult, Error> {
     let number = params.number;
-    let mine = |made_by: Decider| {
-        caller.principal == Principal::Operator || made_by == Decider::from(&caller.principal)
+    let mine = |created_by: Decider| {
+        caller.principal == Principal::Operator || created_by == Decider::from(&caller.principal)
     };
-    if !hub.policy().in_force.rule(number).is_some_and(|row| mine(row.rule.made_by)) {
+    if !hub.policy().in_force.rule(number).is_some_and(|row| mine(row.rule.created_by)) {
         return Err(Error::new(ErrorKind::RuleNotFound, format!("there is no rule {number} in force")));
     }
     hub.commit(vec![Change::RevokeRule { number, by: Decider::from(&caller.principal) }])

@@ -9,7 +9,7 @@ use crate::Hub;
 use crate::access::{self, Admitted, Needs};
 use crate::hub::Method;
 use crate::method::Audience;
-use crate::policy::Say;
+use crate::policy::GateDecision;
 use crate::policy::view;
 
 pub(super) fn method() -> Method {
@@ -30,11 +30,11 @@ async fn test(hub: Arc<Hub>, caller: Admitted, params: TestParams) -> Result<Tes
     let ruling = hub.policy().ruling(session, &params.tool_name, &params.input, &cwd).await?;
     let rules =
         ruling.rules.iter().filter_map(|number| view(&hub.policy().in_force.rule(*number)?)).collect();
-    let outcome = match ruling.say {
-        Say::Allow => Outcome::Allow,
-        Say::Deny => Outcome::Deny,
-        Say::Ask => Outcome::Ask,
-        Say::Nothing => Outcome::OwnCourse,
+    let outcome = match ruling.decision {
+        GateDecision::Allow => Outcome::Allow,
+        GateDecision::Deny => Outcome::Deny,
+        GateDecision::Ask => Outcome::Ask,
+        GateDecision::NoOpinion => Outcome::OwnCourse,
     };
     Ok(TestResult::Ok { outcome, why: ruling.why, rules })
 }

@@ -93,7 +93,7 @@ impl Machine {
         if process.key.run != row.run || row.approval.status == ApprovalStatus::Withdrawn {
             return None;
         }
-        let line = plexus_claude::reply_ask(request_id, &permission_result(row));
+        let line = plexus_claude::reply_permission(request_id, &permission_result(row));
         self.send(line);
         Some(Change::Delivered(row.approval.id))
     }

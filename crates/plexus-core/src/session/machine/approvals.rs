@@ -12,8 +12,8 @@ use super::lines::{Batch, GateReply};
 use super::request::{ApprovalRequest, Known, RequestOrigin, deny};
 use super::{Effect, Machine, Next, Reply};
 use crate::escalation::Route;
-use crate::limits::{Limit, weight};
-use crate::lineage::JudgedCall;
+use crate::limits::{Limit, input_size};
+use crate::lineage::CheckedCall;
 use crate::policy as gate;
 use crate::secret::call_digest;
 use crate::session::PermitCommand;
@@ -73,7 +73,7 @@ impl Machine {
                         let change = self.ask(key, id, request, Channel::Control, request_id);
                         return batch.changes.push(change);
                     }
-                    Err(limit) => self.turn_away(&request, limit, &mut batch.changes),
+                    Err(limit) => self.reject(&request, limit, &mut batch.changes),
                 }
             }
             Known::Decided(answer) => answer,
@@ -85,7 +85,7 @@ impl Machine {
         };
         // A denial is safe without a record. An allow repeats the gate's answer, which was durable before the child could
         // ask. Neither waits for the store, and after a crash the same answer follows.
-        batch.before.push(plexus_claude::reply_ask(request_id, &answer));
+        batch.before.push(plexus_claude::reply_permission(request_id, &answer));
     }
 
     /// The child requests an approval over MCP. Its earlier lines are read first.
@@ -133,7 +133,7 @@ impl Machine {
                         changes.push(self.ask(key, id, request, Channel::Mcp, None));
                         Permitted::Waiting(id)
                     }
-                    Err(limit) => Permitted::Decided(self.turn_away(&request, limit, &mut changes)),
+                    Err(limit) => Permitted::Decided(self.reject(&request, limit, &mut changes)),
                 }
             }
         };
@@ -181,14 +181,14 @@ impl Machine {
         if open >= limits.open_approvals_per_session {
             return Err(Limit::OpenApprovalsPerSession);
         }
-        if !self.pace.take(self.now.instant, limits.asks_per_minute) {
+        if !self.rate_limit.take(self.now.instant, limits.asks_per_minute) {
             return Err(Limit::AsksPerMinute);
         }
-        self.shared.room.ask(id, weight(&request.input), limits)
+        self.shared.reservations.reserve_approval(id, input_size(&request.input), limits)
     }
 
     /// Denies and records a request beyond a limit. The model learns that it may try again.
-    fn turn_away(
+    fn reject(
         &mut self,
         request: &ApprovalRequest,
         limit: Limit,
@@ -221,7 +221,7 @@ impl Machine {
         request_id: Option<String>,
     ) -> Change {
         let digest = self.digest_of(&request);
-        let Route { asked_of, passed, passes_on_at } = self.route(&request);
+        let Route { asked_of, passed_over: passed, escalates_at: passes_on_at } = self.route(&request);
         let created_at = self.now.unix_secs();
         let approval = Approval {
             id,
@@ -272,7 +272,7 @@ impl Machine {
                 let home = self.lineage.home(&self.shared.settings);
                 let cwd = self.cwd_of(&request.tool_use_id);
                 let input = Value::Object(request.input.clone());
-                let call = JudgedCall::new(&request.tool_name, input, cwd.into(), home);
+                let call = CheckedCall::new(&request.tool_name, input, cwd.into(), home);
                 self.lineage.deciders(self.row.id, |session| self.lineage.may_allow(session.id, &call))
             }
         };

@@ -95,7 +95,7 @@ impl Machine {
     /// A budget approval of this session or of an ancestor was resolved.
     pub(super) fn on_budget_resolved(&mut self, row: &ApprovalRow) {
         let id = row.approval.id;
-        let turn_waits = self.turn.as_ref().is_some_and(|turn| turn.progress.asked_for_more == Some(id));
+        let turn_waits = self.turn.as_ref().is_some_and(|turn| turn.progress.budget_approval == Some(id));
         if !turn_waits && !self.held.iter().any(|held| held.approval == id) {
             return;
         }
@@ -109,7 +109,7 @@ impl Machine {
 
     /// Loads the budget approvals that an earlier hub waited for: they may be resolved by now.
     pub(super) fn load_budget_approvals(&mut self) {
-        let of_turn = self.turn.as_ref().and_then(|turn| turn.progress.asked_for_more);
+        let of_turn = self.turn.as_ref().and_then(|turn| turn.progress.budget_approval);
         let mut approvals: Vec<ApprovalId> = Vec::new();
         for id in self.held.iter().map(|held| held.approval).chain(of_turn) {
             if !approvals.contains(&id) {
@@ -138,7 +138,7 @@ impl Machine {
         });
         let answered = answered.collect();
         if let Some(turn) = self.turn.as_mut() {
-            turn.progress.asked_for_more = None;
+            turn.progress.budget_approval = None;
         }
         self.update_clock();
         self.time.expire();
@@ -164,10 +164,10 @@ impl Machine {
             held.into_iter().map(|held| (held, GateAnswer::Deny { reason: reason.clone() })).collect();
         let mut changes = Vec::new();
         if let Some(turn) = self.turn.as_mut() {
-            turn.progress.asked_for_more = None;
+            turn.progress.budget_approval = None;
             turn.progress.interrupted = true;
-            turn.progress.interrupt_asked = true;
-            turn.progress.out_of = Some(message);
+            turn.progress.interrupt_requested = true;
+            turn.progress.exhausted_budget = Some(message);
             changes.push(self.progress());
         }
         self.answer_held(denied, changes);

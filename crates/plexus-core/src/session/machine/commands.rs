@@ -11,7 +11,7 @@ use crate::secret::token_hash;
 use crate::session::{Command, Prompt};
 
 /// A turn that is to begin.
-pub(in crate::session) struct Begin {
+pub(in crate::session) struct TurnRequest {
     pub(super) prompt: Prompt,
     pub(super) origin: Origin,
 }
@@ -28,7 +28,7 @@ impl Machine {
     pub(super) fn on_command(&mut self, command: Command) {
         match command {
             Command::Prompt { prompt, reply } => {
-                self.check_cost_then_begin(Begin { prompt, origin: Origin::Caller(reply) });
+                self.check_cost_then_start(TurnRequest { prompt, origin: Origin::Caller(reply) });
             }
             Command::Permit(permit) => self.on_permit(permit),
             Command::PermitLost(approval) => {
@@ -68,7 +68,7 @@ impl Machine {
 
     pub(super) fn on_tried(&mut self, next: AfterTry, result: Result<(), StoreError>) {
         match next {
-            AfterTry::BeginTurn(new) => self.on_turn_tried(*new, result),
+            AfterTry::StartTurn(new) => self.on_turn_tried(*new, result),
             AfterTry::Configure(config, after) => self.on_configure_tried(*config, after, result),
             AfterTry::RegisterExternal { key, token, reply } => {
                 if result.is_ok() {
@@ -84,7 +84,7 @@ impl Machine {
     pub(super) fn on_budget_loaded(&mut self, usage: BudgetUse, rows: Vec<BudgetRow>) {
         match usage {
             BudgetUse::TimeLimit => self.on_time_limit(rows),
-            BudgetUse::CostBefore(begin) => self.on_cost_before(begin, &rows),
+            BudgetUse::CostBefore(request) => self.on_cost_before(request, &rows),
         }
     }
 
@@ -92,24 +92,24 @@ impl Machine {
     fn register_external(&mut self, token: String, reply: oneshot::Sender<Result<String, Error>>) {
         let key = RunKey { session: self.row.id, run: self.row.latest_run + 1 };
         let token_hash = Some(token_hash(&token));
-        let begin = Change::StartRun { key, state: RunState::External, token_hash };
+        let request = Change::StartRun { key, state: RunState::External, token_hash };
         let next = AfterTry::RegisterExternal { key, token, reply };
-        self.effects.push(Effect::TryCommit(vec![begin], next));
+        self.effects.push(Effect::TryCommit(vec![request], next));
     }
 
     /// A process that was started under another cost budget would end the turn too early or too late: it is replaced.
-    pub(super) fn check_cost_then_begin(&mut self, begin: Begin) {
+    pub(super) fn check_cost_then_start(&mut self, request: TurnRequest) {
         if self.process.is_some() && self.turn.is_none() {
-            self.effects.push(Effect::LoadBudget(BudgetUse::CostBefore(Box::new(begin))));
+            self.effects.push(Effect::LoadBudget(BudgetUse::CostBefore(Box::new(request))));
         } else {
-            self.begin_turn(begin);
+            self.start_turn(request);
         }
     }
 
-    fn on_cost_before(&mut self, begin: Box<Begin>, rows: &[BudgetRow]) {
+    fn on_cost_before(&mut self, request: Box<TurnRequest>, rows: &[BudgetRow]) {
         if self.cost_budget_changed(rows) {
             self.end_process(Cause::Stopped("the cost budget has changed".to_owned()));
         }
-        self.effects.push(Effect::Then(Next::BeginTurn(begin)));
+        self.effects.push(Effect::Then(Next::StartTurn(request)));
     }
 }

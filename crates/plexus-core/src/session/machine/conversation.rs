@@ -22,20 +22,21 @@ pub(super) struct Message {
 
 impl Machine {
     /// Adds an assistant message: one node, unless it is very long. Claude Code sends the blocks of a message one by one.
-    pub(super) fn add_assistant_message(&mut self, said: &Assistant, batch: &mut Batch) {
-        let content: Vec<Value> = said.blocks.iter().map(block_value).collect();
-        if let (Some(id), Some(Message { id: current, node, bytes })) = (&said.message_id, &mut self.message)
+    pub(super) fn add_assistant_message(&mut self, message: &Assistant, batch: &mut Batch) {
+        let content: Vec<Value> = message.blocks.iter().map(block_value).collect();
+        if let (Some(id), Some(Message { id: current, node, bytes })) =
+            (&message.message_id, &mut self.message)
             && id == current
             && *bytes < NODE_BYTES
         {
             *bytes += batch.line_bytes;
-            extend(*node, content, said.uuid.clone(), &mut batch.changes);
+            extend(*node, content, message.uuid.clone(), &mut batch.changes);
             return;
         }
         let node =
-            self.add_node(Role::Assistant, Value::Array(content), said.uuid.clone(), &mut batch.changes);
+            self.add_node(Role::Assistant, Value::Array(content), message.uuid.clone(), &mut batch.changes);
         let bytes = batch.line_bytes;
-        self.message = said.message_id.clone().map(|id| Message { id, node, bytes });
+        self.message = message.message_id.clone().map(|id| Message { id, node, bytes });
     }
 
     /// Adds results of tools, each with the decision about its call.

@@ -9,7 +9,7 @@ use plexus_store::{
 use tokio::sync::oneshot;
 
 use super::budget::AfterRelease;
-use super::commands::Begin;
+use super::commands::TurnRequest;
 use super::lines::AfterLines;
 use super::recovery::Snapshot;
 use super::request::RequestOrigin;
@@ -106,7 +106,7 @@ pub(in crate::session) enum Effect {
 
 /// A step after effects without a result.
 pub(in crate::session) enum Next {
-    BeginTurn(Box<Begin>),
+    StartTurn(Box<TurnRequest>),
     Permit(Box<PermitCommand>, RequestOrigin),
     PermitLost(ApprovalId),
     StopExternal { why: String, reply: oneshot::Sender<()> },
@@ -123,7 +123,7 @@ pub(in crate::session) enum AfterCommit {
 
 /// The step after a commit that was tried once.
 pub(in crate::session) enum AfterTry {
-    BeginTurn(Box<NewTurn>),
+    StartTurn(Box<NewTurn>),
     Configure(Box<SessionConfig>, AfterConfigure),
     RegisterExternal { key: RunKey, token: String, reply: oneshot::Sender<Result<String, Error>> },
 }
@@ -139,7 +139,7 @@ pub(in crate::session) enum BudgetUse {
     /// For the time limit of the running turn.
     TimeLimit,
     /// To find out whether the process was started under another cost budget, before this turn begins.
-    CostBefore(Box<Begin>),
+    CostBefore(Box<TurnRequest>),
 }
 
 /// An answer to a caller.

@@ -38,7 +38,7 @@ impl Machine {
             changes.push(self.progress());
         } else if let Some(turn) = &self.turn {
             let ending = match cause {
-                Cause::Stopped(why) => match turn.progress.out_of.clone() {
+                Cause::Stopped(why) => match turn.progress.exhausted_budget.clone() {
                     Some(message) => Ending::out_of_budget(message),
                     None => Ending::interrupted(why),
                 },

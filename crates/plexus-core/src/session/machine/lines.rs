@@ -133,7 +133,7 @@ impl Machine {
             } else {
                 None
             };
-            self.look_for_trouble(&message, &mut batch);
+            self.detect_trouble(&message, &mut batch);
             self.on_message(key, message, &mut batch);
         }
         self.restart_stall_timer();
@@ -164,10 +164,11 @@ impl Machine {
 
     /// The last result ends the turn. Each earlier one becomes an event when the next arrives.
     fn on_result(&mut self, key: RunKey, result: TurnResult, batch: &mut Batch) {
-        let Some(turn) = self.turn.as_mut().filter(|turn| !turn.progress.is_of_other_work(&result)) else {
+        let Some(turn) = self.turn.as_mut().filter(|turn| !turn.progress.belongs_to_earlier_work(&result))
+        else {
             return self.note("result", json!({"result": result.result, "subtype": result.subtype}), batch);
         };
-        let earlier = turn.progress.take_result(result);
+        let earlier = turn.progress.add_result(result);
         let over = turn.progress.is_over_by_result();
         if let Some(earlier) = earlier {
             self.note("result", json!({"result": earlier.text, "subtype": earlier.subtype}), batch);
@@ -188,15 +189,15 @@ impl Machine {
                 self.ensure_turn(key.run, &mut batch.changes);
                 self.on_can_use_tool(key, &id, *ask, batch);
             }
-            RequestBody::BadGate { why } => {
+            RequestBody::InvalidGateRequest { why } => {
                 let reason = format!("Plexus could not read this call, so it is denied: {why}");
                 batch.before.push(plexus_claude::reply_gate(&id, &GateAnswer::Deny { reason }));
                 self.note("gate_denied", json!({"request_id": id, "why": why}), batch);
             }
-            RequestBody::BadAsk { why } => {
+            RequestBody::InvalidPermissionRequest { why } => {
                 let message = format!("Plexus could not read this question, so it is denied: {why}");
                 let answer = PermissionResult::Deny { message, interrupt: false };
-                batch.before.push(plexus_claude::reply_ask(&id, &answer));
+                batch.before.push(plexus_claude::reply_permission(&id, &answer));
                 self.note("ask_denied", json!({"request_id": id, "why": why}), batch);
             }
             RequestBody::Unknown { subtype } => {
@@ -269,7 +270,7 @@ impl Machine {
         match system.subtype.as_str() {
             "session_state_changed" => {
                 if let Some(turn) = self.turn.as_mut() {
-                    turn.progress.says_idle = true;
+                    turn.progress.reports_idle = true;
                 }
                 let over = text("state") == "idle"
                     && self.turn.as_ref().is_some_and(|turn| turn.progress.is_over_when_idle());
@@ -309,7 +310,7 @@ impl Machine {
     fn on_mode(&mut self, key: RunKey, reported: &str, batch: &mut Batch) {
         let expected = self.row.config.permission_mode;
         let mode = PermissionMode::named(reported);
-        let is_first = self.progress_mut().met.replace(key.run) != Some(key.run);
+        let is_first = self.progress_mut().init_seen.replace(key.run) != Some(key.run);
         match mode {
             Some(mode) if mode == expected || self.is_mode_requested(mode) => {}
             Some(mode) if mode.looseness() < expected.looseness() && !is_first => {
@@ -361,7 +362,7 @@ impl Machine {
             if let (Some(turn), Some(read)) = (self.turn.as_mut(), user.uuid) {
                 let prompt = turn.bound.as_ref().and_then(|bound| bound.prompt_uuid.as_ref());
                 turn.progress.acknowledged |= prompt == Some(&read);
-                turn.progress.sends.retain(|message| message.uuid != read);
+                turn.progress.unread_messages.retain(|message| message.uuid != read);
             }
             return;
         }

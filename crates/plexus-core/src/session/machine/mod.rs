@@ -13,6 +13,7 @@ mod effect;
 mod ending;
 mod lines;
 mod process;
+mod progress;
 mod recovery;
 mod request;
 mod settings;
@@ -36,7 +37,7 @@ use tokio::sync::oneshot;
 
 use crate::Settings;
 use crate::escalation::Escalation;
-use crate::limits::{Pace, Room};
+use crate::limits::{RateLimit, Reservations};
 use crate::lineage::Lineage;
 use crate::metrics::Metrics;
 use crate::policy::Policies;
@@ -46,9 +47,10 @@ use approvals::Call;
 use budget::HeldCall;
 use conversation::Message;
 use process::Process;
+use progress::Progress;
 use settings::PendingRequest;
 use time::TimeLimit;
-use turn::{Progress, Turn};
+use turn::Turn;
 
 pub(crate) use budget::waits_for_budget;
 pub(super) use budget::{cost_budget, dollars_left};
@@ -77,7 +79,7 @@ impl Now {
 pub(crate) struct Shared {
     pub(crate) settings: Arc<Settings>,
     pub(crate) policies: Arc<Policies>,
-    pub(crate) room: Arc<Room>,
+    pub(crate) reservations: Arc<Reservations>,
     pub(crate) escalation: Arc<Escalation>,
     pub(crate) metrics: Arc<Metrics>,
 }
@@ -102,7 +104,7 @@ pub(super) struct Machine {
     /// Calls held at the gate until the budget grows.
     held: Vec<HeldCall>,
     time: TimeLimit,
-    pace: Pace,
+    rate_limit: RateLimit,
     /// The assistant message being received.
     message: Option<Message>,
     /// Control requests of the hub that the child has not answered.
@@ -133,7 +135,7 @@ impl Machine {
             approvals: HashMap::new(),
             held: Vec::new(),
             time: TimeLimit::default(),
-            pace: Pace::default(),
+            rate_limit: RateLimit::default(),
             message: None,
             requests: HashMap::new(),
             interrupting: Vec::new(),
@@ -221,7 +223,7 @@ impl Machine {
 
     fn on_next(&mut self, next: Next) {
         match next {
-            Next::BeginTurn(begin) => self.begin_turn(*begin),
+            Next::StartTurn(request) => self.start_turn(*request),
             Next::Permit(permit, origin) => self.on_permit_read(*permit, origin),
             Next::PermitLost(approval) => self.on_permit_lost_read(approval),
             Next::StopExternal { why, reply } => self.stop_external(&why, reply),

@@ -11,7 +11,8 @@ use serde_json::json;
 use super::answers::OpenApproval;
 use super::approvals::Call;
 use super::process::{EXIT_WITHIN, Phase};
-use super::turn::{Bound, Progress, Turn};
+use super::progress::Progress;
+use super::turn::{PromptTarget, Turn};
 use super::{Effect, Machine};
 use crate::policy as gate;
 
@@ -83,7 +84,7 @@ impl Machine {
             return;
         }
         let prompt_uuid = Some(row.prompt_uuid).filter(|uuid| !uuid.is_empty());
-        let bound = row.run.map(|run| Bound { run, prompt_uuid });
+        let bound = row.run.map(|run| PromptTarget { run, prompt_uuid });
         self.turn = Some(Turn { number: row.turn, prompt: row.prompt, bound, stopped: None, progress });
     }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::effect::AfterConfigure;
-use super::turn::Message;
+use super::progress::UnreadMessage;
 use super::{AfterTry, Effect, Machine, Reply};
 use crate::errors::store_error;
 
@@ -162,13 +162,13 @@ impl Machine {
     /// Adds a message to the running turn and returns the number of the turn. The message is durable before it is sent,
     /// and is sent again if the hub dies in between.
     pub(super) fn add_message(&mut self, text: String) -> Result<u64, Error> {
-        let Some(turn) = self.turn.as_mut().filter(|turn| !turn.progress.interrupt_asked) else {
+        let Some(turn) = self.turn.as_mut().filter(|turn| !turn.progress.interrupt_requested) else {
             let message = "no turn is in progress; use claudecode.chat_async";
             return Err(Error::new(ErrorKind::NoTurn, message));
         };
         let number = turn.number;
         let uuid = uuid::Uuid::new_v4().to_string();
-        turn.progress.sends.push(Message { uuid: uuid.clone(), text: text.clone() });
+        turn.progress.unread_messages.push(UnreadMessage { uuid: uuid.clone(), text: text.clone() });
         let data = json!({"text": text, "uuid": uuid});
         let event =
             Event::System { subtype: "sent".to_owned(), data: data.as_object().cloned().unwrap_or_default() };
@@ -184,7 +184,8 @@ impl Machine {
         if !self.is_ready() {
             return;
         }
-        let messages = self.turn.as_ref().map(|turn| turn.progress.sends.clone()).unwrap_or_default();
+        let messages =
+            self.turn.as_ref().map(|turn| turn.progress.unread_messages.clone()).unwrap_or_default();
         for message in messages {
             self.send(plexus_claude::user_message(&message.uuid, &message.text));
         }

@@ -19,7 +19,7 @@ impl Machine {
             return self.effects.push(Effect::Reply(Reply::Done(reply)));
         };
         turn.progress.interrupted = true;
-        turn.progress.interrupt_asked = true;
+        turn.progress.interrupt_requested = true;
         self.commit(vec![self.progress()]);
         self.interrupting.push(reply);
         self.send_interrupt();
@@ -27,9 +27,9 @@ impl Machine {
 
     /// Asks the child to end its turn, once for each turn.
     pub(super) fn send_interrupt(&mut self) {
-        let Some(turn) = self.turn.as_ref().filter(|turn| turn.progress.interrupt_asked) else { return };
+        let Some(turn) = self.turn.as_ref().filter(|turn| turn.progress.interrupt_requested) else { return };
         // A message that the child has not read would become a turn of its own.
-        let unread = turn.progress.sends.iter();
+        let unread = turn.progress.unread_messages.iter();
         let cancel = |uuid: &String| plexus_claude::cancel_message(&format!("plexus-cancel-{uuid}"), uuid);
         let mut lines: Vec<String> = unread.map(|message| cancel(&message.uuid)).collect();
         lines.push(interrupt_line(turn.number));
@@ -47,7 +47,7 @@ impl Machine {
     pub(super) fn stop(&mut self, why: String, reply: oneshot::Sender<()>) {
         if let (Some(process), Some(turn)) = (&self.process, self.turn.as_mut())
             && process.phase == Phase::Ready
-            && !turn.progress.interrupt_asked
+            && !turn.progress.interrupt_requested
         {
             turn.stopped = Some(why.clone());
             self.effects.push(Effect::InterruptBriefly(interrupt_line(turn.number)));

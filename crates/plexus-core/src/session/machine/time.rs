@@ -27,13 +27,13 @@ impl Clock {
         self.since_ms.get_or_insert(now_ms);
     }
 
-    fn stand_still(&mut self, now_ms: u64) {
+    fn pause(&mut self, now_ms: u64) {
         if let Some(since) = self.since_ms.take() {
             self.uncounted_ms += now_ms.saturating_sub(since);
         }
     }
 
-    fn runs(&self) -> bool {
+    fn is_running(&self) -> bool {
         self.since_ms.is_some()
     }
 
@@ -43,9 +43,9 @@ impl Clock {
 
     /// Takes the time to be counted now; the clock continues.
     fn take(&mut self, now_ms: u64) -> u64 {
-        let runs = self.runs();
-        self.stand_still(now_ms);
-        if runs {
+        let is_running = self.is_running();
+        self.pause(now_ms);
+        if is_running {
             self.run(now_ms);
         }
         std::mem::take(&mut self.uncounted_ms)
@@ -86,23 +86,24 @@ impl Machine {
         let Some(turn) = self.turn.as_mut() else { return };
         turn.progress.held = self.held.len();
         let clock = &mut turn.progress.clock;
-        let ran = clock.runs();
-        if self.time.kind == Limited::Limited && !waits && turn.progress.asked_for_more.is_none() {
+        let ran = clock.is_running();
+        if self.time.kind == Limited::Limited && !waits && turn.progress.budget_approval.is_none() {
             clock.run(now);
         } else {
-            clock.stand_still(now);
+            clock.pause(now);
         }
-        if clock.runs() != ran {
+        if clock.is_running() != ran {
             self.time.turn = None;
         }
     }
 
     /// The same; returns the change that stores it, if there is one.
     pub(super) fn update_clock_change(&mut self) -> Option<Change> {
-        let runs = |machine: &Self| machine.turn.as_ref().is_some_and(|turn| turn.progress.clock.runs());
-        let ran = runs(self);
+        let is_running =
+            |machine: &Self| machine.turn.as_ref().is_some_and(|turn| turn.progress.clock.is_running());
+        let ran = is_running(self);
         self.update_clock();
-        (runs(self) != ran).then(|| self.progress())
+        (is_running(self) != ran).then(|| self.progress())
     }
 
     /// Counts the rest of the time of a turn that ends now.
@@ -129,7 +130,7 @@ impl Machine {
         self.time.kind = if budget.is_some() { Limited::Limited } else { Limited::Unlimited };
         let changed = self.update_clock_change();
         let now = self.now;
-        let clock = self.turn.as_ref().map(|turn| &turn.progress.clock).filter(|clock| clock.runs());
+        let clock = self.turn.as_ref().map(|turn| &turn.progress.clock).filter(|clock| clock.is_running());
         let left =
             budget.zip(clock).map(|(row, clock)| row.left().saturating_sub(clock.uncounted(now.unix_ms)));
         let wait =
@@ -145,7 +146,7 @@ impl Machine {
         let session = self.row.id;
         let Some(turn) = self.turn.as_mut() else { return };
         let spent = turn.progress.clock.take(self.now.unix_ms);
-        let waits = turn.progress.asked_for_more.is_some() || !self.held.is_empty();
+        let waits = turn.progress.budget_approval.is_some() || !self.held.is_empty();
         let mut changes = vec![Change::Spend(session, BudgetLimit::WallSecs, spent), self.progress()];
         if !waits {
             changes.push(Change::AskBudget(session));
@@ -156,7 +157,7 @@ impl Machine {
     pub(super) fn on_time_counted(&mut self, committed: &Committed) {
         let Some(held) = committed.held.first() else { return };
         if let Some(turn) = self.turn.as_mut() {
-            turn.progress.asked_for_more = Some(held.approval);
+            turn.progress.budget_approval = Some(held.approval);
         }
         self.update_clock();
         self.commit(vec![self.progress()]);
@@ -173,8 +174,8 @@ mod tests {
         clock.run(1_000);
         clock.run(2_000);
         assert_eq!(clock.take(3_000), 2_000);
-        clock.stand_still(3_500);
-        clock.stand_still(9_000);
+        clock.pause(3_500);
+        clock.pause(9_000);
         assert_eq!(clock.take(10_000), 500, "it stood still since");
         clock.run(10_000);
         let kept: Clock = serde_json::from_value(serde_json::to_value(&clock).unwrap()).unwrap();

@@ -20,7 +20,7 @@ pub(crate) fn trouble_of(progress: &Value) -> Option<Attention> {
 
 impl Machine {
     /// Notes whether a line shows a problem with the model, or its end.
-    pub(super) fn look_for_trouble(&mut self, message: &Incoming, batch: &mut Batch) {
+    pub(super) fn detect_trouble(&mut self, message: &Incoming, batch: &mut Batch) {
         let Some(turn) = self.turn.as_mut() else { return };
         let before = turn.progress.trouble;
         turn.progress.trouble = match message {

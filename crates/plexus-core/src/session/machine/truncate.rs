@@ -14,15 +14,15 @@ const SHORT: usize = 1024;
 /// Truncates a message to about `limit` bytes. Returns the range for its events to name; a `system` event names it in its
 /// data.
 pub(super) fn truncate(message: &mut Incoming, limit: usize, range: JournalRange) -> Option<JournalRange> {
-    let mut room = Room(limit);
+    let mut budget = ByteBudget(limit);
     match message {
-        Incoming::Assistant(assistant) => room.truncate_blocks(&mut assistant.blocks),
-        Incoming::User(user) => room.truncate_blocks(&mut user.blocks),
+        Incoming::Assistant(assistant) => budget.truncate_blocks(&mut assistant.blocks),
+        Incoming::User(user) => budget.truncate_blocks(&mut user.blocks),
         Incoming::Result(result) => {
-            result.result.iter_mut().chain(&mut result.errors).for_each(|text| room.truncate_text(text));
+            result.result.iter_mut().chain(&mut result.errors).for_each(|text| budget.truncate_text(text));
         }
-        Incoming::System(system) => room.truncate_system(&mut system.data, range),
-        Incoming::Other { data, .. } => room.truncate_system(data, range),
+        Incoming::System(system) => budget.truncate_system(&mut system.data, range),
+        Incoming::Other { data, .. } => budget.truncate_system(data, range),
         Incoming::Request(_)
         | Incoming::Response(_)
         | Incoming::Cancel { .. }
@@ -44,9 +44,9 @@ fn is_short(name: &str, value: &Value) -> bool {
 }
 
 /// The number of bytes that may still be kept.
-struct Room(usize);
+struct ByteBudget(usize);
 
-impl Room {
+impl ByteBudget {
     fn truncate_blocks(&mut self, blocks: &mut [Block]) {
         for block in blocks {
             match block {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_and_lists_are_truncate_to_what_fits() {
+    fn texts_and_lists_are_truncated_to_fit() {
         let result = json!([{"type": "text", "text": "ä".repeat(100)}, {"type": "text", "text": "more"}]);
         let content = json!([{"type": "tool_result", "tool_use_id": "t", "content": result}]);
         let (message, range) = truncated(&json!({"type": "user", "message": {"content": content}}), 95);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn many_small_things_are_truncate_like_a_large_one() {
+    fn many_small_values_are_truncated_like_a_large_one() {
         let many: Vec<u32> = (0..50_000).collect();
         let line = json!({"type": "system", "subtype": "news", "many": many, "state": "idle"});
         let (message, range) = truncated(&line, 1000);

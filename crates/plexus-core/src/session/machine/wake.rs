@@ -7,7 +7,7 @@ use plexus_protocol::{Error, ErrorKind, SessionName};
 use plexus_store::ApprovalRow;
 
 use super::Machine;
-use super::commands::{Begin, Origin};
+use super::commands::{Origin, TurnRequest};
 use crate::session::{Prompt, PromptFormat};
 
 /// The pause before another try when the store is unavailable.
@@ -42,7 +42,7 @@ impl Machine {
         askers.dedup();
         self.kill_point("wake", "asked");
         let prompt = Prompt { text: prompt(open.len(), &askers), format: PromptFormat::Plain };
-        self.check_cost_then_begin(Begin { prompt, origin: Origin::Wake { to: newest } });
+        self.check_cost_then_start(TurnRequest { prompt, origin: Origin::Wake { to: newest } });
     }
 
     pub(super) fn on_wake_failed(&mut self, error: &Error) {

@@ -2,7 +2,7 @@
 
 use super::{Arguments, Next, start_of};
 use crate::bash::hazards::HazardKind;
-use crate::bash::options::{self, Attached, Effect, OptionSpec, Style, Table, Takes, Then};
+use crate::bash::options::{self, Attached, Effect, NextWord, OptionSpec, OptionValue, Style, Table};
 use crate::bash::script::{Expansion, Word};
 use crate::bash::values::ValueCheck;
 
@@ -43,19 +43,19 @@ impl Arguments<'_> {
         at: usize,
     ) -> Next {
         match (option.value, value) {
-            (Takes::Nothing, Some(_)) | (Takes::Two, Some(_)) => {
+            (OptionValue::Nothing, Some(_)) | (OptionValue::Two, Some(_)) => {
                 self.not_known(table, name, at);
                 Next::Word
             }
-            (Takes::Nothing, None) | (Takes::Attached(_), None) => {
+            (OptionValue::Nothing, None) | (OptionValue::Attached(_), None) => {
                 self.effect(option, at, None);
-                if option.then == Then::Own { Next::Own } else { Next::Word }
+                if option.then == NextWord::Own { Next::Own } else { Next::Word }
             }
-            (Takes::Value(check) | Takes::Attached(check), Some(value)) => {
+            (OptionValue::Value(check) | OptionValue::Attached(check), Some(value)) => {
                 self.attached(option, check, value, at)
             }
-            (Takes::Value(check), None) => self.separate(option, check, at),
-            (Takes::Two, None) => {
+            (OptionValue::Value(check), None) => self.separate(option, check, at),
+            (OptionValue::Two, None) => {
                 self.separate(option, ValueCheck::Any, at);
                 self.separate(option, ValueCheck::Any, at)
             }
@@ -73,27 +73,29 @@ impl Arguments<'_> {
             self.alone |= table.alone.contains(&name.as_str());
             let rest = &text[index + letter.len_utf8()..];
             match option.value {
-                Takes::Nothing if table.style == Style::SingleDash && !rest.is_empty() => {
+                OptionValue::Nothing if table.style == Style::SingleDash && !rest.is_empty() => {
                     self.not_known(table, text, at);
                     return Next::Word;
                 }
-                Takes::Nothing => {
+                OptionValue::Nothing => {
                     self.effect(option, at, None);
-                    if option.then == Then::Own {
+                    if option.then == NextWord::Own {
                         return Next::Own;
                     }
                 }
-                Takes::Attached(_) | Takes::Value(_) if !may_be_value(table, rest) => {
+                OptionValue::Attached(_) | OptionValue::Value(_) if !may_be_value(table, rest) => {
                     self.effect(option, at, None);
                     self.not_known(table, text, at);
                     return Next::Word;
                 }
-                Takes::Attached(_) if rest.is_empty() => self.effect(option, at, None),
-                Takes::Attached(check) | Takes::Value(check) if !rest.is_empty() => {
+                OptionValue::Attached(_) if rest.is_empty() => self.effect(option, at, None),
+                OptionValue::Attached(check) | OptionValue::Value(check) if !rest.is_empty() => {
                     return self.attached(option, check, rest, at);
                 }
-                Takes::Value(check) | Takes::Attached(check) => return self.separate(option, check, at),
-                Takes::Two => {
+                OptionValue::Value(check) | OptionValue::Attached(check) => {
+                    return self.separate(option, check, at);
+                }
+                OptionValue::Two => {
                     self.not_known(table, text, at);
                     return Next::Word;
                 }
@@ -110,10 +112,10 @@ impl Arguments<'_> {
         }
         self.effect(option, at, None);
         match option.then {
-            Then::Words => Next::Word,
-            Then::Own => Next::Own,
+            NextWord::Words => Next::Word,
+            NextWord::Own => Next::Own,
             // The program is only part of a word, so no rule can name it alone.
-            Then::Arguments => {
+            NextWord::Arguments => {
                 self.hazard(usize::MAX, HazardKind::Runs);
                 Next::Own
             }
@@ -126,9 +128,9 @@ impl Arguments<'_> {
         self.at += 1;
         self.effect(option, at, Some((check, value)));
         match option.then {
-            Then::Words => Next::Word,
-            Then::Own => Next::Own,
-            Then::Arguments => {
+            NextWord::Words => Next::Word,
+            NextWord::Own => Next::Own,
+            NextWord::Arguments => {
                 let program = self.words.get(value).and_then(Word::literal);
                 if option.effect == Effect::Harmless && program.and_then(options::table).is_none() {
                     self.hazard(value, HazardKind::Reaches);

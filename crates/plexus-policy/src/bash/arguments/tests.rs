@@ -7,14 +7,14 @@ use crate::bash::reader;
 fn named(line: &str) -> Vec<String> {
     let script = reader::read(line, 0).expect("a line");
     let words = &script.parts[0].words;
-    let mut places: Vec<usize> = hazards(words).iter().map(|hazard| hazard.at).collect();
-    places.sort_unstable();
-    places.dedup();
+    let mut positions: Vec<usize> = hazards(words).iter().map(|hazard| hazard.at).collect();
+    positions.sort_unstable();
+    positions.dedup();
     let shown = |at: &usize| match words.get(*at) {
         Some(word) => word.literal().unwrap_or("…").to_owned(),
         None => "*".to_owned(),
     };
-    places.iter().map(shown).collect()
+    positions.iter().map(shown).collect()
 }
 
 #[test]

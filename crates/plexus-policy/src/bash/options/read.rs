@@ -1,8 +1,8 @@
 //! Parses the text of option tables. It reports each line that it cannot parse, so that a test can require none.
 
 use super::{
-    AfterDashes, Attached, Book, Effect, Input, OperandAccess, Operands, OptionSpec, Order, Style, Table,
-    Takes, Then, Trust,
+    AfterDashes, Attached, Book, Effect, Input, NextWord, OperandAccess, Operands, OptionSpec, OptionValue,
+    Order, Style, Table, Trust,
 };
 use crate::bash::repository::RemoteAt;
 use crate::bash::values::ValueCheck;
@@ -17,7 +17,7 @@ pub(super) fn read(book: &mut Book, text: &'static str) -> Vec<&'static str> {
             continue;
         }
         if let Some(names) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-            current = names.split(',').filter_map(|name| place(book, name.trim())).collect();
+            current = names.split(',').filter_map(|name| table_index(book, name.trim())).collect();
             continue;
         }
         let understood = !current.is_empty() && current.iter().all(|at| directive(book, *at, line).is_some());
@@ -29,7 +29,7 @@ pub(super) fn read(book: &mut Book, text: &'static str) -> Vec<&'static str> {
 }
 
 /// The table of a command or, with further words, of a subcommand.
-fn place(book: &mut Book, name: &'static str) -> Option<usize> {
+fn table_index(book: &mut Book, name: &'static str) -> Option<usize> {
     let mut words = name.split(' ');
     let mut at = enter(book, None, words.next()?);
     for word in words {
@@ -153,17 +153,17 @@ fn operands(text: &'static str) -> Option<Operands> {
 /// end.
 fn option(word: &'static str, effect: Effect) -> Option<(&'static str, OptionSpec)> {
     let (word, then) = match (word.strip_suffix('!'), word.strip_suffix('>')) {
-        (Some(word), _) => (word, Then::Own),
-        (_, Some(word)) => (word, Then::Arguments),
-        _ => (word, Then::Words),
+        (Some(word), _) => (word, NextWord::Own),
+        (_, Some(word)) => (word, NextWord::Arguments),
+        _ => (word, NextWord::Words),
     };
     let end = word.find(['=', '?']).unwrap_or(word.len());
     let (name, value) = word.split_at(end);
     let value = match value.split_at_checked(1) {
-        None => Takes::Nothing,
-        Some(("=", "=")) => Takes::Two,
-        Some(("=", check)) => Takes::Value(ValueCheck::named(check)?),
-        Some((_, check)) => Takes::Attached(ValueCheck::named(check)?),
+        None => OptionValue::Nothing,
+        Some(("=", "=")) => OptionValue::Two,
+        Some(("=", check)) => OptionValue::Value(ValueCheck::named(check)?),
+        Some((_, check)) => OptionValue::Attached(ValueCheck::named(check)?),
     };
     let valid = name.len() > 1 && name.starts_with(['-', '+']);
     valid.then_some((name, OptionSpec { value, effect, then }))
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn no_table_says_two_things_about_one_option() {
+    fn no_table_lists_an_option_twice() {
         for text in TEXTS {
             let mut seen = std::collections::HashMap::new();
             for line in text.lines() {

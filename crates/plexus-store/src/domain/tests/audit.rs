@@ -30,7 +30,7 @@ fn each_act_of_authority_has_one_entry() {
         entry: json!({}),
         expires_at: None,
         authority: RuleAuthority::Root,
-        made_by: Decider::Operator,
+        created_by: Decider::Operator,
     };
     let asked = approval(top, AskedOf::Operator);
     let id = asked.approval.id;

@@ -61,7 +61,7 @@ fn a_change_from_below_goes_up_only_as_far_as_it_changes_the_claim() {
 }
 
 #[test]
-fn a_grant_never_falls_below_what_is_used_or_set_aside() {
+fn a_grant_never_falls_below_its_use_and_reserves() {
     for (granted, change) in [(7, Some(below(-3))), (10, Some(below(0))), (15, Some(below(5))), (6, None)] {
         let mut share = share(10, 3, 4);
         match (share.regrant(granted), change) {
@@ -144,7 +144,7 @@ fn a_use_counts_as_own_with_the_nearest_grant_and_as_used_with_every_grant_above
 }
 
 #[test]
-fn what_a_limit_counts() {
+fn each_limit_counts_its_own_unit() {
     let store = MemoryStore::default();
     let [top] = chain(&store);
     apply(

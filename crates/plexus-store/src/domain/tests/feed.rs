@@ -59,9 +59,9 @@ fn everyone_who_was_asked_is_notified_of_the_end() {
     assert_eq!(entries(&committed), [(Asked, middle.key()), (Asked, top.key())]);
     let escalate = Change::Escalate {
         approval: id,
-        passed: vec![passed(&top, WentOn::Escalated, Decider::from(&top))],
+        passed_over: vec![passed(&top, WentOn::Escalated, Decider::from(&top))],
         to: AskedOf::Operator,
-        passes_on_at: None,
+        escalates_at: None,
     };
     assert_eq!(entries(&apply(&store, escalate)), [(Asked, operator())]);
     let committed = apply(&store, allows(id, None));

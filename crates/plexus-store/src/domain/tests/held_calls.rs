@@ -62,7 +62,7 @@ fn a_released_call_is_counted_and_answered_or_held_again() {
 }
 
 #[test]
-fn one_budget_approval_stands_for_all_that_wait_until_nobody_does() {
+fn all_waiting_calls_share_one_budget_approval() {
     let store = MemoryStore::default();
     let [top, bottom] = chain(&store);
     apply(&store, Change::SetBudget(top, vec![(ToolCalls, 1)]));
@@ -102,8 +102,8 @@ fn a_budget_approval_belongs_to_the_session_with_the_grant() {
     apply(&store, Change::SetBudget(middle, vec![(ToolCalls, 1)]));
     apply(&store, Change::Spend(bottom, ToolCalls, 1));
     start_turn(&store, bottom);
-    let made = apply(&store, at_gate(bottom, "t", "allow"));
-    let row = &made.approvals[0];
+    let committed = apply(&store, at_gate(bottom, "t", "allow"));
+    let row = &committed.approvals[0];
     assert_eq!((row.approval.session_id, row.turn), (middle, 0), "its own turn is over");
     assert_eq!(row.approval.asked_of, AskedOf::Session { id: top });
     assert_eq!(

@@ -15,8 +15,8 @@ use plexus_protocol::{
 use serde_json::{Value, json};
 
 use crate::{
-    Begins, CallRow, Change, Committed, MemoryStore, NewApproval, NewSession, Refusal, RunKey, SessionConfig,
-    StoreError, TurnStatus, Verdict,
+    CallRow, Change, Committed, ConversationStart, MemoryStore, NewApproval, NewSession, Refusal, RunKey,
+    SessionConfig, StoreError, TurnStatus, Verdict,
 };
 
 const NOW: UnixSeconds = 1_800_000_000;
@@ -65,7 +65,7 @@ fn new_session(name: &str, answers_to: AskedOf) -> NewSession {
         config,
         tree: TreeId::random(),
         head: NodeId::random(),
-        begins: Begins::NewTree,
+        start: ConversationStart::NewTree,
     }
 }
 

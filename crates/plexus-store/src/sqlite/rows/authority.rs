@@ -11,11 +11,11 @@ use crate::{NewRule, TokenRow};
 
 impl AuthorityRows for SqliteRows<'_> {
     fn insert_rule(&mut self, rule: &NewRule, at: UnixSeconds) -> Stored<u64> {
-        let NewRule { session, entry, expires_at, authority, made_by } = rule;
+        let NewRule { session, entry, expires_at, authority, created_by } = rule;
         self.value(
             "INSERT INTO rules (session, entry, expires_at, authority, made_by, created_at) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING number",
-            (session.map(Text), Json(entry), expires_at.map(int), Word(authority), Json(made_by), at),
+            (session.map(Text), Json(entry), expires_at.map(int), Word(authority), Json(created_by), at),
         )
     }
 

@@ -62,7 +62,7 @@ fn an_approval_of_an_agent_is_escalated_with_or_without_a_note() {
     let mut passed = screen.model.approvals[0].clone();
     let went = json!({"from": agent, "why": "escalated", "by": {"kind": "operator"}, "at": NOW});
     passed.passed = vec![serde_json::from_value(went).unwrap()];
-    screen.happens(Event::Asked(Box::new(passed)));
+    screen.apply(Event::Asked(Box::new(passed)));
     let drawn = screen.text(80, 24);
     assert!(drawn.contains(&format!("operator passed it on, past session:{}", id(1))), "{drawn}");
 }
@@ -85,7 +85,7 @@ fn an_answer_of_another_client_removes_the_approval_and_names_the_decider() {
     ended.status = plexus_protocol::ApprovalStatus::Denied;
     let decision = json!({"approve": false, "by": {"kind": "parent", "id": "boss"}, "right": "ancestor"});
     ended.decision = Some(serde_json::from_value(decision).unwrap());
-    screen.happens(Event::Ended(Box::new(ended)));
+    screen.apply(Event::Resolved(Box::new(ended)));
     assert!(screen.model.approvals.is_empty() && screen.model.mode == Mode::Moving);
     let drawn = screen.text(80, 24);
     assert!(drawn.contains("Denied by parent:boss: Bash ls (parser)"), "{drawn}");

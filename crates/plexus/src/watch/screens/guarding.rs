@@ -30,7 +30,7 @@ fn an_approval_that_leaves_the_list_while_typing_is_not_answered() {
     screen.types("dbecause");
     let mut renamed = screen.model.approvals[0].clone();
     renamed.session_name = serde_json::from_value(json!("other")).unwrap();
-    screen.happens(Event::Asked(Box::new(renamed)));
+    screen.apply(Event::Asked(Box::new(renamed)));
     assert_eq!((screen.press('\n'), &screen.model.mode), (vec![], &Mode::Moving));
 }
 
@@ -39,10 +39,10 @@ fn a_key_pressed_before_an_approval_appeared_does_not_answer_it() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     let pressed_at = screen.at;
     let parser = session(2, "parser", 1, "awaiting_permission");
-    screen.happens(Event::Asked(Box::new(approval(2, &parser, "Bash", json!({"command": "rm -r x"})))));
+    screen.apply(Event::Asked(Box::new(approval(2, &parser, "Bash", json!({"command": "rm -r x"})))));
     let mut first = screen.model.approvals[0].clone();
     first.status = plexus_protocol::ApprovalStatus::Withdrawn;
-    screen.happens(Event::Ended(Box::new(first)));
+    screen.apply(Event::Resolved(Box::new(first)));
     screen.text(80, 24);
     let key = KeyEvent::new(KeyCode::Char('a'), KeyModifiers::NONE);
     assert_eq!(update(&mut screen.model, Event::Key(key), pressed_at), []);
@@ -52,10 +52,10 @@ fn a_key_pressed_before_an_approval_appeared_does_not_answer_it() {
 fn a_key_meant_for_one_approval_does_not_answer_the_next() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     let parser = session(2, "parser", 1, "awaiting_permission");
-    screen.happens(Event::Asked(Box::new(approval(2, &parser, "Bash", json!({"command": "rm -r x"})))));
+    screen.apply(Event::Asked(Box::new(approval(2, &parser, "Bash", json!({"command": "rm -r x"})))));
     let mut first = screen.model.approvals[0].clone();
     first.status = plexus_protocol::ApprovalStatus::Withdrawn;
-    screen.happens(Event::Ended(Box::new(first)));
+    screen.apply(Event::Resolved(Box::new(first)));
     screen.text(80, 24);
     let key = KeyEvent::new(KeyCode::Char('a'), KeyModifiers::NONE);
     let at = screen.at + Duration::from_millis(100);
@@ -79,7 +79,7 @@ fn a_key_with_control_or_alt_answers_nothing() {
     for modifiers in [KeyModifiers::CONTROL, KeyModifiers::ALT, KeyModifiers::SUPER, KeyModifiers::META] {
         let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
         let press = |screen: &mut Screen, key: char| {
-            screen.happens(Event::Key(KeyEvent::new(KeyCode::Char(key), modifiers)))
+            screen.apply(Event::Key(KeyEvent::new(KeyCode::Char(key), modifiers)))
         };
         for key in ['a', 'd', 'e', 'r', 'p', 'E', 'i', 's', 'q'] {
             assert_eq!(
@@ -98,9 +98,9 @@ fn a_key_with_control_or_alt_answers_nothing() {
 #[test]
 fn a_paste_answers_nothing() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
-    assert_eq!(screen.happens(Event::Pasted("aaaa".to_owned())), []);
+    assert_eq!(screen.apply(Event::Pasted("aaaa".to_owned())), []);
     screen.press('d');
-    screen.happens(Event::Pasted("as said\nq".to_owned()));
+    screen.apply(Event::Pasted("as said\nq".to_owned()));
     assert_eq!(respond(&screen.press('\n'))["message"], "as said");
 }
 
@@ -108,24 +108,24 @@ fn a_paste_answers_nothing() {
 fn a_disconnected_hub_is_shown_and_takes_no_answers() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     screen.types("dnot");
-    screen.happens(Event::Disconnected);
+    screen.apply(Event::Disconnected);
     assert_eq!(screen.types(" now\n"), [], "what was typed waits");
     assert!(screen.text(80, 24).contains("Disconnected. Reconnecting…"));
     let advice = "Reconnecting… Is the hub running? Try `plexus up`.";
     for (secs, advised) in [(1, false), (10, false), (11, true)] {
-        screen.happens(Event::Tick(NOW + secs));
+        screen.apply(Event::Tick(NOW + secs));
         assert_eq!(screen.text(80, 24).contains(advice), advised, "{}", screen.text(80, 24));
     }
-    screen.happens(Event::Open(screen.model.approvals.clone()));
+    screen.apply(Event::Open(screen.model.approvals.clone()));
     assert_eq!(respond(&screen.press('\n'))["message"], "not now");
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
-    screen.happens(Event::Disconnected);
+    screen.apply(Event::Disconnected);
     screen.text(80, 24);
     for key in ['a', 'd', 'e', 'r', 'i', 's'] {
         assert_eq!((screen.press(key), &screen.model.mode), (vec![], &Mode::Moving), "{key}");
     }
     assert!(screen.text(80, 24).contains("you cannot answer until the hub responds"));
-    screen.happens(Event::Open(Vec::new()));
+    screen.apply(Event::Open(Vec::new()));
     let drawn = screen.text(80, 24);
     assert!(!drawn.contains("Disconnected. ") && drawn.contains("0 open"), "{drawn}");
 }

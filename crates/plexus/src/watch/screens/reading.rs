@@ -15,7 +15,7 @@ fn a_line_of_a_megabyte_is_allowed_only_after_all_of_it_was_shown() {
     whole.input.insert("command".to_owned(), "x".repeat(1_000_000).into());
     let digest = plexus_core::call_digest("Bash", &whole.input, &whole.cwd);
     (whole.truncated, whole.digest) = (false, Some(digest.clone()));
-    screen.happens(Event::Read(Box::new(Reviewed { approval: whole, file: None })));
+    screen.apply(Event::Read(Box::new(Reviewed { approval: whole, file: None })));
     let since = Instant::now();
     for _ in 0..100 {
         screen.text(80, 24);
@@ -78,7 +78,7 @@ fn a_short_call_is_allowed_by_one_key_and_a_changed_one_is_read_again() {
     let mut screen = Screen::asking("Bash", long(5));
     let mut other = screen.model.approvals[0].clone();
     other.input = long(20).as_object().unwrap().clone();
-    screen.happens(Event::Read(Box::new(Reviewed { approval: other, file: None })));
+    screen.apply(Event::Read(Box::new(Reviewed { approval: other, file: None })));
     screen.text(80, 24);
     assert_eq!(screen.press('a'), [], "it is another input by now");
     let mut screen = Screen::asking("Bash", long(5));
@@ -94,7 +94,7 @@ fn an_edit_is_shown_in_full_and_confirmed() {
     let [Effect::Edit(of, input)] = &effects[..] else { panic!("{effects:?}") };
     let (of, mut input) = (*of, input.clone());
     input.insert("command".to_owned(), json!("ls\u{a0}-a "));
-    screen.happens(Event::Edited(of, input.clone()));
+    screen.apply(Event::Edited(of, input.clone()));
     screen.is_drawn_as("edited", 80, 24);
     let key = KeyEvent::new(KeyCode::Char('y'), KeyModifiers::NONE);
     let at = screen.at + Duration::from_millis(100);
@@ -104,7 +104,7 @@ fn an_edit_is_shown_in_full_and_confirmed() {
     assert_eq!((&sent["updated_input"], &sent["digest"]), (&Value::Object(input.clone()), &json!(digest)));
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     input.insert("command".to_owned(), long(40)["command"].clone());
-    screen.happens(Event::Edited(of, input));
+    screen.apply(Event::Edited(of, input));
     screen.text(80, 24);
     assert_eq!(screen.press('y'), [], "not all of it was shown");
     while !screen.model.seen.all() {
@@ -118,7 +118,7 @@ fn an_edit_is_shown_in_full_and_confirmed() {
 fn a_message_disappears_with_the_next_page_and_the_prompt_returns() {
     let mut screen = Screen::asking("Bash", json!({"command": "ls"}));
     let of = screen.model.approvals[0].id;
-    screen.happens(Event::Edited(of, long(40).as_object().unwrap().clone()));
+    screen.apply(Event::Edited(of, long(40).as_object().unwrap().clone()));
     screen.text(80, 24);
     screen.press('y');
     assert!(screen.text(80, 24).contains("rows were shown"), "{}", screen.text(80, 24));
@@ -133,7 +133,7 @@ fn an_edit_of_escaped_characters_warns_that_the_escapes_will_run() {
     let [Effect::Edit(of, input)] = &effects[..] else { panic!("{effects:?}") };
     let (of, mut input) = (*of, input.clone());
     input.insert("command".to_owned(), json!("echo \\u{1b}b"));
-    screen.happens(Event::Edited(of, input));
+    screen.apply(Event::Edited(of, input));
     let drawn = screen.text(80, 24);
     assert!(drawn.contains("- echo \\u{1b}a") && drawn.contains("+ echo \\\\u{1b}b"), "{drawn}");
     assert!(drawn.contains("The escapes will run, not the characters"), "{drawn}");

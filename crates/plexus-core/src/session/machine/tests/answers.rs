@@ -5,7 +5,8 @@ use plexus_protocol::claudecode::PolicyName;
 use plexus_protocol::{ApprovalStatus, Decision};
 use serde_json::json;
 
-use super::harness::{Harness, Setup, allow, ask, bash, deny, object, tool_result};
+use super::fixtures::{allow, ask, bash, deny, object, tool_result, turn_result};
+use super::harness::{Harness, Setup};
 use crate::session::Command;
 
 fn asked() -> Harness {
@@ -44,7 +45,7 @@ fn an_edited_input_is_the_one_that_runs() {
 }
 
 #[test]
-fn the_message_of_an_allow_follows_as_a_message_of_its_own() {
+fn the_message_of_an_allow_is_sent_as_a_separate_message() {
     let mut harness = asked();
     let decision = Decision { message: Some("only once".to_owned()), ..allow() };
     harness.resolve("t", ApprovalStatus::Allowed, decision);
@@ -72,7 +73,7 @@ fn a_denial_that_interrupts_ends_the_turn_as_interrupted() {
     let decision = Decision { interrupt: true, ..deny("stop") };
     harness.resolve("t", ApprovalStatus::Denied, decision);
     harness.expect(&["send a-t: deny", "store delivered"]);
-    let mut aborted = super::harness::turn_result("");
+    let mut aborted = turn_result("");
     aborted["subtype"] = json!("error_during_execution");
     aborted["is_error"] = json!(true);
     harness.line(aborted);
@@ -90,7 +91,7 @@ fn an_answer_in_the_inbox_counts_before_the_lines_that_follow_from_it() {
 }
 
 #[test]
-fn an_answer_to_an_ended_process_is_sent_to_nobody() {
+fn an_answer_for_an_ended_process_is_not_sent() {
     let mut harness = asked();
     let row = harness.approval_row("t", ApprovalStatus::Allowed, Some(allow()));
     harness.exit = Some(plexus_agent::Exit { code: Some(1), signal: None, error: None, at: 0 });
@@ -103,7 +104,7 @@ fn an_answer_to_an_ended_process_is_sent_to_nobody() {
 #[test]
 fn the_end_of_the_turn_withdraws_open_approvals() {
     let mut harness = asked();
-    harness.line(super::harness::turn_result("done"));
+    harness.line(turn_result("done"));
     let log = harness.take_log();
     assert!(log[0].starts_with("store Withdrawn if pending, free t"), "{log:?}");
     assert!(harness.machine.approvals.is_empty() && harness.machine.calls.is_empty());

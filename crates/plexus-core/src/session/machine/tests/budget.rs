@@ -8,7 +8,8 @@ use plexus_protocol::{ApprovalId, ApprovalKind, ApprovalStatus};
 use plexus_store::{ApprovalRow, RunKey};
 use serde_json::json;
 
-use super::harness::{Harness, Setup, ask, bash, budget, object, tool_result, turn_result};
+use super::fixtures::{allow, ask, bash, budget, object, tool_result, turn_result};
+use super::harness::{Harness, Setup};
 use crate::session::Command;
 
 /// A harness whose store holds every call.
@@ -128,7 +129,7 @@ fn the_time_of_a_turn_is_counted_halfway_and_then_at_its_end() {
 }
 
 #[test]
-fn the_clock_stands_still_while_the_turn_waits_for_an_answer() {
+fn the_clock_is_paused_while_the_turn_waits_for_an_answer() {
     let mut harness = Setup::policy(PolicyName::AskAll).working();
     let key = RunKey { session: harness.machine.row.id, run: 1 };
     harness.budgets = vec![budget(key, 60_000)];
@@ -137,7 +138,7 @@ fn the_clock_stands_still_while_the_turn_waits_for_an_answer() {
     harness.line(bash("t", "ls"));
     harness.line(ask("t", "ls"));
     harness.wait(Duration::from_secs(1000));
-    harness.resolve("t", ApprovalStatus::Allowed, super::harness::allow());
+    harness.resolve("t", ApprovalStatus::Allowed, allow());
     harness.line(tool_result("t"));
     harness.take_log();
     harness.wait(Duration::from_secs(3));

@@ -6,7 +6,8 @@ use plexus_protocol::claudecode::PolicyName;
 use plexus_store::{Change, NewRule, RuleAuthority, RuleRow};
 use serde_json::{Value, json};
 
-use super::harness::{Setup, bash, gate, tool_result};
+use super::fixtures::{ask, bash, deny, gate, tool_result, turn_result};
+use super::harness::Setup;
 
 fn rule(number: u64, rule: &str, effect: RuleEffect) -> RuleRow {
     let entry = RuleEntry::parse(rule, effect).expect("a valid rule");
@@ -17,7 +18,7 @@ fn rule(number: u64, rule: &str, effect: RuleEffect) -> RuleRow {
             entry: serde_json::to_value(entry).expect("a rule is JSON"),
             expires_at: None,
             authority: RuleAuthority::Root,
-            made_by: Decider::Operator,
+            created_by: Decider::Operator,
         },
         created_at: 0,
     }
@@ -144,12 +145,12 @@ fn the_result_of_a_call_that_should_not_have_run_kills_the_child() {
         }),
         ("open", |harness| {
             harness.line(bash("t", "ls"));
-            harness.line(super::harness::ask("t", "ls"));
+            harness.line(ask("t", "ls"));
         }),
         ("denied by a person", |harness| {
             harness.line(bash("t", "ls"));
-            harness.line(super::harness::ask("t", "ls"));
-            let denial = super::harness::deny("no");
+            harness.line(ask("t", "ls"));
+            let denial = deny("no");
             harness.resolve("t", plexus_protocol::ApprovalStatus::Denied, denial);
         }),
     ];
@@ -187,9 +188,9 @@ fn the_tool_that_only_ends_the_conversation_needs_no_gate() {
 }
 
 #[test]
-fn a_call_outside_any_turn_begins_a_turn_of_its_own() {
+fn a_call_outside_any_turn_starts_its_own_turn() {
     let mut harness = Setup::policy(PolicyName::AllowAll).working();
-    harness.line(super::harness::turn_result("done"));
+    harness.line(turn_result("done"));
     harness.take_log();
     harness.line(bash("t", "ls"));
     harness.expect(&["store begin turn 2, bind to run 1, start, call t: allow", "send g-t: allow"]);

@@ -5,20 +5,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plexus_agent::Entry;
-use plexus_claude::PermissionResult;
 use plexus_protocol::claudecode::PolicyName;
 use plexus_protocol::loopback::PermitParams;
-use plexus_protocol::{ApprovalId, ApprovalStatus, Decider, Decision, Error, Object, Principal, Right};
+use plexus_protocol::{ApprovalId, ApprovalStatus, Decision, Error};
 use plexus_store::{
-    ApprovalRow, BudgetRow, CallInput, CallRow, Change, Committed, Held, NewApproval, RunKey, RunProcess,
-    SessionRow, StoreError, Verdict,
+    ApprovalRow, BudgetRow, CallInput, CallRow, Change, Committed, HeldForBudget, NewApproval, RunKey,
+    RunProcess, SessionRow, StoreError, Verdict,
 };
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::super::{
-    Cause, Effect, Exited, Input, Machine, Now, Prepared, Shared, Snapshot, StartFailure, Started,
-};
+use super::super::{Effect, Exited, Input, Machine, Now, Prepared, Shared, Snapshot, StartFailure, Started};
+use super::fixtures::{budget, object};
+use super::log::{cause_name, name_of, sent};
 use crate::escalation::Escalation;
 use crate::limits::Limits;
 use crate::lineage::Lineage;
@@ -81,7 +80,7 @@ impl Setup {
             escalation: Arc::new(Escalation::new(&settings)),
             settings,
             policies: Arc::default(),
-            room: Arc::default(),
+            reservations: Arc::default(),
             metrics: Arc::default(),
         };
         let now = Now { instant: Instant::now(), unix_ms: 1_000_000_000 };
@@ -343,7 +342,7 @@ impl Harness {
                 let mut row = (**row).clone();
                 let CallInput { input, cwd, mode } = seen.clone();
                 row.verdict = Verdict::Held { approval, input, cwd, mode };
-                let held = Held {
+                let held = HeldForBudget {
                     session: row.key.session,
                     tool_use_id: Some(row.tool_use_id.clone()),
                     approval,
@@ -355,7 +354,7 @@ impl Harness {
             }
             if let (Change::AskBudget(session), Some(approval)) = (change, self.holds) {
                 let limit = budget(RunKey { session: *session, run: 0 }, 0);
-                committed.held.push(Held { session: *session, tool_use_id: None, approval, limit });
+                committed.held.push(HeldForBudget { session: *session, tool_use_id: None, approval, limit });
             }
         }
         let names: Vec<String> = changes.iter().filter_map(name_of).collect();
@@ -368,162 +367,5 @@ impl Harness {
 
     pub(super) fn recover(&mut self, snapshot: Snapshot) {
         self.step(Input::Recovered(Box::new(snapshot)));
-    }
-}
-
-/// A budget of the session, in units.
-pub(super) fn budget(key: RunKey, granted: u64) -> BudgetRow {
-    let limit = plexus_protocol::budget::BudgetLimit::WallSecs;
-    BudgetRow { session: key.session, limit, granted, own: 0, below: 0, used: 0 }
-}
-
-pub(super) fn object(value: Value) -> Object {
-    value.as_object().cloned().expect("an object")
-}
-
-/// A call at the gate, requested as `g-ID`.
-pub(super) fn gate(tool_use_id: &str, tool_name: &str, input: Value) -> Value {
-    json!({"type": "control_request", "request_id": format!("g-{tool_use_id}"), "request": {
-        "subtype": "hook_callback", "callback_id": "plexus_gate", "tool_use_id": tool_use_id,
-        "input": {"hook_event_name": "PreToolUse", "tool_name": tool_name, "tool_use_id": tool_use_id,
-                  "tool_input": input, "cwd": "/w", "permission_mode": "default"}}})
-}
-
-pub(super) fn bash(tool_use_id: &str, command: &str) -> Value {
-    gate(tool_use_id, "Bash", json!({"command": command}))
-}
-
-/// An approval request on the control channel, requested as `a-ID`.
-pub(super) fn ask(tool_use_id: &str, command: &str) -> Value {
-    json!({"type": "control_request", "request_id": format!("a-{tool_use_id}"), "request": {
-        "subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": tool_use_id,
-        "input": {"command": command}}})
-}
-
-/// The result of a call.
-pub(super) fn tool_result(tool_use_id: &str) -> Value {
-    json!({"type": "user", "message": {"role": "user", "content":
-        [{"type": "tool_result", "tool_use_id": tool_use_id, "content": "done"}]}})
-}
-
-/// The end of a turn, as older versions of Claude Code report it.
-pub(super) fn turn_result(text: &str) -> Value {
-    json!({"type": "result", "subtype": "success", "is_error": false, "result": text, "usage": {},
-           "total_cost_usd": 0.0, "num_turns": 1})
-}
-
-pub(super) fn allow() -> Decision {
-    decision(true)
-}
-
-pub(super) fn deny(message: &str) -> Decision {
-    Decision { message: Some(message.to_owned()), ..decision(false) }
-}
-
-fn decision(approve: bool) -> Decision {
-    Decision {
-        approve,
-        message: None,
-        updated_input: None,
-        mode: None,
-        interrupt: false,
-        rule: None,
-        by: Decider::from(&Principal::Operator),
-        right: Right::Operator,
-    }
-}
-
-/// The decision that a request over MCP received at once.
-pub(super) fn decided(mut answer: oneshot::Receiver<Permitted>) -> String {
-    match answer.try_recv() {
-        Ok(Permitted::Decided(PermissionResult::Allow { .. })) => "allow".to_owned(),
-        Ok(Permitted::Decided(PermissionResult::Deny { message, .. })) => format!("deny: {message}"),
-        Ok(Permitted::Waiting(_)) => "waiting".to_owned(),
-        Err(_) => "no answer".to_owned(),
-    }
-}
-
-fn cause_name(cause: &Cause) -> String {
-    match cause {
-        Cause::Ended => "ended".to_owned(),
-        Cause::Stopped(why) => format!("stopped, {why}"),
-        Cause::Failed(reason, _) => format!("failed, {reason}"),
-    }
-}
-
-/// A line to the child, in a few words.
-fn sent(line: &str) -> String {
-    let line: Value = serde_json::from_str(line).expect("a line is JSON");
-    match line["type"].as_str() {
-        Some("control_response") => {
-            let response = &line["response"];
-            let id = response["request_id"].as_str().unwrap_or_default();
-            let body = &response["response"];
-            let gate = &body["hookSpecificOutput"]["permissionDecision"];
-            let answer = match (&response["error"], gate, &body["behavior"]) {
-                (Value::String(_), _, _) => "error",
-                (_, Value::String(gate), _) => gate,
-                (_, _, Value::String(behavior)) => behavior,
-                _ => "no opinion",
-            };
-            format!("{id}: {answer}")
-        }
-        Some("control_request") => line["request"]["subtype"].as_str().unwrap_or_default().to_owned(),
-        Some("user") => format!("prompt {}", line["message"]["content"]),
-        other => panic!("{other:?}"),
-    }
-}
-
-/// A change, by name; the bookkeeping of lines and of the conversation is left out.
-fn name_of(change: &Change) -> Option<String> {
-    Some(match change {
-        Change::JournalOffset(..)
-        | Change::Progress(..)
-        | Change::AddNode(..)
-        | Change::ExtendNode { .. } => {
-            return None;
-        }
-        Change::StartRun { key, state, .. } => format!("begin run {} ({state:?})", key.run),
-        Change::RunProcess(..) => "process".to_owned(),
-        Change::RunState(_, state) => format!("run is {state:?}"),
-        Change::EndRun(key, _) => format!("end run {}", key.run),
-        Change::StartTurn { turn, .. } => format!("begin turn {turn}"),
-        Change::BindTurn { run, .. } => format!("bind to run {run}"),
-        Change::Event(_, _, event) => {
-            let event = serde_json::to_value(event).expect("an event is JSON");
-            let kind = event["type"].as_str().unwrap_or_default();
-            match event["subtype"].as_str() {
-                Some(subtype) => format!("{kind} {subtype}"),
-                None => kind.to_owned(),
-            }
-        }
-        Change::EndTurn { turn, status, .. } => format!("end turn {turn}: {status:?}"),
-        Change::Call(row, _) => {
-            format!("call {}: {}", row.tool_use_id, verdict_name(&row.verdict))
-        }
-        Change::Release(row, _) => {
-            format!("release {}: {}", row.tool_use_id, verdict_name(&row.verdict))
-        }
-        Change::Ask(new) => format!("ask about {}", new.approval.tool_use_id),
-        Change::ResolveIfPending { status, .. } => format!("{status:?} if pending"),
-        Change::Delivered(_) => "delivered".to_owned(),
-        Change::ReleaseKeys(_, tool_use_id) => format!("free {tool_use_id}"),
-        Change::Configure(_, config) => format!("mode {}", config.permission_mode.as_str()),
-        Change::Spend(_, limit, units) => format!("spend {units} of {}", limit.as_str()),
-        Change::AskBudget(_) => "ask for budget".to_owned(),
-        Change::CheckBudget(_) => "check budget".to_owned(),
-        Change::Stream(_) => "stream".to_owned(),
-        Change::Notice { data, .. } => format!("notice {}", data["type"].as_str().unwrap_or_default()),
-        other => panic!("a session never stores {other:?}"),
-    })
-}
-
-fn verdict_name(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::OwnCourse => "no opinion",
-        Verdict::Allow { .. } => "allow",
-        Verdict::Ask { .. } => "ask",
-        Verdict::Deny { .. } => "deny",
-        Verdict::Held { .. } => "held",
     }
 }

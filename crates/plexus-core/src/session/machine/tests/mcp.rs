@@ -6,7 +6,8 @@ use plexus_store::{CallIds, Change};
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::harness::{Harness, Setup, bash, decided, tool_result};
+use super::fixtures::{allow, bash, decided, object, tool_result};
+use super::harness::{Harness, Setup};
 use crate::limits::Limits;
 use crate::session::{Command, PermitCommand};
 use crate::session::{NewStream, Permitted};
@@ -52,7 +53,7 @@ fn a_request_after_the_result_is_denied() {
     let mut harness = over_mcp(Limits::default());
     harness.line(bash("t", "ls"));
     drop(harness.permit(1, "t", "ls"));
-    harness.resolve("t", ApprovalStatus::Allowed, super::harness::allow());
+    harness.resolve("t", ApprovalStatus::Allowed, allow());
     harness.line(tool_result("t"));
     let replayed = harness.permit(1, "t", "ls");
     assert_eq!(decided(replayed), "deny: This call is not at the gate, so it is denied.");
@@ -101,7 +102,7 @@ fn the_stream_of_a_request_is_durable_with_its_approval() {
     let (reply, mut answer) = oneshot::channel();
     let stream =
         NewStream { stream_id: "e".to_owned(), ids: CallIds { jsonrpc_id: json!(1), progress_token: None } };
-    let input = super::harness::object(json!({"command": "ls"}));
+    let input = object(json!({"command": "ls"}));
     let params = plexus_protocol::loopback::PermitParams {
         tool_name: "Bash".to_owned(),
         tool_use_id: "t".to_owned(),
@@ -127,7 +128,7 @@ fn a_process_that_was_started_elsewhere_asks_without_a_gate() {
 }
 
 #[test]
-fn an_answer_that_nobody_fetches_withdraws_the_approval_and_frees_the_child() {
+fn an_answer_that_is_never_fetched_withdraws_the_approval_and_frees_the_child() {
     let mut harness = over_mcp(Limits::default());
     harness.line(bash("t", "ls"));
     drop(harness.permit(1, "t", "ls"));

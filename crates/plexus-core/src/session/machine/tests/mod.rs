@@ -3,8 +3,10 @@
 
 mod answers;
 mod budget;
+mod fixtures;
 mod gate;
 mod harness;
+mod log;
 mod mcp;
 mod process;
 mod recovery;

@@ -6,7 +6,8 @@ use plexus_protocol::claudecode::{Channel, PermissionMode, PolicyName};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::harness::{Harness, Setup, ask, bash, turn_result};
+use super::fixtures::{ask, bash, turn_result};
+use super::harness::{Harness, Setup};
 use crate::session::Command;
 use crate::session::machine::Input;
 

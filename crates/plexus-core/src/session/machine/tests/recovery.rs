@@ -10,7 +10,8 @@ use plexus_store::{
 };
 use serde_json::{Value, json};
 
-use super::harness::{Harness, Setup, allow, ask, bash, deny, tool_result};
+use super::fixtures::{allow, ask, bash, deny, object, tool_result};
+use super::harness::{Harness, Setup};
 use crate::session::machine::{RecoveredRun, Snapshot};
 
 /// The state that an earlier hub left.
@@ -96,7 +97,7 @@ fn a_decision_of_the_gate_that_was_not_sent_is_sent() {
         (Verdict::Allow { reason: "r".to_owned() }, "g-t: allow"),
         (Verdict::Ask { reason: "r".to_owned() }, "g-t: ask"),
         (Verdict::Deny { reason: "r".to_owned() }, "g-t: deny"),
-        (Verdict::OwnCourse, "g-t: no opinion"),
+        (Verdict::NoOpinion, "g-t: no opinion"),
     ] {
         let mut harness =
             recovered(|harness| Left { calls: vec![call(harness, verdict.clone())], ..Left::default() });
@@ -194,7 +195,7 @@ fn a_call_that_was_held_stays_held_until_its_approval_is_resolved() {
                 row.approval.id = id;
                 row
             });
-            let input = super::harness::object(json!({"command": "ls"}));
+            let input = object(json!({"command": "ls"}));
             let verdict = Verdict::Held { approval: id, input, cwd: Some("/w".to_owned()), mode: None };
             Left { calls: vec![call(harness, verdict)], ..Left::default() }
         });

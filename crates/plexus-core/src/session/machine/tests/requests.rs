@@ -4,7 +4,8 @@ use plexus_protocol::ApprovalStatus;
 use plexus_protocol::claudecode::PolicyName;
 use serde_json::json;
 
-use super::harness::{Harness, Setup, allow, ask, bash};
+use super::fixtures::{allow, ask, bash, tool_result};
+use super::harness::{Harness, Setup};
 use crate::limits::Limits;
 use crate::lineage::Lineage;
 
@@ -26,7 +27,7 @@ fn a_new_request_is_stored_and_not_answered() {
 }
 
 #[test]
-fn an_approval_expires_when_the_session_says_so() {
+fn an_approval_expires_at_the_timeout_of_its_session() {
     let mut setup = Setup::policy(PolicyName::AskAll);
     setup.row.config.approval_timeout_secs = Some(30);
     let mut harness = setup.working();
@@ -85,7 +86,7 @@ fn a_call_that_the_gate_denied_stays_denied() {
 }
 
 #[test]
-fn a_request_that_requires_a_person_is_asked_whatever_the_gate_allowed() {
+fn a_request_that_requires_a_person_needs_approval_even_if_the_gate_allowed_it() {
     for (field, value) in
         [("matched_ask_rule", json!("Bash(ls:*)")), ("decision_reason_type", json!("safetyCheck"))]
     {
@@ -120,7 +121,7 @@ fn a_request_beyond_a_limit_is_denied_and_the_call_must_not_run() {
         assert!(log.contains(&"store ask about first".to_owned()), "{name}: {log:?}");
         let denied = ["send a-second: deny".to_owned(), "store system ask_denied".to_owned()];
         assert_eq!(log[log.len() - 2..], denied, "{name}");
-        harness.line(super::harness::tool_result("second"));
+        harness.line(tool_result("second"));
         assert_eq!(harness.take_log().first().map(String::as_str), Some("kill"), "{name}");
     }
 }

@@ -4,7 +4,8 @@ use plexus_protocol::claudecode::PolicyName;
 use plexus_protocol::{AskedOf, Principal, WentOn};
 use plexus_store::SessionRow;
 
-use super::harness::{Harness, Setup, ask, bash};
+use super::fixtures::{ask, bash};
+use super::harness::{Harness, Setup};
 use crate::test_support::session_row;
 
 /// A root, a lead and a worker. The lead may allow calls that match `scope`.

@@ -8,7 +8,8 @@ use plexus_store::Change;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::harness::{Harness, Setup, ask, bash, turn_result};
+use super::fixtures::{ask, bash, turn_result};
+use super::harness::{Harness, Setup};
 use crate::session::Command;
 use crate::session::machine::Input;
 

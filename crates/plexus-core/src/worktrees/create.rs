@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plexus_files::{FaultAbout, MadeWorktree, MakeWorktree, PlanWorktree, RemoveWorktree, TakeBaseline};
+use plexus_files::{CreateWorktree, CreatedWorktree, FaultAbout, PlanWorktree, RemoveWorktree, TakeBaseline};
 use plexus_protocol::worktree::{Worktree, WorktreeIsolation};
 use plexus_protocol::{Error, ErrorKind, SessionId};
 use plexus_store::NewSession;
@@ -13,9 +13,9 @@ use plexus_worktree::{Note, Plan, Record, Request, Stage};
 use tokio_util::sync::CancellationToken;
 
 use super::setup::Setup;
-use super::{WorkError, notes, off_thread, record, told};
+use super::{WorkError, message_of, notes, off_thread, record};
 use crate::errors::shutting_down;
-use crate::inheritance::place_of;
+use crate::inheritance::working_dir_of;
 use crate::parts::Parts;
 use plexus_book::kill_point;
 
@@ -23,21 +23,21 @@ use plexus_book::kill_point;
 const SETUP_WITHIN: Duration = Duration::from_secs(600);
 
 /// A worktree that is ready, but whose session does not exist yet. It must be handed over or undone.
-pub(crate) struct Making {
+pub(crate) struct PendingWorktree {
     parts: Arc<Parts>,
     session: SessionId,
     worktree: Worktree,
     working_dir: String,
 }
 
-impl Making {
-    /// Creates a worktree for `session` and runs its setup command. After an error, or after `gone` is cancelled
+impl PendingWorktree {
+    /// Creates a worktree for `session` and runs its setup command. After an error, or after `disconnected` is cancelled
     /// because the caller disconnected, the worktree is deleted, at the latest when the next hub starts.
-    pub(crate) async fn ready(
+    pub(crate) async fn create(
         parts: &Arc<Parts>,
         session: &NewSession,
         isolation: WorktreeIsolation,
-        gone: &CancellationToken,
+        disconnected: &CancellationToken,
     ) -> Result<Self, Error> {
         let id = session.id.to_string();
         let request = Request {
@@ -46,7 +46,7 @@ impl Making {
             name: format!("{}-{}", session.name, &id[..8]),
             base: isolation.base,
             copy: isolation.copy.unwrap_or_default(),
-            copy_within: place_of(&*parts.store, &session.answers_to).await?,
+            copy_within: working_dir_of(&*parts.store, &session.answers_to).await?,
         };
         let plan = plan(parts, request).await.map_err(|error| refusal(&error))?;
         if plan.working_dir().starts_with(&parts.settings.data_dir) {
@@ -54,7 +54,7 @@ impl Making {
             return Err(Error::new(ErrorKind::WorktreeFailed, message));
         }
         let working_dir = plan.working_dir().to_string_lossy().into_owned();
-        let making = Self {
+        let pending = Self {
             parts: Arc::clone(parts),
             session: session.id,
             worktree: plan.worktree().clone(),
@@ -64,46 +64,51 @@ impl Making {
             command,
             within: isolation.setup_timeout_secs.map_or(SETUP_WITHIN, Duration::from_secs),
             env: session.config.env.clone(),
-            working_dir: making.working_dir.clone().into(),
+            working_dir: pending.working_dir.clone().into(),
         });
-        match making.make(plan, setup, gone).await {
-            Ok(()) => Ok(making),
+        match pending.check_out_and_set_up(plan, setup, disconnected).await {
+            Ok(()) => Ok(pending),
             Err(error) => {
-                making.undo().await;
+                pending.undo().await;
                 Err(error)
             }
         }
     }
 
-    async fn make(&self, plan: Plan, setup: Option<Setup>, gone: &CancellationToken) -> Result<(), Error> {
+    async fn check_out_and_set_up(
+        &self,
+        plan: Plan,
+        setup: Option<Setup>,
+        disconnected: &CancellationToken,
+    ) -> Result<(), Error> {
         let parts = &self.parts;
-        let (notes, note) = (notes(&parts.settings), self.note(Stage::Making));
+        let (notes, note) = (notes(&parts.settings), self.note(Stage::Creating));
         off_thread(move || notes.write(&note)).await.map_err(|error| refusal(&error))?;
         kill_point("worktree", "noted");
         let record = record(&parts.settings, self.session);
-        checked_out(parts, plan, &record).await.map_err(|error| refusal(&error))?;
+        check_out(parts, plan, &record).await.map_err(|error| refusal(&error))?;
         kill_point("worktree", "made");
         if let Some(setup) = setup {
-            setup.run(parts, self.session, gone).await?;
+            setup.run(parts, self.session, disconnected).await?;
             // Files that setup created are not work of the session.
-            self.take(record).await.map_err(|error| refusal(&error))?;
+            self.store_baseline(record).await.map_err(|error| refusal(&error))?;
         }
         kill_point("worktree", "set up");
         if parts.tasks.closing().is_cancelled() {
             return Err(shutting_down());
         }
-        if gone.is_cancelled() {
+        if disconnected.is_cancelled() {
             return Err(Error::new(ErrorKind::Internal, "the caller has gone"));
         }
         Ok(())
     }
 
     /// Records the current differences from the checkout.
-    async fn take(&self, record: Record) -> Result<(), WorkError> {
+    async fn store_baseline(&self, record: Record) -> Result<(), WorkError> {
         let verb = TakeBaseline { worktree: self.worktree.clone() };
         let index = record.index_file();
         let baseline = self.parts.files.call(verb, Some(&index), &mut tokio::io::sink()).await??;
-        off_thread(move || record.take(&baseline)).await
+        off_thread(move || record.store_baseline(&baseline)).await
     }
 
     /// The worktree of the future session.
@@ -117,14 +122,14 @@ impl Making {
     }
 
     /// The session is committed and owns the worktree.
-    pub(crate) fn handed_over(self) {
+    pub(crate) fn hand_over(self) {
         kill_point("worktree", "committed");
         erase_note(&self.parts, self.session);
     }
 
     /// Deletes the worktree: the session will not be created.
     pub(crate) async fn undo(&self) {
-        match removed(&self.parts, self.worktree.clone()).await {
+        match remove_worktree(&self.parts, self.worktree.clone()).await {
             Ok(()) => {
                 let dir = self.parts.settings.session_dir(self.session);
                 // The session never existed, so nothing is lost if its directory remains.
@@ -132,7 +137,7 @@ impl Making {
                 erase_note(&self.parts, self.session);
             }
             Err(error) => {
-                tracing::warn!(session = %self.session, path = self.worktree.path, error = told(&error),
+                tracing::warn!(session = %self.session, path = self.worktree.path, error = message_of(&error),
                     "a worktree could not be removed; the next hub tries again");
             }
         }
@@ -148,17 +153,17 @@ async fn plan(parts: &Parts, request: Request) -> Result<Plan, WorkError> {
 }
 
 /// Creates a worktree, and stores its initial state.
-async fn checked_out(parts: &Parts, plan: Plan, record: &Record) -> Result<(), WorkError> {
-    let drafting = record.clone();
-    let mut draft = tokio::fs::File::from_std(off_thread(move || drafting.draft()).await?);
-    let made = parts.files.call(MakeWorktree { plan }, None, &mut draft).await??;
-    let MadeWorktree { modified, baseline } = made;
+async fn check_out(parts: &Parts, plan: Plan, record: &Record) -> Result<(), WorkError> {
+    let drafted = record.clone();
+    let mut draft = tokio::fs::File::from_std(off_thread(move || drafted.draft()).await?);
+    let created = parts.files.call(CreateWorktree { plan }, None, &mut draft).await??;
+    let CreatedWorktree { modified, baseline } = created;
     let record = record.clone();
-    off_thread(move || record.begin(modified).and_then(|()| record.take(&baseline))).await
+    off_thread(move || record.keep_index(modified).and_then(|()| record.store_baseline(&baseline))).await
 }
 
 /// Deletes a worktree with its branch, whatever its content.
-pub(super) async fn removed(parts: &Parts, worktree: Worktree) -> Result<(), WorkError> {
+pub(super) async fn remove_worktree(parts: &Parts, worktree: Worktree) -> Result<(), WorkError> {
     Ok(parts.files.call(RemoveWorktree { worktree }, None, &mut tokio::io::sink()).await??)
 }
 
@@ -170,7 +175,7 @@ pub(super) fn erase_note(parts: &Parts, session: SessionId) {
 
 /// The error for the creator of the session.
 fn refusal(error: &WorkError) -> Error {
-    let message = told(error);
+    let message = message_of(error);
     let about = match error {
         WorkError::Failed(fault) => fault.about,
         WorkError::Helper(_) | WorkError::Own(_) | WorkError::Broken => FaultAbout::Nothing,

@@ -1,6 +1,6 @@
 //! Makes JSON text safe to read with bounded memory.
 //!
-//! [`Tamed`] sits between a reader and serde_json. It truncates every string after a number of characters, because
+//! [`BoundedJson`] sits between a reader and serde_json. It truncates every string after a number of characters, because
 //! serde_json collects a whole string before a caller can reject it, and truncates numbers likewise. It fails at
 //! extreme nesting, because even skipped values cost a byte per level. It replaces an escaped lone surrogate by U+FFFD:
 //! JavaScript writes one for text that was cut inside an emoji, and serde_json rejects it.
@@ -19,7 +19,7 @@ const MAX_DIGITS: usize = 300;
 const REPLACEMENT: &[u8] = b"\\ufffd";
 
 /// A reader that forwards JSON with every string truncated after `limit` characters.
-pub(crate) struct Tamed<R> {
+pub(crate) struct BoundedJson<R> {
     inner: R,
     limit: usize,
     state: State,
@@ -36,7 +36,7 @@ pub(crate) struct Tamed<R> {
     high: Option<[u8; 6]>,
     head: Vec<u8>,
     ready: Vec<u8>,
-    passed: usize,
+    forwarded: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -48,7 +48,7 @@ enum State {
     Unicode([u8; 6], usize),
 }
 
-impl<R: Read> Tamed<R> {
+impl<R: Read> BoundedJson<R> {
     pub(crate) fn new(inner: R, limit: usize) -> Self {
         Self {
             inner,
@@ -62,7 +62,7 @@ impl<R: Read> Tamed<R> {
             high: None,
             head: Vec::new(),
             ready: Vec::new(),
-            passed: 0,
+            forwarded: 0,
         }
     }
 
@@ -191,9 +191,9 @@ impl<R: Read> Tamed<R> {
     }
 }
 
-impl<R: Read> Read for Tamed<R> {
+impl<R: Read> Read for BoundedJson<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        while self.passed == self.ready.len() {
+        while self.forwarded == self.ready.len() {
             let mut chunk = [0; 8192];
             let read = self.inner.read(&mut chunk)?;
             if read == 0 {
@@ -202,12 +202,12 @@ impl<R: Read> Read for Tamed<R> {
             let chunk = &chunk[..read];
             self.head.extend_from_slice(&chunk[..read.min(HEAD - self.head.len())]);
             self.ready.clear();
-            self.passed = 0;
+            self.forwarded = 0;
             self.take(chunk)?;
         }
-        let passing = buf.len().min(self.ready.len() - self.passed);
-        buf[..passing].copy_from_slice(&self.ready[self.passed..self.passed + passing]);
-        self.passed += passing;
+        let passing = buf.len().min(self.ready.len() - self.forwarded);
+        buf[..passing].copy_from_slice(&self.ready[self.forwarded..self.forwarded + passing]);
+        self.forwarded += passing;
         Ok(passing)
     }
 }
@@ -216,34 +216,34 @@ impl<R: Read> Read for Tamed<R> {
 mod tests {
     use super::*;
 
-    fn tamed(text: &str, limit: usize) -> String {
+    fn bounded(text: &str, limit: usize) -> String {
         let mut out = String::new();
-        Tamed::new(text.as_bytes(), limit).read_to_string(&mut out).unwrap();
+        BoundedJson::new(text.as_bytes(), limit).read_to_string(&mut out).unwrap();
         out
     }
 
     #[test]
     fn strings_are_cut_between_characters_and_all_else_is_left_alone() {
-        assert_eq!(tamed(r#"{"a":[1,"漢漢漢"],"bcdef":"\n\t\"x"}"#, 2), r#"{"a":[1,"漢漢"],"bc":"\n\t"}"#);
+        assert_eq!(bounded(r#"{"a":[1,"漢漢漢"],"bcdef":"\n\t\"x"}"#, 2), r#"{"a":[1,"漢漢"],"bc":"\n\t"}"#);
     }
 
     #[test]
     fn a_quote_in_the_part_that_is_cut_does_not_end_the_string() {
-        assert_eq!(tamed(r#"["abc\"],[\\",2]"#, 1), r#"["a",2]"#);
+        assert_eq!(bounded(r#"["abc\"],[\\",2]"#, 1), r#"["a",2]"#);
     }
 
     #[test]
     fn half_a_surrogate_pair_becomes_a_replacement_and_a_whole_pair_stays() {
         let text = r#"["\ud83d","\ud83d\ude00","\ude00","\ud83d\ud83d\ude00x","\ud83dx","\ud83d\n"]"#;
-        let mended = r#"["\ufffd","\ud83d\ude00","\ufffd","\ufffd\ud83d\ude00x","\ufffdx","\ufffd\n"]"#;
-        assert_eq!(tamed(text, 100), mended);
+        let repaired = r#"["\ufffd","\ud83d\ude00","\ufffd","\ufffd\ud83d\ude00x","\ufffdx","\ufffd\n"]"#;
+        assert_eq!(bounded(text, 100), repaired);
         // A surrogate pair is one character, so the cut never leaves half of it.
-        assert_eq!(tamed(r#"["a\ud83d\ude00"]"#, 1), r#"["a"]"#);
+        assert_eq!(bounded(r#"["a\ud83d\ude00"]"#, 1), r#"["a"]"#);
     }
 
     #[test]
     fn absurd_nesting_ends_the_reading() {
         let mut out = String::new();
-        assert!(Tamed::new("[".repeat(MAX_DEPTH + 1).as_bytes(), 1).read_to_string(&mut out).is_err());
+        assert!(BoundedJson::new("[".repeat(MAX_DEPTH + 1).as_bytes(), 1).read_to_string(&mut out).is_err());
     }
 }

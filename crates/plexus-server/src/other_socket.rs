@@ -23,7 +23,7 @@ const BOUND: u8 = 13;
 
 /// The result of the check of a port that was just bound.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Foreign {
+pub(crate) enum OtherSocket {
     /// No other program has a socket there.
     None,
     /// Another program has a socket there.
@@ -33,13 +33,13 @@ pub(crate) enum Foreign {
 }
 
 /// Whether another program has a socket at an address where this process listens and has accepted no connection yet.
-pub(crate) fn foreign(address: SocketAddr) -> io::Result<Foreign> {
+pub(crate) fn other_socket(address: SocketAddr) -> io::Result<OtherSocket> {
     let mut sockets = list(AddressFamily::INET)?;
     sockets.extend(list(AddressFamily::INET6)?);
     if sockets.iter().any(|socket| socket.competes(address)) {
-        return Ok(Foreign::Some);
+        return Ok(OtherSocket::Some);
     }
-    Ok(if lists_bound_sockets()? { Foreign::None } else { Foreign::Unknown })
+    Ok(if lists_bound_sockets()? { OtherSocket::None } else { OtherSocket::Unknown })
 }
 
 #[derive(Debug)]
@@ -169,7 +169,7 @@ mod tests {
     fn a_listener_with_a_connection_that_waits_has_no_competitor() {
         let (_hub, address) = listening("127.0.0.1:0");
         let _waiting = std::net::TcpStream::connect(address).unwrap();
-        assert_ne!(foreign(address).unwrap(), Foreign::Some);
+        assert_ne!(other_socket(address).unwrap(), OtherSocket::Some);
     }
 
     #[test]
@@ -182,21 +182,21 @@ mod tests {
             drop(free);
             let _impostor = bound(&format!("{other}:{}", address.port()));
             let (_hub, address) = listening(&address.to_string());
-            assert_eq!(foreign(address).unwrap(), Foreign::Some, "{other}");
+            assert_eq!(other_socket(address).unwrap(), OtherSocket::Some, "{other}");
         }
         let (_hub, address) = listening("127.0.0.1:0");
         let _elsewhere = bound(&format!("127.0.0.2:{}", address.port()));
-        assert_eq!(foreign(address).unwrap(), Foreign::None, "another address is nobody's business");
+        assert_eq!(other_socket(address).unwrap(), OtherSocket::None, "another address is nobody's business");
     }
 
     #[test]
-    fn a_connection_that_another_program_accepted_or_makes_is_found() {
+    fn a_connection_that_another_program_accepted_or_opened_is_found() {
         let (impostor, address) = listening("127.0.0.1:0");
         let _peer = std::net::TcpStream::connect(address).unwrap();
         let _held = rustix::net::accept(&impostor).unwrap();
         drop(impostor);
         let (_hub, address) = listening(&address.to_string());
-        assert_eq!(foreign(address).unwrap(), Foreign::Some);
+        assert_eq!(other_socket(address).unwrap(), OtherSocket::Some);
 
         let (free, address) = listening("127.0.0.1:0");
         drop(free);
@@ -204,6 +204,6 @@ mod tests {
         let client = bound(&address.to_string());
         connect(&client, &other).unwrap();
         let (_hub, address) = listening(&address.to_string());
-        assert_eq!(foreign(address).unwrap(), Foreign::Some);
+        assert_eq!(other_socket(address).unwrap(), OtherSocket::Some);
     }
 }

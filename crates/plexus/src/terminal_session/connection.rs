@@ -7,16 +7,16 @@ use plexus_protocol::ApprovalStatus;
 use tokio::time::Instant;
 
 use super::screen::Bottom;
-use super::{Connection, Talk};
+use super::{Connection, TerminalSession};
 use crate::error::ExpectedError;
 use crate::outcome;
 
 /// How long a probe of a disconnected hub may take; Ctrl-C waits for as long.
 const PROBE: Duration = Duration::from_secs(2);
 
-impl Talk<'_> {
+impl TerminalSession<'_> {
     /// Reads an approval and shows it, now or after the reconnect.
-    pub(super) async fn ask_about(&mut self, id: String) -> Result<(), ExpectedError> {
+    pub(super) async fn fetch_approval(&mut self, id: String) -> Result<(), ExpectedError> {
         if !self.unread.contains(&id) {
             self.unread.push_back(id);
         }
@@ -27,7 +27,7 @@ impl Talk<'_> {
     pub(super) async fn read_unread(&mut self) -> Result<(), ExpectedError> {
         while let Some(id) = self.unread.front().cloned() {
             match self.hub.review(&id).await {
-                Ok(reviewed) => self.ask(reviewed),
+                Ok(reviewed) => self.add_approval(reviewed),
                 Err(error @ (ExpectedError::Lost(_) | ExpectedError::NoHub(_))) => {
                     self.disconnected(&error);
                     return Ok(());
@@ -45,7 +45,7 @@ impl Talk<'_> {
             return;
         }
         self.connection = Connection::Lost;
-        self.lost_at = Instant::now();
+        self.disconnected_at = Instant::now();
         self.screen.set_bottom(Bottom::Empty);
         self.screen.say(&format!("plexus: Disconnected ({why}). Reconnecting…"));
     }
@@ -68,13 +68,13 @@ impl Talk<'_> {
             Some(found) if found.approval.status != ApprovalStatus::Pending => {
                 self.screen.say(&format!("plexus: {}", outcome::ending(&found.approval)));
                 self.open.pop_front();
-                self.next_question();
+                self.show_next();
             }
             Some(found) => {
                 if let Some(front) = self.open.front_mut() {
                     *front = found;
                 }
-                self.next_question();
+                self.show_next();
             }
             None => {}
         }

@@ -10,13 +10,13 @@ use plexus_protocol::worktree::{LeftWorktree, Worktree};
 use plexus_store::{SessionRow, StoreError};
 use plexus_worktree::{Note, Stage};
 
-use super::making::{erase_note, removed};
-use super::setup::end_left_over;
-use super::{WorkError, Worktrees, notes, off_thread, record, told};
+use super::create::{erase_note, remove_worktree};
+use super::setup::stop_orphaned_setup;
+use super::{WorkError, Worktrees, message_of, notes, off_thread, record};
 use plexus_book::kill_point;
 
 /// The state of a worktree without a session.
-enum Verdict {
+enum Contents {
     Unchanged,
     Changed,
     Unknown(WorkError),
@@ -24,62 +24,62 @@ enum Verdict {
 
 impl Worktrees {
     /// Writes a note that the session of a worktree is about to be deleted.
-    pub(crate) async fn about_to_leave(&self, session: SessionId, worktree: &Worktree) {
+    pub(crate) async fn note_deletion(&self, session: SessionId, worktree: &Worktree) {
         let note = Note { session, stage: Stage::Deleting, worktree: worktree.clone() };
         let notes = notes(&self.parts.settings);
         // Without the note, a hub that is killed now leaves a worktree without an owner. No work is lost.
         if let Err(error) = off_thread(move || notes.write(&note)).await {
-            tracing::warn!(%session, error = told(&error), "a worktree could not be noted");
+            tracing::warn!(%session, error = message_of(&error), "a worktree could not be noted");
         }
     }
 
     /// Deletes or keeps the worktree of a deleted session.
-    pub(crate) async fn leave(&self, session: SessionId, worktree: Worktree) -> LeftWorktree {
-        if self.is_worked_in(&worktree).await {
+    pub(crate) async fn delete_or_keep(&self, session: SessionId, worktree: Worktree) -> LeftWorktree {
+        if self.is_in_use(&worktree).await {
             erase_note(&self.parts, session);
-            return left(worktree, Some("another session works in it".to_owned()));
+            return kept_worktree(worktree, Some("another session works in it".to_owned()));
         }
-        match self.verdict(session, &worktree).await {
-            Verdict::Unchanged => {}
-            Verdict::Changed => {
+        match self.contents(session, &worktree).await {
+            Contents::Unchanged => {}
+            Contents::Changed => {
                 erase_note(&self.parts, session);
-                return left(worktree, None);
+                return kept_worktree(worktree, None);
             }
-            Verdict::Unknown(error) => {
+            Contents::Unknown(error) => {
                 erase_note(&self.parts, session);
-                return left(worktree, Some(told(&error)));
+                return kept_worktree(worktree, Some(message_of(&error)));
             }
         }
-        let error = self.remove(session, worktree.clone()).await.err().map(|error| told(&error));
-        LeftWorktree { kept: false, ..left(worktree, error) }
+        let error = self.remove(session, worktree.clone()).await.err().map(|error| message_of(&error));
+        LeftWorktree { kept: false, ..kept_worktree(worktree, error) }
     }
 
     /// Whether another session works in the worktree. If the store cannot be read, the answer is yes.
-    async fn is_worked_in(&self, worktree: &Worktree) -> bool {
-        let works_there =
+    async fn is_in_use(&self, worktree: &Worktree) -> bool {
+        let works_in_it =
             |session: &SessionRow| Path::new(&session.config.working_dir).starts_with(&worktree.path);
-        self.parts.store.sessions().await.map_or(true, |sessions| sessions.iter().any(works_there))
+        self.parts.store.sessions().await.map_or(true, |sessions| sessions.iter().any(works_in_it))
     }
 
-    async fn verdict(&self, session: SessionId, worktree: &Worktree) -> Verdict {
+    async fn contents(&self, session: SessionId, worktree: &Worktree) -> Contents {
         match self.is_unchanged(session, worktree.clone()).await {
-            Ok(true) => Verdict::Unchanged,
-            Ok(false) => Verdict::Changed,
-            Err(error) => Verdict::Unknown(error),
+            Ok(true) => Contents::Unchanged,
+            Ok(false) => Contents::Changed,
+            Err(error) => Contents::Unknown(error),
         }
     }
 
     async fn is_unchanged(&self, session: SessionId, worktree: Worktree) -> Result<bool, WorkError> {
         let record = record(&self.parts.settings, session);
         // A worktree without a record may already be deleted.
-        let began = off_thread(move || record.began()).await.ok();
-        let (index, baseline) = began.map(|began| (began.index, began.baseline)).unzip();
+        let initial = off_thread(move || record.initial_state()).await.ok();
+        let (index, baseline) = initial.map(|initial| (initial.index, initial.baseline)).unzip();
         let verb = IsUnchanged { worktree, baseline };
         Ok(self.parts.files.call(verb, index.as_deref(), &mut tokio::io::sink()).await??)
     }
 
     async fn remove(&self, session: SessionId, worktree: Worktree) -> Result<(), WorkError> {
-        removed(&self.parts, worktree).await?;
+        remove_worktree(&self.parts, worktree).await?;
         kill_point("delete", "removed");
         erase_note(&self.parts, session);
         Ok(())
@@ -90,7 +90,7 @@ impl Worktrees {
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
         let notes = notes(&self.parts.settings);
         let noted = off_thread(move || notes.all()).await.unwrap_or_else(|error| {
-            tracing::warn!(error = told(&error), "worktrees without an owner cannot be looked for");
+            tracing::warn!(error = message_of(&error), "worktrees without an owner cannot be looked for");
             Vec::new()
         });
         let mut orphans = Vec::new();
@@ -102,48 +102,49 @@ impl Worktrees {
                 orphans.push(note);
             }
         }
-        futures::future::join_all(orphans.iter().map(|note| end_left_over(&self.parts, note.session))).await;
+        futures::future::join_all(orphans.iter().map(|note| stop_orphaned_setup(&self.parts, note.session)))
+            .await;
         let worktrees = Arc::clone(self);
         self.parts.tasks.spawn(async move {
             for note in orphans {
                 if !worktrees.parts.tasks.closing().is_cancelled() {
-                    worktrees.tidy_up(note).await;
+                    worktrees.clean_up(note).await;
                 }
             }
         });
         Ok(())
     }
 
-    async fn tidy_up(&self, note: Note) {
+    async fn clean_up(&self, note: Note) {
         let Note { session, stage, worktree } = note;
         // Before its record was taken, only the hub had written to the worktree.
-        let untouched = stage == Stage::Making && !record(&self.parts.settings, session).is_taken();
-        let verdict = if untouched { Verdict::Unchanged } else { self.verdict(session, &worktree).await };
+        let untouched = stage == Stage::Creating && !record(&self.parts.settings, session).is_complete();
+        let contents = if untouched { Contents::Unchanged } else { self.contents(session, &worktree).await };
         let path = worktree.path.clone();
-        match verdict {
-            Verdict::Changed => {
+        match contents {
+            Contents::Changed => {
                 erase_note(&self.parts, session);
                 tracing::warn!(%session, path, "a worktree without a session is left, as there are changes in it");
             }
-            Verdict::Unknown(error) => {
-                tracing::warn!(%session, path, error = told(&error), "a worktree without a session is left");
+            Contents::Unknown(error) => {
+                tracing::warn!(%session, path, error = message_of(&error), "a worktree without a session is left");
             }
-            Verdict::Unchanged => match self.remove(session, worktree).await {
+            Contents::Unchanged => match self.remove(session, worktree).await {
                 Ok(()) => {
-                    if stage == Stage::Making {
+                    if stage == Stage::Creating {
                         // The session never existed, so its directory contains nothing of value.
                         let _ = std::fs::remove_dir_all(self.parts.settings.session_dir(session));
                     }
                     tracing::info!(%session, path, "a worktree without a session was removed");
                 }
                 Err(error) => {
-                    tracing::warn!(%session, path, error = told(&error), "a worktree could not be removed");
+                    tracing::warn!(%session, path, error = message_of(&error), "a worktree could not be removed");
                 }
             },
         }
     }
 }
 
-fn left(worktree: Worktree, error: Option<String>) -> LeftWorktree {
+fn kept_worktree(worktree: Worktree, error: Option<String>) -> LeftWorktree {
     LeftWorktree { path: worktree.path, branch: worktree.branch, kept: true, error }
 }

@@ -2,15 +2,15 @@
 
 use plexus_protocol::Approval;
 
-use super::Talk;
-use super::answering::Asking;
+use super::TerminalSession;
+use super::answering::Awaiting;
 use crate::approve::editable;
 use crate::editor::{self, EditError, Edited};
 use crate::error::ExpectedError;
 use crate::review::{Row, Tone, change};
 use crate::terminal::one_line;
 
-impl Talk<'_> {
+impl TerminalSession<'_> {
     /// Opens the input in an editor and then shows the changes.
     pub(super) async fn edit(
         &mut self,
@@ -23,13 +23,13 @@ impl Talk<'_> {
             Ok(Edited::Changed(input)) => {
                 let mut rows = vec![Row::new(Tone::Strong, "Your changes:")];
                 rows.extend(change::rows_of_edit(approval, &before, &input));
-                self.typed.forget();
-                self.show_pages(&rows, Asking::Changed(input));
+                self.typed.discard();
+                self.show_pages(&rows, Awaiting::Changed(input));
             }
             Err(EditError::Invalid { why, text }) => {
                 self.screen.say(&format!("plexus: this is not a JSON object: {}", one_line(&why, 200)));
-                self.typed.forget();
-                self.asking = Asking::Again(text);
+                self.typed.discard();
+                self.awaiting = Awaiting::Again(text);
             }
             Err(error) => self.cancel_edit(&format!("{error}: ")),
         }
@@ -39,6 +39,6 @@ impl Talk<'_> {
     /// Cancels the edit and shows the approval again, because the editor has used the screen.
     pub(super) fn cancel_edit(&mut self, why: &str) {
         self.screen.say(&format!("plexus: {why}nothing was answered; the approval stays open"));
-        self.next_question();
+        self.show_next();
     }
 }

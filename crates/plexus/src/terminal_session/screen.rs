@@ -8,9 +8,9 @@ use crate::terminal::safe;
 
 /// The reader of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum OutputMode {
     /// A user at a terminal, who can answer.
-    Person,
+    Terminal,
     /// A file or a pipe.
     Plain,
     /// A program.
@@ -30,15 +30,15 @@ pub(crate) enum Bottom {
 
 /// The terminal.
 pub(crate) struct Screen {
-    pub(crate) manner: Manner,
+    pub(crate) output_mode: OutputMode,
     bottom: Bottom,
     /// The text of a block that is still incomplete.
     streamed: String,
 }
 
 impl Screen {
-    pub(crate) fn new(manner: Manner) -> Self {
-        Self { manner, bottom: Bottom::Empty, streamed: String::new() }
+    pub(crate) fn new(output_mode: OutputMode) -> Self {
+        Self { output_mode, bottom: Bottom::Empty, streamed: String::new() }
     }
 
     /// Prints lines of the transcript. The caller has escaped them.
@@ -58,7 +58,7 @@ impl Screen {
     }
 
     /// Prints a text delta.
-    pub(crate) fn piece(&mut self, text: &str) {
+    pub(crate) fn print_delta(&mut self, text: &str) {
         self.clear();
         self.streamed.push_str(text);
         write_out(&safe(text));
@@ -66,17 +66,17 @@ impl Screen {
 
     /// Prints a whole text of which deltas may have been printed.
     pub(crate) fn text(&mut self, shown: &str) {
-        let pieces = std::mem::take(&mut self.streamed);
-        if pieces.is_empty() {
+        let printed = std::mem::take(&mut self.streamed);
+        if printed.is_empty() {
             self.lines(shown);
             return;
         }
-        if let Some(next) = safe(&pieces).strip_prefix(shown).filter(|next| !next.trim().is_empty()) {
+        if let Some(next) = safe(&printed).strip_prefix(shown).filter(|next| !next.trim().is_empty()) {
             // The next text has started.
             self.streamed = next.to_owned();
             return;
         }
-        match shown.strip_prefix(safe(&pieces).trim_end()) {
+        match shown.strip_prefix(safe(&printed).trim_end()) {
             Some(rest) => write_out(&format!("{rest}\n")),
             None => write_out(&format!("\n{shown}\n")),
         }
@@ -85,7 +85,7 @@ impl Screen {
 
     /// Sets the line below the transcript.
     pub(crate) fn set_bottom(&mut self, bottom: Bottom) {
-        if self.manner != Manner::Person || self.bottom == bottom {
+        if self.output_mode != OutputMode::Terminal || self.bottom == bottom {
             return;
         }
         self.clear();
@@ -94,7 +94,7 @@ impl Screen {
     }
 
     /// Whether the line below is a prompt.
-    pub(crate) fn asks(&self) -> bool {
+    pub(crate) fn has_prompt(&self) -> bool {
         matches!(self.bottom, Bottom::Prompt(_))
     }
 
@@ -112,13 +112,16 @@ impl Screen {
 
     fn clear(&self) {
         // There is no line below an incomplete text, and the text must stay.
-        if self.manner == Manner::Person && self.bottom != Bottom::Empty && self.streamed.is_empty() {
+        if self.output_mode == OutputMode::Terminal
+            && self.bottom != Bottom::Empty
+            && self.streamed.is_empty()
+        {
             let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
         }
     }
 
     fn draw(&self) {
-        if self.manner != Manner::Person || !self.streamed.is_empty() {
+        if self.output_mode != OutputMode::Terminal || !self.streamed.is_empty() {
             return;
         }
         if let Bottom::Progress(line) | Bottom::Prompt(line) = &self.bottom {

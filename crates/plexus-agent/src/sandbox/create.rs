@@ -20,7 +20,7 @@ use rustix::process::{
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use super::processes::Creating;
-use super::{Plan, Shown, Signals, Then, scope};
+use super::{AfterCreation, Plan, Signals, VisibleFile, scope};
 
 /// Mount flags for a folder that stays empty.
 const NOTHING_BUT_FILES: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC);
@@ -72,8 +72,8 @@ impl fmt::Display for Step {
 impl Plan {
     /// Creates the sandbox around this process. With a PID namespace, this call returns in a new process, and the
     /// calling process exits.
-    pub(super) fn raise(&self, say: &OwnedFd, then: Then) -> io::Result<()> {
-        let at = |step: Step| write(say, &[step as u8]).map(drop);
+    pub(super) fn create(&self, report: &OwnedFd, then: AfterCreation) -> io::Result<()> {
+        let at = |step: Step| write(report, &[step as u8]).map(drop);
         at(Step::Outer)?;
         self.ids.enter(UnshareFlags::NEWNS)?;
         at(Step::Private)?;
@@ -81,10 +81,10 @@ impl Plan {
         mount_change(c"/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
         self.hide(at)?;
         at(Step::Terminals)?;
-        for place in &self.terminals {
+        for mount_point in &self.terminals {
             // `/dev/ptmx` leads to the file system that is mounted beside it.
             let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
-            mount(c"devpts", place, c"devpts", flags, c"newinstance,ptmxmode=0666,mode=0620")?;
+            mount(c"devpts", mount_point, c"devpts", flags, c"newinstance,ptmxmode=0666,mode=0620")?;
         }
         let creating = match &self.leash {
             Some(leash) => {
@@ -99,8 +99,8 @@ impl Plan {
             at(Step::Processes)?;
             let mounted = creating.mount_proc();
             match then {
-                Then::GoOn => mounted.and_then(|()| creating.become_member(leash))?,
-                Then::GiveUp => {
+                AfterCreation::Continue => mounted.and_then(|()| creating.become_member(leash))?,
+                AfterCreation::Exit => {
                     creating.give_up();
                     mounted?;
                 }
@@ -121,13 +121,13 @@ impl Plan {
     /// Covers the hidden directory at every path that leads to it.
     fn hide(&self, at: impl Fn(Step) -> Result<(), Errno>) -> io::Result<()> {
         at(Step::Cover)?;
-        for folder in &self.fastened {
+        for folder in &self.pinned {
             // A mount point cannot be moved. Hard links across it become impossible too.
             mount_bind_recursive(folder, folder)?;
         }
         // Opened before the cover hides it.
         let held = match &self.show {
-            Some(shown) => Some((shown, shown.hold()?)),
+            Some(shown) => Some((shown, shown.open_detached()?)),
             None => None,
         };
         for cover in &self.covers {
@@ -135,7 +135,7 @@ impl Plan {
         }
         at(Step::Show)?;
         if let Some((shown, held)) = held {
-            shown.put(&held)?;
+            shown.mount_at_path(&held)?;
         }
         for cover in &self.covers {
             mount_remount(cover, MountFlags::BIND | MountFlags::RDONLY | NOTHING_BUT_FILES, c"")?;
@@ -146,8 +146,8 @@ impl Plan {
     }
 
     /// Tries to undo the created sandbox. If that fails, the sandbox holds. The process exits in either case.
-    pub(super) fn tear(&self, say: &OwnedFd) -> Errno {
-        let _ = write(say, &[Step::Hold as u8]);
+    pub(super) fn try_to_undo(&self, report: &OwnedFd) -> Errno {
+        let _ = write(report, &[Step::Hold as u8]);
         for cover in &self.covers {
             for how in [UnmountFlags::empty(), UnmountFlags::DETACH] {
                 if unmount(cover, how).is_ok() {
@@ -158,30 +158,30 @@ impl Plan {
         if self.leash.is_some() && unmount(c"/proc", UnmountFlags::DETACH).is_ok() {
             return Errno::PERM;
         }
-        match write(say, &[Step::Done as u8]) {
+        match write(report, &[Step::Done as u8]) {
             Ok(_) => Errno::CANCELED,
             Err(error) => error,
         }
     }
 }
 
-impl Shown {
+impl VisibleFile {
     /// Opens the file independently of its path.
-    fn hold(&self) -> io::Result<OwnedFd> {
+    fn open_detached(&self) -> io::Result<OwnedFd> {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
         Ok(open_tree(CWD, &self.file, flags)?)
     }
 
     /// Mounts the file at its original path, read-only.
-    fn put(&self, held: &OwnedFd) -> io::Result<()> {
+    fn mount_at_path(&self, held: &OwnedFd) -> io::Result<()> {
         for folder in &self.folders {
             match mkdir(folder, Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        let place = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        drop(open(&self.file, place, Mode::RUSR | Mode::WUSR)?);
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        drop(open(&self.file, flags, Mode::RUSR | Mode::WUSR)?);
         move_mount(held, c"", CWD, &self.file, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
         mount_remount(&self.file, MountFlags::BIND | MountFlags::RDONLY | NOTHING_BUT_FILES, c"")?;
         Ok(())
@@ -229,13 +229,13 @@ impl Ids {
     /// Only a process outside can map all ids, so a temporary helper that stays outside does it.
     fn enter(&self, more: UnshareFlags) -> io::Result<()> {
         let this = open(c"/proc/self", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        let (heard, tell) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (receiver, sender) = pipe_with(PipeFlags::CLOEXEC)?;
         // SAFETY: this process is itself a fork with one thread. The helper makes system calls and leaves by `_exit`.
         let helper = match unsafe { libc::fork() } {
             0 => {
-                drop(tell);
-                let told = read(&heard, &mut [0; 1]);
-                let code = match told {
+                drop(sender);
+                let signal = read(&receiver, &mut [0; 1]);
+                let code = match signal {
                     Ok(1) => self.write(&this).map_or_else(Errno::raw_os_error, |()| 0),
                     _ => Errno::CANCELED.raw_os_error(),
                 };
@@ -250,8 +250,8 @@ impl Ids {
             // The keeper is not dumpable, and this process inherits that. The helper must write to this process's
             // `/proc` files.
             .and_then(|()| set_dumpable_behavior(DumpableBehavior::Dumpable))
-            .and_then(|()| write(&tell, b".").map(drop));
-        drop(tell);
+            .and_then(|()| write(&sender, b".").map(drop));
+        drop(sender);
         let ended = retry_on_intr(|| waitpid(Some(helper), WaitOptions::empty()))?;
         entered?;
         match ended.and_then(|(_, status)| status.exit_status()) {
@@ -262,15 +262,15 @@ impl Ids {
 
     /// Maps the ids of the process with this `/proc` directory: all of them if permitted, otherwise only our own.
     fn write(&self, process: &OwnedFd) -> Result<(), Errno> {
-        let put = |file: &std::ffi::CStr, text: &[u8]| {
+        let write_to = |file: &std::ffi::CStr, text: &[u8]| {
             let file = openat(process, file, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
             write(&file, text).map(drop)
         };
-        put(c"uid_map", &self.users.all).or_else(|_| put(c"uid_map", &self.users.own))?;
-        put(c"gid_map", &self.groups.all).or_else(|_| {
+        write_to(c"uid_map", &self.users.all).or_else(|_| write_to(c"uid_map", &self.users.own))?;
+        write_to(c"gid_map", &self.groups.all).or_else(|_| {
             // A process that could drop a group there might gain access to files that deny that group here.
-            put(c"setgroups", b"deny")?;
-            put(c"gid_map", &self.groups.own)
+            write_to(c"setgroups", b"deny")?;
+            write_to(c"gid_map", &self.groups.own)
         })
     }
 }

@@ -4,18 +4,18 @@
 use std::collections::VecDeque;
 
 /// The capacity in blocks of lines; above it, the oldest are dropped.
-const MOST: usize = 500;
+const MAX_BLOCKS: usize = 500;
 
 /// The buffered lines.
 #[derive(Debug, Default)]
-pub(super) struct Later {
+pub(super) struct HeldLines {
     blocks: VecDeque<String>,
     left_out: usize,
 }
 
-impl Later {
+impl HeldLines {
     pub(super) fn push(&mut self, lines: String) {
-        if self.blocks.len() == MOST {
+        if self.blocks.len() == MAX_BLOCKS {
             self.blocks.pop_front();
             self.left_out += 1;
         }
@@ -38,15 +38,15 @@ mod tests {
 
     #[test]
     fn lines_keep_their_order_and_dropped_lines_are_counted() {
-        let mut later = Later::default();
-        assert_eq!(later.take(), None);
-        for number in 0..MOST + 2 {
-            later.push(number.to_string());
+        let mut held_lines = HeldLines::default();
+        assert_eq!(held_lines.take(), None);
+        for number in 0..MAX_BLOCKS + 2 {
+            held_lines.push(number.to_string());
         }
-        let all = later.take().unwrap();
+        let all = held_lines.take().unwrap();
         let lines: Vec<&str> = all.lines().collect();
         assert!(lines[0].contains("2 earlier events"), "{}", lines[0]);
-        assert_eq!((lines[1], lines[MOST]), ("2", (MOST + 1).to_string().as_str()));
-        assert_eq!(later.take(), None);
+        assert_eq!((lines[1], lines[MAX_BLOCKS]), ("2", (MAX_BLOCKS + 1).to_string().as_str()));
+        assert_eq!(held_lines.take(), None);
     }
 }

@@ -8,7 +8,7 @@ use plexus_agent::{Protection, SandboxState};
 use plexus_core::{SandboxSetting, find_bash, granted_before, regain_sandbox};
 use plexus_server::Config;
 
-use super::{Finding, note, ok, wrong};
+use super::{Finding, note, ok, problem};
 
 const SEE_SANDBOX: &str = "see \"The sandbox\" in docs/configuration.md";
 
@@ -18,14 +18,14 @@ pub(super) fn data_dir(dir: &Path) -> Finding {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             ok(WHAT, format!("{} will be created at the first start", dir.display()))
         }
-        Err(error) => wrong(WHAT, format!("{}: {error}", dir.display()), "choose another with --data-dir"),
+        Err(error) => problem(WHAT, format!("{}: {error}", dir.display()), "choose another with --data-dir"),
         Ok(found) if !found.is_dir() => {
-            wrong(WHAT, format!("{} is not a directory", dir.display()), "choose another with --data-dir")
+            problem(WHAT, format!("{} is not a directory", dir.display()), "choose another with --data-dir")
         }
         Ok(found) => open_to_others(&found).map_or_else(
             || ok(WHAT, dir.display().to_string()),
             |(found, fix)| {
-                wrong(WHAT, format!("{} {found}", dir.display()), format!("{fix} {}", dir.display()))
+                problem(WHAT, format!("{} {found}", dir.display()), format!("{fix} {}", dir.display()))
             },
         ),
     }
@@ -44,7 +44,7 @@ pub(super) fn private_files(dir: &Path) -> impl Iterator<Item = Finding> {
     let paths = ["operator.token", "identity.key", "hub.sock"].map(|name| dir.join(name));
     paths.into_iter().filter_map(|path| {
         let (found, fix) = open_to_others(&path.symlink_metadata().ok()?)?;
-        Some(wrong("files", format!("{} {found}", path.display()), format!("{fix} {}", path.display())))
+        Some(problem("files", format!("{} {found}", path.display()), format!("{fix} {}", path.display())))
     })
 }
 
@@ -69,13 +69,13 @@ pub(super) fn sandbox(config: &Config, dir: &Path) -> Vec<Finding> {
             protection("descriptors", "an agent's commands cannot use its streams or trace it", descriptors),
             protection("memory", "an agent's commands cannot write its memory", memory),
         ],
-        (_, SandboxState::None { reason }) if !before.is_empty() => vec![wrong(
+        (_, SandboxState::None { reason }) if !before.is_empty() => vec![problem(
             "sandbox",
             format!("no agent can start, because this system denies a part of the sandbox: {reason}"),
             regain_sandbox(dir),
         )],
         (SandboxSetting::Required, SandboxState::None { reason }) => {
-            vec![wrong("sandbox", format!("required, but this system does not support it: {reason}"), fix)]
+            vec![problem("sandbox", format!("required, but this system does not support it: {reason}"), fix)]
         }
         (SandboxSetting::Wanted, SandboxState::None { reason }) => vec![note(
             "sandbox",
@@ -128,14 +128,14 @@ pub(super) fn disk(config: &Config, dir: &Path) -> Finding {
                 amount(free),
                 amount(reserve)
             );
-            wrong("disk", found, "free some space, or set `reserve_mb` under [limits] in plexus.toml")
+            problem("disk", found, "free some space, or set `reserve_mb` under [limits] in plexus.toml")
         }
         Ok(free) if free < reserve.saturating_mul(4) => {
             note("disk", format!("{} free", amount(free)), "free some space")
         }
         Ok(free) => ok("disk", format!("{} free", amount(free))),
         Err(error) => {
-            wrong("disk", format!("{}: {error}", existing.display()), "choose another with --data-dir")
+            problem("disk", format!("{}: {error}", existing.display()), "choose another with --data-dir")
         }
     }
 }

@@ -18,40 +18,42 @@ use crate::remember;
 use crate::review::Reviewed;
 
 /// The hub, and the channel for its responses.
-pub(crate) struct Outside {
+pub(crate) struct HubCalls {
     dir: PathBuf,
-    tell: Sender<Event>,
+    events: Sender<Event>,
     calls: JoinSet<()>,
     log: JoinSet<()>,
 }
 
-impl Outside {
+impl HubCalls {
     /// For the hub of this data directory.
-    pub(crate) fn new(dir: PathBuf, tell: Sender<Event>) -> Self {
-        Self { dir, tell, calls: JoinSet::new(), log: JoinSet::new() }
+    pub(crate) fn new(dir: PathBuf, events: Sender<Event>) -> Self {
+        Self { dir, events, calls: JoinSet::new(), log: JoinSet::new() }
     }
 
     /// Follows the log of this session only.
     pub(crate) fn follow(&mut self, session: Option<SessionId>) {
         self.log.abort_all();
         if let Some(session) = session {
-            self.log.spawn(feed::log(self.client(), session, self.tell.clone()));
+            self.log.spawn(feed::log(self.client(), session, self.events.clone()));
         }
     }
 
     /// Reads an approval in full.
     pub(crate) fn read(&mut self, id: ApprovalId) {
-        let (client, tell) = (self.client(), self.tell.clone());
+        let (client, events) = (self.client(), self.events.clone());
         self.calls.spawn(async move {
-            let event = match soon(&client, "loopback.get", json!({"approval_id": id, "context": true})).await
-            {
-                Ok(got) => match Reviewed::read(got) {
-                    Ok(reviewed) => Event::Read(Box::new(reviewed)),
+            let event =
+                match call_with_timeout(&client, "loopback.get", json!({"approval_id": id, "context": true}))
+                    .await
+                {
+                    Ok(response) => match Reviewed::read(response) {
+                        Ok(reviewed) => Event::Read(Box::new(reviewed)),
+                        Err(error) => Event::NotRead(id, error.to_string()),
+                    },
                     Err(error) => Event::NotRead(id, error.to_string()),
-                },
-                Err(error) => Event::NotRead(id, error.to_string()),
-            };
-            let _ = tell.send(event).await;
+                };
+            let _ = events.send(event).await;
         });
     }
 
@@ -63,7 +65,7 @@ impl Outside {
         answers: Option<ApprovalId>,
         done: String,
     ) {
-        let (client, tell) = (self.client(), self.tell.clone());
+        let (client, events) = (self.client(), self.events.clone());
         // Remove finished tasks, so that they do not accumulate.
         while self.calls.try_join_next().is_some() {}
         let hub = HubClient { client: client.clone(), dir: self.dir.clone() };
@@ -71,19 +73,19 @@ impl Outside {
             if let (Some(id), Some(rule)) = (answers, params["remember"]["rule"].as_str())
                 && let Err(error) = remember::check_alone(&hub, id, rule).await
             {
-                let _ = tell.send(Event::NotAnswered(id, error.to_string())).await;
+                let _ = events.send(Event::NotAnswered(id, error.to_string())).await;
                 return;
             }
-            let event = match (soon(&client, method, params).await, answers) {
+            let event = match (call_with_timeout(&client, method, params).await, answers) {
                 (Ok(answer), _) if answer["type"] == "already_resolved" => {
-                    let first = before(&client, answers).await;
+                    let first = earlier_resolution(&client, answers).await;
                     Event::Outcome(format!("{first}. Your answer came too late and did not count."))
                 }
                 (Ok(_), _) => Event::Outcome(done),
                 (Err(error), Some(id)) => Event::NotAnswered(id, error.to_string()),
                 (Err(error), None) => Event::Outcome(error.to_string()),
             };
-            let _ = tell.send(event).await;
+            let _ = events.send(event).await;
         });
     }
 
@@ -93,7 +95,7 @@ impl Outside {
 }
 
 /// Calls a method that needs no waiting, with a time limit.
-async fn soon(client: &Client, method: &str, params: Value) -> Result<Value, CallError> {
+async fn call_with_timeout(client: &Client, method: &str, params: Value) -> Result<Value, CallError> {
     let answer = tokio::time::timeout(ANSWERED_WITHIN, client.call(method, params)).await;
     answer.unwrap_or_else(|_| {
         Err(CallError::Lost("it does not respond; it may have handled the call".to_owned()))
@@ -101,9 +103,9 @@ async fn soon(client: &Client, method: &str, params: Value) -> Result<Value, Cal
 }
 
 /// How an approval was resolved before this answer.
-async fn before(client: &Client, id: Option<ApprovalId>) -> String {
-    let got = soon(client, "loopback.get", json!({"approval_id": id})).await.ok();
+async fn earlier_resolution(client: &Client, id: Option<ApprovalId>) -> String {
+    let response = call_with_timeout(client, "loopback.get", json!({"approval_id": id})).await.ok();
     let approval: Option<Approval> =
-        got.and_then(|mut got| serde_json::from_value(got["approval"].take()).ok());
+        response.and_then(|mut response| serde_json::from_value(response["approval"].take()).ok());
     approval.map_or_else(|| "It is no longer open".to_owned(), |approval| ending(&approval))
 }

@@ -12,19 +12,19 @@ use hyper::body::{Frame, SizeHint};
 /// The largest piece that the body yields at once.
 const PIECE: usize = 16 * 1024;
 
-/// A response that holds `kept` until its body is written or dropped.
-pub(crate) fn keeping<K: Send + Unpin + 'static>(response: Response, kept: K) -> Response {
-    response.map(|body| Body::new(Keeping { body, piece: Bytes::new(), kept: Some(kept) }))
+/// A response that holds `held` until its body is written or dropped.
+pub(crate) fn holding<K: Send + Unpin + 'static>(response: Response, held: K) -> Response {
+    response.map(|body| Body::new(HoldingBody { body, piece: Bytes::new(), held: Some(held) }))
 }
 
-struct Keeping<K> {
+struct HoldingBody<K> {
     body: Body,
     /// The rest of the last piece of `body`.
     piece: Bytes,
-    kept: Option<K>,
+    held: Option<K>,
 }
 
-impl<K: Unpin> HttpBody for Keeping<K> {
+impl<K: Unpin> HttpBody for HoldingBody<K> {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -39,7 +39,7 @@ impl<K: Unpin> HttpBody for Keeping<K> {
                 Some(Ok(Err(other))) => return Poll::Ready(Some(Ok(other))),
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None => {
-                    self.kept = None;
+                    self.held = None;
                     return Poll::Ready(None);
                 }
             }
@@ -71,10 +71,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_answer_is_whole_and_keeps_its_place_until_its_last_piece() {
-        let (kept, mut gone) = tokio::sync::oneshot::channel::<()>();
+    async fn a_response_is_complete_and_holds_its_resources_until_its_last_piece() {
+        let (held, mut gone) = tokio::sync::oneshot::channel::<()>();
         let whole: Bytes = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
-        let mut body = keeping(whole.clone().into_response(), kept).into_body();
+        let mut body = holding(whole.clone().into_response(), held).into_body();
         assert_eq!(body.size_hint().exact(), Some(400_000), "its length is still known");
         let mut read = Vec::new();
         while let Some(frame) = body.frame().await {

@@ -5,18 +5,18 @@ use plexus_protocol::{Approval, ApprovalStatus, Decider, SessionId};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::Talk;
-use super::answering::Asking;
-use super::screen::Manner;
+use super::TerminalSession;
+use super::answering::Awaiting;
+use super::screen::OutputMode;
 use crate::error::ExpectedError;
 use crate::follow::StreamItem;
 use crate::outcome::Resolution;
 use crate::{outcome, output};
 
-impl Talk<'_> {
+impl TerminalSession<'_> {
     /// Handles an event of the session. Returns the status of its turn if the conversation ends with it.
-    pub(super) async fn hear(&mut self, told: StreamItem) -> Result<Option<Status>, ExpectedError> {
-        let (kind, data) = match told {
+    pub(super) async fn on_event(&mut self, item: StreamItem) -> Result<Option<Status>, ExpectedError> {
+        let (kind, data) = match item {
             StreamItem::Event { kind, data } => (kind, data),
             StreamItem::Connected => return Ok(None),
             StreamItem::Disconnected => {
@@ -25,7 +25,7 @@ impl Talk<'_> {
             }
         };
         if kind.as_deref() == Some("delta") {
-            self.piece(&data);
+            self.print_delta(&data);
             return Ok(None);
         }
         let event = &data["event"];
@@ -39,17 +39,17 @@ impl Talk<'_> {
             self.held.clear();
         }
         self.show(&data, what);
-        self.count(event, what);
+        self.track_call(event, what);
         match what {
             "tool_result" => {
-                if self.tools.is_empty() && !self.held.is_empty() && self.asking == Asking::Nothing {
-                    self.screen.piece(&std::mem::take(&mut self.held));
+                if self.tools.is_empty() && !self.held.is_empty() && self.awaiting == Awaiting::Nothing {
+                    self.screen.print_delta(&std::mem::take(&mut self.held));
                 }
                 Ok(None)
             }
             "approval_requested" => {
                 let id = event["approval_id"].as_str().unwrap_or_default();
-                self.ask_about(id.to_owned()).await?;
+                self.fetch_approval(id.to_owned()).await?;
                 Ok(None)
             }
             "approval_resolved" => {
@@ -73,7 +73,7 @@ impl Talk<'_> {
     }
 
     /// Tracks the calls that have no result yet.
-    pub(super) fn count(&mut self, event: &Value, what: &str) {
+    pub(super) fn track_call(&mut self, event: &Value, what: &str) {
         let call = event["tool_use_id"].as_str().unwrap_or_default();
         match what {
             "tool_use" => drop(self.tools.insert(call.to_owned())),
@@ -83,19 +83,19 @@ impl Talk<'_> {
     }
 
     pub(super) fn show(&mut self, data: &Value, what: &str) {
-        if self.screen.manner == Manner::Json {
+        if self.screen.output_mode == OutputMode::Json {
             output::json_line(data);
             return;
         }
         // At a terminal the approval itself is shown.
-        if what == "approval_requested" && self.screen.manner == Manner::Person {
+        if what == "approval_requested" && self.screen.output_mode == OutputMode::Terminal {
             return;
         }
         let Some(lines) = self.shown.event(&data["event"]) else { return };
         if matches!(what, "complete" | "error") {
-            self.show_later();
-        } else if self.asking != Asking::Nothing {
-            self.later.push(lines);
+            self.show_held_lines();
+        } else if self.awaiting != Awaiting::Nothing {
+            self.held_lines.push(lines);
             return;
         }
         match what {
@@ -105,18 +105,18 @@ impl Talk<'_> {
     }
 
     /// Shows the lines that were held back while an approval was on the screen.
-    pub(super) fn show_later(&mut self) {
-        if let Some(lines) = self.later.take() {
+    pub(super) fn show_held_lines(&mut self) {
+        if let Some(lines) = self.held_lines.take() {
             self.screen.lines(&lines);
         }
     }
 
-    fn piece(&mut self, delta: &Value) {
-        let alone = self.screen.manner == Manner::Person && self.asking == Asking::Nothing;
+    fn print_delta(&mut self, delta: &Value) {
+        let alone = self.screen.output_mode == OutputMode::Terminal && self.awaiting == Awaiting::Nothing;
         let text = delta["event"]["delta"]["text"].as_str();
         if let Some(text) = text.filter(|_| alone && delta["parent_tool_use_id"].is_null()) {
             if self.tools.is_empty() {
-                self.screen.piece(text);
+                self.screen.print_delta(text);
             } else {
                 self.held.push_str(text);
             }
@@ -130,12 +130,12 @@ impl Talk<'_> {
         let poll = json!({"session_id": self.id, "turn": turn, "from_seq": next, "limit": 1});
         let PollResult::Ok { status, .. } = self.hub.call("claudecode.poll", poll).await?;
         self.status = status;
-        Ok(self.over(turn))
+        Ok(self.final_status(turn))
     }
 
     /// Handles a new or resolved approval of a session below this one.
-    pub(super) async fn hear_below(&mut self, told: StreamItem) -> Result<(), ExpectedError> {
-        let StreamItem::Event { data, .. } = told else { return Ok(()) };
+    pub(super) async fn on_approval_event(&mut self, item: StreamItem) -> Result<(), ExpectedError> {
+        let StreamItem::Event { data, .. } = item else { return Ok(()) };
         let Ok(approval) = serde_json::from_value::<Approval>(data["approval"].clone()) else {
             return Ok(());
         };
@@ -146,7 +146,7 @@ impl Talk<'_> {
             && approval.asked_of == plexus_protocol::AskedOf::Operator
             && self.is_below(approval.session_id).await?
         {
-            self.ask_about(id).await?;
+            self.fetch_approval(id).await?;
         }
         Ok(())
     }
@@ -154,7 +154,8 @@ impl Talk<'_> {
     /// Adds the open approvals of sessions below this one.
     pub(crate) async fn add_pending(&mut self, pending: Vec<Approval>) -> Result<(), ExpectedError> {
         for approval in pending {
-            self.hear_below(StreamItem::Event { kind: None, data: json!({"approval": approval}) }).await?;
+            self.on_approval_event(StreamItem::Event { kind: None, data: json!({"approval": approval}) })
+                .await?;
         }
         Ok(())
     }

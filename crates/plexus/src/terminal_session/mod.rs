@@ -1,11 +1,11 @@
 //! Follows a session at the terminal, for `plexus run` and `plexus attach`. One loop receives the events of the session, the approvals of
-//! sessions below it, the keyboard and Ctrl-C. `hearing` handles events, `answering` handles typed lines.
+//! sessions below it, the keyboard and Ctrl-C. `events` handles events, `answering` handles typed lines.
 
 mod answering;
 mod connection;
 mod editing;
-mod hearing;
-mod later;
+mod events;
+mod held_lines;
 mod question;
 mod screen;
 
@@ -19,19 +19,19 @@ use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
-use self::answering::Asking;
-use self::later::Later;
-pub(crate) use self::screen::Manner;
+use self::answering::Awaiting;
+use self::held_lines::HeldLines;
+pub(crate) use self::screen::OutputMode;
 use self::screen::{Bottom, Screen};
 use crate::error::{ExpectedError, system};
-use crate::follow::Follower;
+use crate::follow::{EventPosition, Follower};
 use crate::hub::{HubClient, JsonArg};
 use crate::ls;
 use crate::review::Reviewed;
 use crate::show::Events;
-use crate::stored::Stored;
+use crate::stored::StoredEvents;
 use crate::terminal::{age, hub_advice};
-use crate::typed::{Typed, Unasked};
+use crate::typed::{Typed, UnpromptedInput};
 
 /// How often the status line is redrawn.
 const TICK: Duration = Duration::from_secs(1);
@@ -67,18 +67,18 @@ pub(crate) struct Start {
 }
 
 /// The reader of the output.
-pub(crate) fn manner(json: JsonArg) -> Manner {
+pub(crate) fn output_mode(json: JsonArg) -> OutputMode {
     if json.json {
-        Manner::Json
+        OutputMode::Json
     } else if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
-        Manner::Person
+        OutputMode::Terminal
     } else {
-        Manner::Plain
+        OutputMode::Plain
     }
 }
 
 /// A conversation with a session.
-pub(crate) struct Talk<'a> {
+pub(crate) struct TerminalSession<'a> {
     hub: &'a HubClient,
     id: SessionId,
     name: String,
@@ -89,10 +89,10 @@ pub(crate) struct Talk<'a> {
     open: VecDeque<Reviewed>,
     /// Ids of approvals that could not be read yet.
     unread: VecDeque<String>,
-    asking: Asking,
+    awaiting: Awaiting,
     connection: Connection,
     /// When the hub was disconnected last.
-    lost_at: Instant,
+    disconnected_at: Instant,
     /// Formats events, and keeps what later events refer to.
     shown: Events,
     turn: u64,
@@ -104,29 +104,29 @@ pub(crate) struct Talk<'a> {
     /// Text deltas that overtook the result of such a call, because deltas are not stored before they are sent.
     held: String,
     /// Lines that wait until the approval on the screen is answered.
-    later: Later,
+    held_lines: HeldLines,
     /// Ctrl-C was pressed in this turn.
     interrupting: bool,
     /// Stdin has ended or is not a terminal.
-    deaf: bool,
+    input_closed: bool,
     /// The turn and event to continue from.
-    next: (u64, u64),
+    next: EventPosition,
 }
 
-impl<'a> Talk<'a> {
-    pub(crate) fn new(hub: &'a HubClient, start: &Start, manner: Manner) -> Self {
+impl<'a> TerminalSession<'a> {
+    pub(crate) fn new(hub: &'a HubClient, start: &Start, output_mode: OutputMode) -> Self {
         Self {
             hub,
             id: start.id,
             name: start.name.clone(),
             purpose: start.purpose,
-            screen: Screen::new(manner),
+            screen: Screen::new(output_mode),
             typed: Typed::new(),
             open: VecDeque::new(),
             unread: VecDeque::new(),
-            asking: Asking::Nothing,
+            awaiting: Awaiting::Nothing,
             connection: Connection::Live,
-            lost_at: Instant::now(),
+            disconnected_at: Instant::now(),
             shown: Events::default(),
             turn: start.turn,
             status: start.status,
@@ -134,10 +134,10 @@ impl<'a> Talk<'a> {
             cost_usd: start.cost_usd,
             tools: BTreeSet::new(),
             held: String::new(),
-            later: Later::default(),
+            held_lines: HeldLines::default(),
             interrupting: false,
-            deaf: manner != Manner::Person,
-            next: (1, 0),
+            input_closed: output_mode != OutputMode::Terminal,
+            next: EventPosition::START,
         }
     }
 
@@ -145,20 +145,20 @@ impl<'a> Talk<'a> {
     /// ended is not shown as running.
     pub(crate) async fn catch_up(&mut self) -> Result<(), ExpectedError> {
         let counted = !self.busy();
-        let mut rest = Stored::of(self.id, self.turn);
+        let mut rest = StoredEvents::of(self.id, self.turn);
         while let Some(page) = rest.page(self.hub).await? {
-            for told in page.events {
-                let event = &told["event"];
+            for item in page.events {
+                let event = &item["event"];
                 let what = event["type"].as_str().unwrap_or_default().to_owned();
-                self.count(event, &what);
+                self.track_call(event, &what);
                 if !counted {
                     self.cost_usd += event["cost_usd"].as_f64().unwrap_or(0.0);
                 }
-                self.show(&told, &what);
+                self.show(&item, &what);
             }
             self.status = page.status;
             for approval in page.pending {
-                self.ask_about(approval.id.to_string()).await?;
+                self.fetch_approval(approval.id.to_string()).await?;
             }
         }
         self.next = rest.next();
@@ -166,14 +166,14 @@ impl<'a> Talk<'a> {
     }
 
     /// Runs the conversation and returns the status of the latest turn. Lines typed meanwhile do not reach the shell.
-    pub(crate) async fn go_on(&mut self, start: &Start) -> Result<Status, ExpectedError> {
-        let ended = self.talk(start).await;
-        self.typed.forget_at_end();
+    pub(crate) async fn run(&mut self, start: &Start) -> Result<Status, ExpectedError> {
+        let ended = self.event_loop(start).await;
+        self.typed.discard_at_end();
         ended
     }
 
-    async fn talk(&mut self, start: &Start) -> Result<Status, ExpectedError> {
-        if let Some(status) = self.over(self.turn) {
+    async fn event_loop(&mut self, start: &Start) -> Result<Status, ExpectedError> {
+        if let Some(status) = self.final_status(self.turn) {
             return Ok(status);
         }
         let mut events = Follower::session(&self.hub.client, self.id, self.next);
@@ -181,30 +181,30 @@ impl<'a> Talk<'a> {
         let mut ctrl_c = interrupts()?;
         let mut ticks = tokio::time::interval(TICK);
         loop {
-            let wanted = self.asking != Asking::Nothing || self.purpose == Purpose::Stay;
-            let listening = !self.deaf && self.connection == Connection::Live && wanted;
+            let wanted = self.awaiting != Awaiting::Nothing || self.purpose == Purpose::Stay;
+            let listening = !self.input_closed && self.connection == Connection::Live && wanted;
             let ended = tokio::select! {
-                told = events.next() => self.hear(told.map_err(|error| self.hub.explain(error))?).await?,
-                told = below.next() => {
-                    self.hear_below(told.map_err(|error| self.hub.explain(error))?).await?;
+                item = events.next() => self.on_event(item.map_err(|error| self.hub.explain(error))?).await?,
+                item = below.next() => {
+                    self.on_approval_event(item.map_err(|error| self.hub.explain(error))?).await?;
                     None
                 }
                 line = self.typed.line(), if listening => match line {
                     Some(line) => {
                         self.screen.typed();
-                        self.take(line).await?;
+                        self.handle_line(line).await?;
                         // Ctrl-C in an editor was for the editor.
                         ctrl_c = interrupts()?;
                         None
                     }
                     None if self.purpose == Purpose::Stay => Some(self.status),
                     None => {
-                        self.deaf = true;
+                        self.input_closed = true;
                         self.leave_open();
                         None
                     }
                 },
-                _ = ctrl_c.recv() => self.stop_short()?,
+                _ = ctrl_c.recv() => self.on_ctrl_c()?,
                 _ = ticks.tick() => {
                     if self.connection == Connection::Lost {
                         self.reconnect().await?;
@@ -224,7 +224,9 @@ impl<'a> Talk<'a> {
 
     /// Reports a line that was typed without a prompt. It is discarded, so that it does not reach the shell.
     fn refuse_messages(&mut self) {
-        if self.screen.manner == Manner::Person && self.typed.forget_unasked() == Unasked::Lines {
+        if self.screen.output_mode == OutputMode::Terminal
+            && self.typed.discard_unprompted() == UnpromptedInput::Lines
+        {
             let name = &self.name;
             self.screen.say(&format!("plexus: run takes no messages; `plexus attach {name}` sends one"));
         }
@@ -236,23 +238,23 @@ impl<'a> Talk<'a> {
 
     fn draw_bottom(&mut self) {
         if self.connection == Connection::Lost {
-            let advice = hub_advice(self.lost_at.elapsed().as_secs());
+            let advice = hub_advice(self.disconnected_at.elapsed().as_secs());
             self.screen.set_bottom(Bottom::Progress(format!("[disconnected]{advice} ")));
-        } else if let Some(prompt) = self.asking.prompt(self.open.front().map(|open| &open.approval)) {
+        } else if let Some(prompt) = self.awaiting.prompt(self.open.front().map(|open| &open.approval)) {
             // Drawn once, because the typed text follows it.
-            if !self.screen.asks() {
+            if !self.screen.has_prompt() {
                 self.screen.set_bottom(Bottom::Prompt(prompt));
             }
         } else if self.busy() {
             let (state, age) = (ls::status(self.status), age(self.since.elapsed().as_secs()));
             self.screen.set_bottom(Bottom::Progress(format!("[{state}, {age}, ${:.4}] ", self.cost_usd)));
-        } else if self.purpose == Purpose::Stay && !self.screen.asks() {
+        } else if self.purpose == Purpose::Stay && !self.screen.has_prompt() {
             self.screen.set_bottom(Bottom::Prompt(format!("{}> ", self.name)));
         }
     }
 
     /// The status of this turn, if the conversation ends with it.
-    fn over(&self, turn: u64) -> Option<Status> {
+    fn final_status(&self, turn: u64) -> Option<Status> {
         match self.purpose {
             Purpose::Turn(awaited) => (turn >= awaited && !self.busy()).then_some(self.status),
             Purpose::Stay => None,
@@ -260,7 +262,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Handles Ctrl-C: the first one interrupts the turn, the second one leaves.
-    fn stop_short(&mut self) -> Result<Option<Status>, ExpectedError> {
+    fn on_ctrl_c(&mut self) -> Result<Option<Status>, ExpectedError> {
         if !self.busy() && self.purpose == Purpose::Stay {
             return Ok(Some(self.status));
         }

@@ -5,27 +5,27 @@ use plexus_protocol::claudecode::Status;
 use plexus_protocol::{Approval, ApprovalKind, ApprovalStatus, Object};
 use serde_json::{Value, json};
 
-use super::question::{self, Said};
-use super::screen::{Bottom, Manner};
-use super::{Purpose, Talk};
+use super::question::{self, TypedAnswer};
+use super::screen::{Bottom, OutputMode};
+use super::{Purpose, TerminalSession};
 use crate::approve::allow;
 use crate::client::CallError;
 use crate::error::ExpectedError;
 use crate::outcome::{self, Outcome};
 use crate::review::page::height_above;
-use crate::review::question::{Reply, questions, send_own_words};
+use crate::review::question::{Reply, confirm_free_text, questions};
 use crate::review::width::exact;
-use crate::review::{self, Reading, Reviewed, Row};
+use crate::review::{self, Pager, Reviewed, Row};
 use crate::terminal::{now, one_line, size};
 use crate::{remember, show};
 
 /// How the next typed line is interpreted.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Asking {
+pub(super) enum Awaiting {
     /// There is no prompt.
     Nothing,
     /// As a command for the next page; the prompt after the last page.
-    Pages(Reading, Box<Asking>),
+    Pages(Pager, Box<Awaiting>),
     /// As a decision.
     Decision,
     /// As a rule; an empty line stands for this one.
@@ -33,22 +33,22 @@ pub(super) enum Asking {
     /// As an answer to a question; these were given already.
     Answers(Object),
     /// Whether to send this text, which is not one of the options, as the next answer.
-    OwnWords(Object, String),
+    FreeText(Object, String),
     /// Whether to edit this text again.
     Again(String),
     /// Whether to allow the call with this input.
     Changed(Object),
 }
 
-impl Asking {
+impl Awaiting {
     /// The prompt.
     pub(super) fn prompt(&self, approval: Option<&Approval>) -> Option<String> {
         Some(match self {
             Self::Nothing => return None,
-            Self::Pages(reading, next) => {
+            Self::Pages(pager, next) => {
                 let others =
                     if matches!(**next, Self::Changed(_)) { "q cancels" } else { "n denies, s skips" };
-                format!("-- {}; Enter shows more, {others}: ", reading.progress())
+                format!("-- {}; Enter shows more, {others}: ", pager.progress())
             }
             Self::Decision => "Allow it? y, n, n WHY, e(dit), a(lways), s(kip): ".to_owned(),
             Self::Answers(given) => {
@@ -61,7 +61,7 @@ impl Asking {
                     .trim_start()
                     .to_owned()
             }
-            Self::OwnWords(_, words) => send_own_words(words),
+            Self::FreeText(_, words) => confirm_free_text(words),
             // In full, because it allows future calls.
             Self::Rule(Some(rule)) => format!("Rule to remember (q cancels) [{}]: ", exact(rule)),
             Self::Rule(None) => "Rule to remember, such as Bash(make:*) (q cancels): ".to_owned(),
@@ -71,9 +71,9 @@ impl Asking {
     }
 }
 
-impl Talk<'_> {
+impl TerminalSession<'_> {
     /// Adds an approval of the session or of a session below it.
-    pub(super) fn ask(&mut self, reviewed: Reviewed) {
+    pub(super) fn add_approval(&mut self, reviewed: Reviewed) {
         let approval = &reviewed.approval;
         let known = self.open.iter().any(|open| open.approval.id == approval.id);
         if approval.status != ApprovalStatus::Pending || known {
@@ -82,19 +82,19 @@ impl Talk<'_> {
         if approval.session_id == self.id {
             self.status = Status::AwaitingPermission;
         }
-        if self.deaf {
-            self.elsewhere(&reviewed.approval);
+        if self.input_closed {
+            self.print_answer_command(&reviewed.approval);
             return;
         }
         self.open.push_back(reviewed);
         if self.open.len() == 1 {
-            self.next_question();
+            self.show_next();
         }
     }
 
     /// Prints the command that answers an approval.
-    fn elsewhere(&mut self, approval: &Approval) {
-        if self.screen.manner == Manner::Json {
+    fn print_answer_command(&mut self, approval: &Approval) {
+        if self.screen.output_mode == OutputMode::Json {
             return;
         }
         let id = approval.id.to_string();
@@ -107,121 +107,121 @@ impl Talk<'_> {
 
     /// Leaves all approvals open, because nothing can be typed here any more.
     pub(super) fn leave_open(&mut self) {
-        self.asking = Asking::Nothing;
-        self.show_later();
+        self.awaiting = Awaiting::Nothing;
+        self.show_held_lines();
         for reviewed in std::mem::take(&mut self.open) {
-            self.elsewhere(&reviewed.approval);
+            self.print_answer_command(&reviewed.approval);
         }
     }
 
     /// Shows the first open approval from its beginning.
-    pub(super) fn next_question(&mut self) {
+    pub(super) fn show_next(&mut self) {
         self.screen.set_bottom(Bottom::Empty);
-        self.show_later();
+        self.show_held_lines();
         let Some(reviewed) = self.open.front() else {
-            self.asking = Asking::Nothing;
+            self.awaiting = Awaiting::Nothing;
             if self.status == Status::AwaitingPermission {
                 self.status = Status::Running;
             }
             return;
         };
         let next = match reviewed.approval.kind {
-            ApprovalKind::Question => Asking::Answers(Object::new()),
-            _ => Asking::Decision,
+            ApprovalKind::Question => Awaiting::Answers(Object::new()),
+            _ => Awaiting::Decision,
         };
         let rows = review::rows(reviewed, now());
-        self.typed.forget();
+        self.typed.discard();
         self.show_pages(&rows, next);
     }
 
     /// Shows the first page; `next` follows the last one.
-    pub(super) fn show_pages(&mut self, rows: &[Row], next: Asking) {
-        self.turn_page(Reading::of(rows, size().0), next);
+    pub(super) fn show_pages(&mut self, rows: &[Row], next: Awaiting) {
+        self.turn_page(Pager::of(rows, size().0), next);
     }
 
-    fn turn_page(&mut self, mut reading: Reading, next: Asking) {
+    fn turn_page(&mut self, mut pager: Pager, next: Awaiting) {
         let size = size();
-        reading.resize(size.0);
+        pager.resize(size.0);
         let approval = self.open.front().map(|open| &open.approval);
-        let more = Asking::Pages(reading.clone(), Box::new(next.clone())).prompt(approval);
+        let more = Awaiting::Pages(pager.clone(), Box::new(next.clone())).prompt(approval);
         let prompts = [more, next.prompt(approval)].map(Option::unwrap_or_default);
-        let page = reading.page(height_above(size, &prompts));
+        let page = pager.page(height_above(size, &prompts));
         self.screen.say(&page);
-        self.asking = if reading.all() { next } else { Asking::Pages(reading, Box::new(next)) };
+        self.awaiting = if pager.all() { next } else { Awaiting::Pages(pager, Box::new(next)) };
     }
 
-    /// Removes an approval that another client resolved; `said` describes the resolution. Approvals answered here are no longer in the list.
-    pub(super) fn resolved(&mut self, id: &str, said: impl FnOnce(&Approval) -> String) {
+    /// Removes an approval that another client resolved; `description` describes the resolution. Approvals answered here are no longer in the list.
+    pub(super) fn resolved(&mut self, id: &str, description: impl FnOnce(&Approval) -> String) {
         self.unread.retain(|unread| unread != id);
-        let Some(place) = self.open.iter().position(|open| open.approval.id.to_string() == id) else {
+        let Some(position) = self.open.iter().position(|open| open.approval.id.to_string() == id) else {
             return;
         };
-        let Some(resolved) = self.open.remove(place) else { return };
-        if place == 0 {
-            self.screen.say(&format!("plexus: {}", said(&resolved.approval)));
+        let Some(resolved) = self.open.remove(position) else { return };
+        if position == 0 {
+            self.screen.say(&format!("plexus: {}", description(&resolved.approval)));
             // A late answer must not become a message to the agent.
-            self.typed.forget();
-            self.next_question();
+            self.typed.discard();
+            self.show_next();
         }
     }
 
     /// Interprets a typed line.
-    pub(super) async fn take(&mut self, line: String) -> Result<(), ExpectedError> {
+    pub(super) async fn handle_line(&mut self, line: String) -> Result<(), ExpectedError> {
         let Some(reviewed) = self.open.front().cloned() else { return self.send(&line).await };
         let approval = &reviewed.approval;
-        match self.asking.clone() {
-            Asking::Nothing => {}
-            Asking::Pages(reading, next) => match (question::read(&line), *next) {
-                (Said::More, next) => self.turn_page(reading, next),
-                (_, Asking::Changed(_)) if matches!(line.trim(), "q" | "n") => self.cancel_edit(""),
-                (Said::No(reason), Asking::Decision) => self.deny(approval, reason).await?,
-                (Said::Edit, Asking::Decision) => self.edit(approval, None).await?,
-                (Said::Skip, _) => self.skip(),
-                (said, _) => {
-                    if said != Said::Unclear {
+        match self.awaiting.clone() {
+            Awaiting::Nothing => {}
+            Awaiting::Pages(pager, next) => match (question::read(&line), *next) {
+                (TypedAnswer::More, next) => self.turn_page(pager, next),
+                (_, Awaiting::Changed(_)) if matches!(line.trim(), "q" | "n") => self.cancel_edit(""),
+                (TypedAnswer::No(reason), Awaiting::Decision) => self.deny(approval, reason).await?,
+                (TypedAnswer::Edit, Awaiting::Decision) => self.edit(approval, None).await?,
+                (TypedAnswer::Skip, _) => self.skip(),
+                (answer, _) => {
+                    if answer != TypedAnswer::Unclear {
                         self.screen.say("plexus: you can allow it after all of it was shown");
                     }
                 }
             },
-            Asking::Decision => match question::read(&line) {
-                Said::Yes => self.respond(approval, allow(approval)).await?,
-                Said::No(reason) => self.deny(approval, reason).await?,
-                Said::Edit => self.edit(approval, None).await?,
-                Said::Always => self.asking = Asking::Rule(remember::suggested(approval)),
-                Said::Skip => self.skip(),
-                Said::More | Said::Unclear => {}
+            Awaiting::Decision => match question::read(&line) {
+                TypedAnswer::Yes => self.respond(approval, allow(approval)).await?,
+                TypedAnswer::No(reason) => self.deny(approval, reason).await?,
+                TypedAnswer::Edit => self.edit(approval, None).await?,
+                TypedAnswer::Always => self.awaiting = Awaiting::Rule(remember::suggested(approval)),
+                TypedAnswer::Skip => self.skip(),
+                TypedAnswer::More | TypedAnswer::Unclear => {}
             },
-            Asking::Rule(suggested) => match (line.trim(), suggested) {
-                ("" | "n" | "q", None) | ("n" | "q", Some(_)) => self.next_question(),
+            Awaiting::Rule(suggested) => match (line.trim(), suggested) {
+                ("" | "n" | "q", None) | ("n" | "q", Some(_)) => self.show_next(),
                 ("", Some(rule)) => self.respond_always(approval, &rule).await?,
                 (rule, _) => self.respond_always(approval, rule).await?,
             },
-            Asking::Answers(given) => {
+            Awaiting::Answers(given) => {
                 let questions = questions(&approval.input);
                 let asked = questions.get(given.len()).filter(|_| !line.trim().is_empty());
                 match asked.map(|question| question.read(line.trim())) {
                     None => self.skip(),
                     Some(Reply::Answer(answer)) => self.answer_question(approval, given, answer).await?,
-                    Some(Reply::OwnWords(words)) => self.asking = Asking::OwnWords(given, words),
+                    Some(Reply::FreeText(words)) => self.awaiting = Awaiting::FreeText(given, words),
                     Some(Reply::Invalid(why)) => self.screen.say(&format!("plexus: {why}")),
                 }
             }
-            Asking::OwnWords(given, words) => match question::read(&line) {
-                Said::Yes => self.answer_question(approval, given, words).await?,
-                Said::No(None) => self.asking = Asking::Answers(given),
+            Awaiting::FreeText(given, words) => match question::read(&line) {
+                TypedAnswer::Yes => self.answer_question(approval, given, words).await?,
+                TypedAnswer::No(None) => self.awaiting = Awaiting::Answers(given),
                 _ => {}
             },
-            Asking::Again(text) if !matches!(line.trim(), "n" | "q") => {
+            Awaiting::Again(text) if !matches!(line.trim(), "n" | "q") => {
                 self.edit(approval, Some(&text)).await?
             }
-            Asking::Again(_) => self.cancel_edit(""),
-            Asking::Changed(input) => match question::read(&line) {
-                Said::Yes => {
+            Awaiting::Again(_) => self.cancel_edit(""),
+            Awaiting::Changed(input) => match question::read(&line) {
+                TypedAnswer::Yes => {
                     let mut answer = allow(approval);
                     answer["updated_input"] = Value::Object(input);
                     self.respond(approval, answer).await?;
                 }
-                Said::No(None) => self.cancel_edit(""),
+                TypedAnswer::No(None) => self.cancel_edit(""),
                 _ => {}
             },
         }
@@ -240,7 +240,7 @@ impl Talk<'_> {
             given.insert(question.text.clone(), Value::String(answer));
         }
         if given.len() < questions.len() {
-            self.asking = Asking::Answers(given);
+            self.awaiting = Awaiting::Answers(given);
             return Ok(());
         }
         let mut answer = allow(approval);
@@ -250,9 +250,9 @@ impl Talk<'_> {
 
     fn skip(&mut self) {
         if let Some(reviewed) = self.open.pop_front() {
-            self.elsewhere(&reviewed.approval);
+            self.print_answer_command(&reviewed.approval);
         }
-        self.next_question();
+        self.show_next();
     }
 
     async fn deny(&mut self, approval: &Approval, reason: Option<String>) -> Result<(), ExpectedError> {
@@ -286,8 +286,8 @@ impl Talk<'_> {
     async fn respond(&mut self, approval: &Approval, answer: Value) -> Result<(), ExpectedError> {
         let refused = match self.hub.respond(answer.clone()).await {
             Ok(answered) => match outcome::of(approval, &answer, &answered) {
-                Outcome::Done(said) | Outcome::TooLate(said) => {
-                    self.screen.say(&format!("plexus: {said}"));
+                Outcome::Done(description) | Outcome::TooLate(description) => {
+                    self.screen.say(&format!("plexus: {description}"));
                     None
                 }
                 Outcome::Refused(why) => Some(why),
@@ -301,12 +301,12 @@ impl Talk<'_> {
         };
         let Some(why) = refused else {
             self.open.pop_front();
-            self.next_question();
+            self.show_next();
             return Ok(());
         };
         self.screen.say(&format!("plexus: {why}"));
         // From the start, because the screen may show an edited input or only the first page.
-        self.next_question();
+        self.show_next();
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 /// A typed answer to an approval.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum TypedAnswer {
     /// Allow it.
     Yes,
     /// Deny it, optionally with a reason.
@@ -20,18 +20,18 @@ pub(crate) enum Said {
 }
 
 /// Parses a line.
-pub(crate) fn read(line: &str) -> Said {
+pub(crate) fn read(line: &str) -> TypedAnswer {
     let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
     let rest = rest.trim();
     match (word.to_ascii_lowercase().as_str(), rest.is_empty()) {
-        ("y" | "yes", true) => Said::Yes,
-        ("n" | "no", true) => Said::No(None),
-        ("n" | "no", false) => Said::No(Some(rest.to_owned())),
-        ("e" | "edit", true) => Said::Edit,
-        ("a" | "always", true) => Said::Always,
-        ("s" | "skip", true) => Said::Skip,
-        ("", true) => Said::More,
-        _ => Said::Unclear,
+        ("y" | "yes", true) => TypedAnswer::Yes,
+        ("n" | "no", true) => TypedAnswer::No(None),
+        ("n" | "no", false) => TypedAnswer::No(Some(rest.to_owned())),
+        ("e" | "edit", true) => TypedAnswer::Edit,
+        ("a" | "always", true) => TypedAnswer::Always,
+        ("s" | "skip", true) => TypedAnswer::Skip,
+        ("", true) => TypedAnswer::More,
+        _ => TypedAnswer::Unclear,
     }
 }
 
@@ -41,15 +41,15 @@ mod tests {
 
     #[test]
     fn only_exact_answers_count() {
-        assert_eq!(read(" Y "), Said::Yes);
-        assert_eq!(read("n"), Said::No(None));
-        assert_eq!(read("no  not here "), Said::No(Some("not here".to_owned())));
+        assert_eq!(read(" Y "), TypedAnswer::Yes);
+        assert_eq!(read("n"), TypedAnswer::No(None));
+        assert_eq!(read("no  not here "), TypedAnswer::No(Some("not here".to_owned())));
         assert_eq!(
             [read("e"), read("always"), read("s"), read("")],
-            [Said::Edit, Said::Always, Said::Skip, Said::More]
+            [TypedAnswer::Edit, TypedAnswer::Always, TypedAnswer::Skip, TypedAnswer::More]
         );
         for unclear in ["yn", "y please", "1", "allow", "\u{1b}y", "\u{1b}]11;rgb:0\u{7}y"] {
-            assert_eq!(read(unclear), Said::Unclear, "{unclear}");
+            assert_eq!(read(unclear), TypedAnswer::Unclear, "{unclear}");
         }
     }
 }

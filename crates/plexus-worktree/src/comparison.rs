@@ -7,14 +7,14 @@ use git2::{Delta, DiffOptions, FileMode, Index, Oid, Repository};
 use plexus_protocol::worktree::Worktree;
 
 use crate::error::at;
-use crate::record::{Baseline, Began};
+use crate::record::{Baseline, InitialState};
 use crate::{Result, WorktreeError, open};
 
 /// The maximum number of untracked files.
-const MOST_UNTRACKED: usize = 100_000;
+const MAX_UNTRACKED: usize = 100_000;
 
 /// A worktree that is opened for comparison.
-pub(crate) struct Look {
+pub(crate) struct Comparison {
     pub(crate) repo: Repository,
     pub(crate) base: Oid,
     root: PathBuf,
@@ -30,28 +30,28 @@ pub(crate) struct Difference {
     /// The object in the base, if any.
     pub(crate) old: Option<Oid>,
     /// Whether the file exists now.
-    pub(crate) there: bool,
+    pub(crate) exists: bool,
     /// Whether git does not track the file.
     pub(crate) untracked: bool,
 }
 
-impl Look {
+impl Comparison {
     /// Opens a worktree and the repository it belongs to.
-    pub(crate) fn at(worktree: &Worktree, began: &Began) -> Result<Self> {
+    pub(crate) fn at(worktree: &Worktree, initial_state: &InitialState) -> Result<Self> {
         let root = PathBuf::from(&worktree.path);
         let real = root.canonicalize().map_err(at(&root))?;
         if real != root || !real.is_dir() {
             return Err(WorktreeError::Moved(root));
         }
-        if !began.index.is_file() {
+        if !initial_state.index.is_file() {
             return Err(WorktreeError::NoRecord);
         }
         let repo = open(&worktree.repo)?;
         repo.set_workdir(&root, false)?;
-        let mut index = Index::open(&began.index)?;
+        let mut index = Index::open(&initial_state.index)?;
         // libgit2 also looks up attributes in the index.
         repo.set_index(&mut index)?;
-        Ok(Self { base: worktree.base.parse()?, repo, root, index, baseline: began.baseline.clone() })
+        Ok(Self { base: worktree.base.parse()?, repo, root, index, baseline: initial_state.baseline.clone() })
     }
 
     /// The files that differ from both the base and the record.
@@ -72,7 +72,7 @@ impl Look {
         for path in inner {
             let is_submodule = self.index.get_path(&path, 0).is_some();
             if !is_submodule && differences.iter().all(|difference| !difference.path.starts_with(&path)) {
-                differences.push(Difference { path, old: None, there: true, untracked: true });
+                differences.push(Difference { path, old: None, exists: true, untracked: true });
             }
         }
         Ok(differences)
@@ -81,9 +81,9 @@ impl Look {
     fn difference(&self, delta: &git2::DiffDelta<'_>) -> Option<Difference> {
         let (old, new) = (delta.old_file(), delta.new_file());
         let path = new.path().or_else(|| old.path())?.to_owned();
-        if let Some(begun_as) = path.to_str().and_then(|path| self.baseline.0.get(path)) {
+        if let Some(recorded) = path.to_str().and_then(|path| self.baseline.0.get(path)) {
             let full = self.root.join(&path);
-            let same = match begun_as {
+            let same = match recorded {
                 Some(fingerprint) => fingerprint.is_of(&full),
                 None => full.symlink_metadata().is_err(),
             };
@@ -94,7 +94,7 @@ impl Look {
         Some(Difference {
             path,
             old: (old.exists() && old.mode() != FileMode::Commit).then(|| old.id()),
-            there: new.exists(),
+            exists: new.exists(),
             untracked: matches!(delta.status(), Delta::Untracked | Delta::Unreadable),
         })
     }
@@ -110,7 +110,7 @@ impl Look {
 
     /// Walks the files that libgit2 would walk, and fails if they are too many. Returns the nested repositories.
     fn walk(&self) -> Result<Vec<PathBuf>> {
-        let limit = self.index.len() + MOST_UNTRACKED;
+        let limit = self.index.len() + MAX_UNTRACKED;
         let mut seen = 0;
         let mut inner = Vec::new();
         let mut waiting = vec![PathBuf::new()];

@@ -1,5 +1,5 @@
 //! A fair limit on the use of a scarce resource, such as read connections or helper processes. The operator and the hub itself
-//! may take all places. Other callers share some of them, and each has one at a time. So a caller with many requests delays
+//! may take all slots. Other callers share some of them, and each has one at a time. So a caller with many requests delays
 //! neither the operator nor, for longer than one request, other callers.
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ tokio::task_local! {
     static CALLER: Arc<str>;
 }
 
-/// The caller that work is done for. It decides which places the work can take.
+/// The caller that work is done for. It decides which slots the work can take.
 #[derive(Debug, Clone)]
 pub struct OnBehalf(Option<Arc<str>>);
 
@@ -20,7 +20,7 @@ impl OnBehalf {
     /// The operator, or the hub itself.
     pub const OPERATOR: Self = Self(None);
 
-    /// A caller that shares places with others, identified by `key`.
+    /// A caller that shares slots with others, identified by `key`.
     pub fn caller(key: &str) -> Self {
         Self(Some(key.into()))
     }
@@ -39,35 +39,35 @@ impl OnBehalf {
     }
 }
 
-/// The places at one resource.
+/// The slots at one resource.
 #[derive(Debug)]
-pub struct Places {
+pub struct Slots {
     all: Arc<Semaphore>,
-    /// The places that callers share.
+    /// The slots that callers share.
     shared: Arc<Semaphore>,
-    /// One permit for each caller that has or waits for a place.
+    /// One permit for each caller that has or waits for a slot.
     turns: Mutex<HashMap<Arc<str>, Weak<Semaphore>>>,
 }
 
-/// A taken place, which is released on drop.
+/// A taken slot, which is released on drop.
 #[derive(Debug)]
-pub struct Place {
+pub struct Slot {
     _all: OwnedSemaphorePermit,
     _shared: Option<[OwnedSemaphorePermit; 2]>,
 }
 
-impl Places {
-    /// `all` places, of which `shared` can be taken by callers other than the operator.
+impl Slots {
+    /// `all` slots, of which `shared` can be taken by callers other than the operator.
     pub fn new(all: usize, shared: usize) -> Self {
-        let places = |count| Arc::new(Semaphore::new(count));
-        Self { all: places(all), shared: places(shared), turns: Mutex::default() }
+        let slots = |count| Arc::new(Semaphore::new(count));
+        Self { all: slots(all), shared: slots(shared), turns: Mutex::default() }
     }
 
-    /// Waits for a place for the current caller. Cancel safe.
+    /// Waits for a slot for the current caller. Cancel safe.
     ///
     /// # Errors
-    /// If the places are closed.
-    pub async fn take(&self) -> Result<Place, AcquireError> {
+    /// If the slots are closed.
+    pub async fn take(&self) -> Result<Slot, AcquireError> {
         let shared = match OnBehalf::current().0 {
             None => None,
             // The caller's own permit first: only one of its requests competes with those of other callers.
@@ -76,7 +76,7 @@ impl Places {
                 Arc::clone(&self.shared).acquire_owned().await?,
             ]),
         };
-        Ok(Place { _all: Arc::clone(&self.all).acquire_owned().await?, _shared: shared })
+        Ok(Slot { _all: Arc::clone(&self.all).acquire_owned().await?, _shared: shared })
     }
 
     fn turn(&self, caller: Arc<str>) -> Arc<Semaphore> {
@@ -90,7 +90,7 @@ impl Places {
         turn
     }
 
-    /// Closes the places: every waiting and later call of [`Self::take`] fails.
+    /// Closes the slots: every waiting and later call of [`Self::take`] fails.
     pub fn close(&self) {
         self.all.close();
         self.shared.close();
@@ -104,9 +104,9 @@ mod tests {
 
     use super::*;
 
-    /// Takes a place if one is free for this caller now.
-    async fn free(places: &Places, caller: Option<&str>) -> Option<Place> {
-        let mut taking = pin!(caller.map_or(OnBehalf::OPERATOR, OnBehalf::caller).perform(places.take()));
+    /// Takes a slot if one is free for this caller now.
+    async fn free(slots: &Slots, caller: Option<&str>) -> Option<Slot> {
+        let mut taking = pin!(caller.map_or(OnBehalf::OPERATOR, OnBehalf::caller).perform(slots.take()));
         let polled = std::future::poll_fn(|context| Poll::Ready(taking.as_mut().poll(context))).await;
         match polled {
             Poll::Ready(taken) => Some(taken.unwrap()),
@@ -115,32 +115,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn callers_leave_places_for_the_operator_and_for_each_other() {
-        let places = Places::new(4, 2);
-        let one = free(&places, Some("one")).await.expect("the first place");
-        assert!(free(&places, Some("one")).await.is_none(), "it already has one");
-        let two = free(&places, Some("two")).await.expect("another caller gets a place");
-        assert!(free(&places, Some("three")).await.is_none(), "the rest is for the operator");
-        let operators = [free(&places, None).await.unwrap(), free(&places, None).await.unwrap()];
-        assert!(free(&places, None).await.is_none());
+    async fn callers_leave_slots_for_the_operator_and_for_each_other() {
+        let slots = Slots::new(4, 2);
+        let one = free(&slots, Some("one")).await.expect("the first place");
+        assert!(free(&slots, Some("one")).await.is_none(), "it already has one");
+        let two = free(&slots, Some("two")).await.expect("another caller gets a place");
+        assert!(free(&slots, Some("three")).await.is_none(), "the rest is for the operator");
+        let operators = [free(&slots, None).await.unwrap(), free(&slots, None).await.unwrap()];
+        assert!(free(&slots, None).await.is_none());
         drop((one, operators));
-        assert!(free(&places, Some("three")).await.is_some());
+        assert!(free(&slots, Some("three")).await.is_some());
         drop(two);
-        assert_eq!(places.shared.available_permits(), 2);
-        assert_eq!(places.all.available_permits(), 4);
+        assert_eq!(slots.shared.available_permits(), 2);
+        assert_eq!(slots.all.available_permits(), 4);
     }
 
     #[tokio::test]
     async fn a_caller_waits_for_at_most_one_request_of_each_other_caller() {
-        let places = Arc::new(Places::new(2, 1));
-        let held = free(&places, Some("flood")).await.unwrap();
+        let slots = Arc::new(Slots::new(2, 1));
+        let held = free(&slots, Some("flood")).await.unwrap();
         let order = Arc::new(Mutex::new(Vec::new()));
         let wait = |caller: &'static str| {
-            let (places, order) = (Arc::clone(&places), Arc::clone(&order));
+            let (slots, order) = (Arc::clone(&slots), Arc::clone(&order));
             tokio::spawn(async move {
-                let place = OnBehalf::caller(caller).perform(places.take()).await.unwrap();
+                let slot = OnBehalf::caller(caller).perform(slots.take()).await.unwrap();
                 order.lock().unwrap().push(caller);
-                drop(place);
+                drop(slot);
             })
         };
         let mut waiting: Vec<_> = (0..20).map(|_| wait("flood")).collect();
@@ -153,17 +153,17 @@ mod tests {
         }
         let position = order.lock().unwrap().iter().position(|caller| *caller == "other");
         assert!(position.is_some_and(|position| position <= 1), "{position:?}");
-        drop(free(&places, Some("last")).await.unwrap());
-        assert_eq!(places.turns.lock().unwrap().len(), 1, "callers that wait for nothing are forgotten");
+        drop(free(&slots, Some("last")).await.unwrap());
+        assert_eq!(slots.turns.lock().unwrap().len(), 1, "callers that wait for nothing are forgotten");
     }
 
     #[tokio::test]
     async fn a_spawned_task_can_work_for_its_caller() {
-        let places = Arc::new(Places::new(2, 1));
-        let _held = free(&places, Some("one")).await.unwrap();
+        let slots = Arc::new(Slots::new(2, 1));
+        let _held = free(&slots, Some("one")).await.unwrap();
         let in_another_task = async || {
-            let places = Arc::clone(&places);
-            let work = async move { free(&places, None).await.is_some() };
+            let slots = Arc::clone(&slots);
+            let work = async move { free(&slots, None).await.is_some() };
             tokio::spawn(OnBehalf::current().perform(work)).await.unwrap()
         };
         assert!(!OnBehalf::caller("two").perform(in_another_task()).await, "it waits for the shared place");
@@ -171,10 +171,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn closed_places_cannot_be_taken() {
-        let places = Places::new(2, 1);
-        places.close();
-        assert!(places.take().await.is_err());
-        assert!(OnBehalf::caller("one").perform(places.take()).await.is_err());
+    async fn closed_slots_cannot_be_taken() {
+        let slots = Slots::new(2, 1);
+        slots.close();
+        assert!(slots.take().await.is_err());
+        assert!(OnBehalf::caller("one").perform(slots.take()).await.is_err());
     }
 }
