@@ -72,7 +72,7 @@ async fn a_question_too_many_of_one_session_is_denied_and_recorded() -> anyhow::
     assert_eq!(poll["pending_approvals"].as_array().map(Vec::len), Some(2), "{poll:#}");
     for result in events(&poll, "tool_result") {
         assert_eq!(result["is_error"], true);
-        assert!(result["output"].to_string().contains("2 questions of this session are open"), "{result}");
+        assert!(result["output"].to_string().contains("2 approvals of this session are open"), "{result}");
         assert!(result["output"].to_string().contains("try again"), "{result}");
     }
     let denied = turned_away(&poll);
@@ -108,7 +108,7 @@ async fn a_question_too_many_of_all_is_denied_on_either_channel() -> anyhow::Res
     let question = json!({"tool_name": "Bash", "input": {"command": "ls"}, "tool_use_id": "t"});
     let answer = client.call("loopback.permit", question).await?;
     assert_eq!(answer["behavior"], "deny", "{answer}");
-    assert!(text(&answer["message"]).contains("1 questions of all agents are open"), "{answer}");
+    assert!(text(&answer["message"]).contains("1 approvals of all agents together are open"), "{answer}");
 
     // With an answer there is room for the next.
     world.allow(&approval).await?;

@@ -96,8 +96,8 @@ async fn a_permit_outlives_two_kills_of_the_hub(mut world: World) -> anyhow::Res
     let (session, approval) = ask(&world, json!({})).await?;
     // The relay asks again; over HTTP, Claude Code comes back to the stream with its `Last-Event-ID`.
     let back = match world.setup.channel {
-        Channel::Http => "the stream of a permit is taken up again",
-        _ => "a permit is asked again",
+        Channel::Http => "a client resumed the stream of a permit",
+        _ => "a client repeated its permit request",
     };
     for _ in 0..2 {
         has_settled(&world).await?;
@@ -113,7 +113,7 @@ async fn a_permit_outlives_two_kills_of_the_hub(mut world: World) -> anyhow::Res
 /// Waits until a child over HTTP has surely read how to come back: a kill before that makes it wait for good, until
 /// the hub gives its question up.
 async fn has_settled(world: &World) -> anyhow::Result<()> {
-    let sign = "a waiting permit shows that it is alive";
+    let sign = "sent progress for a waiting permit";
     let is_settled = || world.setup.channel != Channel::Http || world.hub.stderr().matches(sign).count() >= 2;
     until("two signs of life", is_settled).await
 }

@@ -43,7 +43,7 @@ fn without_the_word_to_start_nothing_starts_and_the_keeper_leaves() {
     assert!(!status.success());
     assert!(!started.exists());
     let error = read_exit(&dir).unwrap().error.unwrap();
-    assert!(error.contains("no word to start"), "{error}");
+    assert!(error.contains("did not send the go line"), "{error}");
 }
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn another_runs_word_starts_nothing() {
     let mut run = Run::prepare("touch started");
     run.outbox.go("another nonce").unwrap();
     let exit = run.exit().await;
-    assert!(exit.error.unwrap().contains("not this run's word"));
+    assert!(exit.error.unwrap().contains("not the go line of this run"));
     assert!(!run.home.path().join("started").exists());
 }
 

@@ -103,7 +103,7 @@ impl Budget {
         for (limit, amount) in given {
             let Some(amount) = amount else { continue };
             let bad = || {
-                let why = "is a positive number, at most a billion; leave it out for no limit";
+                let why = "must be a positive number, at most a billion; omit it for no limit";
                 Error::invalid(&format!("budget.{}", limit.as_str()), why)
             };
             limits.push((limit, limit.units(amount).ok_or_else(bad)?));
@@ -116,14 +116,14 @@ impl Budget {
 pub fn more_of(limit: BudgetLimit, given: &Object) -> Result<u64, Error> {
     const FIELD: &str = "updated_input";
     if let Some(unknown) = given.keys().find(|key| *key != "more") {
-        return Err(Error::invalid(FIELD, format!("`{unknown}` is not known; give {{\"more\": N}}")));
+        return Err(Error::invalid(FIELD, format!("unknown field `{unknown}`; pass {{\"more\": N}}")));
     }
     let amount = given.get("more").and_then(serde_json::Value::as_f64);
     let whole = limit == BudgetLimit::CostUsd || amount.is_none_or(|amount| amount.fract() == 0.0);
     amount
         .filter(|_| whole)
         .and_then(|amount| limit.units(amount))
-        .ok_or_else(|| Error::invalid(FIELD, "`more` is a positive number, at most a billion"))
+        .ok_or_else(|| Error::invalid(FIELD, "`more` must be a positive number, at most a billion"))
 }
 
 /// How one limit stands.

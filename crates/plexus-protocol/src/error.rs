@@ -166,7 +166,7 @@ impl Error {
 
     /// A field of work that is not built yet.
     pub fn not_yet(field: &str) -> Self {
-        let message = format!("`{field}` is not supported yet; leave it out");
+        let message = format!("`{field}` is not supported yet; omit it");
         Self::new(ErrorKind::NotSupportedYet, message).with("field", field)
     }
 

@@ -75,7 +75,7 @@ macro_rules! name {
             fn try_from(text: String) -> Result<Self, Self::Error> {
                 let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
                 if text.is_empty() || text.len() > 64 || !text.chars().all(allowed) {
-                    return Err("a name is 1 to 64 of letters, digits, `-`, `_` and `.`".to_owned());
+                    return Err("a name must have 1 to 64 letters, digits, `-`, `_` or `.`".to_owned());
                 }
                 Ok(Self(text))
             }

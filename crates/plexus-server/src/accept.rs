@@ -73,7 +73,7 @@ pub(crate) async fn serve<E: Entrance>(
             }
             Err(error) if is_of_the_peer(&error) => {}
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                tracing::warn!(%error, "cannot accept a connection");
                 // The process may have too many open files.
                 waiting.close_oldest();
                 tokio::time::sleep(REST).await;
@@ -103,7 +103,7 @@ async fn attend<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let io = tokio::select! {
         opened = tokio::time::timeout(limits.handshake, opened) => match opened {
             Ok(Ok(io)) => io,
-            Ok(Err(error)) => return tracing::debug!(%error, "a connection was not opened"),
+            Ok(Err(error)) => return tracing::debug!(%error, "a connection failed before it was open"),
             Err(_) => return connection.figures().turned_away(Turned::Handshake),
         },
         () = connection.closed() => return,

@@ -211,7 +211,7 @@ async fn the_operator_and_a_token_that_decides_pass_on_what_is_asked_of_an_agent
     let passed = decides.call("loopback.escalate", json!({"approval_id": id})).await?;
     assert_eq!(passed["asked_of"], json!({"kind": "operator"}), "{passed}");
     let refused = decides.call("loopback.escalate", json!({"approval_id": id})).await.expect_err("the end");
-    assert!(refused.message.contains("asked of the operator already"), "{refused}");
+    assert!(refused.message.contains("the operator already has this approval"), "{refused}");
     assert_eq!(kind_of(&world, id).await?, "forbidden", "above the operator is nobody");
 
     world.call("loopback.respond", json!({"approval_id": id, "approve": false})).await?;

@@ -71,7 +71,8 @@ impl Notifier {
         let page = told.page();
         drop(told);
         if let Err(error) = page.write() {
-            tracing::warn!(%error, "what was told cannot be noted; after a restart it may be told again");
+            tracing::warn!(%error, "cannot store which notifications were delivered; after a restart some \
+                may be delivered again");
         }
         noted
     }

@@ -133,6 +133,9 @@ pub(crate) fn decide(judge: &Judge, call: &PreToolUse, cwd: &str) -> GateAnswer 
             Say::Nothing => GateAnswer::NoOpinion,
             Say::Allow => GateAnswer::Allow { reason },
             Say::Ask => GateAnswer::Ask { reason },
+            Say::Deny if rules.is_empty() => {
+                GateAnswer::Deny { reason: format!("This call is denied: {reason}") }
+            }
             Say::Deny => GateAnswer::Deny { reason: format!("This call is denied by {reason}") },
         }
     })
@@ -140,7 +143,7 @@ pub(crate) fn decide(judge: &Judge, call: &PreToolUse, cwd: &str) -> GateAnswer 
 
 fn closed_on_panic(judge: impl FnOnce() -> GateAnswer) -> GateAnswer {
     catch_unwind(AssertUnwindSafe(judge)).unwrap_or_else(|_| GateAnswer::Deny {
-        reason: "Plexus could not judge this call, so it is denied.".to_owned(),
+        reason: "Plexus could not evaluate this call, so it is denied.".to_owned(),
     })
 }
 

@@ -137,7 +137,7 @@ impl Policies {
     /// The judge of a session's calls.
     pub(crate) fn judge(&self, of: &Lineage, home: impl FnOnce() -> Option<PathBuf>) -> Arc<Judge> {
         let Some(id) = of.itself().map(|session| session.id) else {
-            return Arc::new(Judge::broken("nobody knows whose call this is"));
+            return Arc::new(Judge::broken("the session of this call is unknown"));
         };
         let (rows, user, version) = {
             let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -200,7 +200,7 @@ impl Judge {
         for row in rows {
             let entry: RuleEntry = match serde_json::from_value(row.rule.entry.clone()) {
                 Ok(entry) => entry,
-                Err(error) => return Self::broken(&format!("rule {} cannot be read: {error}", row.number)),
+                Err(error) => return Self::broken(&format!("cannot read rule {}: {error}", row.number)),
             };
             let (name, authority) = match row.rule.authority {
                 RuleAuthority::Root => (String::from("the root"), Authority::Root),
@@ -248,7 +248,7 @@ impl Judge {
         let verdict = match &self.rules {
             Rules::None => return self.by_name(tool_name, mode),
             Rules::Broken(why) => {
-                let why = format!("the rules of this session cannot be used, so nothing is allowed: {why}");
+                let why = format!("the rules of this session are invalid, so no call is allowed: {why}");
                 return Ruling { say: Say::Deny, why, rules: Vec::new() };
             }
             Rules::Some { policy, numbers } => {
@@ -273,12 +273,12 @@ impl Judge {
 
     fn by_name(&self, tool_name: &str, mode: Option<&str>) -> Ruling {
         if is_hub_tool(tool_name) {
-            let why = "the hub's own tools ask nobody: the hub checks who calls".to_owned();
+            let why = "tools of the hub need no approval: the hub checks the caller itself".to_owned();
             return Ruling { say: Say::Allow, why, rules: Vec::new() };
         }
         let said = self.named.iter().map(|policy| (policy.say(tool_name, mode), policy.name));
         let (say, why) = match said.min_by_key(|(say, _)| *say) {
-            Some((Say::Nothing, _)) | None => (Say::Nothing, "no rule says anything about it".to_owned()),
+            Some((Say::Nothing, _)) | None => (Say::Nothing, "no rule matches".to_owned()),
             Some((say, name)) => (say, format!("policy `{}`", name.as_str())),
         };
         Ruling { say, why, rules: Vec::new() }

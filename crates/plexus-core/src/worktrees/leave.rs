@@ -29,7 +29,7 @@ impl Worktrees {
         let notes = notes(&self.parts.settings);
         // Without the note, a hub that is killed now leaves a worktree without an owner. No work is lost.
         if let Err(error) = off_thread(move || notes.write(&note)).await {
-            tracing::warn!(%session, error = told(&error), "a worktree could not be noted");
+            tracing::warn!(%session, error = told(&error), "cannot write a note about a worktree");
         }
     }
 
@@ -90,7 +90,7 @@ impl Worktrees {
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
         let notes = notes(&self.parts.settings);
         let noted = off_thread(move || notes.all()).await.unwrap_or_else(|error| {
-            tracing::warn!(error = told(&error), "worktrees without an owner cannot be looked for");
+            tracing::warn!(error = told(&error), "cannot search for worktrees without a session");
             Vec::new()
         });
         let mut orphans = Vec::new();
@@ -123,10 +123,11 @@ impl Worktrees {
         match verdict {
             Verdict::Changed => {
                 erase_note(&self.parts, session);
-                tracing::warn!(%session, path, "a worktree without a session is left, as there are changes in it");
+                tracing::warn!(%session, path, "a worktree without a session is kept, because it has changes");
             }
             Verdict::Unknown(error) => {
-                tracing::warn!(%session, path, error = told(&error), "a worktree without a session is left");
+                tracing::warn!(%session, path, error = told(&error), "a worktree without a session is kept, \
+                    because it cannot be compared");
             }
             Verdict::Unchanged => match self.remove(session, worktree).await {
                 Ok(()) => {
@@ -134,10 +135,10 @@ impl Worktrees {
                         // The session never existed, so its directory contains nothing of value.
                         let _ = std::fs::remove_dir_all(self.parts.settings.session_dir(session));
                     }
-                    tracing::info!(%session, path, "a worktree without a session was removed");
+                    tracing::info!(%session, path, "deleted a worktree without a session");
                 }
                 Err(error) => {
-                    tracing::warn!(%session, path, error = told(&error), "a worktree could not be removed");
+                    tracing::warn!(%session, path, error = told(&error), "cannot delete a worktree");
                 }
             },
         }

@@ -95,7 +95,7 @@ fn project_files(dir: &Path) -> Result<BTreeMap<String, Vec<u8>>, ProjectFault> 
         for entry in entries {
             let entry = entry.map_err(|why| fault(&shown, why))?;
             let path = folder.join(entry.file_name());
-            let name = path.to_str().ok_or_else(|| fault(AGENTS, "a name that is not UTF-8"))?.to_owned();
+            let name = path.to_str().ok_or_else(|| fault(AGENTS, "a file name is not UTF-8"))?.to_owned();
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 folders.push(path);
                 folders_seen += 1;
@@ -121,7 +121,7 @@ impl Found<'_> {
         let (content, size) = read(&self.dir.join(&path), LARGEST)?;
         self.bytes += size;
         if size > LARGEST || self.bytes > MOST_BYTES {
-            return Err(FileError::Io("too large".to_owned()));
+            return Err(FileError::Io("the file, or all files together, are too large".to_owned()));
         }
         self.files.insert(path, content);
         Ok(())

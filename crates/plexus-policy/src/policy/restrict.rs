@@ -55,20 +55,21 @@ impl Policy {
         for place in self.in_force(&self.deny, call) {
             match self.meant(place, call, subject, &found) {
                 (Certainty::Yes, _) => {
-                    return Some(self.verdict(VerdictEffect::Deny, place, "it is denied by"));
+                    return Some(self.verdict(VerdictEffect::Deny, place, "it matches the deny rule"));
                 }
                 (Certainty::Maybe, why) => asked = asked.or(Some((place, why))),
                 (Certainty::No, _) => {}
             }
         }
         if let Some((place, why)) = asked {
-            let why = format!("{}, so it may be meant by", why.unwrap_or("it cannot be judged"));
+            let why =
+                format!("{}, so it may match the deny rule", why.unwrap_or("the call cannot be evaluated"));
             return Some(self.verdict(VerdictEffect::Ask, place, &why));
         }
         let ask = self
             .in_force(&self.ask, call)
             .find(|place| self.meant(*place, call, subject, &found).0 > Certainty::No)?;
-        Some(self.verdict(VerdictEffect::Ask, ask, "it is to be asked about by"))
+        Some(self.verdict(VerdictEffect::Ask, ask, "it matches the ask rule"))
     }
 
     fn verdict(&self, effect: VerdictEffect, place: Place, why: &str) -> Verdict<'_> {
@@ -85,9 +86,9 @@ impl Policy {
             (_, Subject::Program(program)) => self.program_meant(place, call, program, found),
             (_, Subject::Other(contents)) => self.contents_meant(place, call, contents, found),
             (Specifier::Path(of, pattern), Subject::Place(family, at)) if restricts(*of, *family) => {
-                let Some(at) = at else { return maybe("its path cannot be known") };
+                let Some(at) = at else { return maybe("its path cannot be determined") };
                 let Some(number) = place.path.filter(|_| pattern.is_absolute()) else {
-                    return maybe("the rule's path is relative to nothing");
+                    return maybe("the relative path of the rule has no base directory");
                 };
                 if found.place.get_or_init(|| self.paths.matching_any(&at.target)).contains(&number) {
                     return YES;
@@ -95,13 +96,13 @@ impl Policy {
                 search_meant(at, pattern)
             }
             (Specifier::Domain(domain), Subject::Host(host)) => match host {
-                None => maybe("its host cannot be known"),
+                None => maybe("its host cannot be determined"),
                 Some(host) if domain_matches(domain, host) => YES,
                 Some(_) => NO,
             },
             (Specifier::Name(pattern), Subject::Name(name)) if tools::same(&rule.tool, call.tool_name) => {
                 match name {
-                    None => maybe("it names none"),
+                    None => maybe("its input has no name"),
                     Some(name) if name_matches(pattern, name) => YES,
                     Some(_) => NO,
                 }
@@ -134,7 +135,7 @@ impl Policy {
             Specifier::Domain(_) | Specifier::Name(_) => false,
         };
         match self.line_meant(place, call, program, found) {
-            (Certainty::No, _) if concerns => maybe("what it runs is not a command line"),
+            (Certainty::No, _) if concerns => maybe("it runs code that is not a command line"),
             meant => meant,
         }
     }
@@ -161,9 +162,9 @@ impl Policy {
         }
         match &rule.specifier {
             Specifier::Whole if !matches!(rule.tool.as_str(), "Bash" | "Edit" | "Read") => NO,
-            _ if contents.cut => maybe("its input holds too many texts"),
+            _ if contents.cut => maybe("its input has too many strings to check"),
             Specifier::Path(_, pattern) if !pattern.is_absolute() => {
-                maybe("the rule's path is relative to nothing")
+                maybe("the relative path of the rule has no base directory")
             }
             Specifier::Path(..) => {
                 let named = found.named.get_or_init(|| self.named_in(contents, call));
@@ -218,7 +219,7 @@ impl Policy {
             Err(_) => return maybe("the command cannot be read"),
         };
         let Some(number) = place.path.filter(|_| pattern.is_absolute()) else {
-            return maybe("the rule's path is relative to nothing");
+            return maybe("the relative path of the rule has no base directory");
         };
         let opened = found.opened.get_or_init(|| {
             let moves = script.moves();
@@ -236,7 +237,7 @@ impl Policy {
                 Some(rules) if rules.contains(&number) => return YES,
                 Some(_) => {}
                 None if *access == Access::Write || of == Family::Read => {
-                    meant = maybe("it opens a file that cannot be known")
+                    meant = maybe("it opens a file that cannot be determined")
                 }
                 None => {}
             }
@@ -296,7 +297,7 @@ fn search_meant(at: &subject::Place, pattern: &PathPattern) -> Meant {
     let folder = pattern.literal_folder();
     let overlaps = |real: &Path| real.starts_with(&folder) || folder.starts_with(real);
     if overlaps(&at.target.lexical) || at.target.real.iter().any(|real| overlaps(real)) {
-        return maybe("it searches a folder where such files may lie");
+        return maybe("it searches a directory that may contain such files");
     }
     NO
 }
@@ -323,7 +324,7 @@ fn command_meant(pattern: &CommandPattern, command: &Command) -> Meant {
     let suspected = || reach.suspects.iter().any(|suspect| pattern.stands_in(suspect));
     match (best, reach.unseen) {
         (Certainty::No, _) if suspected() => {
-            maybe("it stands among the words of a command that may run them")
+            maybe("a command that may run its arguments contains such a command")
         }
         (Certainty::No, Some(why)) => maybe(why),
         (Certainty::Maybe, why) => maybe(why.unwrap_or("its words are not known before it runs")),

@@ -42,7 +42,7 @@ const MOST: u64 = 1000;
 fn checked(limit: Option<u64>) -> Result<u64, Error> {
     let limit = limit.unwrap_or(USUAL);
     if !(1..=MOST).contains(&limit) {
-        return Err(Error::invalid("limit", format!("is from 1 to {MOST}")));
+        return Err(Error::invalid("limit", format!("must be between 1 and {MOST}")));
     }
     Ok(limit)
 }

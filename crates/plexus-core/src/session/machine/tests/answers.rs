@@ -52,7 +52,7 @@ fn the_message_of_an_allow_follows_as_a_message_of_its_own() {
         "send a-t: allow",
         "store delivered",
         "store system sent",
-        "send prompt \"Note on the approved Bash call: only once\"",
+        "send prompt \"Note on the allowed Bash call: only once\"",
     ]);
 }
 
