@@ -1,5 +1,6 @@
-//! A long conversation: adding to it, reading it page by page from the root to the end, and one page from its middle, beside
-//! one of a tenth of it. The whole takes time in proportion; the page, and a node more, take as good as no longer.
+//! Measures a long conversation against one of a tenth of its length: adding a node, reading all of it page
+//! by page, and reading one page from the middle. Reading all of it should take time in proportion to the
+//! length; the page and the new node should take about the same time in both.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -12,28 +13,30 @@ use plexus_store::{
 };
 use serde_json::json;
 
-/// How many nodes are read in one page.
+/// The number of nodes in one page.
 const AT_ONCE: u64 = 1000;
-/// How many are added in one commit. With very many, what SQLite keeps to undo it would be half of what is measured.
+/// The number of nodes in one commit. With very large commits, SQLite's undo data would be half of what is
+/// measured.
 const ADDED: u64 = 50;
-/// How many times in proportion the whole may take, and how many times as long a page, or a node more, ten times as deep.
+/// The highest accepted ratio: for reading all of it, in proportion to the length; for the page and the new
+/// node, between the long and the short conversation.
 const GOAL: f64 = 2.0;
 
 #[derive(Args)]
 pub(crate) struct ArborArgs {
-    /// How long the longer conversation is
+    /// The length of the longer conversation, in nodes
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(20_000..))]
     nodes: u64,
 }
 
-/// What one conversation took.
+/// The measured times of one conversation.
 struct Taken {
     node: Duration,
     whole: Duration,
     page: Duration,
 }
 
-#[expect(clippy::print_stdout, reason = "this is what it is for")]
+#[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 pub(crate) async fn run(args: &ArborArgs) -> anyhow::Result<ExitCode> {
     let place = tempfile::tempdir()?;
     let store = SqliteStore::open(&place.path().join("db"), Durability::Normal)?;
@@ -42,17 +45,18 @@ pub(crate) async fn run(args: &ArborArgs) -> anyhow::Result<ExitCode> {
     let in_proportion = long.whole.as_secs_f64() / short.whole.as_secs_f64() / 10.0;
     let deeper = long.page.as_secs_f64() / short.page.as_secs_f64();
     let growing = long.node.as_secs_f64() / short.node.as_secs_f64();
-    println!("a conversation of {} nodes beside one of {}", args.nodes, args.nodes / 10);
+    println!("a conversation of {} nodes, compared with one of {}", args.nodes, args.nodes / 10);
     println!(
-        "  a node is added in {:?} beside {:?}, {growing:.2} times (at most {GOAL})",
+        "  add a node: {:?}, compared with {:?}: {growing:.2} × (goal: at most {GOAL})",
         long.node, short.node
     );
     println!(
-        "  read whole: {:?} beside {:?}, {in_proportion:.2} times in proportion (at most {GOAL})",
+        "  read all of it: {:?}, compared with {:?}: {in_proportion:.2} × in proportion (goal: at most \
+         {GOAL})",
         long.whole, short.whole
     );
     println!(
-        "  a page from its middle: {:?} beside {:?}, {deeper:.2} times (at most {GOAL})",
+        "  read a page from the middle: {:?}, compared with {:?}: {deeper:.2} × (goal: at most {GOAL})",
         long.page, short.page
     );
     let good = [in_proportion, deeper, growing].iter().all(|times| *times <= GOAL);
@@ -78,7 +82,7 @@ async fn measured(store: &SqliteStore, name: &str, nodes: u64) -> anyhow::Result
     Ok(Taken { node, whole, page: begun.elapsed() / 100 })
 }
 
-/// A session that has said so much; where it stands.
+/// Creates a session with a conversation of this length, and returns its last node.
 async fn grown(store: &SqliteStore, name: &str, nodes: u64) -> anyhow::Result<NodeId> {
     let (session, tree, mut head) = (SessionId::random(), TreeId::random(), NodeId::random());
     let config: SessionConfig = serde_json::from_value(json!({

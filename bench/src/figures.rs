@@ -1,4 +1,4 @@
-//! Many durations in three numbers.
+//! Summarises durations as three percentiles.
 
 use std::fmt;
 use std::time::Duration;
@@ -22,7 +22,7 @@ impl Figures {
         Self { p50: at(50), p90: at(90), p99: at(99), count: durations.len() }
     }
 
-    /// How many times as long as there the middle one took.
+    /// The ratio of the median to another median.
     pub(crate) fn ratio_to(&self, other: &Self) -> f64 {
         self.p50.as_secs_f64() / other.p50.as_secs_f64()
     }

@@ -1,5 +1,6 @@
-//! Whether listeners slow a child down: how long a scripted agent takes to write its events, by its own clock, with a
-//! crowd of SSE listeners and with none, by turns. Every listener has to hear every event, once and in order.
+//! Measures whether listeners slow an agent down: how long a scripted agent takes to write its events, by its
+//! own clock, alternately with many SSE listeners and with none. Every listener must receive every event,
+//! once and in order.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,25 +16,25 @@ use tokio::task::JoinSet;
 use crate::figures::Figures;
 use crate::place;
 
-/// How many times as long the child may take.
+/// The highest accepted ratio of the agent's times.
 const GOAL: f64 = 1.5;
 
 #[derive(Args)]
 pub(crate) struct ListenersArgs {
-    /// How many listen
+    /// The number of listeners
     #[arg(long, default_value_t = 100)]
     listeners: usize,
 
-    /// How many events the child writes
+    /// The number of events that the agent writes
     #[arg(long, default_value_t = 10_000)]
     events: usize,
 
-    /// How often each is measured
+    /// How often to measure each case
     #[arg(long, default_value_t = 5)]
     rounds: usize,
 }
 
-#[expect(clippy::print_stdout, reason = "this is what it is for")]
+#[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 pub(crate) async fn run(args: &ListenersArgs) -> anyhow::Result<ExitCode> {
     let place = place::on_a_disk()?;
     let hub = place::start_hub(place.path(), "durability = \"full\"\n").await?;
@@ -48,13 +49,13 @@ pub(crate) async fn run(args: &ListenersArgs) -> anyhow::Result<ExitCode> {
     let (alone, heard, until_heard) = (Figures::of(alone), Figures::of(heard), Figures::of(until_heard));
     println!("{} events, no listener       {alone}", args.events);
     println!("{} events, {:4} listeners    {heard}", args.events, args.listeners);
-    println!("until the last has heard all     {until_heard}");
+    println!("until all listeners are done     {until_heard}");
     let ratio = heard.ratio_to(&alone);
     println!("with listeners the child takes {ratio:.2} × as long (goal: within {GOAL})");
     Ok(if ratio <= GOAL { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// How long the child took, and how long it was until all had heard all.
+/// How long the agent took, and how long until every listener had every event.
 async fn measure(
     hub: &HubProcess,
     place: &Path,
@@ -76,20 +77,20 @@ async fn measure(
     rpc.call("claudecode.chat_async", json!({"session_id": session, "prompt": prompt})).await?;
     while let Some(heard) = crowd.join_next().await {
         let heard = heard??;
-        ensure!(heard > events, "a listener heard {heard} events");
+        ensure!(heard > events, "a listener received {heard} events");
     }
     let all = begun.elapsed();
     let mut status = Value::Null;
     while status != "complete" {
         let poll = json!({"session_id": session, "wait_ms": 10_000, "limit": 1000});
         status = rpc.call("claudecode.poll", poll).await?["status"].clone();
-        ensure!(status == "running" || status == "complete", "the turn came to a bad end: {status}");
+        ensure!(status == "running" || status == "complete", "the turn did not complete: {status}");
     }
     rpc.call("claudecode.stop", json!({"session_id": session})).await?;
     Ok((took(hub, &session)?, all))
 }
 
-/// What the child says of itself.
+/// The duration that the agent reports.
 fn took(hub: &HubProcess, session: &str) -> anyhow::Result<Duration> {
     let journal = hub.data_dir().join("sessions").join(session).join("runs/1/journal.jsonl");
     let journal = std::fs::read_to_string(journal)?;
@@ -98,13 +99,13 @@ fn took(hub: &HubProcess, session: &str) -> anyhow::Result<Duration> {
     Ok(Duration::from_millis(result["duration_ms"].as_u64().context("a duration")?.max(1)))
 }
 
-/// Reads a turn to its end; each event has to be the one after the last.
+/// Reads a turn to its end, and checks that no event is missing or out of order.
 async fn count(mut listener: Listener) -> anyhow::Result<usize> {
     let mut heard = 0;
     loop {
         let told = listener.next().await?.context("the stream goes on")?;
         let id = told.id.context("every event has an id")?;
-        ensure!(id == format!("1-{heard}"), "{id} came after {heard} events");
+        ensure!(id == format!("1-{heard}"), "event {id} arrived after {heard} events");
         heard += 1;
         if told.data.contains(r#""type":"complete""#) {
             return Ok(heard);

@@ -1,5 +1,6 @@
-//! Benchmarks. Each prints what it measured beside a baseline from the same run on the same disk, and fails when it is
-//! too far from it: a number alone says nothing on another machine. `cargo xtask bench NAME` builds all it needs.
+//! Benchmarks. Each prints its result next to a baseline from the same run on the same disk, and fails if the
+//! result is too far from it, because results of different machines cannot be compared. `cargo xtask bench
+//! NAME` builds everything that is needed.
 
 mod arbor;
 mod figures;
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Measure Plexus beside the machine it runs on
+/// Measure Plexus against a baseline on the same machine
 #[derive(Parser)]
 #[command(name = "plexus-bench")]
 struct Args {
@@ -23,15 +24,16 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Benchmark {
-    /// Reading a conversation of 100,000 nodes, beside one of 10,000
+    /// A conversation of 100,000 nodes, against one of 10,000
     Arbor(arbor::ArborArgs),
-    /// How long a child takes to write its events, with a crowd of listeners beside none
+    /// The time an agent takes to write its events with many listeners, against none
     Listeners(listeners::ListenersArgs),
-    /// From `respond` to the tool released in the child, beside a bare fdatasync
+    /// The time from `respond` until the tool runs, against a bare fdatasync
     Permit(permit::PermitArgs),
-    /// What 100 rules say about a call, beside one parse of its JSON
+    /// The evaluation of a call under 100 rules, against one parse of its JSON
     Policy(policy::PolicyArgs),
-    /// The same as `permit` while the hub removes tens of thousands of old events, beside one that keeps them
+    /// The same as `permit` while the hub deletes tens of thousands of old events, against a hub that keeps
+    /// them
     Retention(retention::RetentionArgs),
 }
 

@@ -1,5 +1,6 @@
-//! How long a child waits once its answer was given: from `respond` being sent to the tool being released, everything
-//! durable on the way. Measured on scripted agents, which note the time themselves; both sides read the same clock.
+//! Measures how long an agent waits after its approval was answered: from sending `respond` until the tool
+//! runs, with all writes durable. The scripted agents record the time themselves; both sides read the same
+//! clock.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,35 +19,35 @@ use tokio::task::JoinSet;
 use crate::figures::Figures;
 use crate::place;
 
-/// How many times a bare sync a permit may take.
+/// The highest accepted ratio of a permit to a bare sync.
 const GOAL: f64 = 10.0;
 
-/// When each call's answer was sent, by tool_use_id, and the syncs before them.
+/// When each answer was sent, by tool_use_id, and the durations of the syncs before them.
 type Answered = (HashMap<String, u64>, Vec<Duration>);
 
 #[derive(Args)]
 pub(crate) struct PermitArgs {
-    /// How many permits are measured, each time
+    /// The number of permits in each measurement
     #[arg(long, default_value_t = 1000)]
     permits: usize,
 
-    /// How many children ask at once the second time
+    /// The number of agents that wait at once in the second measurement
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(2..))]
     children: u16,
 
-    /// What a commit survives; both, one beside the other, unless said
+    /// The `durability` of the hub; both by default
     #[arg(long, value_enum)]
     durability: Option<Durability>,
 }
 
-/// The setting of the same name.
+/// The setting with the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Durability {
     Full,
     Normal,
 }
 
-#[expect(clippy::print_stdout, reason = "this is what it is for")]
+#[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 pub(crate) async fn run(args: &PermitArgs) -> anyhow::Result<ExitCode> {
     let mut kept = true;
     for durability in [Durability::Full, Durability::Normal] {
@@ -69,7 +70,7 @@ pub(crate) async fn run(args: &PermitArgs) -> anyhow::Result<ExitCode> {
     Ok(if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What one child waits, each time, without anything else going on; `round` tells its name from the others'.
+/// The waiting times of one agent without other load; `round` makes its name unique.
 pub(crate) async fn waits_of_one(
     hub: &HubProcess,
     place: &Path,
@@ -82,8 +83,8 @@ pub(crate) async fn waits_of_one(
     waits(place, sent, permits)
 }
 
-/// Answers `permits` questions of that many children, each child's one after another. With one child alone a bare
-/// sync goes before each answer, when all is still: so both meet the same machine, however busy it is.
+/// Answers this many approvals of each agent, one after the other. With one agent, each answer follows a bare
+/// sync while nothing else runs, so that both are measured on the same machine at the same load.
 async fn measure(
     hub: &HubProcess,
     place: &Path,
@@ -107,7 +108,7 @@ async fn measure(
     Ok((Figures::of(waits(place, sent, permits)?), Figures::of(syncs)))
 }
 
-/// What makes a child that asks so often.
+/// The parameters of an agent that requests this many approvals.
 fn asks(name: &str, place: &Path, permits: usize) -> Value {
     let step = |number| json!({"tool": "Step", "input": {"number": number}});
     let steps: Vec<Value> = (0..permits).map(step).collect();
@@ -116,7 +117,7 @@ fn asks(name: &str, place: &Path, permits: usize) -> Value {
     })
 }
 
-/// How long it was from each answer to the tool, by the time the agents noted.
+/// The time from each answer until the tool ran, as the agents recorded it.
 fn waits(place: &Path, mut sent: HashMap<String, u64>, permits: usize) -> anyhow::Result<Vec<Duration>> {
     let mut waits = Vec::new();
     for line in std::fs::read_to_string(place.join(place::LOG))?.lines() {
@@ -126,11 +127,11 @@ fn waits(place: &Path, mut sent: HashMap<String, u64>, permits: usize) -> anyhow
             waits.push(Duration::from_nanos(released.saturating_sub(sent)));
         }
     }
-    ensure!(waits.len() == permits, "{} of {permits} permits were seen to run", waits.len());
+    ensure!(waits.len() == permits, "only {} of {permits} permits ran", waits.len());
     Ok(waits)
 }
 
-/// Starts a child and allows whatever it asks until its turn is over.
+/// Starts an agent and allows everything until its turn finishes.
 async fn supervise(rpc: Rpc, create: Value, mut appended: Option<File>) -> anyhow::Result<Answered> {
     let session = rpc.call("claudecode.create", create).await?["id"].clone();
     let (mut sent, mut syncs) = (HashMap::new(), Vec::new());
@@ -142,7 +143,7 @@ async fn supervise(rpc: Rpc, create: Value, mut appended: Option<File>) -> anyho
         match poll["status"].as_str() {
             Some("complete") => return Ok((sent, syncs)),
             Some("running" | "awaiting_permission") => {}
-            _ => bail!("the turn came to a bad end: {poll}"),
+            _ => bail!("the turn did not complete: {poll}"),
         }
         for approval in poll["pending_approvals"].as_array().into_iter().flatten() {
             let id = approval["tool_use_id"].as_str().unwrap_or_default().to_owned();

@@ -1,4 +1,5 @@
-//! Where a benchmark works: a folder on a real disk, what a bare sync of that disk costs, and a hub in it.
+//! The environment of a benchmark: a directory on a real disk, the duration of a bare sync on that disk, and
+//! a hub.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -10,26 +11,26 @@ use plexus_testkit::hubproc::{HubOptions, HubProcess};
 use plexus_testkit::{binaries, clean_env};
 use tempfile::TempDir;
 
-/// What the scripted agents ran, a line each.
+/// The log of the scripted agents' calls, one per line.
 pub(crate) const LOG: &str = "ran.jsonl";
 
 const TMPFS: u64 = 0x0102_1994;
 /// The size of a page, which is what a small commit writes.
 const PIECE: [u8; 4096] = [0x5a; 4096];
 
-/// A folder in cargo's target folder, which is on a disk; `/tmp` often is not.
+/// A directory in cargo's target directory, which is on a disk; `/tmp` often is not.
 pub(crate) fn on_a_disk() -> anyhow::Result<TempDir> {
     let program = std::env::current_exe()?;
-    let target = program.ancestors().nth(2).context("the program lies in no folder")?;
+    let target = program.ancestors().nth(2).context("the program has no parent directory")?;
     ensure!(
         rustix::fs::statfs(target)?.f_type as u64 != TMPFS,
-        "{} is in memory: there is no disk to measure",
+        "{} is in memory, so there is no disk to measure",
         target.display()
     );
     Ok(tempfile::Builder::new().prefix("bench-").tempdir_in(target)?)
 }
 
-/// How long it takes to have one more piece at the end of a file, and on the disk.
+/// How long it takes to append data to a file and sync it.
 pub(crate) fn bare_sync(file: &mut File) -> io::Result<Duration> {
     let started = Instant::now();
     file.write_all(&PIECE)?;
@@ -37,7 +38,7 @@ pub(crate) fn bare_sync(file: &mut File) -> io::Result<Duration> {
     Ok(started.elapsed())
 }
 
-/// A hub of scripted agents with these lines in its `plexus.toml`.
+/// A hub with scripted agents and these lines in its `plexus.toml`.
 pub(crate) async fn start_hub(place: &Path, config: &str) -> anyhow::Result<HubProcess> {
     for folder in ["home", "data", "work"] {
         std::fs::create_dir(place.join(folder))?;

@@ -1,5 +1,5 @@
-//! What the policy adds to a tool call: evaluation under 100 rules beside one parse of the call's JSON, as it comes from
-//! Claude Code. Both are done over and over in turns, so that they meet the same machine.
+//! Measures what the policy adds to a tool call: the evaluation under 100 rules against one parse of the
+//! call's JSON, as Claude Code sends it. Both run alternately and repeatedly, so that they see the same load.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -12,24 +12,24 @@ use serde_json::{Value, json};
 
 use crate::figures::Figures;
 
-/// How many times a parse of its JSON the evaluation of a call may take.
+/// The highest accepted ratio of an evaluation to a parse.
 const GOAL: f64 = 5.0;
 
-/// How many times each is done for one figure, so that the clock is not what is measured.
+/// How often to repeat each for one measurement, so that the resolution of the clock does not matter.
 const AT_ONCE: u32 = 50;
 
 #[derive(Args)]
 pub(crate) struct PolicyArgs {
-    /// How many rules there are
+    /// The number of rules
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(20..))]
     rules: u16,
 
-    /// How many figures are taken of each call
+    /// The number of measurements of each call
     #[arg(long, default_value_t = 500)]
     figures: usize,
 }
 
-#[expect(clippy::print_stdout, reason = "this is what it is for")]
+#[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
     let place = tempfile::tempdir()?;
     let cwd = place.path().canonicalize()?;
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
     std::fs::write(cwd.join("src/lib.rs"), "")?;
     let policy = Policy::new(vec![level(args.rules.into(), &cwd)?])?;
     let file = cwd.join("src/lib.rs").display().to_string();
-    println!("evaluation under {} rules, beside one parse of the call's JSON", args.rules);
+    println!("evaluation under {} rules, compared with one parse of the call's JSON", args.rules);
     let mut kept = true;
     for (tool, input, expected) in calls(&file) {
         let line = hook_line(tool, &input, &cwd);
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
     Ok(if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Rules as a person would have them: commands that are allowed, some that are not, files, hosts, tools.
+/// Typical rules: allowed and denied commands, files, hosts, tools.
 fn level(count: usize, cwd: &Path) -> anyhow::Result<Level> {
     let mut rules = vec![
         (RuleEffect::Allow, "Bash(npm run test:*)".to_owned()),
@@ -99,7 +99,7 @@ fn level(count: usize, cwd: &Path) -> anyhow::Result<Level> {
     })
 }
 
-/// Calls of every kind, simple and not.
+/// Calls of every kind, simple and complex.
 fn calls(file: &str) -> Vec<(&'static str, Value, VerdictEffect)> {
     let bash =
         |command: &str| json!({ "command": command, "description": "What this is for, in some words" });
@@ -122,7 +122,7 @@ fn calls(file: &str) -> Vec<(&'static str, Value, VerdictEffect)> {
     ]
 }
 
-/// The line that asks the gate about a call.
+/// The message with which Claude Code reports a call to the gate.
 fn hook_line(tool: &str, input: &Value, cwd: &Path) -> String {
     let id = "7d9f4a52-8d35-4d0e-9f0a-3a1f0f5f7f11";
     json!({

@@ -1,5 +1,6 @@
-//! Whether removing what has grown old holds up decisions: how long a child waits for its answer on a hub that removes
-//! tens of thousands of events meanwhile, and on one with the same events that keeps them, by turns.
+//! Measures whether deleting old data delays decisions: how long an agent waits for its answer on a hub that
+//! deletes tens of thousands of events at the same time, and on a hub that keeps the same events,
+//! alternately.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,25 +17,25 @@ use crate::figures::Figures;
 use crate::permit::waits_of_one;
 use crate::place;
 
-/// How many times as long a child may wait.
+/// The highest accepted ratio of the waiting times.
 const GOAL: f64 = 1.5;
 
 #[derive(Args)]
 pub(crate) struct RetentionArgs {
-    /// How many permits are measured on each hub
+    /// The number of permits to measure on each hub
     #[arg(long, default_value_t = 400)]
     permits: usize,
 
-    /// How many events each hub has to remove, or to keep
+    /// The number of events that each hub deletes or keeps
     #[arg(long, default_value_t = 60_000)]
     events: usize,
 
-    /// How often the hubs take turns
+    /// How often to alternate between the hubs
     #[arg(long, default_value_t = 4)]
     rounds: usize,
 }
 
-#[expect(clippy::print_stdout, reason = "this is what it is for")]
+#[expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 pub(crate) async fn run(args: &RetentionArgs) -> anyhow::Result<ExitCode> {
     let keeps = Place::with("").await?;
     let removes = Place::with("[retention]\nevery_secs = 0.1\nevents_days = 0.00001\n").await?;
@@ -49,17 +50,17 @@ pub(crate) async fn run(args: &RetentionArgs) -> anyhow::Result<ExitCode> {
         removed.extend(waits_of_one(&removes.hub, removes.dir.path(), round, permits).await?);
     }
     let left = removes.events_left(&old).await?;
-    ensure!(left > 0, "all was removed before the last permit: there were too few --events");
+    ensure!(left > 0, "the hub deleted all events before the last permit; use more --events");
     let (kept, removed) = (Figures::of(kept), Figures::of(removed));
-    println!("respond → tool, all is kept         {kept}");
-    println!("respond → tool, while it removes    {removed}");
+    println!("respond → tool, nothing deleted     {kept}");
+    println!("respond → tool, while deleting      {removed}");
     let ratio = removed.ratio_to(&kept);
-    println!("{} of {} events were removed meanwhile", before - left, args.events);
+    println!("{} of {} events were deleted during the measurement", before - left, args.events);
     println!("p50 of a permit is {ratio:.2} × that without (goal: within {GOAL})");
     Ok(if ratio <= GOAL { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A hub and where it lives.
+/// A hub and its directory.
 struct Place {
     hub: HubProcess,
     dir: TempDir,
@@ -76,7 +77,7 @@ impl Place {
         Ok(Rpc::new(self.hub.url(), &self.hub.token()?))
     }
 
-    /// A session with a turn of so many events, and one after it.
+    /// Creates a session with a turn of this many events, followed by another turn.
     async fn fill(&self, events: usize) -> anyhow::Result<String> {
         let rpc = self.rpc()?;
         let create = json!({"name": "old", "working_dir": self.dir.path().join("work")});
@@ -89,13 +90,13 @@ impl Place {
             while status != "complete" {
                 let poll = json!({"session_id": session, "wait_ms": 10_000, "limit": 1000, "max_bytes": 16});
                 status = rpc.call("claudecode.poll", poll).await?["status"].clone();
-                ensure!(status == "running" || status == "complete", "the turn came to a bad end: {status}");
+                ensure!(status == "running" || status == "complete", "the turn did not complete: {status}");
             }
         }
         Ok(session)
     }
 
-    /// Waits for the first step.
+    /// Waits for the first deletion.
     async fn until_gone(&self, session: &str) -> anyhow::Result<()> {
         let rpc = self.rpc()?;
         let first = json!({"session_id": session, "turn": 1, "from_seq": 0, "limit": 1});

@@ -6,31 +6,31 @@ use std::process::ExitCode;
 use clap::Parser;
 use plexus_e2e::chaos::{Disk, KILL_POINTS, Kills, Options, Victims, run};
 
-/// Kill a hub at random instants, while agents work and clients hang up, and see whether anything is lost
+/// Kill a hub at random instants while agents work and clients disconnect, and check that nothing is lost
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask chaos")]
 struct Args {
-    /// How often the hub is killed
+    /// How often to kill the hub
     #[arg(long, default_value_t = 200)]
     kills: u32,
 
-    /// Make the choices of an earlier run again
+    /// Repeat the choices of an earlier run
     #[arg(long)]
     seed: Option<u64>,
 
-    /// Kill it once between every two steps of what it does, instead of at random
+    /// Kill the hub once between every two of its steps, instead of at random instants
     #[arg(long, conflicts_with = "kills")]
     points: bool,
 
-    /// Kill agents and keepers as well
+    /// Also kill agents and keepers
     #[arg(long)]
     children: bool,
 
-    /// Have the disk fail under the store for short spans as well: no space, broken writes, broken syncs
+    /// Also make the disk of the store fail for short periods: no space, failed writes, failed syncs
     #[arg(long, conflicts_with = "points")]
     faults: bool,
 
-    /// How many scripted agents take part, beside the real ones
+    /// The number of scripted agents, in addition to the real ones
     #[arg(long, default_value_t = 20)]
     agents: usize,
 }
