@@ -145,8 +145,8 @@ impl Limit {
             ),
         };
         format!(
-            "This call did not run, because no approval could be requested: {why}. Nobody denied it: wait \
-             until some approvals are answered, then try again."
+            "This call did not run, because no approval could be requested: {why}. This is not a denial: \
+             wait until some approvals are answered, then try again."
         )
     }
 }

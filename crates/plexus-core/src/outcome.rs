@@ -43,7 +43,7 @@ pub(crate) fn permission_result(row: &ApprovalRow) -> PermissionResult {
         },
         ApprovalStatus::Denied => deny(message.unwrap_or_else(|| "This call was denied.".to_owned())),
         ApprovalStatus::Expired => deny(
-            "Nobody answered in time, so this call did not run. Nobody denied it: you may try it again."
+            "Nobody answered in time, so this call did not run. This is not a denial: you may try it again."
                 .to_owned(),
         ),
         ApprovalStatus::Withdrawn | ApprovalStatus::Pending => {
