@@ -142,7 +142,7 @@ impl Enclosure {
     fn walled(&self) -> SandboxState {
         let signals = match (&self.no_namespace, &self.no_scope) {
             (None, _) => Protection::Held("a PID namespace".to_owned()),
-            (Some(reason), None) => Protection::Held(format!("Landlock, because {reason}")),
+            (Some(reason), None) => Protection::Held(format!("Landlock; {reason}")),
             (Some(reason), Some(other)) => Protection::Open(format!("{reason}; {other}")),
         };
         let descriptors = match (Descriptors::needed(self.tracing), &self.no_filter) {
@@ -197,7 +197,7 @@ mod tests {
     fn a_refused_part_is_left_out_and_named() {
         assert_eq!(signals_after(&[]), Protection::Held("a PID namespace".to_owned()));
         let masked = (SandboxPart::Processes, "it is masked");
-        assert_eq!(signals_after(&[masked]), Protection::Held("Landlock, because it is masked".to_owned()));
+        assert_eq!(signals_after(&[masked]), Protection::Held("Landlock; it is masked".to_owned()));
         let old = (SandboxPart::Signals, "too old");
         assert_eq!(signals_after(&[masked, old]), Protection::Open("it is masked; too old".to_owned()));
     }

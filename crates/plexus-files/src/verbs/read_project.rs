@@ -103,7 +103,7 @@ fn project_files(dir: &Path) -> Result<BTreeMap<String, Vec<u8>>, ProjectFault> 
                 found.add(name.clone()).map_err(|why| fault(&name, why))?;
             }
             if found.files.len() + folders_seen > MOST_AGENTS {
-                return Err(fault(AGENTS, format!("more than {MOST_AGENTS} files and folders")));
+                return Err(fault(AGENTS, format!("more than {MOST_AGENTS} files and directories")));
             }
         }
     }
